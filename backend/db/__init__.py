@@ -1,0 +1,31 @@
+"""The tables. Importing this package registers all of them with `Base.metadata`."""
+
+from backend.db.attempt import Attempt
+from backend.db.base import Base
+from backend.db.checkpoint import Checkpoint
+from backend.db.episode import Episode
+from backend.db.evaluation import Evaluation
+from backend.db.host import Host
+from backend.db.job import Job
+from backend.db.log_line import LogLine, Transition
+from backend.db.run import Run
+from backend.db.series import Series, SeriesChunk
+from backend.db.user import LoginLink, Session, User
+
+__all__ = [
+    "Attempt",
+    "Base",
+    "Checkpoint",
+    "Episode",
+    "Evaluation",
+    "Host",
+    "Job",
+    "LogLine",
+    "LoginLink",
+    "Run",
+    "Series",
+    "SeriesChunk",
+    "Session",
+    "Transition",
+    "User",
+]

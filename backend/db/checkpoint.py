@@ -1,0 +1,32 @@
+"""Table `checkpoints`: complete files a run can go on from."""
+
+from datetime import datetime
+
+from sqlalchemy import BigInteger, ForeignKey, Index, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from backend.db.base import Base
+
+
+class Checkpoint(Base):
+    """One checkpoint; committed only when its file is complete where it is kept."""
+
+    __tablename__ = "checkpoints"
+    __table_args__ = (Index(None, "run_id", "agent_steps"),)
+
+    id: Mapped[str] = mapped_column(String(26), primary_key=True)
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"))
+    attempt: Mapped[int]
+    recorded_at: Mapped[datetime]
+    agent_steps: Mapped[int] = mapped_column(BigInteger)
+    frames: Mapped[int] = mapped_column(BigInteger)
+    updates: Mapped[int] = mapped_column(BigInteger)
+    episodes: Mapped[int] = mapped_column(BigInteger)
+    wall_time_s: Mapped[float]
+    file: Mapped[str] = mapped_column(String(200))
+    sha256: Mapped[str] = mapped_column(String(64))
+    size_bytes: Mapped[int] = mapped_column(BigInteger)
+    removed: Mapped[bool] = mapped_column(default=False)
+    """Thinned out: the file is gone, the row tells that it was."""
+    superseded: Mapped[bool] = mapped_column(default=False)
+    """Written after the checkpoint from which a later attempt went on."""

@@ -1,0 +1,27 @@
+"""Table `jobs`: small work for a worker besides runs, such as drawing a video."""
+
+from datetime import datetime
+
+from sqlalchemy import ForeignKey, String, Text, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from backend.db.base import Base
+
+
+class Job(Base):
+    """One job: `video` of an episode, or `evaluation` of a checkpoint. Claimed like a run."""
+
+    __tablename__ = "jobs"
+    __table_args__ = (UniqueConstraint("kind", "target_id"),)
+
+    id: Mapped[str] = mapped_column(String(26), primary_key=True)
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), index=True)
+    kind: Mapped[str] = mapped_column(String(20))
+    target_id: Mapped[str] = mapped_column(String(26))
+    created_at: Mapped[datetime]
+    state: Mapped[str] = mapped_column(String(20), index=True)
+    """`queued`, `running`, `done` or `failed`."""
+    tries: Mapped[int] = mapped_column(default=0)
+    host: Mapped[str | None] = mapped_column(String(200))
+    lease_expires_at: Mapped[datetime | None]
+    error: Mapped[str | None] = mapped_column(Text)

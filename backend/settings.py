@@ -1,0 +1,58 @@
+"""Settings of this installation, from `CALLBOARD_*` environment variables."""
+
+import socket
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """One object for web, worker and command line; the defaults are the embedded installation."""
+
+    model_config = SettingsConfigDict(env_prefix="CALLBOARD_", frozen=True)
+
+    home: Path = Field(Path("~/.callboard"), description="Where state lives.")
+    database_url: str | None = Field(None, description="SQLAlchemy URL; SQLite under home by default.")
+    redis_url: str | None = Field(None, description="Redis URL; an embedded server's socket by default.")
+    artifacts_url: str | None = Field(
+        None, description="fsspec URL for checkpoints, replays, videos; a folder under home by default."
+    )
+    host: str = Field("127.0.0.1", description="Address the web process binds.")
+    port: int = Field(8642, ge=0, le=65535, description="Port the web process binds; 0 takes a free one.")
+    allowed_hosts: list[str] = Field(
+        ["localhost", "127.0.0.1", "[::1]"], description="Host headers the web process answers to."
+    )
+    host_name: str = Field(default_factory=socket.gethostname, description="This worker host's name.")
+    queues: list[str] = Field(["cpu"], description="Queues this worker serves.")
+    slots: int = Field(1, ge=1, le=64, description="Runs this worker trains at once.")
+    lease_s: float = Field(15.0, gt=0, description="How long a worker's claim holds without renewal.")
+    reconcile_interval_s: float = Field(3.0, gt=0, description="How often a worker looks for work itself.")
+    log_format: str = Field("console", pattern="^(console|json)$", description="How log lines look.")
+    log_level: str = Field("INFO", description="Least level that is logged.")
+
+    @cached_property
+    def home_dir(self) -> Path:
+        """`home` with `~` expanded, absolute."""
+        return self.home.expanduser().absolute()
+
+    @cached_property
+    def database(self) -> str:
+        """The database's SQLAlchemy URL."""
+        return self.database_url or f"sqlite:///{self.home_dir / 'callboard.sqlite3'}"
+
+    @cached_property
+    def redis(self) -> str:
+        """The Redis URL."""
+        return self.redis_url or f"unix://{self.home_dir / 'redis.sock'}"
+
+    @cached_property
+    def artifacts(self) -> str:
+        """The artifact store's fsspec URL."""
+        return self.artifacts_url or (self.home_dir / "artifacts").as_uri()
+
+    @cached_property
+    def runs_dir(self) -> Path:
+        """Where this host's engines write."""
+        return self.home_dir / "runs"

@@ -1,0 +1,168 @@
+"""PAAC: parallel advantage actor-critic (Clemente et al. 2017, Algorithm 1)."""
+
+from typing import Literal
+
+from backend.specs.algorithms.base import Algorithm, AlgorithmConfig, Preset
+from backend.specs.fields import setting
+
+
+class PaacConfig(AlgorithmConfig):
+    """Settings of PAAC; the defaults are those of the paper's section 5.1."""
+
+    network: Literal["nips", "nature", "mlp"] = setting(
+        "nips",
+        title="Network",
+        group="network",
+        description="nips: Mnih 2013's; nature: Mnih 2015's, larger; mlp: for vector observations.",
+    )
+    learning_rate: float = setting(
+        0.0224,
+        gt=0,
+        le=10,
+        symbol="α",
+        title="Learning rate",
+        group="optimisation",
+        description="Step size of RMSProp. The paper uses 0.0007 for each of 32 environments.",
+    )
+    learning_rate_schedule: Literal["constant", "linear"] = setting(
+        "constant",
+        title="Learning rate schedule",
+        group="optimisation",
+        description="linear: annealed to 0 at the run's agent-step bound.",
+    )
+    gamma: float = setting(
+        0.99,
+        ge=0,
+        le=1,
+        symbol="γ",
+        title="Discount",
+        group="optimisation",
+        description="How much a reward one decision later is worth.",
+    )
+    rmsprop_decay: float = setting(
+        0.99,
+        ge=0,
+        lt=1,
+        title="RMSProp decay",
+        group="optimisation",
+        description="How slowly the running mean of squared gradients forgets.",
+    )
+    rmsprop_eps: float = setting(
+        0.1,
+        gt=0,
+        le=1,
+        symbol="ε",
+        title="RMSProp epsilon",
+        group="optimisation",
+        description="Added inside the square root that divides the gradient.",
+    )
+    value_coefficient: float = setting(
+        1.0,
+        ge=0,
+        le=10,
+        title="Value loss weight",
+        group="optimisation",
+        description="Weight of the value loss (R - V)²; the paper has no weight, which is 1.",
+    )
+    gradient_scale: float = setting(
+        1.0,
+        gt=0,
+        le=1_000,
+        title="Gradient scale",
+        group="optimisation",
+        description="Multiplies the averaged gradient before clipping: 1 in the paper's text, "
+        "5 (t_max) in its authors' code.",
+    )
+    max_grad_norm: float = setting(
+        40.0,
+        gt=0,
+        le=1e6,
+        title="Gradient norm clip",
+        group="optimisation",
+        description="Gradients with a larger norm are scaled down to it.",
+    )
+    reward_clip: float = setting(
+        1.0,
+        ge=0,
+        le=1e6,
+        title="Reward clip",
+        group="optimisation",
+        description="Rewards are clipped to ± this for learning; 0 leaves them whole. "
+        "Scores are never clipped.",
+    )
+    beta: float = setting(
+        0.01,
+        ge=0,
+        le=10,
+        symbol="β",
+        title="Entropy weight",
+        group="exploration",
+        description="How strongly an undecided policy is favoured.",
+    )
+    n_e: int = setting(
+        32,
+        ge=1,
+        le=512,
+        symbol="nₑ",
+        title="Environments",
+        group="parallelism",
+        description="Environments stepped together; the batch of one decision.",
+    )
+    n_w: int = setting(
+        8,
+        ge=1,
+        le=64,
+        symbol="n_w",
+        title="Workers",
+        group="parallelism",
+        description="Processes that step the environments; more than the machine has cores gains nothing.",
+    )
+    t_max: int = setting(
+        5,
+        ge=1,
+        le=1_000,
+        symbol="t_max",
+        title="Rollout length",
+        group="parallelism",
+        unit="agent steps",
+        description="Decisions of each environment between two updates.",
+    )
+
+
+PAAC = Algorithm(
+    id="paac",
+    title="PAAC",
+    summary="Many environments in step, one network, synchronous advantage actor-critic updates.",
+    paper="Clemente, Castejón and Chandra 2017, Efficient Parallel Methods for Deep Reinforcement Learning",
+    config=PaacConfig,
+    observations=("pixels", "vector"),
+    presets=(
+        Preset(
+            id="two-cpu-cores",
+            title="two CPU cores",
+            description="Learns Pong on two CPU cores within the hour: the constants of the authors' code, "
+            "one worker process a core, an evaluation every half million agent steps.",
+            observation="pixels",
+            config={
+                "n_w": 2,
+                "gradient_scale": 5.0,
+                "value_coefficient": 0.5,
+                "max_grad_norm": 3.0,
+                "learning_rate_schedule": "linear",
+                "evaluation_interval_agent_steps": 500_000,
+            },
+            stop={"agent_steps": 6_000_000},
+        ),
+    ),
+    vector_defaults={
+        "network": "mlp",
+        "learning_rate": 0.002,
+        "rmsprop_eps": 1e-5,
+        "value_coefficient": 0.5,
+        "max_grad_norm": 0.5,
+        "reward_clip": 0.0,
+        "n_e": 16,
+        "n_w": 1,
+        "evaluation_interval_agent_steps": 100_000,
+    },
+)

@@ -1,0 +1,10 @@
+"""The catalogue of worlds: one line a family."""
+
+from backend.specs.environments.atari import ATARI
+from backend.specs.environments.base import Environment, EnvironmentConfig, PublishedScore
+from backend.specs.environments.classic import CLASSIC
+
+ENVIRONMENTS: dict[str, Environment] = {world.id: world for world in (*ATARI, *CLASSIC)}
+"""Every world one may ask for, by id."""
+
+__all__ = ["ENVIRONMENTS", "Environment", "EnvironmentConfig", "PublishedScore"]

@@ -1,0 +1,59 @@
+"""How a setting is declared: one call gives its default, bounds, unit, symbol, group and help line.
+
+Forms, the API schema, the docs and the validation messages all come from these declarations.
+"""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Group = Literal[
+    "environment",
+    "network",
+    "optimisation",
+    "exploration",
+    "parallelism",
+    "evaluation",
+    "stopping",
+    "placement",
+]
+
+
+class Frozen(BaseModel):
+    """Base of everything one may ask for: immutable, no unknown fields, finite numbers only."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+def setting(
+    default: Any,
+    *,
+    title: str,
+    group: Group,
+    description: str,
+    symbol: str | None = None,
+    unit: str | None = None,
+    ge: float | None = None,
+    gt: float | None = None,
+    le: float | None = None,
+    lt: float | None = None,
+) -> Any:
+    """Declare one field of a settings model.
+
+    `symbol` is the paper's (Unicode, for the page); `unit` is the unit the number is in.
+    """
+    extra: dict[str, Any] = {"group": group}
+    if symbol is not None:
+        extra["symbol"] = symbol
+    if unit is not None:
+        extra["unit"] = unit
+    return Field(
+        default,
+        title=title,
+        description=description,
+        ge=ge,
+        gt=gt,
+        le=le,
+        lt=lt,
+        json_schema_extra=extra,
+    )

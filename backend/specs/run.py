@@ -1,0 +1,185 @@
+"""What one may ask for: a run's specification, checked whole before anything is stored or started."""
+
+from typing import Any, Literal, TypeVar
+
+from pydantic import Field as PydanticField
+from pydantic import SerializeAsAny, ValidationError
+
+from backend.specs.algorithms import ALGORITHMS, AlgorithmConfig
+from backend.specs.environments import ENVIRONMENTS, EnvironmentConfig
+from backend.specs.fields import Frozen, setting
+
+MAX_SEED = 2**31 - 1
+
+M = TypeVar("M", bound=Frozen)
+
+
+class FieldProblem(Frozen):
+    """One thing wrong with one field, in words a person can act on."""
+
+    field: str
+    """Dotted path from the root of the request, such as `config.n_e`."""
+    message: str
+
+
+class InvalidSpec(ValueError):
+    """A specification that cannot be run; `problems` names each field at fault."""
+
+    def __init__(self, problems: list[FieldProblem]) -> None:
+        super().__init__("; ".join(f"{p.field}: {p.message}" for p in problems))
+        self.problems = problems
+
+
+class StopSpec(Frozen):
+    """When a run is finished: whichever bound is met first. At least one is needed."""
+
+    agent_steps: int | None = setting(
+        None,
+        ge=1,
+        le=10**12,
+        title="Agent steps",
+        group="stopping",
+        unit="agent steps",
+        description="Decisions in all, over all environments.",
+    )
+    wall_time_s: float | None = setting(
+        None,
+        gt=0,
+        le=10**8,
+        title="Training time",
+        group="stopping",
+        unit="s",
+        description="Training time summed over attempts, evaluation excluded.",
+    )
+    score: float | None = setting(
+        None,
+        title="Score",
+        group="stopping",
+        description="Mean true return of the last 100 training episodes.",
+    )
+
+
+class RunSpec(Frozen):
+    """Everything an engine needs to know. Build it with `parse_run_spec`."""
+
+    name: str | None = PydanticField(default=None, max_length=200)
+    algorithm: str
+    environment: str
+    config: SerializeAsAny[AlgorithmConfig]
+    environment_config: SerializeAsAny[EnvironmentConfig]
+    seed: int = PydanticField(default=0, ge=0, le=MAX_SEED)
+    stop: StopSpec
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    queue: Literal["cpu", "gpu"] = "cpu"
+    host: str | None = PydanticField(default=None, max_length=200)
+    priority: int = PydanticField(default=0, ge=-100, le=100)
+    group: str | None = PydanticField(default=None, max_length=200)
+    tags: tuple[str, ...] = PydanticField(default=(), max_length=50)
+    notes: str = PydanticField(default="", max_length=20_000)
+
+    @property
+    def memory_estimate_bytes(self) -> int:
+        """A safe guess at the engine's memory: processes, frames of one rollout, activations."""
+        config = self.config.model_dump()
+        n_e = int(config.get("n_e", 1))
+        t_max = int(config.get("t_max", 1))
+        processes = 1 + min(int(config.get("n_w", 1)), n_e)
+        pixels = ENVIRONMENTS[self.environment].observation == "pixels"
+        frames = n_e * (t_max + 2) * 4 * 84 * 84 * 5 if pixels else n_e * (t_max + 2) * 4_096
+        emulators = n_e * (12 * 2**20 if pixels else 2**16)
+        return 500 * 2**20 + processes * 150 * 2**20 + frames + emulators
+
+
+def _problems(error: ValidationError, prefix: str = "") -> list[FieldProblem]:
+    found = []
+    for item in error.errors(include_url=False, include_context=False):
+        path = ".".join([prefix, *(str(part) for part in item["loc"])] if prefix else map(str, item["loc"]))
+        message = item["msg"]
+        if item["type"] == "extra_forbidden":
+            message = "no such setting"
+        elif item["type"] not in ("missing",):
+            message = f"{message}, got {item['input']!r:.80}"
+        found.append(FieldProblem(field=path or "body", message=message[0].lower() + message[1:]))
+    return found
+
+
+def _section(model: type[M], value: Any, name: str, problems: list[FieldProblem]) -> M | None:
+    if not isinstance(value, dict):
+        problems.append(FieldProblem(field=name, message="should be an object of settings"))
+        return None
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        problems += _problems(error, name)
+        return None
+
+
+def _known(kind: str, name: Any, known: dict[str, Any], problems: list[FieldProblem]) -> Any:
+    if isinstance(name, str) and name in known:
+        return known[name]
+    if isinstance(name, str) and ":" in name:
+        message = "the form module:Env runs code and is refused; ask for a registered id"
+    elif name is None:
+        message = "field required"
+    else:
+        message = f"unknown {kind} {name!r:.80}; GET /api/v1/{kind}s lists what there is"
+    problems.append(FieldProblem(field=kind, message=message))
+    return None
+
+
+def parse_run_spec(data: dict[str, Any]) -> RunSpec:
+    """Check a request and fill in its defaults, which may depend on algorithm and world.
+
+    Args:
+        data: plain JSON values, with the fields of `RunSpec`; `config`, `environment_config` and
+            `seed` may be left out.
+
+    Raises:
+        InvalidSpec: naming every field at fault at once.
+    """
+    problems: list[FieldProblem] = []
+    algorithm = _known("algorithm", data.get("algorithm"), ALGORITHMS, problems)
+    world = _known("environment", data.get("environment"), ENVIRONMENTS, problems)
+    parts: dict[str, Any] = {}
+    if algorithm and world:
+        if world.observation not in algorithm.observations:
+            message = f"{algorithm.title} cannot learn from {world.observation}"
+            problems.append(FieldProblem(field="environment", message=message))
+        asked = data.get("config", {})
+        if isinstance(asked, dict):
+            asked = algorithm.defaults(world.observation) | asked
+        parts["config"] = _section(algorithm.config, asked, "config", problems)
+        network = getattr(parts["config"], "network", None)
+        if network is not None and (network == "mlp") != (world.observation == "vector"):
+            right = "mlp" if world.observation == "vector" else "nips or nature"
+            message = f"{world.id} has {world.observation} observations: use {right}, not {network}"
+            problems.append(FieldProblem(field="config.network", message=message))
+    if world:
+        asked = data.get("environment_config", {})
+        parts["environment_config"] = _section(world.config, asked, "environment_config", problems)
+    parts["stop"] = _section(StopSpec, data.get("stop", {}), "stop", problems)
+    if parts["stop"] and not parts["stop"].model_dump(exclude_none=True):
+        message = "give at least one bound: agent_steps, wall_time_s or score"
+        problems.append(FieldProblem(field="stop", message=message))
+    annealed = getattr(parts.get("config"), "learning_rate_schedule", "constant") == "linear"
+    if annealed and parts["stop"] and parts["stop"].agent_steps is None:
+        message = "a linear learning rate needs an agent-step bound to reach 0 at"
+        problems.append(FieldProblem(field="stop.agent_steps", message=message))
+    rest = {k: v for k, v in data.items() if k not in ("config", "environment_config", "stop")}
+    try:
+        # The checked sections stand in for themselves while the other fields are checked.
+        spec = RunSpec.model_validate(
+            rest
+            | {
+                "config": parts.get("config") or AlgorithmConfig(),
+                "environment_config": parts.get("environment_config") or EnvironmentConfig(),
+                "stop": parts["stop"] or StopSpec(),
+            }
+        )
+    except ValidationError as error:
+        named = {p.field for p in problems}
+        problems += [p for p in _problems(error) if p.field not in named]
+        raise InvalidSpec(problems) from None
+    if problems:
+        raise InvalidSpec(problems)
+    return spec

@@ -1,0 +1,40 @@
+import js from '@eslint/js';
+import hooks from 'eslint-plugin-react-hooks';
+import globals from 'globals';
+import { defineConfig, globalIgnores } from 'eslint/config';
+import ts from 'typescript-eslint';
+
+/** Imports point one way: shared (api, lib, components) -> features -> routes. */
+const forbid = (...groups) => ({
+  'no-restricted-imports': [
+    'error',
+    {
+      patterns: groups.map((group) => ({
+        group: [group],
+        message: 'Imports go shared -> features -> routes.',
+      })),
+    },
+  ],
+});
+
+export default defineConfig(
+  globalIgnores(['dist', 'src/api/generated.ts']),
+  js.configs.recommended,
+  {
+    files: ['**/*.{ts,tsx}'],
+    extends: [ts.configs.strictTypeChecked, ts.configs.stylisticTypeChecked, hooks.configs.flat.recommended],
+    languageOptions: { parserOptions: { projectService: true }, globals: globals.browser },
+    rules: {
+      '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
+      '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
+      '@typescript-eslint/only-throw-error': [
+        'error',
+        { allow: [{ from: 'package', package: '@tanstack/router-core', name: 'Redirect' }] },
+      ],
+    },
+  },
+  { files: ['src/{api,lib,components}/**'], rules: forbid('@/features/**', '@/routes/**') },
+  { files: ['src/features/**'], rules: forbid('@/features/**', '@/routes/**') },
+  { files: ['*.js', 'scripts/**'], languageOptions: { globals: globals.node } },
+  { files: ['public/**'], languageOptions: { globals: globals.browser } },
+);

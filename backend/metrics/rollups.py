@@ -1,0 +1,94 @@
+"""Charts without reading every point: what a power-of-two number of consecutive rows comes to.
+
+A bucket of B rows is rows kB to kB + B - 1 of a series, in order of arrival, so that only the last bucket
+changes as the series grows. Its mean, min, max and last value leave NaN out; they are NaN only where all
+of its values are. Its x is that of its last row.
+
+A closed chunk is stored with its buckets of `BASE_ROWS`; coarser ones are folded from these, for open
+chunks too, so that a bucket comes out the same to the bit whichever way it was read.
+"""
+
+import numpy as np
+
+from backend.metrics.chunks import X_COLUMNS, Array, Columns, decode, encode, n_rows
+
+BASE_ROWS = 16
+"""Rows of a stored bucket. Charts of finer buckets read the points themselves."""
+
+AGGREGATES = ("count", "mean", "min", "max", "last")
+"""`count` is how many values are not NaN."""
+
+_DTYPES = dict.fromkeys(X_COLUMNS, "<i8") | {"wall_time_s": "<f8", "count": "<i8"}
+_DTYPES |= dict.fromkeys(("mean", "min", "max", "last"), "<f8")
+
+
+def bucket_rows(n_points: int, max_buckets: int) -> int:
+    """The least power of two with which `n_points` rows make at most `max_buckets` buckets."""
+    return 1 << (-(-n_points // max_buckets) - 1).bit_length() if n_points > max_buckets else 1
+
+
+def pack(columns: Columns) -> bytes:
+    """The stored roll-up of a closed chunk."""
+    return encode(bucketed(columns, BASE_ROWS, X_COLUMNS), _DTYPES)
+
+
+def unpack(data: bytes, x: str) -> Columns:
+    """Buckets of `BASE_ROWS` from what `pack` made, with the x column `x`."""
+    return decode(data, (x, *AGGREGATES), _DTYPES)
+
+
+def bucketed(columns: Columns, rows: int, x: tuple[str, ...]) -> Columns:
+    """Points to buckets of `rows` (a power of two); the last bucket may be short.
+
+    Args:
+        columns: `value` and the columns named in `x`, from the first row of a bucket on.
+    """
+    direct = min(rows, BASE_ROWS)
+    n = n_rows(columns)
+    ends = np.minimum(np.arange(direct - 1, n + direct - 1, direct), n - 1)
+    buckets = {name: columns[name][ends] for name in x}
+    value = columns["value"]
+    if direct == 1:
+        buckets |= dict.fromkeys(("mean", "min", "max", "last"), value)
+        return buckets | {"count": (~np.isnan(value)).astype("<i8")}
+    values = _padded(value, direct)
+    known = ~np.isnan(values)
+    count = known.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        buckets["mean"] = np.where(known, values, 0.0).sum(axis=1) / count
+    buckets |= _ordered(values, values, values)
+    buckets["count"] = count
+    return folded(buckets, rows // direct)
+
+
+def folded(buckets: Columns, factor: int) -> Columns:
+    """Each `factor` (a power of two) consecutive buckets made one."""
+    if factor == 1:
+        return buckets
+    n = n_rows(buckets)
+    ends = np.minimum(np.arange(factor - 1, n + factor - 1, factor), n - 1)
+    coarse = {name: buckets[name][ends] for name in X_COLUMNS if name in buckets}
+    counts = _padded(buckets["count"], factor, 0)
+    count = counts.sum(axis=1)
+    means = np.where(counts > 0, _padded(buckets["mean"], factor), 0.0)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        coarse["mean"] = (means * counts).sum(axis=1) / count
+    coarse |= _ordered(*(_padded(buckets[name], factor) for name in ("min", "max", "last")))
+    return coarse | {"count": count}
+
+
+def _padded(values: Array, width: int, fill: float = np.nan) -> Array:
+    n = len(values)
+    if n % width:
+        values = np.concatenate([values, np.full(-n % width, fill, values.dtype)])
+    return values.reshape(-1, width)
+
+
+def _ordered(low: Array, high: Array, late: Array) -> Columns:
+    # fmin and fmax leave NaN out.
+    newest = late.shape[1] - 1 - np.argmax(~np.isnan(late)[:, ::-1], axis=1)
+    return {
+        "min": np.fmin.reduce(low, axis=1),
+        "max": np.fmax.reduce(high, axis=1),
+        "last": late[np.arange(len(late)), newest],
+    }

@@ -1,0 +1,38 @@
+"""The registry of worlds: how each family in `backend.specs.environments` is built here."""
+
+from backend.specs.environments import ENVIRONMENTS, EnvironmentConfig
+from backend.specs.environments.atari import AtariConfig
+from backend.specs.environments.classic import ClassicConfig
+from workers.engine.envs.base import Step, World
+
+
+def make_world(environment: str, config: EnvironmentConfig) -> World:
+    """Build one world. Families are imported when first built, so a worker loads only what it plays.
+
+    Raises:
+        KeyError: no such environment.
+    """
+    ENVIRONMENTS[environment]
+    match config:
+        case AtariConfig():
+            from workers.engine.envs.atari import AtariWorld
+
+            return AtariWorld(environment, config)
+        case ClassicConfig():
+            from workers.engine.envs.classic import ClassicWorld
+
+            return ClassicWorld(environment, config)
+    raise TypeError(f"no world is built from {type(config).__name__}")
+
+
+def evaluation_config(config: EnvironmentConfig) -> EnvironmentConfig:
+    """The settings under which agents are scored: the papers' exact pipeline and starts.
+
+    Atari: RGB maximum before luminance, 1 to 30 no-ops, at most 108,000 frames, whole games.
+    """
+    if isinstance(config, AtariConfig):
+        return AtariConfig(frame_skip=config.frame_skip, frame_maximum="rgb")
+    return config
+
+
+__all__ = ["Step", "World", "evaluation_config", "make_world"]

@@ -1,0 +1,61 @@
+"""Checkpoints: everything an engine needs to go on, written whole or not at all."""
+
+import hashlib
+import io
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import torch
+
+FORMAT = 1
+NAME = re.compile(r"a(?P<attempt>\d+)-s(?P<agent_steps>\d+)\.pt")
+
+
+class DamagedCheckpointError(ValueError):
+    """The file is not a checkpoint this engine can read."""
+
+
+def file_name(attempt: int, agent_steps: int) -> str:
+    """Name of a checkpoint's file; sorts by agent steps within an attempt."""
+    return f"a{attempt}-s{agent_steps:012d}.pt"
+
+
+def save(path: Path, state: dict[str, Any]) -> tuple[str, int]:
+    """Write `state` (tensors and plain values) so that `path` is either absent or complete.
+
+    Returns:
+        The file's SHA-256 in hexadecimal and its size in bytes.
+    """
+    buffer = io.BytesIO()
+    torch.save({"format": FORMAT, **state}, buffer)
+    content = buffer.getvalue()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    with partial.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+    return hashlib.sha256(content).hexdigest(), len(content)
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Read a checkpoint. Never runs code from it.
+
+    Raises:
+        DamagedCheckpointError: not a checkpoint, torn, or of another format.
+    """
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises many types for a damaged file
+        raise DamagedCheckpointError(f"{path.name}: {error}") from error
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        raise DamagedCheckpointError(f"{path.name}: not a checkpoint of format {FORMAT}")
+    return state

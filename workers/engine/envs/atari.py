@@ -1,0 +1,136 @@
+"""Atari 2600 through ALE, preprocessed as Mnih et al. 2015 (methods) and 2016 (supplement, section 8).
+
+An action is held for `frame_skip` frames; of the last two frames the per-pixel maximum is taken, brought
+to luminance and to 84×84; four such pictures are stacked, oldest first, along the last axis. An episode
+starts with 1 to `noop_max` no-op frames and ends with the game.
+
+Differences from the papers: with `frame_maximum="luminance"` the maximum is taken after greyscale, which
+is a little faster; `"rgb"` is the papers' order. ALE's own luminance weights stand for the papers'
+"Y channel". The picture is shrunk by area averaging, where the papers name no method.
+"""
+
+from typing import Any
+
+import cv2
+import numpy as np
+from ale_py import ALEInterface, LoggerMode, roms
+from numpy.typing import NDArray
+
+from backend.specs.environments.atari import AtariConfig
+from workers.engine.envs.base import OnFrame, Step
+
+SIZE = 84
+STACK = 4
+HISTORY_FRAMES_PER_PICTURE = 2
+"""Of the frames that pass, every second one is shown to people: 30 a second."""
+
+cv2.setNumThreads(1)  # one thread a process: the processes are the parallelism
+ALEInterface.setLoggerMode(LoggerMode.Error)
+
+
+def _rom_name(environment: str) -> str:
+    """`ALE/SpaceInvaders-v5` -> `space_invaders`."""
+    game = environment.removeprefix("ALE/").removesuffix("-v5")
+    known = {name.replace("_", ""): name for name in roms.get_all_rom_ids()}
+    return known[game.lower()]
+
+
+class AtariWorld:
+    """One game."""
+
+    observation_shape: tuple[int, ...] = (SIZE, SIZE, STACK)
+    observation_dtype = np.dtype(np.uint8)
+    frames_per_second = 60 / HISTORY_FRAMES_PER_PICTURE
+
+    def __init__(self, environment: str, config: AtariConfig) -> None:
+        self._config = config
+        self._ale = ALEInterface()
+        self._ale.setFloat("repeat_action_probability", 0.0)
+        self._ale.setInt("frame_skip", 1)
+        self._ale.setInt("random_seed", 0)
+        rom = roms.get_rom_path(_rom_name(environment))
+        assert rom is not None
+        self._ale.loadROM(rom)
+        self._actions = self._ale.getMinimalActionSet()
+        self.action_names = tuple(action.name for action in self._actions)
+        self.on_frame: OnFrame | None = None
+        height, width = self._ale.getScreenDims()
+        channels = (3,) if config.frame_maximum == "rgb" else ()
+        self._screens = np.zeros((2, height, width, *channels), np.uint8)
+        self._stack = np.zeros((SIZE, SIZE), np.uint32)  # a pixel's four pictures, the newest uppermost
+        self._frames = 0
+        self._lives = 0
+
+    def reset(self, seed: int, out: NDArray[Any]) -> None:
+        """Restart the game and let 1 to `noop_max` frames pass, as many as the seed says."""
+        self._ale.reset_game()
+        self._frames = 0
+        if self._config.noop_max:
+            for _ in range(int(np.random.default_rng(seed).integers(1, self._config.noop_max + 1))):
+                self._ale.act(self._actions[0])
+                self._tick()
+                if self._ale.game_over():
+                    self._ale.reset_game()
+        self._lives = self._ale.lives()
+        self._screens[0] = 0
+        self._capture(1)
+        self._stack[:] = 0
+        self._push(out)
+
+    def step(self, action: int, out: NDArray[Any]) -> Step:
+        """Hold the action for `frame_skip` frames, fewer where the game ends."""
+        held = self._actions[action]
+        skip = self._config.frame_skip
+        reward = 0.0
+        before = self._frames
+        over = False
+        for k in range(skip):
+            reward += self._ale.act(held)
+            self._tick()
+            over = self._ale.game_over()
+            if k >= skip - 2 or over:
+                self._screens[0] = self._screens[1]
+                self._capture(1)
+            if over:
+                break
+        if skip == 1:
+            self._screens[0] = self._screens[1]
+        self._push(out)
+        lives = self._ale.lives()
+        lost_life = lives < self._lives
+        self._lives = lives
+        truncated = not over and self._frames >= self._config.max_frames
+        return Step(
+            reward=reward,
+            terminal=over or (lost_life and self._config.life_loss_terminal),
+            ended=over or truncated,
+            truncated=truncated,
+            frames=self._frames - before,
+        )
+
+    def lives(self) -> int:
+        """Lives left."""
+        return self._lives
+
+    def close(self) -> None:
+        """ALE frees itself."""
+
+    def _tick(self) -> None:
+        self._frames += 1
+        if self.on_frame is not None and self._frames % HISTORY_FRAMES_PER_PICTURE == 0:
+            self.on_frame(self._ale.getScreenRGB())
+
+    def _capture(self, slot: int) -> None:
+        if self._config.frame_maximum == "rgb":
+            self._ale.getScreenRGB(self._screens[slot])
+        else:
+            self._ale.getScreenGrayscale(self._screens[slot])
+
+    def _push(self, out: NDArray[np.uint8]) -> None:
+        picture = np.maximum(self._screens[0], self._screens[1])
+        if self._config.frame_maximum == "rgb":
+            picture = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
+        small = cv2.resize(picture, (SIZE, SIZE), interpolation=cv2.INTER_AREA)
+        self._stack >>= 8
+        self._stack |= small.astype(np.uint32) << 24
+        np.copyto(out, self._stack.view(np.uint8).reshape(out.shape))

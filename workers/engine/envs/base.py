@@ -1,0 +1,51 @@
+"""The one interface to every world: seeded episodes, one action at a time, a picture for people."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+OnFrame = Callable[[NDArray[np.uint8]], None]
+
+
+@dataclass(slots=True)
+class Step:
+    """What one decision led to."""
+
+    reward: float
+    """True, unclipped."""
+    terminal: bool
+    """Nothing that follows counts for learning (the episode's real end, or a lost life if so set)."""
+    ended: bool
+    """The episode is over: `reset` comes next."""
+    truncated: bool
+    """The episode was cut off: what would have followed still has a value."""
+    frames: int
+    """Emulator frames that passed."""
+
+
+class World(Protocol):
+    """One environment. An episode is wholly determined by its seed and its actions."""
+
+    observation_shape: tuple[int, ...]
+    """(H, W, C) of uint8 pixels, or (D,) of float32."""
+    observation_dtype: np.dtype[Any]
+    action_names: tuple[str, ...]
+    frames_per_second: float
+    """Pace of `on_frame` pictures at normal speed."""
+    on_frame: OnFrame | None
+    """Called with each (H, W, 3) RGB picture while set; costs nothing while it is None."""
+
+    def reset(self, seed: int, out: NDArray[Any]) -> None:
+        """Begin the episode of this seed; write the first observation to `out`."""
+
+    def step(self, action: int, out: NDArray[Any]) -> Step:
+        """Take one decision; write the next observation to `out`."""
+
+    def lives(self) -> int:
+        """Lives left, 0 where the world has none."""
+
+    def close(self) -> None:
+        """Free the emulator."""

@@ -1,0 +1,84 @@
+"""The memory that a vectorised world's processes share, as NumPy arrays over one anonymous file.
+
+The file has no name, so nothing is left behind however the processes end.
+"""
+
+import mmap
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backend.specs.fields import Frozen
+
+NO_ACTION = -1
+"""In `action_B`: this environment rests in this step."""
+
+
+class Layout(Frozen):
+    """Shapes: S slots, B environments."""
+
+    slots: int
+    environments: int
+    observation_shape: tuple[int, ...]
+    observation_dtype: Literal["uint8", "float32"]
+
+    def fields(self) -> dict[str, tuple[tuple[int, ...], str]]:
+        """Name -> shape and dtype of every array, in order."""
+        b = (self.environments,)
+        observation = (*b, *self.observation_shape)
+        return {
+            "observation_SB": ((self.slots, *observation), self.observation_dtype),
+            "final_observation_B": (observation, self.observation_dtype),
+            "action_B": (b, "int32"),
+            "reward_B": (b, "float32"),
+            "terminal_B": (b, "bool"),
+            "ended_B": (b, "bool"),
+            "truncated_B": (b, "bool"),
+            "frames_B": (b, "int32"),
+            "lives_B": (b, "int8"),
+            "seed_B": (b, "uint32"),
+            "episode_return_B": (b, "float64"),
+            "episode_length_B": (b, "int32"),
+            "episode_frames_B": (b, "int32"),
+            "episode_seed_B": (b, "uint32"),
+        }
+
+
+class SharedArrays:
+    """Views of the arrays of a `Layout`; every process that maps the same file sees the same bytes."""
+
+    observation_SB: NDArray[Any]
+    """Observations; a step writes one slot for all environments."""
+    final_observation_B: NDArray[Any]
+    """Last observation of an episode that was cut off in this step."""
+    action_B: NDArray[np.int32]
+    reward_B: NDArray[np.float32]
+    terminal_B: NDArray[np.bool_]
+    ended_B: NDArray[np.bool_]
+    truncated_B: NDArray[np.bool_]
+    frames_B: NDArray[np.int32]
+    lives_B: NDArray[np.int8]
+    seed_B: NDArray[np.uint32]
+    """Seed of the episode that begins when the present one ends."""
+    episode_return_B: NDArray[np.float64]
+    """With the next three: of the present episode, or of the one that ended in this step."""
+    episode_length_B: NDArray[np.int32]
+    episode_frames_B: NDArray[np.int32]
+    episode_seed_B: NDArray[np.uint32]
+
+    def __init__(self, layout: Layout, fd: int, *, create: bool) -> None:
+        sizes = {
+            n: (s, np.dtype(d), int(np.prod(s)) * np.dtype(d).itemsize)
+            for n, (s, d) in layout.fields().items()
+        }
+        total = sum(-size // 64 * -64 for _, _, size in sizes.values())
+        if create:
+            import os
+
+            os.ftruncate(fd, total)
+        self._map = mmap.mmap(fd, total)
+        offset = 0
+        for name, (shape, dtype, size) in sizes.items():
+            setattr(self, name, np.ndarray(shape, dtype, self._map, offset))
+            offset += -size // 64 * -64

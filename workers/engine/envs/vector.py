@@ -1,0 +1,174 @@
+"""n_e environments on n_w processes, stepped together (Clemente et al. 2017, section 3, Figure 1)."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backend.specs.run import RunSpec
+from workers.engine.envs import evaluation_config, make_world
+from workers.engine.envs.process import RESET
+from workers.engine.envs.shared import Layout, SharedArrays
+
+MAX_SLOTS = RESET
+START_TIMEOUT_S = 120.0
+
+
+class WorldDiedError(RuntimeError):
+    """A process that steps environments is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedEpisode:
+    """An episode that ended in the last step."""
+
+    environment: int
+    seed: int
+    episode_return: float
+    """True, unclipped."""
+    length_steps: int
+    length_frames: int
+
+
+class VectorWorld:
+    """B environments behind one `step`; each begins its next episode in the step in which one ends.
+
+    Observations lie in shared memory, in `slots` slots; a step fills one of them, so a whole rollout is
+    written where it is used and never copied.
+    """
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        *,
+        environments: int,
+        processes: int,
+        slots: int,
+        next_seed: Callable[[int], int],
+        evaluation: bool = False,
+    ) -> None:
+        """Start the processes and wait until every world is built.
+
+        Args:
+            environments: B.
+            processes: n_w; at most one an environment is started.
+            slots: S, at most 255.
+            next_seed: environment index -> seed of its next episode (below 2**32).
+            evaluation: play under `evaluation_config`.
+
+        Raises:
+            WorldDiedError: a process could not start.
+        """
+        config = evaluation_config(spec.environment_config) if evaluation else spec.environment_config
+        probe = make_world(spec.environment, config)
+        self.action_names = probe.action_names
+        self.observation_shape = probe.observation_shape
+        self.observation_dtype = probe.observation_dtype
+        probe.close()
+        if not 1 <= slots <= MAX_SLOTS:
+            raise ValueError(f"slots: 1 to {MAX_SLOTS}, got {slots}")
+        self._next_seed = next_seed
+        layout = Layout.model_validate(
+            {
+                "slots": slots,
+                "environments": environments,
+                "observation_shape": self.observation_shape,
+                "observation_dtype": self.observation_dtype.name,
+            }
+        )
+        memory_fd = os.memfd_create("callboard-environments")
+        self.shared = SharedArrays(layout, memory_fd, create=True)
+        self._channels: list[socket.socket] = []
+        self._processes: list[subprocess.Popen[bytes]] = []
+        bounds = np.linspace(0, environments, min(processes, environments) + 1).astype(int)
+        for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            mine, theirs = socket.socketpair()
+            task = {
+                "spec": spec.model_dump(mode="json"),
+                "evaluation": evaluation,
+                "layout": layout.model_dump(mode="json"),
+                "memory_fd": memory_fd,
+                "socket_fd": theirs.fileno(),
+                "first": first,
+                "last": last,
+            }
+            command = [sys.executable, "-m", "workers.engine.envs.process", json.dumps(task)]
+            self._processes.append(subprocess.Popen(command, pass_fds=(memory_fd, theirs.fileno())))
+            theirs.close()
+            mine.settimeout(START_TIMEOUT_S)
+            self._channels.append(mine)
+        os.close(memory_fd)
+        self._gather()
+        for channel in self._channels:
+            channel.settimeout(None)  # a machine that sleeps is not a dead one
+
+    def reset(self) -> None:
+        """Begin an episode everywhere; the first observations are in slot 0."""
+        for i in range(len(self.shared.seed_B)):
+            self.shared.seed_B[i] = self._next_seed(i)
+        self._command(RESET)
+        self._reseed(range(len(self.shared.seed_B)))
+
+    def step(self, action_B: NDArray[Any], slot: int) -> list[FinishedEpisode]:
+        """Take a decision everywhere; the next observations are in `slot`, the rest in `shared`.
+
+        Args:
+            action_B: (B,) integers; `NO_ACTION` lets an environment rest.
+            slot: where the next observations go.
+
+        Raises:
+            WorldDiedError: a process is gone.
+        """
+        shared = self.shared
+        shared.action_B[:] = action_B
+        self._command(slot)
+        ended = np.flatnonzero(shared.ended_B & (shared.action_B >= 0)).tolist()
+        finished = [
+            FinishedEpisode(
+                environment=i,
+                seed=int(shared.episode_seed_B[i]),
+                episode_return=float(shared.episode_return_B[i]),
+                length_steps=int(shared.episode_length_B[i]),
+                length_frames=int(shared.episode_frames_B[i]),
+            )
+            for i in ended
+        ]
+        for i in ended:
+            shared.episode_seed_B[i] = shared.seed_B[i]
+        self._reseed(ended)
+        return finished
+
+    def close(self) -> None:
+        """End the processes."""
+        for channel in self._channels:
+            channel.close()
+        for process in self._processes:
+            process.wait()
+
+    def _reseed(self, environments: Any) -> None:
+        for i in environments:
+            self.shared.seed_B[i] = self._next_seed(i)
+
+    def _command(self, command: int) -> None:
+        try:
+            for channel in self._channels:
+                channel.sendall(bytes([command]))
+        except OSError as error:
+            raise WorldDiedError("an environment process is gone") from error
+        self._gather()
+
+    def _gather(self) -> None:
+        for channel in self._channels:
+            try:
+                answer = channel.recv(1)
+            except OSError as error:
+                raise WorldDiedError("an environment process does not answer") from error
+            if not answer:
+                raise WorldDiedError("an environment process is gone")

@@ -1,0 +1,65 @@
+"""What every algorithm offers the training loop, which knows nothing else of it."""
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+
+@dataclass(slots=True)
+class EpisodeEnd:
+    """A finished training episode."""
+
+    source: str
+    """Which actor played it; empty where there is one policy for all."""
+    seed: int
+    episode_return: float
+    length_steps: int
+    length_frames: int
+    recording: Any = None
+    """An `EpisodeRecorder` with the whole episode, where it was recorded."""
+
+
+@dataclass(slots=True)
+class Advance:
+    """What one call of `Learner.advance` did."""
+
+    agent_steps: int
+    frames: int
+    updates: int
+    episodes: list[EpisodeEnd] = field(default_factory=list)
+    internals: dict[str, float] = field(default_factory=dict)
+    """Metric name -> value, such as `loss/policy`."""
+
+
+class Policy(Protocol):
+    """How an agent acts when it is evaluated."""
+
+    def act(self, observation_B: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Actions (B,), values V or max Q (B,), and pi or Q (B, A) for a batch of observations."""
+
+
+class Learner(Protocol):
+    """One algorithm at work on one run."""
+
+    device: str
+    action_names: tuple[str, ...]
+
+    def advance(self, progress: float) -> Advance:
+        """Train a little (one update, or a fraction of a second).
+
+        Args:
+            progress: share of the run's agent-step bound that is done, for schedules.
+        """
+
+    def policy(self, seed: int) -> Policy:
+        """The present policy, as it is evaluated, with randomness of its own."""
+
+    def state(self) -> dict[str, Any]:
+        """Tensors and plain values from which `restore` goes on."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+
+    def close(self) -> None:
+        """End every process and thread it started."""

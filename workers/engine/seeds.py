@@ -1,0 +1,24 @@
+"""Seeds of episodes: each environment's k-th episode has its own, whatever happened before."""
+
+import numpy as np
+
+
+def episode_seed(run_seed: int, stream: int, k: int) -> int:
+    """Seed below 2**32 of the k-th episode of a stream (an environment, or an evaluation)."""
+    return int(np.random.SeedSequence((run_seed, stream, k)).generate_state(1)[0])
+
+
+class EpisodeSeeds:
+    """Counts the episodes each environment has begun and seeds the next."""
+
+    begun: list[int]
+
+    def __init__(self, run_seed: int, environments: int) -> None:
+        self._run_seed = run_seed
+        self.begun = [0] * environments
+
+    def next(self, environment: int) -> int:
+        """Seed of this environment's next episode."""
+        k = self.begun[environment]
+        self.begun[environment] += 1
+        return episode_seed(self._run_seed, environment, k)

@@ -1,0 +1,355 @@
+"""The life of one engine: build, resume, train, report, save, evaluate, end. Knows no algorithm."""
+
+import platform
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.events import (
+    AnyEvent,
+    CheckpointSaved,
+    CheckpointsRemoved,
+    Ended,
+    Episode,
+    Evaluation,
+    Log,
+    Report,
+    Started,
+)
+from backend.specs.run import RunSpec
+from workers.engine import checkpoint
+from workers.engine.algorithms import LEARNERS
+from workers.engine.control import Control
+from workers.engine.evaluation import evaluate
+from workers.engine.event_log import EventLog
+from workers.engine.learner import EpisodeEnd, Learner
+from workers.engine.points import Counters, PointBuffer
+
+REPORT_INTERVAL_S = 1.0
+KEPT_CHECKPOINTS = 3
+"""Newest checkpoints kept, beside those that were evaluated."""
+REPLAY_INTERVAL_S = 20.0
+"""Least training time between two kept training episodes, unless one is the best so far."""
+
+OnReport = Callable[[Report], None]
+
+
+class Training:
+    """One attempt at one run, in one run directory."""
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        run_dir: Path,
+        *,
+        attempt: int = 1,
+        resume: str | None = None,
+        control: Control | None = None,
+        on_event: Callable[[AnyEvent], None] | None = None,
+    ) -> None:
+        """Nothing is started before `run`.
+
+        Args:
+            spec: what to train.
+            run_dir: where the log, checkpoints and replays go.
+            attempt: number of this attempt, from 1.
+            resume: file name of the checkpoint in `run_dir/checkpoints` to go on from.
+            control: where stops come from.
+            on_event: told of every event as it is logged, for a terminal.
+        """
+        self.spec = spec
+        self.run_dir = run_dir
+        self.attempt = attempt
+        self._resume = resume
+        self._control = control or Control()
+        self._on_event = on_event
+        self._log = EventLog(run_dir / "attempts" / str(attempt) / "events.log")
+        self._world = ENVIRONMENTS[spec.environment]
+        self._counters = Counters()
+        self._points = PointBuffer()
+        self._returns: deque[float] = deque(maxlen=100)
+        self._best: float | None = None
+        self._evaluated: set[str] = set()
+        self._saved: list[str] = []
+        self._last_replay_s = -REPLAY_INTERVAL_S
+        self._last_checkpoint_s = 0.0
+        self._last_evaluation_steps = 0
+
+    def run(self) -> Ended:
+        """Train until a bound is met or someone stops it; never raises for an error of the training."""
+        learner: Learner | None = None
+        try:
+            torch.set_flush_denormal(True)
+            learner = LEARNERS[self.spec.algorithm](self.spec)
+            self._begin(learner)
+            ended = self._train(learner)
+        except Exception as error:
+            self._flush_points()
+            ended = Ended(
+                time=time.time(),
+                state="failed",
+                reason=f"{type(error).__name__}: {error}",
+                traceback=traceback.format_exc(),
+            )
+        finally:
+            if learner is not None:
+                learner.close()
+        self._say(ended)
+        self._log.close()
+        return ended
+
+    def _begin(self, learner: Learner) -> None:
+        if self._resume is not None:
+            state = checkpoint.load(self.run_dir / "checkpoints" / self._resume)
+            learner.restore(state["learner"])
+            self._counters = Counters(**state["counters"])
+            self._returns.extend(state["returns"])
+            self._best = state["best"]
+            self._last_evaluation_steps = state["last_evaluation_steps"]
+            self._last_checkpoint_s = self._last_replay_s = self._counters.wall_time_s
+        self._say(
+            Started(
+                time=time.time(),
+                device=learner.device,
+                pid=_pid(),
+                resumed_from=self._resume,
+                agent_steps=self._counters.agent_steps,
+                versions={
+                    "python": platform.python_version(),
+                    **{name: version(name) for name in ("torch", "gymnasium", "ale-py", "numpy")},
+                },
+            )
+        )
+        self._note(
+            f"resumed from {self._resume} at {self._counters.agent_steps:,} agent steps"
+            if self._resume
+            else f"training {self.spec.algorithm} on {self.spec.environment}, seed {self.spec.seed}, "
+            f"on {learner.device}"
+        )
+        self._log.flush()
+
+    def _train(self, learner: Learner) -> Ended:
+        counters = self._counters
+        last_report = time.monotonic()
+        steps_at_report = counters.agent_steps
+        clock = time.monotonic()
+        while True:
+            reason, state = self._why_end()
+            if reason is not None:
+                break
+            advance = learner.advance(self._progress())
+            now = time.monotonic()
+            counters.wall_time_s += now - clock
+            clock = now
+            counters.agent_steps += advance.agent_steps
+            counters.frames += advance.frames
+            counters.updates += advance.updates
+            for episode in advance.episodes:
+                self._episode(learner, episode)
+            for metric, value in advance.internals.items():
+                self._points.gather(metric, value)
+            if now - last_report >= REPORT_INTERVAL_S:
+                self._report((counters.agent_steps - steps_at_report) / (now - last_report))
+                last_report, steps_at_report = now, counters.agent_steps
+            if counters.wall_time_s - self._last_checkpoint_s >= self.spec.config.checkpoint_interval_s:
+                self._checkpoint(learner)
+            every = self.spec.config.evaluation_interval_agent_steps
+            if every and counters.agent_steps // every > self._last_evaluation_steps // every:
+                self._evaluate(learner)
+                # Evaluation is not training time.
+                clock = last_report = time.monotonic()
+                steps_at_report = counters.agent_steps
+        if counters.agent_steps > steps_at_report:
+            self._report((counters.agent_steps - steps_at_report) / (time.monotonic() - last_report))
+        if state == "finished" and self._last_evaluation_steps < counters.agent_steps:
+            self._evaluate(learner)
+        else:
+            self._checkpoint(learner)
+        self._note(f"{state}: {reason}")
+        return Ended(time=time.time(), state="finished" if state == "finished" else "stopped", reason=reason)
+
+    def _why_end(self) -> tuple[str | None, str]:
+        stop, counters = self.spec.stop, self._counters
+        if stop.agent_steps is not None and counters.agent_steps >= stop.agent_steps:
+            return f"reached {counters.agent_steps:,} agent steps", "finished"
+        if stop.wall_time_s is not None and counters.wall_time_s >= stop.wall_time_s:
+            return f"trained for {counters.wall_time_s:.0f} s", "finished"
+        full = len(self._returns) == self._returns.maxlen
+        if stop.score is not None and full and self._score() >= stop.score:
+            return f"reached a score of {self._score():.1f}", "finished"
+        if (asked := self._control.stop_requested()) is not None:
+            return asked.reason, "stopped"
+        return None, ""
+
+    def _progress(self) -> float:
+        bound = self.spec.stop.agent_steps
+        return self._counters.agent_steps / bound if bound else 0.0
+
+    def _score(self) -> float:
+        return sum(self._returns) / len(self._returns)
+
+    def _episode(self, learner: Learner, episode: EpisodeEnd) -> None:
+        counters = self._counters
+        counters.episodes += 1
+        self._returns.append(episode.episode_return)
+        self._points.add("rollout/episode_return", counters, episode.episode_return, episode.source)
+        self._points.add("rollout/episode_length", counters, episode.length_steps, episode.source)
+        best = self._best is None or episode.episode_return > self._best
+        if best:
+            self._best = episode.episode_return
+        if episode.recording is None:
+            return
+        due = counters.wall_time_s - self._last_replay_s >= REPLAY_INTERVAL_S
+        if due or (best and counters.wall_time_s - self._last_replay_s >= 1.0):
+            self._last_replay_s = counters.wall_time_s
+            self._keep(episode, learner.action_names, "training")
+
+    def _keep(self, episode: EpisodeEnd, action_names: tuple[str, ...], kind: str) -> None:
+        counters = self._counters
+        name = f"a{self.attempt}-{kind}-s{counters.agent_steps:012d}.npz"
+        episode.recording.save(
+            self.run_dir / "replays" / name,
+            seed=episode.seed,
+            frames_per_step=self._world.frames_per_agent_step
+            if not hasattr(self.spec.environment_config, "frame_skip")
+            else self.spec.environment_config.frame_skip,
+            action_names=action_names,
+        )
+        self._say(
+            Episode(
+                agent_steps=counters.agent_steps,
+                frames=counters.frames,
+                wall_time_s=counters.wall_time_s,
+                kind="evaluation" if kind == "evaluation" else "training",
+                source=episode.source,
+                seed=episode.seed,
+                episode_return=episode.episode_return,
+                length_steps=episode.length_steps,
+                length_frames=episode.length_frames,
+                replay=name,
+            )
+        )
+
+    def _report(self, agent_steps_per_s: float) -> None:
+        counters = self._counters
+        frames_per_step = counters.frames / max(counters.agent_steps, 1)
+        self._points.gather("speed/agent_steps_per_s", agent_steps_per_s)
+        self._points.gather("speed/frames_per_s", agent_steps_per_s * frames_per_step)
+        self._points.settle(counters)
+        self._flush_points()
+        self._say(
+            Report(
+                agent_steps=counters.agent_steps,
+                frames=counters.frames,
+                updates=counters.updates,
+                wall_time_s=counters.wall_time_s,
+                episodes=counters.episodes,
+                agent_steps_per_s=agent_steps_per_s,
+                mean_return_100=self._score() if self._returns else None,
+                best_return=self._best,
+            )
+        )
+        self._log.flush()
+
+    def _checkpoint(self, learner: Learner, *, evaluated: bool = False) -> str:
+        """Save; every earlier event is on disk before the checkpoint's."""
+        counters = self._counters
+        name = checkpoint.file_name(self.attempt, counters.agent_steps)
+        self._points.settle(counters)
+        self._flush_points()
+        if name not in self._saved:
+            digest, size = checkpoint.save(
+                self.run_dir / "checkpoints" / name,
+                {
+                    "learner": learner.state(),
+                    "counters": counters.as_dict(),
+                    "returns": list(self._returns),
+                    "best": self._best,
+                    "last_evaluation_steps": self._last_evaluation_steps,
+                },
+            )
+            self._saved.append(name)
+            self._say(
+                CheckpointSaved(
+                    agent_steps=counters.agent_steps,
+                    frames=counters.frames,
+                    updates=counters.updates,
+                    episodes=counters.episodes,
+                    wall_time_s=counters.wall_time_s,
+                    file=name,
+                    sha256=digest,
+                    size_bytes=size,
+                )
+            )
+        if evaluated:
+            self._evaluated.add(name)
+        thinned = [n for n in self._saved[:-KEPT_CHECKPOINTS] if n not in self._evaluated]
+        if thinned:
+            self._saved = [n for n in self._saved if n not in thinned]
+            self._say(CheckpointsRemoved(files=thinned))
+        self._log.flush(sync=True)
+        for old in thinned:
+            (self.run_dir / "checkpoints" / old).unlink(missing_ok=True)
+        self._last_checkpoint_s = counters.wall_time_s
+        return name
+
+    def _evaluate(self, learner: Learner) -> None:
+        counters = self._counters
+        self._last_evaluation_steps = counters.agent_steps
+        name = self._checkpoint(learner, evaluated=True)
+        episodes = self.spec.config.evaluation_episodes
+        if not episodes:
+            return
+        seed = counters.agent_steps % 2**31
+        result = evaluate(
+            learner.policy(seed), self.spec, episodes=episodes, seed=seed, processes=_processes(self.spec)
+        )
+        self._points.add(f"eval/{result.protocol}/mean_return", counters, result.mean_return)
+        self._flush_points()
+        self._say(
+            Evaluation(
+                protocol=result.protocol,
+                agent_steps=counters.agent_steps,
+                frames=counters.frames,
+                wall_time_s=counters.wall_time_s,
+                checkpoint=name,
+                seed=seed,
+                returns=result.returns,
+                lengths_frames=result.lengths_frames,
+                mean_return=result.mean_return,
+            )
+        )
+        self._keep(result.first_episode, result.action_names, "evaluation")
+        self._note(
+            f"scored {result.mean_return:.2f} over {episodes} {result.protocol} episodes "
+            f"in {result.time_s:.0f} s"
+        )
+        self._log.flush()
+
+    def _note(self, message: str) -> None:
+        self._say(Log(time=time.time(), message=message))
+
+    def _flush_points(self) -> None:
+        for points in self._points.take():
+            self._log.add(points)
+
+    def _say(self, event: AnyEvent) -> None:
+        self._log.add(event)
+        if self._on_event is not None:
+            self._on_event(event)
+
+
+def _pid() -> int:
+    import os
+
+    return os.getpid()
+
+
+def _processes(spec: RunSpec) -> int:
+    return int(spec.config.model_dump().get("n_w", 1))

@@ -1,0 +1,120 @@
+"""A run's series as plain lists, to compare the stored ones with; and random lives of a run."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from sqlalchemy import Engine
+
+from backend.db.engine import reading, writing
+from backend.metrics import repository
+from backend.metrics.chunks import POINT_DTYPES, X_COLUMNS, Columns
+from backend.runs import repository as runs
+from backend.specs.events import Points
+from tests.support.runs import make_run
+
+Row = tuple[float, ...]
+Key = tuple[str, str]
+
+METRICS: list[Key] = [("rollout/episode_return", ""), ("loss/value", ""), ("actor/eps", "3")]
+
+
+@dataclass
+class Life:
+    """A run in the database and, beside it, what it should hold."""
+
+    engine: Engine
+    seed: int
+    run_id: str = ""
+    revision: int = 0
+    attempt: int = 1
+    live: dict[Key, list[Row]] = field(default_factory=dict)
+    set_aside: dict[Key, list[Row]] = field(default_factory=dict)
+    cut_at: dict[Key, int] = field(default_factory=dict)
+    agent_steps: int = 0
+
+    def __post_init__(self) -> None:
+        self.run_id = make_run(self.engine, seed=self.seed).id
+        self.rng = np.random.default_rng(self.seed)
+
+    def append(self, sizes: dict[Key, int]) -> None:
+        """One recorder batch: `sizes` new points for each series, some of them out of order."""
+        points = []
+        with writing(self.engine) as session:
+            self.revision = self._touch(session)
+            for (metric, source), n in sizes.items():
+                new = self._draw(n)
+                half = n // 2  # a batch may hold a series twice
+                for part in (new[:half], new[half:]):
+                    columns = [list(column) for column in zip(*part, strict=True)] or [[] for _ in range(6)]
+                    named = dict(zip(POINT_DTYPES, columns, strict=True))
+                    del named["revision"]
+                    points.append(Points(metric=metric, source=source, **named))
+                if n:
+                    self.live.setdefault((metric, source), []).extend(new)
+            repository.append(session, self.run_id, self.attempt, self.revision, points)
+
+    def cut(self, share: float) -> None:
+        """Go on from a checkpoint at some share of the way."""
+        after = int(self.agent_steps * share)
+        self.attempt += 1
+        with writing(self.engine) as session:
+            self.revision = self._touch(session)
+            repository.cut(session, self.run_id, after, self.revision)
+        for key, rows in self.live.items():
+            goes = [row for row in rows if row[0] > after]
+            if goes:
+                self.set_aside.setdefault(key, []).extend(goes)
+                self.live[key] = [row for row in rows if row[0] <= after]
+                self.cut_at[key] = self.revision
+        self.agent_steps = after
+
+    def stored(self, key: Key) -> list[Row]:
+        """The live rows the database has."""
+        with reading(self.engine) as session:
+            for series in repository.list_series(session, [self.run_id]):
+                if (series.metric, series.source) == key:
+                    return [
+                        row for part in repository.all_points(session, series.id) for row in rows_of(part)
+                    ]
+        return []
+
+    def _draw(self, n: int) -> list[Row]:
+        steps = self.agent_steps + np.cumsum(self.rng.integers(0, 400, n))
+        if n:
+            self.agent_steps = int(steps[-1])
+        late = self.rng.random(n) < 0.05
+        steps = np.where(late, np.maximum(0, steps - self.rng.integers(0, 5000, n)), steps)
+        value = np.where(self.rng.random(n) < 0.02, np.nan, self.rng.normal(size=n))
+        rows = zip(
+            steps.tolist(),
+            (4 * steps).tolist(),
+            np.round(steps / 2000, 6).tolist(),
+            (steps // 300).tolist(),
+            value.tolist(),
+            [self.revision] * n,
+            strict=True,
+        )
+        return list(rows)
+
+    def _touch(self, session) -> int:
+        run = runs.get(session, self.run_id, for_update=True)
+        assert run is not None
+        return runs.touch(session, run)
+
+
+def rows_of(columns: Columns) -> list[Row]:
+    """Columns as one tuple a row."""
+    return list(zip(*(columns[name].tolist() for name in POINT_DTYPES), strict=True))
+
+
+def columns_of(rows: list[Row]) -> Columns:
+    """One tuple a row as columns."""
+    return {
+        name: np.array([row[at] for row in rows], dtype)
+        for at, (name, dtype) in enumerate(POINT_DTYPES.items())
+    }
+
+
+def x_at(x: str) -> int:
+    """Where in a row an x column is."""
+    return X_COLUMNS.index(x)

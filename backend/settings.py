@@ -1,11 +1,17 @@
 """Settings of this installation, from `CALLBOARD_*` environment variables."""
 
+import hashlib
+import os
 import socket
+import tempfile
 from functools import cached_property
 from pathlib import Path
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+MAX_SOCKET_PATH_BYTES = 100
+"""Unix sockets take 107 bytes; the server adds to the name while it starts."""
 
 
 class Settings(BaseSettings):
@@ -45,7 +51,16 @@ class Settings(BaseSettings):
     @cached_property
     def redis(self) -> str:
         """The Redis URL."""
-        return self.redis_url or f"unix://{self.home_dir / 'redis.sock'}"
+        return self.redis_url or f"unix://{self.redis_socket}"
+
+    @cached_property
+    def redis_socket(self) -> Path:
+        """The embedded Redis' socket: in `home`, or in a short private folder where that path is too long."""
+        socket = self.home_dir / "redis.sock"
+        if len(os.fsencode(socket)) <= MAX_SOCKET_PATH_BYTES:
+            return socket
+        digest = hashlib.sha256(os.fsencode(self.home_dir)).hexdigest()[:16]
+        return Path(tempfile.gettempdir()) / f"callboard-{os.getuid()}-{digest}" / socket.name
 
     @cached_property
     def artifacts(self) -> str:

@@ -1,0 +1,62 @@
+"""What the worker tests share: hosts, checkpoints, and a look at rows."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Engine, update
+from sqlalchemy.orm import Session
+
+from backend.db import Checkpoint, Host, Run
+from backend.db.clock import database_now
+from backend.db.engine import reading, writing
+from backend.db.ids import new_id
+from backend.runs import repository as runs
+from workers import claims
+
+GIB = 2**30
+
+
+def add_host(engine: Engine, name: str, **changes: Any) -> None:
+    """Store a host."""
+    now = datetime.now(UTC)
+    columns: dict[str, Any] = {
+        "first_seen_at": now, "last_seen_at": now, "queues": ["cpu"], "slots": 4, "cpu_count": 2,
+        "memory_bytes": 8 * GIB, "devices": [], "versions": {}, "load": {},
+    }  # fmt: skip
+    with writing(engine) as session:
+        session.add(Host(id=name, **(columns | changes)))
+
+
+def claim(engine: Engine, host: str = "a", **changes: Any) -> claims.Claim | None:
+    """Claim for a host with plenty of everything."""
+    wanted: dict[str, Any] = {"queues": ["cpu"], "free_memory_bytes": 64 * GIB, "lease_s": 60.0}
+    with writing(engine) as session:
+        return claims.claim(session, host, **(wanted | changes))
+
+
+def run_row(engine: Engine, run_id: str) -> Run:
+    """The run as it is now."""
+    with reading(engine) as session:
+        run = runs.get(session, run_id)
+        assert run is not None
+        return run
+
+
+def run_out(engine: Engine, run_id: str) -> None:
+    """Let a run's lease end a second ago."""
+    with writing(engine) as session:
+        past = database_now(session) - timedelta(seconds=1)
+        session.execute(update(Run).where(Run.id == run_id).values(lease_expires_at=past))
+
+
+def add_checkpoint(session: Session, run_id: str, agent_steps: int, **changes: Any) -> Checkpoint:
+    """Store a checkpoint's row."""
+    columns: dict[str, Any] = {
+        "attempt": 1, "recorded_at": datetime.now(UTC), "frames": agent_steps, "updates": agent_steps // 80,
+        "episodes": agent_steps // 20, "wall_time_s": agent_steps / 1000,
+        "file": f"a1-s{agent_steps:012d}.pt", "sha256": "0" * 64, "size_bytes": 1,
+    }  # fmt: skip
+    checkpoint = Checkpoint(id=new_id(), run_id=run_id, agent_steps=agent_steps, **(columns | changes))
+    session.add(checkpoint)
+    session.flush()
+    return checkpoint

@@ -10,7 +10,9 @@ from backend.db import Checkpoint, Host, Run
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
 from backend.db.ids import new_id
+from backend.metrics import repository as metrics
 from backend.runs import repository as runs
+from backend.specs import events
 from workers import claims
 
 GIB = 2**30
@@ -60,3 +62,26 @@ def add_checkpoint(session: Session, run_id: str, agent_steps: int, **changes: A
     session.add(checkpoint)
     session.flush()
     return checkpoint
+
+
+def points(*agent_steps: int, metric: str = "loss/policy") -> events.Points:
+    """Points whose value is their agent step."""
+    return events.Points(
+        metric=metric,
+        agent_steps=list(agent_steps),
+        frames=list(agent_steps),
+        wall_time_s=[step / 1000 for step in agent_steps],
+        episodes=[0] * len(agent_steps),
+        value=[float(step) for step in agent_steps],
+    )
+
+
+def stored_points(engine: Engine, run_id: str, metric: str = "loss/policy") -> list[int]:
+    """Agent steps of the points of a run that are drawn, in order of arrival."""
+    with reading(engine) as session:
+        found = metrics.list_series(session, [run_id], [metric])
+        if not found:
+            return []
+        return [
+            int(step) for part in metrics.all_points(session, found[0].id) for step in part["agent_steps"]
+        ]

@@ -13,7 +13,7 @@ import numpy as np
 from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
-from backend.db import Series, SeriesChunk
+from backend.db import Run, Series, SeriesChunk
 from backend.metrics import rollups
 from backend.metrics.chunks import CHUNK_ROWS, POINT_DTYPES, Columns, decode, encode, joined, n_rows, taken
 from backend.specs.events import Points
@@ -135,11 +135,16 @@ def cut(session: Session, run_id: str, after_agent_steps: int, revision: int) ->
 def list_series(
     session: Session, run_ids: Sequence[str], metrics: Sequence[str] | None = None
 ) -> Sequence[Series]:
-    """The series of runs that have points (of some metrics, or all), by run, metric and source."""
-    query = select(Series).where(Series.run_id.in_(run_ids), Series.n_points > 0)
+    """The series of runs (of some metrics, or all), by run, metric and source."""
+    query = select(Series).where(Series.run_id.in_(run_ids))
     if metrics is not None:
         query = query.where(Series.metric.in_(metrics))
     return session.scalars(query.order_by(Series.run_id, Series.metric, Series.source)).all()
+
+
+def runs_of(session: Session, run_ids: Sequence[str]) -> Sequence[Run]:
+    """Those of these runs that there are."""
+    return session.scalars(select(Run).where(Run.id.in_(run_ids))).all()
 
 
 def live_chunks(session: Session, series_ids: Sequence[int]) -> dict[int, list[Chunk]]:

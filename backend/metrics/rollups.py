@@ -45,7 +45,7 @@ def bucketed(columns: Columns, rows: int, x: tuple[str, ...]) -> Columns:
     """
     direct = min(rows, BASE_ROWS)
     n = n_rows(columns)
-    ends = np.minimum(np.arange(direct - 1, n + direct - 1, direct), n - 1)
+    ends = last_rows(n, direct)
     buckets = {name: columns[name][ends] for name in x}
     value = columns["value"]
     if direct == 1:
@@ -65,8 +65,7 @@ def folded(buckets: Columns, factor: int) -> Columns:
     """Each `factor` (a power of two) consecutive buckets made one."""
     if factor == 1:
         return buckets
-    n = n_rows(buckets)
-    ends = np.minimum(np.arange(factor - 1, n + factor - 1, factor), n - 1)
+    ends = last_rows(n_rows(buckets), factor)
     coarse = {name: buckets[name][ends] for name in X_COLUMNS if name in buckets}
     counts = _padded(buckets["count"], factor, 0)
     count = counts.sum(axis=1)
@@ -75,6 +74,11 @@ def folded(buckets: Columns, factor: int) -> Columns:
         coarse["mean"] = (means * counts).sum(axis=1) / count
     coarse |= _ordered(*(_padded(buckets[name], factor) for name in ("min", "max", "last")))
     return coarse | {"count": count}
+
+
+def last_rows(n: int, size: int) -> Array:
+    """The last row of each bucket of `size` among `n` rows."""
+    return np.minimum(np.arange(size - 1, n + size - 1, size), n - 1)
 
 
 def _padded(values: Array, width: int, fill: float = np.nan) -> Array:

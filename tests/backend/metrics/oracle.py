@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 
 from backend.db.engine import reading, writing
 from backend.metrics import repository
-from backend.metrics.chunks import POINT_DTYPES, X_COLUMNS, Columns
+from backend.metrics.chunks import POINT_DTYPES, Columns
 from backend.runs import repository as runs
 from backend.specs.events import Points
 from tests.support.runs import make_run
@@ -113,8 +113,3 @@ def columns_of(rows: list[Row]) -> Columns:
         name: np.array([row[at] for row in rows], dtype)
         for at, (name, dtype) in enumerate(POINT_DTYPES.items())
     }
-
-
-def x_at(x: str) -> int:
-    """Where in a row an x column is."""
-    return X_COLUMNS.index(x)

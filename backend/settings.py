@@ -30,6 +30,7 @@ class Settings(BaseSettings):
     allowed_hosts: list[str] = Field(
         ["localhost", "127.0.0.1", "[::1]"], description="Host headers the web process answers to."
     )
+    frontend_dir: Path | None = Field(None, description="The built pages; frontend/dist by default.")
     host_name: str = Field(default_factory=socket.gethostname, description="This worker host's name.")
     queues: list[str] = Field(["cpu"], description="Queues this worker serves.")
     slots: int = Field(1, ge=1, le=64, description="Runs this worker trains at once.")

@@ -1,18 +1,57 @@
 """Runs in the database: the one place their rows change."""
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import insert, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Text,
+    and_,
+    cast,
+    false,
+    func,
+    insert,
+    not_,
+    or_,
+    select,
+    true,
+    update,
+)
+from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy.sql import operators
 
-from backend.db import Attempt, LogLine, Run, Transition
+from backend.db import Attempt, LogLine, Run, Transition, keyset
 from backend.db.changes import note_run, note_work
 from backend.db.clock import database_now
 from backend.db.ids import new_id
+from backend.runs.filters import FIELDS, All, Either, Node, Not, Term, Word
 from backend.specs.run import RunSpec
 from backend.specs.states import ENDED, LEASED, TRANSITIONS, RunState
+
+SORTS: dict[str, InstrumentedAttribute[Any]] = {
+    "created_at": Run.created_at,
+    "started_at": Run.started_at,
+    "ended_at": Run.ended_at,
+    "name": Run.name,
+    "algorithm": Run.algorithm,
+    "environment": Run.environment,
+    "state": Run.state,
+    "host": Run.host,
+    "seed": Run.seed,
+    "priority": Run.priority,
+    "group": Run.group,
+    "score": Run.score,
+    "best_return": Run.best_return,
+    "agent_steps": Run.agent_steps,
+    "frames": Run.frames,
+    "episodes": Run.episodes,
+    "wall_time_s": Run.wall_time_s,
+    "agent_steps_per_s": Run.agent_steps_per_s,
+}
+"""What runs may be sorted by."""
 
 
 class IllegalTransition(Exception):
@@ -114,9 +153,25 @@ def bump_revision(session: Session, run_id: str) -> int:
 
 def add_log_lines(session: Session, run_id: str, attempt: int, lines: Iterable[dict[str, Any]]) -> None:
     """Append to the run's log; each line has `time`, `level`, `message`, and may have `agent_steps`."""
-    rows = [{"agent_steps": None, **line, "run_id": run_id, "attempt": attempt} for line in lines]
+    rows = [
+        {"agent_steps": None, **line, "message": line["message"].replace("\0", "␀")}
+        | {"run_id": run_id, "attempt": attempt}
+        for line in lines
+    ]
     if rows:
         session.execute(insert(LogLine), rows)
+
+
+def change(session: Session, run: Run, changes: dict[str, Any]) -> None:
+    """Change fields of a locked run, in its columns and in its spec, and count it."""
+    spec = dict(run.spec)
+    for name, value in changes.items():
+        if name in Run.__mapper__.columns:
+            setattr(run, name, value)
+        if name in spec:
+            spec[name] = value
+    run.spec = spec
+    touch(session, run)
 
 
 def delete(session: Session, run: Run) -> None:
@@ -135,6 +190,110 @@ def transitions(session: Session, run_id: str) -> Sequence[Transition]:
     return session.scalars(
         select(Transition).where(Transition.run_id == run_id).order_by(Transition.id)
     ).all()
+
+
+def page(
+    session: Session, asked: Node, *, sort: str, descending: bool, limit: int, cursor: str | None
+) -> tuple[list[Run], str | None, int]:
+    """One page of the runs that `asked` describes, the next page's cursor, and how many there are in all.
+
+    Raises:
+        BadCursor: `cursor` is not from a list sorted so.
+    """
+    condition = _condition(asked)
+    rows, next_cursor = keyset.page(
+        session,
+        select(Run).where(condition),
+        by=SORTS[sort],
+        row_id=Run.id,
+        descending=descending,
+        limit=limit,
+        cursor=cursor,
+    )
+    total = session.scalars(select(func.count()).select_from(Run).where(condition)).one()
+    return rows, next_cursor, total
+
+
+def count_by_state(session: Session) -> dict[str, int]:
+    """How many runs are in each state."""
+    counts = session.execute(select(Run.state, func.count()).group_by(Run.state))
+    return {**dict.fromkeys(RunState, 0), **dict(counts.all())}
+
+
+def log_page(
+    session: Session, run_id: str, search: str | None, *, limit: int, cursor: str | None
+) -> tuple[list[LogLine], str | None]:
+    """One page of a run's log from its beginning, and the next page's cursor."""
+    return keyset.page(
+        session,
+        _log(run_id, search),
+        by=LogLine.id,
+        row_id=LogLine.id,
+        descending=False,
+        limit=limit,
+        cursor=cursor,
+    )
+
+
+def log_after(session: Session, run_id: str, search: str | None, line_id: int, limit: int) -> list[LogLine]:
+    """The lines that follow one, the oldest first."""
+    newer = _log(run_id, search).where(LogLine.id > line_id)
+    return list(session.scalars(newer.order_by(LogLine.id).limit(limit)))
+
+
+def log_before(
+    session: Session, run_id: str, search: str | None, line_id: int | None, limit: int
+) -> list[LogLine]:
+    """The last lines before one (of all, without one), the oldest first."""
+    older = _log(run_id, search)
+    if line_id is not None:
+        older = older.where(LogLine.id < line_id)
+    return list(session.scalars(older.order_by(LogLine.id.desc()).limit(limit)))[::-1]
+
+
+def _log(run_id: str, search: str | None) -> Select[LogLine]:
+    lines = select(LogLine).where(LogLine.run_id == run_id)
+    return lines.where(LogLine.message.icontains(search, autoescape=True)) if search else lines
+
+
+def _condition(node: Node) -> ColumnElement[bool]:
+    match node:
+        case All(parts):
+            return and_(true(), *map(_condition, parts))
+        case Either(parts):
+            return or_(*map(_condition, parts))
+        case Not(part):
+            # A comparison with nothing is unknown, and so would its opposite be.
+            return not_(func.coalesce(_condition(part), false()))
+        case Word(text):
+            places = [Run.name, Run.notes, Run.algorithm, Run.environment, Run.group, cast(Run.tags, Text)]
+            return or_(*(place.icontains(text, autoescape=True) for place in places))
+        case Term("tag", operator, value):
+            # Exact, unlike LIKE on SQLite: the list's text without the quoted tag is not the same text.
+            tags = cast(Run.tags, Text)
+            without = func.replace(tags, json.dumps(value), "")
+            return without == tags if operator == "!=" else without != tags
+        case Term(field, ":", value) if FIELDS[field] == "text":
+            held: ColumnElement[bool] = _column(field).icontains(value, autoescape=True)
+            return held
+        case Term(field, operator, value):
+            compared: ColumnElement[bool] = _OPERATORS[operator](_column(field), value)
+            return compared
+
+
+def _column(field: str) -> Any:
+    return Run.__mapper__.columns[field]
+
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    ":": operators.eq,
+    "=": operators.eq,
+    "!=": operators.is_distinct_from,
+    ">": operators.gt,
+    ">=": operators.ge,
+    "<": operators.lt,
+    "<=": operators.le,
+}
 
 
 def _record(session: Session, run: Run, before: RunState | None, reason: str, now: datetime) -> None:

@@ -1,9 +1,9 @@
 """What one may ask for: a run's specification, checked whole before anything is stored or started."""
 
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field as PydanticField
-from pydantic import SerializeAsAny, ValidationError
+from pydantic import SerializeAsAny, StringConstraints, ValidationError
 
 from backend.specs.algorithms import ALGORITHMS, AlgorithmConfig
 from backend.specs.environments import ENVIRONMENTS, EnvironmentConfig
@@ -12,6 +12,9 @@ from backend.specs.fields import Frozen, setting
 MAX_SEED = 2**31 - 1
 
 M = TypeVar("M", bound=Frozen)
+
+Tag = Annotated[str, StringConstraints(min_length=1, max_length=50, pattern=r'^[^"\\\x00-\x1f]*$')]
+"""A word to find runs by; without quotes, backslashes and control characters."""
 
 
 class FieldProblem(Frozen):
@@ -74,7 +77,7 @@ class RunSpec(Frozen):
     host: str | None = PydanticField(default=None, max_length=200)
     priority: int = PydanticField(default=0, ge=-100, le=100)
     group: str | None = PydanticField(default=None, max_length=200)
-    tags: tuple[str, ...] = PydanticField(default=(), max_length=50)
+    tags: tuple[Tag, ...] = PydanticField(default=(), max_length=50)
     notes: str = PydanticField(default="", max_length=20_000)
 
     @property

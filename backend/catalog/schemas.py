@@ -1,0 +1,70 @@
+"""The catalogue as REST shows it."""
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from backend.pagination import Page
+from backend.specs.algorithms import Observation
+
+
+class PresetOut(BaseModel):
+    """A named set of changes to the defaults."""
+
+    id: str
+    title: str
+    description: str
+    observation: Observation
+    config: dict[str, Any]
+    environment_config: dict[str, Any]
+    stop: dict[str, Any]
+
+
+class AlgorithmOut(BaseModel):
+    """An algorithm one may ask for."""
+
+    id: str
+    title: str
+    summary: str
+    paper: str
+    observations: list[Observation]
+    """The worlds it can learn from."""
+    config_schema: dict[str, Any]
+    """JSON Schema of `config`; each field has title, description, bounds, `group`, and may have `symbol` and
+    `unit`."""
+    defaults: dict[str, dict[str, Any]]
+    """By kind of observation, what `config` is where nothing is given."""
+    presets: list[PresetOut]
+
+
+class PublishedScoreOut(BaseModel):
+    """A score someone published for this world."""
+
+    label: str
+    score: float
+    protocol: str
+    source: str
+
+
+class EnvironmentOut(BaseModel):
+    """A world one may ask for."""
+
+    id: str
+    title: str
+    family: str
+    summary: str
+    observation: Observation
+    config_schema: dict[str, Any]
+    """JSON Schema of `environment_config`, as for algorithms."""
+    defaults: dict[str, Any]
+    evaluation_protocol: str
+    frames_per_agent_step: int
+    published: list[PublishedScoreOut]
+
+
+class AlgorithmPage(Page[AlgorithmOut]):
+    """All algorithms."""
+
+
+class EnvironmentPage(Page[EnvironmentOut]):
+    """All worlds."""

@@ -1,0 +1,52 @@
+"""The catalogue: read off the specs, which cannot change while the process runs."""
+
+from dataclasses import asdict
+from functools import cache
+
+from backend.catalog.schemas import AlgorithmOut, EnvironmentOut
+from backend.specs.algorithms import ALGORITHMS, Algorithm
+from backend.specs.environments import ENVIRONMENTS, Environment
+
+
+@cache
+def algorithms() -> dict[str, AlgorithmOut]:
+    """Every algorithm, by id."""
+    return {algorithm.id: _algorithm(algorithm) for algorithm in ALGORITHMS.values()}
+
+
+@cache
+def environments() -> dict[str, EnvironmentOut]:
+    """Every world, by id."""
+    return {world.id: _environment(world) for world in ENVIRONMENTS.values()}
+
+
+def _algorithm(algorithm: Algorithm) -> AlgorithmOut:
+    return AlgorithmOut.model_validate(
+        {
+            "id": algorithm.id,
+            "title": algorithm.title,
+            "summary": algorithm.summary,
+            "paper": algorithm.paper,
+            "observations": list(algorithm.observations),
+            "config_schema": algorithm.config.model_json_schema(),
+            "defaults": {kind: algorithm.defaults(kind) for kind in algorithm.observations},
+            "presets": [asdict(preset) for preset in algorithm.presets],
+        }
+    )
+
+
+def _environment(world: Environment) -> EnvironmentOut:
+    return EnvironmentOut.model_validate(
+        {
+            "id": world.id,
+            "title": world.title,
+            "family": world.family,
+            "summary": world.summary,
+            "observation": world.observation,
+            "config_schema": world.config.model_json_schema(),
+            "defaults": world.config().model_dump(mode="json"),
+            "evaluation_protocol": world.evaluation_protocol,
+            "frames_per_agent_step": world.frames_per_agent_step,
+            "published": [asdict(score) for score in world.published],
+        }
+    )

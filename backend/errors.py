@@ -1,0 +1,220 @@
+"""One tree of expected errors, and the RFC 9457 problem documents they are answered with.
+
+Problem
+├── BadRequest      400  the request cannot be read
+├── Unauthenticated 401  nobody is logged in
+├── Forbidden       403  logged in, but not allowed
+├── NotFound        404  no such thing
+├── Conflict        409  not in this state
+├── TooLarge        413  the body is too long
+├── BadRange        416  no such part of a file
+├── Invalid         422  fields at fault, each named
+└── Unavailable     503  the database is away or busy: try again
+
+`InvalidSpec` and the framework's own errors are answered as the fitting one of these.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, ClassVar
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from backend.db.keyset import BadCursor
+from backend.specs.run import FieldProblem, InvalidSpec
+
+MEDIA_TYPE = "application/problem+json"
+
+log = structlog.get_logger(__name__)
+
+
+class ProblemDocument(BaseModel):
+    """An error, as RFC 9457 tells it."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    errors: list[FieldProblem] = []
+    """Every field at fault, by its dotted path."""
+    request_id: str | None = None
+    """Names this request in the logs."""
+
+
+class Problem(Exception):
+    """Root of the tree: an error that is answered, not a bug."""
+
+    status: ClassVar[HTTPStatus] = HTTPStatus.INTERNAL_SERVER_ERROR
+
+    def __init__(
+        self, detail: str, errors: Sequence[FieldProblem] = (), headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.errors = list(errors)
+        self.headers = dict(headers or {})
+
+
+class BadRequest(Problem):
+    """The request cannot be read."""
+
+    status = HTTPStatus.BAD_REQUEST
+
+
+class Unauthenticated(Problem):
+    """Nobody is logged in."""
+
+    status = HTTPStatus.UNAUTHORIZED
+
+    def __init__(self, detail: str = "log in, or send a token") -> None:
+        super().__init__(detail, headers={"WWW-Authenticate": "Bearer"})
+
+
+class Forbidden(Problem):
+    """Logged in, but not allowed."""
+
+    status = HTTPStatus.FORBIDDEN
+
+
+class NotFound(Problem):
+    """No such thing."""
+
+    status = HTTPStatus.NOT_FOUND
+
+
+class Conflict(Problem):
+    """Not possible in the state the thing is in."""
+
+    status = HTTPStatus.CONFLICT
+
+
+class TooLarge(Problem):
+    """The body is longer than any request needs."""
+
+    status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+
+
+class BadRange(Problem):
+    """The file has no such part."""
+
+    status = HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE
+
+
+class Invalid(Problem):
+    """Fields at fault, each named."""
+
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
+
+    def __init__(self, errors: Sequence[FieldProblem]) -> None:
+        super().__init__("; ".join(f"{e.field}: {e.message}" for e in errors), errors)
+
+    @classmethod
+    def field(cls, field: str, message: str) -> "Invalid":
+        """With one field at fault."""
+        return cls([FieldProblem(field=field, message=message)])
+
+
+class Unavailable(Problem):
+    """The database is away or busy."""
+
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+
+
+def respond(problem: Problem, request_id: str | None) -> Response:
+    """The answer that tells of `problem`."""
+    document = ProblemDocument(
+        title=problem.status.phrase,
+        status=problem.status,
+        detail=problem.detail,
+        errors=problem.errors,
+        request_id=request_id,
+    )
+    # In ASCII: what is quoted back may hold half a surrogate pair, which has no UTF-8 form.
+    content = json.dumps(document.model_dump())
+    return Response(content, problem.status, headers=problem.headers, media_type=MEDIA_TYPE)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error of `app` with a problem document."""
+
+    def answer(request: Request, problem: Problem) -> Response:
+        return respond(problem, getattr(request.state, "request_id", None))
+
+    def on_problem(request: Request, error: Exception) -> Response:
+        assert isinstance(error, Problem)
+        return answer(request, error)
+
+    def on_spec(request: Request, error: Exception) -> Response:
+        assert isinstance(error, InvalidSpec)
+        return answer(request, Invalid(error.problems))
+
+    def on_cursor(request: Request, error: Exception) -> Response:
+        return answer(request, Invalid.field("cursor", "not a cursor of a list sorted like this one"))
+
+    def on_validation(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        return answer(request, _from_validation(error))
+
+    def on_http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return answer(request, _from_http(error))
+
+    def on_database(request: Request, error: Exception) -> Response:
+        log.warning("database.away", error=str(error))
+        detail = "the database is away or busy; nothing was changed, try again"
+        return answer(request, Unavailable(detail, headers={"Retry-After": "1"}))
+
+    def on_bug(request: Request, error: Exception) -> Response:
+        log.error("request.failed", exc_info=error)
+        return answer(request, Problem("an error in Callboard itself; its log tells more"))
+
+    app.add_exception_handler(Problem, on_problem)
+    app.add_exception_handler(InvalidSpec, on_spec)
+    app.add_exception_handler(BadCursor, on_cursor)
+    app.add_exception_handler(RequestValidationError, on_validation)
+    app.add_exception_handler(HTTPException, on_http)
+    app.add_exception_handler(OperationalError, on_database)
+    app.add_exception_handler(PoolTimeout, on_database)
+    app.add_exception_handler(Exception, on_bug)
+
+
+def _from_validation(error: RequestValidationError) -> Problem:
+    problems = [_field_problem(item) for item in error.errors()]
+    if any(item["loc"][:1] == ("path",) for item in error.errors()):
+        return NotFound("there is no such id")
+    return Invalid(problems)
+
+
+def _field_problem(item: Mapping[str, Any]) -> FieldProblem:
+    where, *rest = item["loc"]
+    if item["type"] == "json_invalid":
+        return FieldProblem(field="body", message=f"not JSON at character {rest[0]}: {item['ctx']['error']}")
+    message = item["msg"]
+    if item["type"] == "extra_forbidden":
+        message = "no such field"
+    elif item["type"] != "missing":
+        message = f"{message}, got {item['input']!r:.80}"
+    return FieldProblem(
+        field=".".join(map(str, rest)) or str(where), message=message[0].lower() + message[1:]
+    )
+
+
+def _from_http(error: HTTPException) -> Problem:
+    known: dict[int, type[Problem]] = {c.status: c for c in Problem.__subclasses__() if c is not Invalid}
+    kind = known.get(error.status_code)
+    headers = dict(error.headers or {})
+    if kind is NotFound:
+        return NotFound("there is nothing at this address", headers=headers)
+    if kind is not None and kind is not Unauthenticated:
+        return kind(error.detail, headers=headers)
+    problem = Problem(error.detail, headers=headers)
+    problem.status = HTTPStatus(error.status_code)  # type: ignore[misc]
+    return problem

@@ -1,0 +1,52 @@
+"""Evaluations in the database."""
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from backend.db import Checkpoint, Evaluation, keyset
+from backend.db.clock import database_now
+from backend.db.ids import new_id
+
+
+def add_request(
+    session: Session, checkpoint: Checkpoint, *, protocol: str, n_episodes: int, seed: int
+) -> Evaluation:
+    """An evaluation to be done: without returns yet."""
+    evaluation = Evaluation(
+        id=new_id(),
+        run_id=checkpoint.run_id,
+        attempt=None,
+        requested_at=database_now(session),
+        protocol=protocol,
+        n_episodes=n_episodes,
+        seed=seed,
+        agent_steps=checkpoint.agent_steps,
+        frames=checkpoint.frames,
+        wall_time_s=checkpoint.wall_time_s,
+        checkpoint=checkpoint.file,
+        returns=[],
+        lengths_frames=[],
+        mean_return=None,
+        superseded=False,
+    )
+    session.add(evaluation)
+    session.flush()
+    return evaluation
+
+
+def page(
+    session: Session, run_id: str, *, superseded: bool, limit: int, cursor: str | None
+) -> tuple[list[Evaluation], str | None]:
+    """One page of a run's evaluations, of the newest agent steps first."""
+    statement = select(Evaluation).where(Evaluation.run_id == run_id)
+    if not superseded:
+        statement = statement.where(Evaluation.superseded.is_(False))
+    return keyset.page(
+        session,
+        statement,
+        by=Evaluation.agent_steps,
+        row_id=Evaluation.id,
+        descending=True,
+        limit=limit,
+        cursor=cursor,
+    )

@@ -1,0 +1,52 @@
+"""The built pages: files with a hash in their name for ever, everything else is the one page."""
+
+from pathlib import Path
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.responses import FileResponse
+from starlette.responses import PlainTextResponse, Response
+from starlette.staticfiles import StaticFiles
+
+from backend.errors import NotFound
+
+router = APIRouter(include_in_schema=False)
+
+OWN_PATHS = ("api", "docs", "openapi.json", "healthz", "readyz", "metrics", "assets")
+"""First parts of addresses that are never pages."""
+
+
+class _ForEver(StaticFiles):
+    """Files whose name changes with their content."""
+
+    def file_response(self, *args: object, **kw: object) -> Response:
+        response = super().file_response(*args, **kw)  # type: ignore[arg-type]
+        response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
+        return response
+
+
+def install(app: FastAPI, folder: Path) -> None:
+    """Serve the pages built into `folder`. Call last: it takes every address left."""
+    app.state.frontend = folder
+    app.mount("/assets", _ForEver(directory=folder / "assets", check_dir=False))
+    app.include_router(router)
+
+
+def page(request: Request) -> Response:
+    """The one page, which reads the address itself."""
+    index = request.app.state.frontend / "index.html"
+    if not index.is_file():
+        return PlainTextResponse("The pages are not built: run `make frontend`.", 503)
+    return FileResponse(index, headers={"Cache-Control": "no-cache"})
+
+
+@router.get("/{path:path}")
+def read_page(request: Request, path: str) -> Response:
+    """A file of the front end's root folder, or the page."""
+    if path.split("/", 1)[0] in OWN_PATHS:
+        raise NotFound("there is nothing at this address")
+    folder: Path = request.app.state.frontend
+    # Only names that lie there: the address is compared, never joined.
+    for file in folder.iterdir() if folder.is_dir() else ():
+        if file.name == path and file.is_file() and path != "index.html":
+            return FileResponse(file)
+    return page(request)

@@ -1,0 +1,43 @@
+"""Hosts in the database."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from backend.db import Host, Run
+from backend.db.changes import note_host
+from backend.specs.states import LEASED, RunState
+
+
+def all_hosts(session: Session) -> Sequence[Host]:
+    """Every host, by name."""
+    return session.scalars(select(Host).order_by(Host.id)).all()
+
+
+def get(session: Session, host_id: str, *, for_update: bool = False) -> Host | None:
+    """The host, or none."""
+    return session.get(Host, host_id, with_for_update=for_update or None, populate_existing=for_update)
+
+
+def runs_by_host(session: Session) -> dict[str, list[Run]]:
+    """The runs that some host holds."""
+    found: dict[str, list[Run]] = defaultdict(list)
+    for run in session.scalars(select(Run).where(Run.state.in_(LEASED)).order_by(Run.id)):
+        if run.host is not None:
+            found[run.host].append(run)
+    return found
+
+
+def waiting_by_queue(session: Session) -> dict[str, int]:
+    """How many runs wait in each queue."""
+    waiting = select(Run.queue, func.count()).where(Run.state == RunState.QUEUED).group_by(Run.queue)
+    return dict(session.execute(waiting).all())
+
+
+def set_draining(session: Session, host: Host, draining: bool) -> None:
+    """Have a locked host take nothing new, or take work again."""
+    host.draining = draining
+    session.flush()
+    note_host(session, host.id)

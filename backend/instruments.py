@@ -1,0 +1,71 @@
+"""What `/metrics` tells Prometheus."""
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from sqlalchemy import Engine
+
+from backend.db.engine import reading
+from backend.hosts import service as hosts
+from backend.runs import repository as runs
+
+
+class Instruments:
+    """The counters of one web process, and what it reads from the database when scraped."""
+
+    def __init__(self, engine: Engine, lease_s: float) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "callboard_http_requests",
+            "Requests answered.",
+            ["method", "route", "status"],
+            registry=self._registry,
+        )
+        self._seconds = Histogram(
+            "callboard_http_request_seconds", "Time to answer.", ["method", "route"], registry=self._registry
+        )
+        self._registry.register(_FromDatabase(engine, lease_s))
+
+    def request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count one request; `route` is the template, so that ids make no series of their own."""
+        self._requests.labels(method, route, str(status)).inc()
+        self._seconds.labels(method, route).observe(seconds)
+
+    def exposition(self) -> bytes:
+        """Everything, in Prometheus' text format."""
+        return generate_latest(self._registry)
+
+
+class _FromDatabase(Collector):
+    def __init__(self, engine: Engine, lease_s: float) -> None:
+        self._engine = engine
+        self._lease_s = lease_s
+
+    def describe(self) -> list[Metric]:
+        # Without it, registering would already ask the database.
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        with reading(self._engine) as session:
+            by_state = runs.count_by_state(session)
+            page = hosts.listing(session, self._lease_s)
+        states = GaugeMetricFamily("callboard_runs", "Runs, by state.", labels=["state"])
+        for state, count in by_state.items():
+            states.add_metric([state], count)
+        yield states
+        alive = GaugeMetricFamily(
+            "callboard_host_alive", "Whether a host was heard of lately.", labels=["host"]
+        )
+        slots = GaugeMetricFamily("callboard_host_slots", "Runs a host trains at once.", labels=["host"])
+        busy = GaugeMetricFamily("callboard_host_runs", "Runs a host holds.", labels=["host"])
+        for host in page.items:
+            alive.add_metric([host.id], host.alive)
+            slots.add_metric([host.id], host.slots)
+            busy.add_metric([host.id], len(host.runs))
+        yield from (alive, slots, busy)
+        waiting = GaugeMetricFamily("callboard_runs_waiting", "Runs that wait, by queue.", labels=["queue"])
+        for queue, count in page.waiting.items():
+            waiting.add_metric([queue], count)
+        yield waiting

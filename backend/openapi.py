@@ -1,0 +1,55 @@
+"""The OpenAPI document. `python -m backend.openapi` prints it, without a server or a database."""
+
+import json
+import sys
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from backend.errors import MEDIA_TYPE, ProblemDocument
+
+
+def operation_id(route: APIRoute) -> str:
+    """The function's name: what a generated client calls it."""
+    return route.name
+
+
+def install(app: FastAPI) -> None:
+    """Have `app` describe its errors as what they are: problem documents."""
+    plain = app.openapi
+
+    def described() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            _describe_problems(plain())
+        assert app.openapi_schema is not None
+        return app.openapi_schema
+
+    app.openapi = described  # type: ignore[method-assign]
+
+
+def _describe_problems(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    problem = ProblemDocument.model_json_schema(ref_template="#/components/schemas/{model}")
+    schemas |= problem.pop("$defs", {}) | {"ProblemDocument": problem}
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    answer = {
+        "description": "What is wrong, as RFC 9457 tells it.",
+        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}},
+    }
+    for path in document["paths"].values():
+        for operation in path.values():
+            operation["responses"].pop("422", None)
+            operation["responses"] |= {"4XX": answer}
+            operation["responses"].setdefault("503", answer)
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    from backend.app import create_app
+    from backend.settings import Settings
+
+    with tempfile.TemporaryDirectory() as home:
+        json.dump(create_app(Settings(home=home)).openapi(), sys.stdout, indent=1)

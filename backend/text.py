@@ -1,0 +1,33 @@
+"""Text a request may hold: what every database can store."""
+
+from typing import Annotated, Any
+
+from pydantic import StringConstraints
+
+STORABLE = r"^[^\x00]*$"
+"""No null bytes: PostgreSQL cannot store them."""
+
+Text = Annotated[str, StringConstraints(pattern=STORABLE)]
+
+
+def is_storable(text: str) -> bool:
+    """Whether `text` has no null byte and no half of a surrogate pair, which have no UTF-8 form."""
+    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def unstorable_paths(value: Any) -> list[str]:
+    """Dotted paths of the strings, keys included, in plain JSON that cannot be stored."""
+    found = []
+    waiting: list[tuple[str, Any]] = [
+        ("", value)
+    ]  # a list of its own: a request may nest deeper than a stack
+    while waiting:
+        path, part = waiting.pop()
+        if isinstance(part, str) and not is_storable(part):
+            found.append(path)
+        elif isinstance(part, dict):
+            found += [path for key in part if not is_storable(key)]
+            waiting += [(f"{path}.{key}" if path else key, inner) for key, inner in part.items()]
+        elif isinstance(part, list):
+            waiting += [(f"{path}.{i}" if path else str(i), inner) for i, inner in enumerate(part)]
+    return sorted(found)

@@ -3,12 +3,14 @@
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
+from fastapi.responses import StreamingResponse
 
 from backend.auth.access import Viewer
-from backend.dependencies import ReadSession
+from backend.dependencies import ReadSession, ThisParts
 from backend.ids import Ulid
 from backend.metrics import service
 from backend.metrics.charts import Axes
+from backend.metrics.export import MEDIA_TYPES, Format
 from backend.metrics.grouping import Interval
 from backend.metrics.schemas import Chart, SeriesInfo, SeriesInfos, X
 from backend.metrics.smoothing import MAX_WEIGHT
@@ -68,3 +70,21 @@ def read_chart(
         since=since_revision,
     )
     return Response(service.chart(session, request), media_type="application/json")
+
+
+@router.get(
+    "/runs/{run_id}/export",
+    response_class=StreamingResponse,
+    responses={200: {"content": {media_type: {} for media_type, _ in MEDIA_TYPES.values()}}},
+)
+def export(
+    run_id: Ulid, actor: Viewer, parts: ThisParts, session: ReadSession, format: Format = "csv"
+) -> StreamingResponse:
+    """Every point of a run at full resolution, in one file; the same each time while nothing is added."""
+    began = service.began_at(session, run_id)
+    media_type, ending = MEDIA_TYPES[format]
+    return StreamingResponse(
+        service.export(parts.engine, run_id, format, began),
+        media_type=media_type,
+        headers={"Content-Disposition": f'attachment; filename="{run_id}.{ending}"'},
+    )

@@ -1,18 +1,22 @@
 """What REST tells of series: names, charts, groups of seeds."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 import orjson
+from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from backend.db import Run, Series
+from backend.db.engine import reading
 from backend.errors import Invalid, NotFound
 from backend.metrics import repository
 from backend.metrics.charts import Axes, Curve, curves
 from backend.metrics.chunks import Array
+from backend.metrics.export import Format, csv, parquet, tensorboard
 from backend.metrics.grouping import INTERVAL_NAMES, Interval, group_key
 from backend.metrics.seed_groups import group_curve
 
@@ -70,6 +74,27 @@ def chart(session: Session, request: ChartRequest) -> bytes:
             for series in chosen
         ]
     return orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def began_at(session: Session, run_id: str) -> datetime:
+    """When a run's training time was 0.
+
+    Raises:
+        NotFound: there is no such run.
+    """
+    run = _runs(session, [run_id])[run_id]
+    return run.started_at or run.created_at
+
+
+def export(engine: Engine, run_id: str, file_format: Format, began: datetime) -> Iterator[bytes]:
+    """A run's points as a file, piece by piece, from one snapshot of the database."""
+    with reading(engine) as session:
+        if file_format == "csv":
+            yield from csv(session, run_id)
+        elif file_format == "parquet":
+            yield from parquet(session, run_id)
+        else:
+            yield from tensorboard(session, run_id, began)
 
 
 def _runs(session: Session, run_ids: Sequence[str]) -> dict[str, Run]:

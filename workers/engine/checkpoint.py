@@ -59,3 +59,19 @@ def load(path: Path) -> dict[str, Any]:
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise DamagedCheckpointError(f"{path.name}: not a checkpoint of format {FORMAT}")
     return state
+
+
+def newest(folder: Path) -> str | None:
+    """File name of the checkpoint with the most agent steps that can be read, if there is one."""
+    found = [
+        (int(m["agent_steps"]), int(m["attempt"]), p)
+        for p in folder.glob("*.pt")
+        if (m := NAME.fullmatch(p.name))
+    ]
+    for _, _, path in sorted(found, reverse=True):
+        try:
+            load(path)
+        except DamagedCheckpointError:
+            continue
+        return path.name
+    return None

@@ -17,3 +17,10 @@ def die_with_parent() -> None:
         return
     if os.getppid() != parent or parent == 1:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def become_helper() -> None:
+    """Live and die with the engine, which alone answers to a terminal's Ctrl-C and to SIGTERM."""
+    die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)

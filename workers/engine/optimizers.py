@@ -12,10 +12,26 @@ class FlatParameters:
     dtheta: Tensor
     """All gradients, (P,) float32; `backward` adds to it."""
 
-    def __init__(self, network: nn.Module) -> None:
+    def __init__(
+        self, network: nn.Module, *, theta: Tensor | None = None, dtheta: Tensor | None = None
+    ) -> None:
+        """Take over a network.
+
+        Args:
+            network: its parameters become views of `theta`, their gradients of `dtheta`.
+            theta: shared memory that already holds the parameters, (P,); by default the network's own
+                values are copied to new memory.
+            dtheta: memory for the gradients, (P,); by default new.
+
+        Raises:
+            ValueError: `theta` or `dtheta` is not of P elements.
+        """
         parameters = list(network.parameters())
-        self.theta = torch.cat([_storage_order(p.detach()).reshape(-1) for p in parameters])
-        self.dtheta = torch.zeros_like(self.theta)
+        own = torch.cat([_storage_order(p.detach()).reshape(-1) for p in parameters])
+        self.theta = own if theta is None else theta
+        self.dtheta = torch.zeros_like(own) if dtheta is None else dtheta
+        if not own.shape == self.theta.shape == self.dtheta.shape:
+            raise ValueError(f"parameters of another network: {len(self.theta)} for {len(own)}")
         start = 0
         for p in parameters:
             end = start + p.numel()

@@ -1,5 +1,7 @@
 """Seeds of episodes: each environment's k-th episode has its own, whatever happened before."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 
@@ -13,12 +15,13 @@ class EpisodeSeeds:
 
     begun: list[int]
 
-    def __init__(self, run_seed: int, environments: int) -> None:
+    def __init__(self, run_seed: int, streams: Sequence[int]) -> None:
         self._run_seed = run_seed
-        self.begun = [0] * environments
+        self._streams = streams
+        self.begun = [0] * len(streams)
 
     def next(self, environment: int) -> int:
-        """Seed of this environment's next episode."""
+        """Seed of the next episode of the environment with this index."""
         k = self.begun[environment]
         self.begun[environment] += 1
-        return episode_seed(self._run_seed, environment, k)
+        return episode_seed(self._run_seed, self._streams[environment], k)

@@ -1,5 +1,6 @@
 """The life of one engine: build, resume, train, report, save, evaluate, end. Knows no algorithm."""
 
+import os
 import platform
 import time
 import traceback
@@ -10,7 +11,6 @@ from pathlib import Path
 
 import torch
 
-from backend.specs.environments import ENVIRONMENTS
 from backend.specs.events import (
     AnyEvent,
     CheckpointSaved,
@@ -70,7 +70,6 @@ class Training:
         self._control = control or Control()
         self._on_event = on_event
         self._log = EventLog(run_dir / "attempts" / str(attempt) / "events.log")
-        self._world = ENVIRONMENTS[spec.environment]
         self._counters = Counters()
         self._points = PointBuffer()
         self._returns: deque[float] = deque(maxlen=100)
@@ -85,6 +84,7 @@ class Training:
         """Train until a bound is met or someone stops it; never raises for an error of the training."""
         learner: Learner | None = None
         try:
+            torch.set_num_threads(1)  # the processes are the parallelism; spinning threads fight them
             torch.set_flush_denormal(True)
             learner = LEARNERS[self.spec.algorithm](self.spec)
             self._begin(learner)
@@ -117,7 +117,7 @@ class Training:
             Started(
                 time=time.time(),
                 device=learner.device,
-                pid=_pid(),
+                pid=os.getpid(),
                 resumed_from=self._resume,
                 agent_steps=self._counters.agent_steps,
                 versions={
@@ -216,9 +216,7 @@ class Training:
         episode.recording.save(
             self.run_dir / "replays" / name,
             seed=episode.seed,
-            frames_per_step=self._world.frames_per_agent_step
-            if not hasattr(self.spec.environment_config, "frame_skip")
-            else self.spec.environment_config.frame_skip,
+            frames_per_step=getattr(self.spec.environment_config, "frame_skip", 1),
             action_names=action_names,
         )
         self._say(
@@ -343,12 +341,6 @@ class Training:
         self._log.add(event)
         if self._on_event is not None:
             self._on_event(event)
-
-
-def _pid() -> int:
-    import os
-
-    return os.getpid()
 
 
 def _processes(spec: RunSpec) -> int:

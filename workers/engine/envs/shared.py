@@ -4,6 +4,7 @@ The file has no name, so nothing is left behind however the processes end.
 """
 
 import mmap
+import os
 from typing import Any, Literal
 
 import numpy as np
@@ -68,17 +69,18 @@ class SharedArrays:
     episode_seed_B: NDArray[np.uint32]
 
     def __init__(self, layout: Layout, fd: int, *, create: bool) -> None:
-        sizes = {
-            n: (s, np.dtype(d), int(np.prod(s)) * np.dtype(d).itemsize)
-            for n, (s, d) in layout.fields().items()
-        }
-        total = sum(-size // 64 * -64 for _, _, size in sizes.values())
+        fields = layout.fields()
+        sizes = {name: _aligned_bytes(shape, dtype) for name, (shape, dtype) in fields.items()}
         if create:
-            import os
-
-            os.ftruncate(fd, total)
-        self._map = mmap.mmap(fd, total)
+            os.ftruncate(fd, sum(sizes.values()))
+        self._map = mmap.mmap(fd, sum(sizes.values()))
         offset = 0
-        for name, (shape, dtype, size) in sizes.items():
+        for name, (shape, dtype) in fields.items():
             setattr(self, name, np.ndarray(shape, dtype, self._map, offset))
-            offset += -size // 64 * -64
+            offset += sizes[name]
+
+
+def _aligned_bytes(shape: tuple[int, ...], dtype: str) -> int:
+    """Bytes of an array, rounded up so that the next begins on a cache line."""
+    line = 64
+    return -(-int(np.prod(shape)) * np.dtype(dtype).itemsize // line) * line

@@ -1,4 +1,4 @@
-"""n_e environments on n_w processes, stepped together (Clemente et al. 2017, section 3, Figure 1)."""
+"""Many environments stepped together (Clemente et al. 2017, section 3, Figure 1)."""
 
 import json
 import os
@@ -16,6 +16,7 @@ from backend.specs.run import RunSpec
 from workers.engine.envs import evaluation_config, make_world
 from workers.engine.envs.process import RESET
 from workers.engine.envs.shared import Layout, SharedArrays
+from workers.engine.envs.slice import WorldSlice
 
 MAX_SLOTS = RESET
 START_TIMEOUT_S = 120.0
@@ -58,7 +59,7 @@ class VectorWorld:
 
         Args:
             environments: B.
-            processes: n_w; at most one an environment is started.
+            processes: that step them, at most one an environment; 0 steps them in this process.
             slots: S, at most 255.
             next_seed: environment index -> seed of its next episode (below 2**32).
             evaluation: play under `evaluation_config`.
@@ -87,6 +88,15 @@ class VectorWorld:
         self.shared = SharedArrays(layout, memory_fd, create=True)
         self._channels: list[socket.socket] = []
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._local: WorldSlice | None = None
+        if processes == 0:
+            self._local = WorldSlice(spec, self.shared, 0, environments, evaluation=evaluation)
+        else:
+            self._start(spec, layout, memory_fd, processes, evaluation)
+        os.close(memory_fd)
+
+    def _start(self, spec: RunSpec, layout: Layout, memory_fd: int, processes: int, evaluation: bool) -> None:
+        environments = layout.environments
         bounds = np.linspace(0, environments, min(processes, environments) + 1).astype(int)
         for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             mine, theirs = socket.socketpair()
@@ -104,7 +114,6 @@ class VectorWorld:
             theirs.close()
             mine.settimeout(START_TIMEOUT_S)
             self._channels.append(mine)
-        os.close(memory_fd)
         self._gather()
         for channel in self._channels:
             channel.settimeout(None)  # a machine that sleeps is not a dead one
@@ -146,7 +155,9 @@ class VectorWorld:
         return finished
 
     def close(self) -> None:
-        """End the processes."""
+        """Close the worlds and end the processes."""
+        if self._local is not None:
+            self._local.close()
         for channel in self._channels:
             channel.close()
         for process in self._processes:
@@ -157,6 +168,9 @@ class VectorWorld:
             self.shared.seed_B[i] = self._next_seed(i)
 
     def _command(self, command: int) -> None:
+        if self._local is not None:
+            self._local.reset() if command == RESET else self._local.step(command)
+            return
         try:
             for channel in self._channels:
                 channel.sendall(bytes([command]))

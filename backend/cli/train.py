@@ -1,0 +1,259 @@
+"""`callboard train` and `callboard evaluate`: the engine in this terminal, with no server."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+from ulid import ULID
+
+from backend.settings import Settings
+from backend.specs.events import AnyEvent, Ended, Log, Report
+from backend.specs.run import InvalidSpec, RunSpec, parse_run_spec
+
+BAD_INPUT = 2
+
+
+def fail(message: str) -> typer.Exit:
+    """Say what is wrong in one line; raise what this returns."""
+    typer.echo(f"callboard: {message}", err=True)
+    return typer.Exit(BAD_INPUT)
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _assignments(pairs: list[str], option: str) -> dict[str, Any]:
+    found = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not name or not equals:
+            raise fail(f"{option} {pair}: should look like name=value")
+        found[name] = _value(text)
+    return found
+
+
+def _preset(algorithm: str, preset: str) -> dict[str, Any]:
+    from backend.specs.algorithms import ALGORITHMS
+
+    if algorithm not in ALGORITHMS:
+        return {}
+    known = {p.id: p for p in ALGORITHMS[algorithm].presets}
+    if preset not in known:
+        raise fail(f"preset: unknown preset {preset!r}; {algorithm} has {', '.join(known) or 'none'}")
+    chosen = known[preset]
+    return {
+        "config": chosen.config,
+        "environment_config": chosen.environment_config,
+        "stop": chosen.stop,
+    }
+
+
+def _spec(request: dict[str, Any]) -> RunSpec:
+    try:
+        return parse_run_spec(request)
+    except InvalidSpec as error:
+        raise fail(str(error)) from None
+
+
+class _Terminal:
+    """A progress line, or JSON lines, of a training's events."""
+
+    def __init__(self, spec: RunSpec, *, as_json: bool) -> None:
+        self.last: Report | None = None
+        self.ended: Ended | None = None
+        self._as_json = as_json
+        self._spec = spec
+        self._progress = Progress(
+            TextColumn("{task.fields[state]}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[line]}"),
+            console=Console(stderr=True),
+            transient=True,
+            disable=as_json,
+        )
+        self._task = self._progress.add_task("", total=1.0, state="starting", line="")
+
+    def __enter__(self) -> "_Terminal":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def on_event(self, event: AnyEvent) -> None:
+        match event:
+            case Report():
+                self.last = event
+                if self._as_json:
+                    typer.echo(event.model_dump_json(exclude={"type"}))
+                self._show(event)
+            case Log() if not self._as_json:
+                self._progress.console.print(event.message, highlight=False)
+            case Ended():
+                self.ended = event
+            case _:
+                pass
+
+    def _show(self, report: Report) -> None:
+        stop = self._spec.stop
+        shares = [
+            report.agent_steps / stop.agent_steps if stop.agent_steps else 0.0,
+            report.wall_time_s / stop.wall_time_s if stop.wall_time_s else 0.0,
+        ]
+        done = min(1.0, max(shares))
+        score = "–" if report.mean_return_100 is None else f"{report.mean_return_100:.1f}"
+        parts = [
+            f"{report.agent_steps:,} agent steps",
+            f"{report.agent_steps_per_s:,.0f}/s",
+            f"score {score}",
+        ]
+        if done:
+            left_s = report.wall_time_s * (1 - done) / done
+            parts.append(f"{_duration(left_s)} left")
+        self._progress.update(self._task, completed=done, state="training", line="  ".join(parts))
+
+
+def _duration(seconds: float) -> str:
+    minutes, s = divmod(round(seconds), 60)
+    hours, m = divmod(minutes, 60)
+    return f"{hours} h {m:02d} min" if hours else f"{m} min {s:02d} s"
+
+
+def train(
+    algorithm: Annotated[str, typer.Option(help="Algorithm id, such as paac.")],
+    environment: Annotated[str, typer.Option(help="Environment id, such as ALE/Pong-v5.")],
+    agent_steps: Annotated[int | None, typer.Option(help="Stop after this many decisions.")] = None,
+    wall_time_s: Annotated[float | None, typer.Option(help="Stop after this much training time.")] = None,
+    score: Annotated[float | None, typer.Option(help="Stop when the last 100 episodes average this.")] = None,
+    preset: Annotated[str | None, typer.Option(help="Named settings to begin from.")] = None,
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting of the algorithm, name=value.")
+    ] = None,
+    environment_setting: Annotated[
+        list[str] | None, typer.Option("--set-environment", help="A setting of the world, name=value.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seeds everything that is random.")] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    run_directory: Annotated[
+        Path | None, typer.Option(help="Where the run is kept; resumes when it holds one.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object a report, then a summary.")
+    ] = False,
+) -> None:
+    """Train in this terminal, with no server. Ctrl-C stops and keeps a checkpoint."""
+    request: dict[str, Any] = _preset(algorithm, preset) if preset else {}
+    bounds = {"agent_steps": agent_steps, "wall_time_s": wall_time_s, "score": score}
+    given = {name: bound for name, bound in bounds.items() if bound is not None}
+    request |= {"algorithm": algorithm, "environment": environment, "seed": seed, "device": device}
+    request["config"] = request.get("config", {}) | _assignments(setting or [], "--set")
+    request["environment_config"] = request.get("environment_config", {}) | _assignments(
+        environment_setting or [], "--set-environment"
+    )
+    request["stop"] = request.get("stop", {}) | given
+    spec = _spec(request)
+    folder = run_directory or Settings().runs_dir / str(ULID())
+    attempt, resume = _prepare(folder, spec)
+
+    from workers.engine.control import Control
+    from workers.engine.training import Training
+
+    control = Control()
+    control.handle_signals()
+    with _Terminal(spec, as_json=as_json) as terminal:
+        training = Training(
+            spec, folder, attempt=attempt, resume=resume, control=control, on_event=terminal.on_event
+        )
+        ended = training.run()
+    summary = _summary(ended, terminal.last, folder)
+    if as_json:
+        typer.echo(json.dumps(summary))
+    elif ended.state == "failed":
+        typer.echo(f"failed: {ended.reason}\n{ended.traceback}", err=True)
+    else:
+        typer.echo(f"{ended.state}: {ended.reason}; kept in {folder}", err=True)
+    if ended.state == "failed":
+        raise typer.Exit(1)
+
+
+def _prepare(folder: Path, spec: RunSpec) -> tuple[int, str | None]:
+    """Make or enter a run directory; the number of the next attempt and the checkpoint it goes on from."""
+    from workers.engine.checkpoint import newest
+
+    kept = folder / "spec.json"
+    if kept.exists():
+        before = _spec(json.loads(kept.read_text("utf-8")))
+        if before.model_dump(exclude={"stop"}) != spec.model_dump(exclude={"stop"}):
+            raise fail(f"run_directory: {folder} holds a run with other settings; name another directory")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        kept.write_text(spec.model_dump_json(), "utf-8")
+    except OSError as error:
+        raise fail(f"run_directory: {error}") from None
+    attempts = [int(p.name) for p in (folder / "attempts").glob("*") if p.name.isdigit()]
+    return max(attempts, default=0) + 1, newest(folder / "checkpoints")
+
+
+def _summary(ended: Ended, last: Report | None, folder: Path) -> dict[str, Any]:
+    summary: dict[str, Any] = {
+        "state": ended.state,
+        "agent_steps": 0,
+        "frames": 0,
+        "updates": 0,
+        "wall_time_s": 0.0,
+        "agent_steps_per_s": None,
+        "episodes": 0,
+        "mean_return_100": None,
+        "best_return": None,
+    }
+    if last is not None:
+        rate = last.agent_steps / last.wall_time_s if last.wall_time_s else None
+        summary |= {k: v for k, v in last.model_dump().items() if k in summary}
+        summary |= {"agent_steps_per_s": rate}
+    return summary | {"run_directory": str(folder)}
+
+
+def evaluate(
+    run_directory: Annotated[Path, typer.Argument(help="Directory of a run.")],
+    checkpoint: Annotated[str | None, typer.Option(help="File name; the newest by default.")] = None,
+    episodes: Annotated[int, typer.Option(min=1, max=1000, help="Episodes to play.")] = 30,
+    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seeds the starts.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Score a checkpoint from fresh starts, as the papers do."""
+    try:
+        spec = parse_run_spec(json.loads((run_directory / "spec.json").read_text("utf-8")))
+    except (OSError, ValueError) as error:
+        raise fail(f"run_directory: {error}") from None
+    from workers.engine.checkpoint import DamagedCheckpointError, newest
+    from workers.engine.evaluation import evaluate as score
+    from workers.engine.evaluation import load_policy
+
+    name = checkpoint or newest(run_directory / "checkpoints")
+    if name is None or not (run_directory / "checkpoints" / Path(name).name).is_file():
+        raise fail(f"checkpoint: {run_directory} holds no checkpoint {name or ''}".rstrip())
+    try:
+        policy = load_policy(spec, run_directory / "checkpoints" / Path(name).name, seed)
+    except (DamagedCheckpointError, ValueError) as error:
+        raise fail(f"checkpoint: {error}") from None
+    result = score(policy, spec, episodes=episodes, seed=seed, processes=2)
+    if as_json:
+        report = {
+            "checkpoint": name,
+            "protocol": result.protocol,
+            "mean_return": result.mean_return,
+            "returns": result.returns,
+        }
+        typer.echo(json.dumps(report))
+    else:
+        sys.stdout.write(
+            f"{result.mean_return:.2f} mean return of {episodes} {result.protocol} episodes ({name})\n"
+        )

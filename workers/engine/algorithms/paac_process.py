@@ -1,0 +1,58 @@
+"""A process that computes one share of PAAC's batch, on one thread.
+
+Started by `ShareInProcess` as `python -m workers.engine.algorithms.paac_process`, with the shared memory of
+theta and a channel. It ends when the channel closes or its parent dies.
+"""
+
+import json
+import sys
+from multiprocessing.connection import Connection
+
+import torch
+
+from backend.specs.algorithms.paac import PaacConfig
+from backend.specs.run import parse_run_spec
+from workers.engine.algorithms.paac_share import Share, Slice
+from workers.engine.envs import make_world
+from workers.engine.lifeline import become_helper
+from workers.engine.memory import SharedVectors
+from workers.engine.networks import actor_critic
+from workers.engine.optimizers import FlatParameters
+
+
+def main() -> None:
+    """Serve one share until the channel closes."""
+    become_helper()
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
+    task = json.loads(sys.argv[1])
+    spec = parse_run_spec(task["spec"])
+    assert isinstance(spec.config, PaacConfig)
+    memory = SharedVectors(*task["memory_shape"], fd=task["memory_fd"])
+    vectors = memory.vectors()
+    world = make_world(spec.environment, spec.environment_config)
+    network = actor_critic(spec.config.network, world.observation_shape, len(world.action_names))
+    world.close()
+    flat = FlatParameters(network, theta=vectors[0], dtheta=vectors[task["row"]])
+    share = Share(spec, Slice(*task["slice"]), network, flat, torch.device("cpu"), processes=0)
+    channel = Connection(task["channel_fd"])
+    channel.send("ready")
+    while True:
+        try:
+            request, argument = channel.recv()
+        except (EOFError, ConnectionResetError):
+            return
+        match request:
+            case "rollout":
+                result = share.finish()
+                result.dtheta = None
+                channel.send(result)
+            case "state":
+                channel.send(share.state())
+            case "restore":
+                share.restore(argument)
+                channel.send(None)
+
+
+if __name__ == "__main__":
+    main()

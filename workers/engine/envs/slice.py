@@ -1,0 +1,63 @@
+"""Some of a vectorised world's environments, stepped one after the other in the calling process."""
+
+from backend.specs.run import RunSpec
+from workers.engine.envs import evaluation_config, make_world
+from workers.engine.envs.shared import NO_ACTION, SharedArrays
+
+
+class WorldSlice:
+    """Environments `first` to `last - 1` over the arrays they share with whoever chooses actions."""
+
+    def __init__(
+        self, spec: RunSpec, shared: SharedArrays, first: int, last: int, *, evaluation: bool = False
+    ) -> None:
+        config = evaluation_config(spec.environment_config) if evaluation else spec.environment_config
+        self._shared = shared
+        self._worlds = {i: make_world(spec.environment, config) for i in range(first, last)}
+
+    def reset(self) -> None:
+        """Begin an episode everywhere, into slot 0."""
+        shared = self._shared
+        for i in self._worlds:
+            shared.ended_B[i] = False
+            shared.episode_return_B[i] = shared.episode_length_B[i] = shared.episode_frames_B[i] = 0
+            self._begin(i, 0)
+
+    def step(self, slot: int) -> None:
+        """Take the decisions in `action_B`; where an episode ends the next begins at once."""
+        for i in self._worlds:
+            if self._shared.action_B[i] != NO_ACTION:
+                self._step(i, slot)
+
+    def close(self) -> None:
+        """Close every world."""
+        for world in self._worlds.values():
+            world.close()
+
+    def _begin(self, i: int, slot: int) -> None:
+        shared = self._shared
+        shared.episode_seed_B[i] = shared.seed_B[i]
+        self._worlds[i].reset(int(shared.seed_B[i]), shared.observation_SB[slot, i])
+        shared.lives_B[i] = self._worlds[i].lives()
+
+    def _step(self, i: int, slot: int) -> None:
+        shared = self._shared
+        if shared.ended_B[i]:
+            shared.episode_return_B[i] = shared.episode_length_B[i] = shared.episode_frames_B[i] = 0
+        result = self._worlds[i].step(int(shared.action_B[i]), shared.observation_SB[slot, i])
+        shared.reward_B[i] = result.reward
+        shared.terminal_B[i] = result.terminal
+        shared.ended_B[i] = result.ended
+        shared.truncated_B[i] = result.truncated
+        shared.frames_B[i] = result.frames
+        shared.episode_return_B[i] += result.reward
+        shared.episode_length_B[i] += 1
+        shared.episode_frames_B[i] += result.frames
+        if not result.ended:
+            shared.lives_B[i] = self._worlds[i].lives()
+            return
+        if result.truncated:
+            shared.final_observation_B[i] = shared.observation_SB[slot, i]
+        ended_seed = shared.episode_seed_B[i]
+        self._begin(i, slot)
+        shared.episode_seed_B[i] = ended_seed

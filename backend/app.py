@@ -21,6 +21,7 @@ from backend.hosts import endpoints as hosts
 from backend.instruments import Instruments
 from backend.live import endpoints as live
 from backend.live.bus import Bus
+from backend.metrics import endpoints as metrics
 from backend.runs import endpoints as runs
 from backend.settings import Settings
 
@@ -59,7 +60,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.parts = parts
     api = APIRouter(prefix="/api/v1")
-    for room in (auth, runs, episodes, checkpoints, evaluations, hosts, catalog, live):
+    for room in (auth, runs, metrics, episodes, checkpoints, evaluations, hosts, catalog, live):
         api.include_router(room.router)
     app.include_router(api)
     app.include_router(health.router)

@@ -1,0 +1,12 @@
+/** Every query's key, in one place: what belongs to a run starts with its id. */
+export const keys = {
+  runs: (search: unknown) => ['runs', search] as const,
+  allRuns: () => ['runs'] as const,
+  run: (id: string) => ['run', id] as const,
+  ofRun: (id: string, part: string, ...rest: readonly unknown[]) => ['run', id, part, ...rest] as const,
+  trace: (episode: string) => ['trace', episode] as const,
+  algorithms: () => ['catalog', 'algorithms'] as const,
+  environments: () => ['catalog', 'environments'] as const,
+  hosts: () => ['hosts'] as const,
+  me: () => ['me'] as const,
+};

@@ -1,0 +1,46 @@
+import { Button, Group, Modal } from '@mantine/core';
+import { useMutation } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { Problem } from './feedback';
+
+type Props = {
+  opened: boolean;
+  onClose: () => void;
+  title: string;
+  /** Exactly what will happen. */
+  children: ReactNode;
+  /** What the button says; the same words as the action's name. */
+  action: string;
+  danger?: boolean;
+  onConfirm: () => Promise<unknown>;
+};
+
+/** Asks before something that cannot be taken back, and stays open to tell if it failed. */
+export function Confirm({ opened, onClose, title, children, action, danger, onConfirm }: Props) {
+  const work = useMutation({ mutationFn: onConfirm, onSuccess: onClose });
+  const close = (): void => {
+    work.reset();
+    onClose();
+  };
+  return (
+    <Modal opened={opened} onClose={close} title={title} size="md">
+      <div style={{ display: 'grid', gap: 16 }}>
+        <div>{children}</div>
+        {work.isError && <Problem error={work.error} />}
+        <Group justify="flex-end" gap={8}>
+          <Button variant="default" onClick={close}>
+            Cancel
+          </Button>
+          <Button
+            {...(danger ? { color: 'red' } : {})}
+            loading={work.isPending}
+            onClick={() => work.mutate()}
+            data-autofocus
+          >
+            {action}
+          </Button>
+        </Group>
+      </div>
+    </Modal>
+  );
+}

@@ -1,0 +1,38 @@
+import { ActionIcon, Menu } from '@mantine/core';
+import { IconDots } from '@tabler/icons-react';
+import { useState } from 'react';
+import type { Run } from '@/api/runs';
+import { MenuLink } from '@/components/links';
+import { ActionDialog } from './ActionDialog';
+import { actionsFor, type Action } from './actions';
+
+/** What may be done to a run, behind three dots. */
+export function ActionMenu({ run }: { run: Run }) {
+  const [action, setAction] = useState<Action | null>(null);
+  return (
+    <>
+      <Menu position="bottom-end" withinPortal>
+        <Menu.Target>
+          <ActionIcon variant="subtle" color="gray" aria-label={`Actions for ${run.name}`}>
+            <IconDots size={16} />
+          </ActionIcon>
+        </Menu.Target>
+        <Menu.Dropdown>
+          {actionsFor(run).map((each) => (
+            <Menu.Item
+              key={each.id}
+              {...(each.danger ? { color: 'red' } : {})}
+              onClick={() => setAction(each)}
+            >
+              {each.label}
+            </Menu.Item>
+          ))}
+          <MenuLink to="/new" search={{ from: run.id }}>
+            Clone
+          </MenuLink>
+        </Menu.Dropdown>
+      </Menu>
+      {action && <ActionDialog run={run} action={action} onClose={() => setAction(null)} />}
+    </>
+  );
+}

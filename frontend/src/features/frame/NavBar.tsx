@@ -1,0 +1,31 @@
+import { IconPlus } from '@tabler/icons-react';
+import { Link } from '@tanstack/react-router';
+import classes from './Frame.module.css';
+import { PAGES } from './nav';
+
+/** The slim bar on the left; on a phone it lies at the bottom. */
+export function NavBar() {
+  return (
+    <nav aria-label="Pages" className={classes.nav}>
+      <Link to="/" className={classes.brand} aria-label="Callboard, to the runs">
+        <img src="/favicon.svg" alt="" width="28" height="28" />
+      </Link>
+      <Link to="/new" className={classes.navItem} data-primary>
+        <IconPlus size={20} stroke={1.75} aria-hidden="true" />
+        New run
+      </Link>
+      {PAGES.map(({ to, label, icon: Icon }) => (
+        <Link
+          key={to}
+          to={to}
+          className={classes.navItem}
+          activeProps={{ 'data-active': true, 'aria-current': 'page' }}
+          activeOptions={{ exact: to === '/', includeSearch: false }}
+        >
+          <Icon size={20} stroke={1.75} aria-hidden="true" />
+          {label}
+        </Link>
+      ))}
+    </nav>
+  );
+}

@@ -1,0 +1,90 @@
+import { Button } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import { setDraining, useHostChange, type Host } from '@/api/hosts';
+import { Confirm } from '@/components/Confirm';
+import { StateMark } from '@/components/StateMark';
+import { Time } from '@/components/Time';
+import { formatBytes, plural } from '@/lib/format';
+import classes from './hosts.module.css';
+import { Meter } from './Meter';
+
+const number = (value: unknown): number | null => (typeof value === 'number' ? value : null);
+
+/** One machine: what it has, how busy it is, what runs there. */
+export function HostPanel({ host }: { host: Host }) {
+  const [asking, setAsking] = useState(false);
+  const change = useHostChange((draining: boolean) => setDraining(host.id, draining));
+  const cpu = number(host.load.cpu_pct);
+  const memory = number(host.load.memory_used_bytes);
+  const state = !host.alive ? 'does not answer' : host.draining ? 'draining' : 'taking runs';
+  const versions = Object.entries(host.versions);
+  return (
+    <section className={`panel ${classes.host}`} aria-label={host.id}>
+      <header className="row wrap">
+        <h2 className={classes.name}>{host.id}</h2>
+        <span data-alive={host.alive && !host.draining} className={classes.state}>
+          {state}
+        </span>
+        <span className="muted">
+          heard of <Time at={host.last_seen_at} />
+        </span>
+        <span className="grow" />
+        <Button
+          variant="default"
+          loading={change.isPending}
+          onClick={() => (host.draining ? change.mutate(false) : setAsking(true))}
+        >
+          {host.draining ? 'Take runs again' : 'Drain'}
+        </Button>
+      </header>
+      <div className={classes.meters}>
+        <Meter
+          label="CPU"
+          value={cpu === null ? null : cpu / 100}
+          text={`${Math.round(cpu ?? 0)}% of ${plural(host.cpu_count, 'core')}`}
+        />
+        <Meter
+          label="Memory"
+          value={memory === null ? null : memory / host.memory_bytes}
+          text={`${formatBytes(memory)} of ${formatBytes(host.memory_bytes)}`}
+        />
+        <Meter
+          label="Slots"
+          value={host.runs.length / host.slots}
+          text={`${host.runs.length} of ${host.slots} taken`}
+        />
+      </div>
+      <dl className={classes.facts}>
+        <dt>Queues</dt>
+        <dd>{host.queues.join(', ')}</dd>
+        <dt>Devices</dt>
+        <dd>{host.devices.join(', ') || 'cpu'}</dd>
+        <dt>Versions</dt>
+        <dd className="num">{versions.map(([name, version]) => `${name} ${version}`).join('  ') || '–'}</dd>
+        <dt>Runs here</dt>
+        <dd>
+          {host.runs.length === 0 && <span className="muted">none</span>}
+          {host.runs.map((run) => (
+            <span key={run.id} className="row">
+              <StateMark state={run.state} />
+              <Link to="/runs/$runId" params={{ runId: run.id }}>
+                {run.name}
+              </Link>
+            </span>
+          ))}
+        </dd>
+      </dl>
+      <Confirm
+        opened={asking}
+        onClose={() => setAsking(false)}
+        title={`Drain ${host.id}`}
+        action="Drain"
+        onConfirm={() => change.mutateAsync(true)}
+      >
+        It finishes what it runs and takes nothing new until you let it. Nothing is stopped
+        {host.runs.length > 0 ? `: ${plural(host.runs.length, 'run goes', 'runs go')} on` : ''}.
+      </Confirm>
+    </section>
+  );
+}

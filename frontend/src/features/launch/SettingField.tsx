@@ -1,0 +1,100 @@
+import { ActionIcon, NativeSelect, Switch, TextInput, Tooltip } from '@mantine/core';
+import { IconArrowBackUp } from '@tabler/icons-react';
+import { memo } from 'react';
+import { formatSetting } from '@/lib/format';
+import classes from './launch.module.css';
+import { boundsText, isChanged, parseRaw, type Raw, type Setting } from '@/lib/schema';
+
+type Props = {
+  setting: Setting;
+  raw: Raw;
+  /** What the service said of this field, until it is touched again. */
+  refusal: string | undefined;
+  onChange: (path: string, raw: Raw) => void;
+  onReset: (path: string) => void;
+};
+
+/** One setting: name, the paper's symbol, unit, default, bounds, help, and what is wrong with it. */
+export const SettingField = memo(function SettingField({ setting, raw, refusal, onChange, onReset }: Props) {
+  const { path, title, symbol, unit, help, kind } = setting;
+  const problem = parseRaw(setting, raw).problem ?? refusal;
+  const changed = isChanged(setting, raw);
+  const id = `setting-${path}`;
+  const facts = [`default ${formatSetting(setting.fallback)}`, boundsText(setting)]
+    .filter(Boolean)
+    .join(' · ');
+  const shared = {
+    id,
+    name: path,
+    error: problem !== undefined && problem !== null,
+    'aria-describedby': `${id}-help`,
+    'aria-invalid': Boolean(problem),
+    disabled: false,
+  };
+
+  return (
+    <div className={classes.field} data-changed={changed || undefined}>
+      <div className={classes.fieldHead}>
+        <label htmlFor={id}>
+          {title}
+          {symbol && <span className={classes.symbol}>{symbol}</span>}
+        </label>
+        {changed && (
+          <span className={classes.changed}>
+            changed
+            <Tooltip label={`Back to the default, ${formatSetting(setting.fallback)}`}>
+              <ActionIcon
+                size={20}
+                variant="subtle"
+                aria-label={`Reset ${title} to its default`}
+                onClick={() => onReset(path)}
+              >
+                <IconArrowBackUp size={14} />
+              </ActionIcon>
+            </Tooltip>
+          </span>
+        )}
+      </div>
+      {kind === 'boolean' ? (
+        <Switch
+          {...shared}
+          size="xs"
+          checked={raw === true}
+          label={raw === true ? 'yes' : 'no'}
+          onChange={({ currentTarget }) => onChange(path, currentTarget.checked)}
+        />
+      ) : kind === 'choice' ? (
+        <NativeSelect
+          {...shared}
+          size="xs"
+          data={setting.choices}
+          value={String(raw)}
+          onChange={({ currentTarget }) => onChange(path, currentTarget.value)}
+        />
+      ) : (
+        <TextInput
+          {...shared}
+          inputMode={kind === 'text' ? 'text' : 'decimal'}
+          autoComplete="off"
+          spellCheck={false}
+          value={String(raw)}
+          placeholder={setting.optional ? 'none' : ''}
+          classNames={{ input: kind === 'text' ? '' : 'num' }}
+          rightSection={unit && <span className={classes.unit}>{unit}</span>}
+          rightSectionWidth={unit ? unit.length * 6.5 + 16 : undefined}
+          onChange={({ currentTarget }) => onChange(path, currentTarget.value)}
+        />
+      )}
+      <div id={`${id}-help`} className={classes.help}>
+        {problem ? (
+          <span role="alert" className={classes.problem}>
+            {problem}
+          </span>
+        ) : (
+          <span className={classes.facts}>{facts}</span>
+        )}
+        <span>{help}</span>
+      </div>
+    </div>
+  );
+});

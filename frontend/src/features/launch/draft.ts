@@ -1,0 +1,226 @@
+/** What the form holds, and the request it becomes. */
+import type { Algorithm, Environment, Preset } from '@/api/catalog';
+import type { FieldProblem } from '@/api/problem';
+import type { Run, RunFields } from '@/api/runs';
+import schemas from '@/api/schemas.json';
+import { parseNumber } from '@/lib/number';
+import { allSettings, isChanged, parseRaw, toRaw, type Raw, type Section, type Setting } from '@/lib/schema';
+
+export type Draft = {
+  environment: string;
+  algorithm: string;
+  preset: string | null;
+  /** What was typed or preset, by path; a field that is not here holds its default. */
+  raw: Record<string, Raw>;
+  name: string;
+  group: string;
+  tags: string;
+  notes: string;
+  firstSeed: string;
+  nSeeds: string;
+  device: 'auto' | 'cpu' | 'cuda';
+  queue: 'cpu' | 'gpu';
+  host: string;
+  priority: string;
+};
+
+export type Catalogue = { algorithms: readonly Algorithm[]; environments: readonly Environment[] };
+
+const FIRST_WORLD = 'ALE/Pong-v5';
+/** A run needs a bound; where no preset brings one, this is what the form proposes. */
+const FIRST_BOUND_AGENT_STEPS = 1_000_000;
+export const MAX_SEEDS = 100;
+const MAX_SEED = 2 ** 31 - 1;
+
+export const worldOf = ({ environments }: Catalogue, draft: Draft): Environment | undefined =>
+  environments.find(({ id }) => id === draft.environment);
+
+export const algorithmOf = ({ algorithms }: Catalogue, draft: Draft): Algorithm | undefined =>
+  algorithms.find(({ id }) => id === draft.algorithm);
+
+/** The presets of the algorithm that are meant for this kind of world. */
+export function presetsOf(catalogue: Catalogue, draft: Draft): Preset[] {
+  const observation = worldOf(catalogue, draft)?.observation;
+  return (algorithmOf(catalogue, draft)?.presets ?? []).filter(
+    (preset) => preset.observation === observation,
+  );
+}
+
+/** Every field that this algorithm in this world has. */
+export function settingsOf(catalogue: Catalogue, draft: Draft): Setting[] {
+  const world = worldOf(catalogue, draft);
+  const algorithm = algorithmOf(catalogue, draft);
+  return world && algorithm ? allSettings(algorithm, world, schemas.StopSpec) : [];
+}
+
+const flat = (section: Section, values: Record<string, unknown>): Record<string, Raw> =>
+  Object.fromEntries(Object.entries(values).map(([key, value]) => [`${section}.${key}`, toRaw(value)]));
+
+const presetRaw = (preset: Preset | undefined): Record<string, Raw> =>
+  preset
+    ? {
+        ...flat('config', preset.config),
+        ...flat('environment_config', preset.environment_config),
+        ...flat('stop', preset.stop),
+      }
+    : { 'stop.agent_steps': toRaw(FIRST_BOUND_AGENT_STEPS) };
+
+/** The draft with the settings of a preset, or with the defaults alone. */
+export function withPreset(catalogue: Catalogue, draft: Draft, id: string | null): Draft {
+  const preset = presetsOf(catalogue, draft).find((each) => each.id === id);
+  return { ...draft, preset: preset?.id ?? null, raw: presetRaw(preset) };
+}
+
+const withFirstPreset = (catalogue: Catalogue, draft: Draft): Draft =>
+  withPreset(catalogue, draft, presetsOf(catalogue, draft)[0]?.id ?? null);
+
+/** A new form: the asked world, or Pong. */
+export function newDraft(catalogue: Catalogue, asked: { environment?: string; algorithm?: string }): Draft {
+  const world =
+    catalogue.environments.find(({ id }) => id === asked.environment) ??
+    catalogue.environments.find(({ id }) => id === FIRST_WORLD) ??
+    catalogue.environments[0];
+  const fitting = catalogue.algorithms.filter(
+    (each) => !world || each.observations.includes(world.observation),
+  );
+  const algorithm = fitting.find(({ id }) => id === asked.algorithm) ?? fitting[0];
+  return withFirstPreset(catalogue, {
+    environment: world?.id ?? '',
+    algorithm: algorithm?.id ?? '',
+    preset: null,
+    raw: {},
+    name: '',
+    group: '',
+    tags: '',
+    notes: '',
+    firstSeed: '0',
+    nSeeds: '1',
+    device: 'auto',
+    queue: 'cpu',
+    host: '',
+    priority: '0',
+  });
+}
+
+/** A form filled in from a run. */
+export function draftFrom(catalogue: Catalogue, run: Run): Draft {
+  const spec = run.spec as unknown as RunFields;
+  const draft = newDraft(catalogue, spec);
+  const raw = {
+    ...flat('config', spec.config ?? {}),
+    ...flat('environment_config', spec.environment_config ?? {}),
+    ...flat('stop', spec.stop as Record<string, unknown>),
+  };
+  const filled: Draft = {
+    ...draft,
+    environment: run.environment,
+    algorithm: run.algorithm,
+    preset: null,
+    raw,
+    name: `${run.name} copy`.slice(0, 200),
+    group: run.group ?? '',
+    tags: run.tags.join(', '),
+    notes: run.notes,
+    firstSeed: String(run.seed),
+    device: spec.device ?? 'auto',
+    queue: spec.queue ?? 'cpu',
+    host: run.wanted_host ?? '',
+    priority: String(run.priority),
+  };
+  return { ...filled, raw: onlyChanged(settingsOf(catalogue, filled), raw) };
+}
+
+const onlyChanged = (settings: readonly Setting[], raw: Record<string, Raw>): Record<string, Raw> =>
+  Object.fromEntries(
+    settings.flatMap((setting) => {
+      const typed = raw[setting.path];
+      return typed !== undefined && isChanged(setting, typed) ? [[setting.path, typed]] : [];
+    }),
+  );
+
+/** The draft in another world: settings that still mean something stay. */
+export function withWorld(catalogue: Catalogue, draft: Draft, environment: string): Draft {
+  const before = worldOf(catalogue, draft);
+  const next = { ...draft, environment };
+  const world = worldOf(catalogue, next);
+  if (before && world?.observation === before.observation) {
+    const known = new Set(settingsOf(catalogue, next).map(({ path }) => path));
+    return {
+      ...next,
+      raw: Object.fromEntries(Object.entries(draft.raw).filter(([path]) => known.has(path))),
+    };
+  }
+  const fits = algorithmOf(catalogue, next)?.observations.includes(world?.observation ?? 'pixels');
+  const algorithm = fits
+    ? next.algorithm
+    : catalogue.algorithms.find((each) => world && each.observations.includes(world.observation))?.id;
+  return withFirstPreset(catalogue, { ...next, algorithm: algorithm ?? next.algorithm });
+}
+
+export const withAlgorithm = (catalogue: Catalogue, draft: Draft, algorithm: string): Draft =>
+  withFirstPreset(catalogue, { ...draft, algorithm });
+
+export const rawOf = (draft: Draft, setting: Setting): Raw =>
+  draft.raw[setting.path] ?? toRaw(setting.fallback);
+
+const wholeIn = (raw: string, min: number, max: number, what: string): string | null => {
+  const value = parseNumber(raw);
+  return Number.isInteger(value) && value >= min && value <= max
+    ? null
+    : `${what} is a whole number from ${min.toLocaleString('en')} to ${max.toLocaleString('en')}.`;
+};
+
+const splitTags = (text: string): string[] =>
+  text
+    .split(',')
+    .map((tag) => tag.trim())
+    .filter(Boolean);
+
+/** Everything wrong with the draft that can be told before asking the service. */
+export function problemsOf(settings: readonly Setting[], draft: Draft): FieldProblem[] {
+  const found = settings.flatMap((setting) => {
+    const { problem } = parseRaw(setting, rawOf(draft, setting));
+    return problem === null ? [] : { field: setting.path, message: problem };
+  });
+  const add = (field: string, message: string | null): void => {
+    if (message) found.push({ field, message });
+  };
+  const bounds = settings.filter(({ section }) => section === 'stop');
+  if (bounds.every((setting) => String(rawOf(draft, setting)).trim() === '')) {
+    add('stop', 'Give at least one bound: a run must know when it is finished.');
+  }
+  add('nSeeds', wholeIn(draft.nSeeds, 1, MAX_SEEDS, 'The number of seeds'));
+  add('seed', wholeIn(draft.firstSeed, 0, MAX_SEED, 'A seed'));
+  add('priority', wholeIn(draft.priority, -100, 100, 'A priority'));
+  return found;
+}
+
+const section = (name: Section, settings: readonly Setting[], draft: Draft): Record<string, never> =>
+  Object.fromEntries(
+    settings
+      .filter((setting) => setting.section === name && isChanged(setting, rawOf(draft, setting)))
+      .map((setting) => [setting.key, parseRaw(setting, rawOf(draft, setting)).value as never]),
+  );
+
+/** The request: only what differs from the defaults, which are the service's to know. */
+export function toRequest(settings: readonly Setting[], draft: Draft): RunFields {
+  const first = parseNumber(draft.firstSeed);
+  const n = parseNumber(draft.nSeeds);
+  const seeds = n === 1 ? { seed: first } : { seeds: Array.from({ length: n }, (_, index) => first + index) };
+  return {
+    algorithm: draft.algorithm,
+    environment: draft.environment,
+    config: section('config', settings, draft),
+    environment_config: section('environment_config', settings, draft),
+    stop: section('stop', settings, draft),
+    ...seeds,
+    ...(draft.name.trim() ? { name: draft.name.trim() } : {}),
+    ...(draft.group.trim() ? { group: draft.group.trim() } : {}),
+    ...(draft.host ? { host: draft.host } : {}),
+    tags: splitTags(draft.tags),
+    notes: draft.notes,
+    device: draft.device,
+    queue: draft.queue,
+    priority: parseNumber(draft.priority),
+  } as RunFields;
+}

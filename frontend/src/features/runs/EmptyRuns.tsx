@@ -1,0 +1,41 @@
+import { Button } from '@mantine/core';
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { algorithmsQuery } from '@/api/catalog';
+import { startRuns } from '@/api/runs';
+import { Empty, Problem } from '@/components/feedback';
+
+/** The first page of a new installation: one sentence and one button. */
+export function EmptyRuns() {
+  const navigate = useNavigate();
+  const { data: algorithms } = useQuery(algorithmsQuery);
+  const preset = algorithms
+    ?.find(({ id }) => id === 'paac')
+    ?.presets.find(({ observation }) => observation === 'pixels');
+  const start = useMutation({
+    mutationFn: () =>
+      startRuns({
+        algorithm: 'paac',
+        environment: 'ALE/Pong-v5',
+        config: preset?.config ?? {},
+        environment_config: preset?.environment_config ?? {},
+        stop: preset?.stop ?? {},
+      } as Parameters<typeof startRuns>[0]),
+    onSuccess: ([run]) => run && navigate({ to: '/runs/$runId', params: { runId: run.id } }),
+  });
+  return (
+    <div className="panel">
+      <Empty
+        action={
+          <Button size="sm" loading={start.isPending} disabled={!preset} onClick={() => start.mutate()}>
+            Start PAAC on Pong
+          </Button>
+        }
+      >
+        Nothing has run here yet: start an agent that learns Pong on two CPU cores within the hour, and watch
+        it.
+      </Empty>
+      {start.isError && <Problem error={start.error} />}
+    </div>
+  );
+}

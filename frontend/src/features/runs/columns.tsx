@@ -1,0 +1,125 @@
+import { Tooltip } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import type { Run } from '@/api/runs';
+import { ProgressBar } from '@/components/ProgressBar';
+import { ActionMenu } from '@/components/run/ActionMenu';
+import { StateMark } from '@/components/StateMark';
+import { Time } from '@/components/Time';
+import { DASH, formatCount, formatScore, formatWhole } from '@/lib/format';
+import { shortWorld } from '@/lib/world';
+
+export type Column = {
+  id: string;
+  title: string;
+  /** What the service calls it when it sorts by it. */
+  sort?: string;
+  /** Numbers first ask for the largest, words for the first. */
+  largestFirst?: boolean;
+  width: string;
+  right?: boolean;
+  cell: (run: Run) => ReactNode;
+};
+
+export const COLUMNS: readonly Column[] = [
+  {
+    id: 'state',
+    title: 'State',
+    sort: 'state',
+    width: '96px',
+    cell: (run) => <StateMark state={run.state} reason={run.state_reason} />,
+  },
+  {
+    id: 'name',
+    title: 'Name',
+    sort: 'name',
+    width: 'minmax(160px, 2fr)',
+    cell: (run) => (
+      <Link to="/runs/$runId" params={{ runId: run.id }} className="ellipsis" title={run.name}>
+        {run.name}
+      </Link>
+    ),
+  },
+  { id: 'algorithm', title: 'Algorithm', sort: 'algorithm', width: '84px', cell: (run) => run.algorithm },
+  {
+    id: 'environment',
+    title: 'Environment',
+    sort: 'environment',
+    width: 'minmax(96px, 1fr)',
+    cell: (run) => (
+      <span className="ellipsis" title={run.environment}>
+        {shortWorld(run.environment)}
+      </span>
+    ),
+  },
+  {
+    id: 'progress',
+    title: 'Progress',
+    sort: 'agent_steps',
+    largestFirst: true,
+    width: '208px',
+    cell: (run) => (
+      <ProgressBar fraction={run.progress} timeLeft_s={run.time_left_s} label={`Progress of ${run.name}`} />
+    ),
+  },
+  {
+    id: 'score',
+    title: 'Score',
+    sort: 'score',
+    largestFirst: true,
+    width: '72px',
+    right: true,
+    cell: (run) => <span className="num">{formatScore(run.score)}</span>,
+  },
+  {
+    id: 'best',
+    title: 'Best',
+    sort: 'best_return',
+    largestFirst: true,
+    width: '72px',
+    right: true,
+    cell: (run) => <span className="num">{formatScore(run.best_return)}</span>,
+  },
+  {
+    id: 'rate',
+    title: 'Agent steps/s',
+    sort: 'agent_steps_per_s',
+    largestFirst: true,
+    width: '108px',
+    right: true,
+    cell: (run) => (
+      <span className="num" title={`${formatWhole(run.agent_steps)} agent steps so far`}>
+        {formatCount(run.agent_steps_per_s)}
+      </span>
+    ),
+  },
+  {
+    id: 'host',
+    title: 'Host',
+    sort: 'host',
+    width: 'minmax(72px, 1fr)',
+    cell: (run) => <span className="ellipsis">{run.host ?? DASH}</span>,
+  },
+  {
+    id: 'age',
+    title: 'Age',
+    sort: 'created_at',
+    largestFirst: true,
+    width: '92px',
+    right: true,
+    cell: (run) => <Time at={run.created_at} />,
+  },
+  {
+    id: 'tags',
+    title: 'Tags',
+    width: 'minmax(48px, 1fr)',
+    cell: (run) => (
+      <Tooltip label={run.tags.join(', ')} disabled={run.tags.length === 0}>
+        <span className="ellipsis">{run.tags.join(', ')}</span>
+      </Tooltip>
+    ),
+  },
+  { id: 'actions', title: '', width: '32px', cell: (run) => <ActionMenu run={run} /> },
+];
+
+export const TEMPLATE = COLUMNS.map(({ width }) => width).join(' ');

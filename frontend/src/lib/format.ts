@@ -1,0 +1,107 @@
+/** Numbers, times and sizes in words, the same way on every page. */
+
+const NBSP = '\u00a0';
+const MINUS = '\u2212';
+export const DASH = '\u2013';
+
+const SI: readonly [number, string][] = [
+  [1e12, 'T'],
+  [1e9, 'G'],
+  [1e6, 'M'],
+  [1e3, 'k'],
+];
+
+const signed = (text: string): string => text.replace('-', MINUS);
+
+const grouped = (value: number, digits: number): string =>
+  signed(value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits }));
+
+/** A count of things: whole below 10,000, with an SI prefix and three figures above. */
+export function formatCount(value: number | null | undefined): string {
+  if (value == null || !Number.isFinite(value)) return DASH;
+  if (Math.abs(value) < 1e4) return grouped(Math.round(value), 0);
+  const [scale, prefix] = SI.find(([size]) => Math.abs(value) >= size * 0.9995) ?? [1, ''];
+  const scaled = value / scale;
+  const digits = Math.abs(scaled) < 9.995 ? 2 : Math.abs(scaled) < 99.95 ? 1 : 0;
+  return `${grouped(scaled, digits)}${NBSP}${prefix}`;
+}
+
+/** A count in full, for hovering. */
+export function formatWhole(value: number | null | undefined): string {
+  return value == null ? DASH : grouped(value, 0);
+}
+
+/** A score: one decimal while it is small, none when it is large. */
+export function formatScore(value: number | null | undefined): string {
+  if (value == null || !Number.isFinite(value)) return DASH;
+  return grouped(value, Math.abs(value) >= 1000 ? 0 : 1);
+}
+
+/** Any measured number with four significant figures. */
+export function formatNumber(value: number | null | undefined): string {
+  if (value == null) return DASH;
+  if (Number.isNaN(value)) return 'NaN';
+  if (!Number.isFinite(value)) return value > 0 ? '∞' : `${MINUS}∞`;
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 1e-3 || size >= 1e9)) return signed(value.toExponential(3));
+  if (Number.isInteger(value)) return grouped(value, 0);
+  return signed(value.toLocaleString('en', { maximumSignificantDigits: size >= 1000 ? 6 : 4 }));
+}
+
+/** A setting exactly as it would be typed. */
+export function formatSetting(value: unknown): string {
+  if (value === null || value === undefined || value === '') return 'none';
+  if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  if (typeof value === 'number') {
+    return signed(Math.abs(value) >= 1e4 ? value.toLocaleString('en') : String(value));
+  }
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** A length of time in at most two units. */
+export function formatDuration(seconds: number | null | undefined): string {
+  if (seconds == null || !Number.isFinite(seconds)) return DASH;
+  const s = Math.max(0, seconds);
+  if (s < 10) return `${s.toFixed(s < 1 && s > 0 ? 1 : 0)}${NBSP}s`;
+  if (s < 60) return `${Math.floor(s)}${NBSP}s`;
+  const minutes = Math.floor(s / 60);
+  if (minutes < 60) return `${minutes}${NBSP}min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) return `${hours}${NBSP}h${NBSP}${String(minutes % 60).padStart(2, '0')}${NBSP}min`;
+  return `${Math.floor(hours / 24)}${NBSP}d${NBSP}${hours % 24}${NBSP}h`;
+}
+
+/** A position in a video or an episode. */
+export function formatClock(seconds: number): string {
+  const s = Math.max(0, Math.floor(seconds));
+  return `${Math.floor(s / 60)}:${String(s % 60).padStart(2, '0')}`;
+}
+
+/** How long ago something was. */
+export function formatAgo(then: string | number | Date, now: number): string {
+  const seconds = (now - new Date(then).getTime()) / 1000;
+  return seconds < 5 ? 'just now' : `${formatDuration(seconds)} ago`;
+}
+
+/** The exact time, for hovering. */
+export function formatExact(then: string | number | Date): string {
+  return new Date(then).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+}
+
+/** A size in binary units. */
+export function formatBytes(bytes: number | null | undefined): string {
+  if (bytes == null) return DASH;
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${value < 10 && unit > 0 ? value.toFixed(1) : Math.round(value).toLocaleString('en')}${NBSP}${units[unit] ?? ''}`;
+}
+
+/** "1 run", "2 runs". */
+export function plural(count: number, one: string, many = `${one}s`): string {
+  return `${formatWhole(count)} ${count === 1 ? one : many}`;
+}

@@ -1,0 +1,85 @@
+import type { QueryClient } from '@tanstack/react-query';
+import {
+  createRootRouteWithContext,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Outlet,
+} from '@tanstack/react-router';
+import { Loading, Problem } from '@/components/feedback';
+import { Frame } from '@/features/frame/Frame';
+import { NotFound } from '@/routes/NotFound';
+import { newRunSearch, runSearch, runsSearch, signedOutSearch, worldsSearch } from '@/routes/search';
+
+const rootRoute = createRootRouteWithContext<{ client: QueryClient }>()({ component: Outlet });
+
+const signedOutRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/signed-out',
+  validateSearch: signedOutSearch,
+  component: lazyRouteComponent(() => import('@/routes/SignedOutPage')),
+});
+
+const frameRoute = createRoute({ getParentRoute: () => rootRoute, id: 'frame', component: Frame });
+
+const runsRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/',
+  validateSearch: runsSearch,
+  component: lazyRouteComponent(() => import('@/routes/RunsPage')),
+});
+
+const newRunRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/new',
+  validateSearch: newRunSearch,
+  component: lazyRouteComponent(() => import('@/routes/NewRunPage')),
+});
+
+const runRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/runs/$runId',
+  validateSearch: runSearch,
+  component: lazyRouteComponent(() => import('@/routes/RunPage')),
+});
+
+const worldsRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/worlds',
+  validateSearch: worldsSearch,
+  component: lazyRouteComponent(() => import('@/routes/WorldsPage')),
+});
+
+const hostsRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/hosts',
+  component: lazyRouteComponent(() => import('@/routes/HostsPage')),
+});
+
+const settingsRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/settings',
+  component: lazyRouteComponent(() => import('@/routes/SettingsPage')),
+});
+
+const routeTree = rootRoute.addChildren([
+  signedOutRoute,
+  frameRoute.addChildren([runsRoute, newRunRoute, runRoute, worldsRoute, hostsRoute, settingsRoute]),
+]);
+
+export const makeRouter = (client: QueryClient) =>
+  createRouter({
+    routeTree,
+    context: { client },
+    defaultPreload: 'intent',
+    scrollRestoration: true,
+    defaultPendingComponent: () => <Loading label="Loading the page" />,
+    defaultErrorComponent: ({ error, reset }) => <Problem error={error} onRetry={reset} />,
+    defaultNotFoundComponent: NotFound,
+  });
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: ReturnType<typeof makeRouter>;
+  }
+}

@@ -1,0 +1,83 @@
+import { Button } from '@mantine/core';
+import { useDocumentTitle } from '@mantine/hooks';
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useCallback, useMemo } from 'react';
+import { runsQuery } from '@/api/runs';
+import { Empty, Loading, Problem } from '@/components/feedback';
+import { ButtonLink } from '@/components/links';
+import { EmptyRuns } from '@/features/runs/EmptyRuns';
+import { RunsTable } from '@/features/runs/RunsTable';
+import { RunsToolbar } from '@/features/runs/RunsToolbar';
+import { DEFAULT_SORT, isFiltered, stateFilter, toQuery, type RunsSearch } from '@/features/runs/search';
+
+const route = getRouteApi('/frame/');
+
+export default function RunsPage() {
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  useDocumentTitle('Runs · Callboard');
+  const { data, error, isPending, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } =
+    useInfiniteQuery({
+      ...runsQuery(toQuery(search)),
+      placeholderData: keepPreviousData,
+    });
+  const runs = useMemo(() => data?.pages.flatMap((page) => page.items) ?? [], [data]);
+  const total = data?.pages.at(-1)?.total;
+  const more = useCallback(() => {
+    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+  const change = (to: RunsSearch): void => {
+    const next = { ...search, ...to };
+    void navigate({
+      search: Object.fromEntries(Object.entries(next).filter(([, value]) => value !== undefined)),
+    });
+  };
+
+  const table = () => {
+    if (error) return <Problem error={error} onRetry={() => void refetch()} />;
+    if (isPending) return <Loading label="Loading the runs" lines={8} />;
+    if (runs.length > 0) {
+      return (
+        <RunsTable
+          runs={runs}
+          total={total ?? runs.length}
+          sort={search.sort ?? DEFAULT_SORT}
+          onSort={(sort) => change({ sort })}
+          onEndInView={more}
+        />
+      );
+    }
+    if (!isFiltered(search)) return <EmptyRuns />;
+    return (
+      <Empty
+        action={
+          <Button variant="default" onClick={() => void navigate({ search: {} })}>
+            Show all runs
+          </Button>
+        }
+      >
+        No run fits.
+      </Empty>
+    );
+  };
+
+  return (
+    <div className="page">
+      <div className="row">
+        <h1 className="page-title grow">Runs</h1>
+        <ButtonLink to="/new" size="sm">
+          New run
+        </ButtonLink>
+      </div>
+      <RunsToolbar
+        total={total}
+        state={stateFilter(search)}
+        archived={search.archived ?? false}
+        onState={(state) => change({ state: state === 'all' ? undefined : state } as RunsSearch)}
+        onArchived={(archived) => change({ archived: archived || undefined } as RunsSearch)}
+      />
+      {table()}
+    </div>
+  );
+}

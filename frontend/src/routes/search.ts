@@ -1,0 +1,63 @@
+/** What each page keeps in its address, so that copying the address shares the view. */
+
+type Search = Record<string, unknown>;
+
+const text = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== ''
+    ? value
+    : typeof value === 'number' || typeof value === 'boolean'
+      ? String(value)
+      : undefined;
+
+function oneOf<T extends string>(value: unknown, allowed: readonly T[]): T | undefined {
+  return allowed.find((each) => each === value);
+}
+
+/** Leaves out what is not set, so that addresses stay short. */
+function defined<T extends object>(search: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(search).filter(([, value]) => value !== undefined)) as never;
+}
+
+export const RUN_SORTS = [
+  'created_at',
+  'name',
+  'state',
+  'score',
+  'best_return',
+  'agent_steps_per_s',
+] as const;
+
+export const runsSearch = (search: Search) =>
+  defined({
+    q: text(search.q),
+    state: text(search.state),
+    sort: text(search.sort),
+    archived: search.archived === true ? true : undefined,
+  });
+
+export const newRunSearch = (search: Search) =>
+  defined({
+    from: text(search.from),
+    environment: text(search.environment),
+    algorithm: text(search.algorithm),
+  });
+
+export const X_AXES = ['agent_steps', 'frames', 'wall_time_s', 'episodes'] as const;
+export const RUN_TABS = ['curves', 'episodes', 'evaluations', 'checkpoints', 'settings', 'log'] as const;
+
+export const runSearch = (search: Search) =>
+  defined({
+    tab: oneOf(search.tab, RUN_TABS),
+    x: oneOf(search.x, X_AXES),
+    smooth:
+      typeof search.smooth === 'number' && search.smooth >= 0 && search.smooth < 1
+        ? search.smooth
+        : undefined,
+    episode: text(search.episode),
+    level: oneOf(search.level, ['debug', 'info', 'warning', 'error'] as const),
+    find: text(search.find),
+  });
+
+export const worldsSearch = (search: Search) => defined({ q: text(search.q), family: text(search.family) });
+
+export const signedOutSearch = (search: Search) => defined({ from: text(search.from) });

@@ -1,0 +1,52 @@
+import { createTheme, type MantineColorsTuple } from '@mantine/core';
+
+/** The one accent: ink blue. States and series have colours of their own. */
+const ink: MantineColorsTuple = [
+  '#eef0fb',
+  '#dadef4',
+  '#b4bce9',
+  '#8f9df0',
+  '#6f7fd8',
+  '#5566c8',
+  '#3b4bb5',
+  '#333fa0',
+  '#2a3585',
+  '#20286a',
+];
+
+/** A neutral grey ground for the dark theme. */
+const dark: MantineColorsTuple = [
+  '#e4e6e9',
+  '#b9bfc7',
+  '#9aa2ad',
+  '#6b737d',
+  '#3a4048',
+  '#2d3238',
+  '#23272c',
+  '#1b1e22',
+  '#15181b',
+  '#101214',
+];
+
+export const theme = createTheme({
+  primaryColor: 'ink',
+  primaryShade: { light: 6, dark: 4 },
+  colors: { ink, dark },
+  autoContrast: true,
+  fontFamily: "'Inter Variable', system-ui, sans-serif",
+  fontFamilyMonospace: "'JetBrains Mono Variable', ui-monospace, monospace",
+  fontSizes: { xs: '12px', sm: '13px', md: '14px', lg: '16px', xl: '20px' },
+  spacing: { xs: '4px', sm: '8px', md: '12px', lg: '16px', xl: '24px' },
+  defaultRadius: '4px',
+  headings: { fontWeight: '600', sizes: { h1: { fontSize: '20px' }, h2: { fontSize: '14px' } } },
+  cursorType: 'pointer',
+  respectReducedMotion: true,
+  components: {
+    Tooltip: { defaultProps: { openDelay: 300, withArrow: true, multiline: true, maw: 360 } },
+    Button: { defaultProps: { size: 'xs' } },
+    TextInput: { defaultProps: { size: 'xs' } },
+    NumberInput: { defaultProps: { size: 'xs' } },
+    Select: { defaultProps: { size: 'xs' } },
+    Modal: { defaultProps: { centered: true } },
+  },
+});

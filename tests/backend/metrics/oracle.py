@@ -1,6 +1,7 @@
 """A run's series as plain lists, to compare the stored ones with; and random lives of a run."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from sqlalchemy import Engine
@@ -24,6 +25,7 @@ class Life:
 
     engine: Engine
     seed: int
+    changes: dict[str, Any] = field(default_factory=dict)
     run_id: str = ""
     revision: int = 0
     attempt: int = 1
@@ -33,7 +35,7 @@ class Life:
     agent_steps: int = 0
 
     def __post_init__(self) -> None:
-        self.run_id = make_run(self.engine, seed=self.seed).id
+        self.run_id = make_run(self.engine, seed=self.seed, **self.changes).id
         self.rng = np.random.default_rng(self.seed)
 
     def append(self, sizes: dict[Key, int]) -> None:

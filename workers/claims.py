@@ -20,6 +20,7 @@ from backend.db.clock import database_now
 from backend.metrics import repository as metrics
 from backend.runs import repository as runs
 from backend.specs.states import LEASED, RunState
+from workers.text import storable
 
 MAX_ATTEMPTS_WITHOUT_CHECKPOINT = 3
 """A run that dies this often without getting anywhere has failed."""
@@ -173,6 +174,7 @@ def release(session: Session, run: Run, after: RunState, reason: str, error: str
     """End the present attempt of a locked run: the attempt's row is closed, the run moves to `after`."""
     attempt = session.get_one(Attempt, (run.id, run.attempt))
     attempt.ended_at = database_now(session)
+    reason = storable(reason)
     attempt.outcome = f"{after}: {reason}"
-    run.error = error
+    run.error = storable(error) if error else None
     runs.transition(session, run, after, reason)

@@ -5,13 +5,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, exc
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactStore
 from backend.db import engine as database
 from backend.live.bus import Bus
 from backend.settings import Settings
+
+AWAY = (exc.OperationalError, exc.InterfaceError, exc.TimeoutError, OSError)
+"""Errors of a database or an artifact store that is away: waited out, for the logs keep everything."""
 
 
 @dataclass(frozen=True)

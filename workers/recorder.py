@@ -23,6 +23,7 @@ from backend.specs.states import RunState
 from workers import claims
 from workers.context import Context
 from workers.engine.event_log import read_frames
+from workers.text import storable
 
 MAX_BATCH_BYTES = 4 * 2**20
 """About how much of the log is read at a time; what it holds is in memory until it is committed."""
@@ -35,6 +36,7 @@ class _Batch:
     events: list[events.AnyEvent]
     offset: int
     """Where the log goes on after it."""
+    n_bytes: int = 0
 
 
 @dataclass
@@ -68,24 +70,25 @@ class Recorder:
         self.ended = False
         """Whether the engine's last word has been read; it is recorded by `conclude`."""
 
-    def record(self) -> bool:
+    def record(self) -> int:
         """Record the next batch, where there is one, up to the engine's last word.
 
         Returns:
-            Whether something was recorded.
+            How many bytes of the log it was.
 
         Raises:
             Superseded: the fence no longer holds the run.
         """
         batch = self._read(last_word=False)
         if batch is None:
-            return False
+            return 0
         missing = self._store_files(batch)
         with self._context.writing() as session:
             run = claims.held(session, self._run_id, self._fence)
             recorded = self._write(session, run, batch, missing)
-        self._committed(batch, recorded)
-        return True
+        if recorded:
+            self._committed(batch)
+        return batch.n_bytes
 
     def conclude(self, conclude: Conclude) -> None:
         """Record all that is left of a dead engine's log, and end the attempt in the same transaction.
@@ -123,10 +126,10 @@ class Recorder:
                 self.ended = True
                 break
             batch.events += frame
-            batch.offset = offset
-            if offset - self._offset >= MAX_BATCH_BYTES:
+            batch.offset, batch.n_bytes = offset, offset - self._offset
+            if batch.n_bytes >= MAX_BATCH_BYTES:
                 break
-        return batch if batch.offset > self._offset else None
+        return batch if batch.n_bytes else None
 
     def _store_files(self, batch: _Batch) -> _Missing:
         missing = _Missing()
@@ -192,9 +195,7 @@ class Recorder:
         runs.add_log_lines(session, run.id, self._attempt, lines)
         return True
 
-    def _committed(self, batch: _Batch, recorded: bool) -> None:
-        if not recorded:
-            return
+    def _committed(self, batch: _Batch) -> None:
         self._offset = batch.offset
         self._stored.clear()
         for event in batch.events:
@@ -241,11 +242,6 @@ class Recorder:
             removed=removed,
             **columns,
         )
-
-
-def storable(text: str) -> str:
-    """`text` without null bytes, which PostgreSQL cannot store."""
-    return text.replace("\0", "\ufffd")
 
 
 def _copy_report(run: Run, report: events.Report) -> None:

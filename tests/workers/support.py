@@ -1,8 +1,14 @@
 """What the worker tests share: hosts, checkpoints, and a look at rows."""
 
+import json
+import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, TypeVar
 
+import psutil
 from sqlalchemy import Engine, update
 from sqlalchemy.orm import Session
 
@@ -13,8 +19,10 @@ from backend.db.ids import new_id
 from backend.metrics import repository as metrics
 from backend.runs import repository as runs
 from backend.specs import events
+from tests.support.runs import make_run
 from workers import claims
 
+T = TypeVar("T")
 GIB = 2**30
 
 
@@ -85,3 +93,45 @@ def stored_points(engine: Engine, run_id: str, metric: str = "loss/policy") -> l
         return [
             int(step) for part in metrics.all_points(session, found[0].id) for step in part["agent_steps"]
         ]
+
+
+FAKE_ENGINE = (sys.executable, str(Path(__file__).parent / "fake_engine.py"))
+
+
+def fake_run(engine: Engine, *, agent_steps: int = 50, **notes: Any) -> Run:
+    """Store a run for the fake engine; `notes` tell it how to behave."""
+    return make_run(engine, stop={"agent_steps": agent_steps}, notes=json.dumps(notes))
+
+
+def until(condition: Callable[[], T | None], timeout_s: float = 30.0) -> T:
+    """Wait until something is so; gives what the condition gave."""
+    deadline = monotonic() + timeout_s
+    while not (found := condition()):
+        assert monotonic() < deadline, f"waited {timeout_s} s in vain"
+        sleep(0.02)
+    return found
+
+
+def until_state(engine: Engine, run_id: str, *states: str, timeout_s: float = 30.0) -> Run:
+    """Wait until a run is in one of these states."""
+
+    def there() -> Run | None:
+        row = run_row(engine, run_id)
+        return row if row.state in states else None
+
+    return until(there, timeout_s)
+
+
+def moves(engine: Engine, run_id: str) -> list[str]:
+    """Every state a run has been in, in order."""
+    with reading(engine) as session:
+        return [str(t.after) for t in runs.transitions(session, run_id)]
+
+
+def processes_with(word: str) -> list[psutil.Process]:
+    """Living processes that have `word` in their command line."""
+    return [
+        process
+        for process in psutil.process_iter(["cmdline", "status"])
+        if process.info["status"] != psutil.STATUS_ZOMBIE and word in " ".join(process.info["cmdline"] or [])
+    ]

@@ -1,0 +1,384 @@
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+
+import psutil
+import pytest
+from sqlalchemy import Engine, select
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
+
+from backend.db import Attempt, Checkpoint, LogLine, Run
+from backend.db.engine import reading, writing
+from backend.runs import repository as runs
+from backend.runs import service
+from backend.specs.states import RunState
+from tests.workers.fake_engine import FAMILY
+from tests.workers.support import (
+    FAKE_ENGINE,
+    add_host,
+    claim,
+    fake_run,
+    moves,
+    processes_with,
+    run_out,
+    run_row,
+    stored_points,
+    until,
+    until_state,
+)
+from workers import claims, supervisor
+from workers.context import Context
+from workers.engine_process import Birthmark
+from workers.supervisor import Supervisor
+
+pytestmark = pytest.mark.service
+
+
+@pytest.fixture(autouse=True)
+def host(engine: Engine) -> None:
+    add_host(engine, "a")
+
+
+@pytest.fixture(autouse=True)
+def no_engine_is_left(host: None) -> Iterator[None]:
+    yield
+    until(lambda: not processes_with("fake_engine.py") and not processes_with(FAMILY))
+
+
+def _supervise(context: Context, engine: Engine, **claimed: object) -> Supervisor:
+    won = claim(engine, **claimed)  # type: ignore[arg-type]
+    assert won is not None
+    thread = Supervisor(context, won, engine=FAKE_ENGINE)
+    thread.start()
+    return thread
+
+
+def _recorded(engine: Engine, run_id: str, agent_steps: int) -> None:
+    until(lambda: run_row(engine, run_id).agent_steps >= agent_steps)
+
+
+def _ask(engine: Engine, run_id: str, *, kill: bool = False) -> None:
+    with writing(engine) as session:
+        service.stop(session, run_id, kill=kill)
+
+
+def test_a_run_to_its_end(context: Context, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=45)
+    _supervise(context, engine).join(30)
+    row = run_row(engine, run.id)
+    assert (row.state, row.state_reason, row.agent_steps) == ("finished", "reached 45 agent steps", 45)
+    assert (row.host, row.lease_expires_at, row.error) == (None, None, None)
+    assert stored_points(engine, run.id) == list(range(1, 46))
+    assert moves(engine, run.id) == ["queued", "starting", "running", "finished"]
+    with reading(engine) as session:
+        assert [c.agent_steps for c in claims.checkpoints(session, run.id)] == [45, 40, 30, 20, 10]
+        attempt = session.get_one(Attempt, (run.id, 1))
+    log = context.run_dir(run.id) / "attempts" / "1" / "events.log"
+    assert attempt.ended_at is not None
+    assert attempt.log_offset_bytes == log.stat().st_size
+
+
+def test_a_killed_engine_goes_on_from_its_checkpoint(context: Context, engine: Engine) -> None:
+    run = fake_run(engine, die={"1": {"at": 25, "how": signal.SIGKILL}})
+    _supervise(context, engine).join(30)
+    row = run_row(engine, run.id)
+    assert row.state == "queued"
+    assert "SIGKILL" in row.state_reason
+    assert stored_points(engine, run.id) == list(range(1, 26))
+    _supervise(context, engine).join(30)
+    assert run_row(engine, run.id).state == "finished"
+    assert stored_points(engine, run.id) == list(range(1, 51))
+    with reading(engine) as session:
+        assert session.get_one(Attempt, (run.id, 2)).resumed_from_agent_steps == 20
+
+
+def test_an_engine_that_never_gets_anywhere_fails(context: Context, engine: Engine) -> None:
+    die = {str(attempt): {"at": 5, "how": signal.SIGSEGV} for attempt in (1, 2, 3)}
+    run = fake_run(engine, die=die)
+    for expected in ("queued", "queued", "failed"):
+        _supervise(context, engine).join(30)
+        assert run_row(engine, run.id).state == expected
+
+
+@pytest.mark.parametrize(("how", "error"), [("raise", "Traceback: x"), ("exit", "last words on stderr")])
+def test_an_error_of_ours_fails_with_its_text(context: Context, engine: Engine, how: str, error: str) -> None:
+    run = fake_run(engine, die={"1": {"at": 5, "how": how}})
+    _supervise(context, engine).join(30)
+    row = run_row(engine, run.id)
+    assert (row.state, row.error) == ("failed", error)
+    assert stored_points(engine, run.id) == [1, 2, 3, 4, 5]
+
+
+def test_stop_then_resume_is_one_continuous_series(context: Context, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=80)
+    thread = _supervise(context, engine)
+    _recorded(engine, run.id, 15)
+    _ask(engine, run.id)
+    thread.tell("stop")
+    thread.join(30)
+    row = run_row(engine, run.id)
+    assert (row.state, row.stop_requested) == ("stopped", None)
+    stopped_at = row.agent_steps
+    assert stored_points(engine, run.id) == list(range(1, stopped_at + 1))
+    with writing(engine) as session:
+        service.resume(session, run.id, None)
+    _supervise(context, engine).join(30)
+    assert run_row(engine, run.id).state == "finished"
+    assert stored_points(engine, run.id) == list(range(1, 81))
+    with reading(engine) as session:
+        assert session.get_one(Attempt, (run.id, 2)).resumed_from_agent_steps == stopped_at
+
+
+def test_kill_takes_every_descendant(context: Context, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=10_000, family=True)
+    thread = _supervise(context, engine)
+    until(lambda: processes_with(FAMILY))
+    _recorded(engine, run.id, 1)
+    _ask(engine, run.id, kill=True)
+    thread.tell("kill")
+    thread.join(30)
+    row = run_row(engine, run.id)
+    assert (row.state, row.state_reason) == ("stopped", "ended at once")
+
+
+def test_an_engine_that_does_not_listen_is_killed(
+    context: Context, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "STOP_PATIENCE_S", 0.5)
+    run = fake_run(engine, agent_steps=10_000, deaf=True)
+    thread = _supervise(context, engine)
+    _recorded(engine, run.id, 1)
+    _ask(engine, run.id)
+    thread.tell("stop")
+    thread.join(30)
+    row = run_row(engine, run.id)
+    assert (row.state, row.state_reason) == ("stopped", "ended by force: it did not stop when asked")
+
+
+def test_handing_back_saves_and_queues_without_blame(context: Context, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=10_000, checkpoint_every=10_000)
+    thread = _supervise(context, engine)
+    _recorded(engine, run.id, 5)
+    thread.hand_back()
+    thread.join(30)
+    row = run_row(engine, run.id)
+    assert (row.state, row.attempts_without_checkpoint) == ("queued", 0)
+    with reading(engine) as session:
+        newest = claims.checkpoints(session, run.id)[0]
+    assert newest.agent_steps == row.agent_steps == stored_points(engine, run.id)[-1]
+
+
+def test_stop_before_the_engine_has_begun(context: Context, engine: Engine) -> None:
+    run = fake_run(engine)
+    won = claim(engine)
+    assert won is not None
+    _ask(engine, run.id)
+    thread = Supervisor(context, won, engine=FAKE_ENGINE)
+    thread.tell("stop")
+    thread.start()
+    thread.join(30)
+    assert moves(engine, run.id) == ["queued", "starting", "stopping", "stopped"]
+    assert not (context.run_dir(run.id) / "attempts").exists()
+
+
+def test_a_lost_run_is_dropped_without_a_word(context: Context, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=10_000)
+    thread = _supervise(context, engine)
+    _recorded(engine, run.id, 5)
+    run_out(engine, run.id)
+    with writing(engine) as session:
+        claims.expire(session)
+        won = claims.claim(session, "a", queues=["cpu"], free_memory_bytes=2**40, lease_s=60)
+    before = run_row(engine, run.id)
+    thread.join(30)  # its next write finds the run another's
+    assert not thread.is_alive()
+    after = run_row(engine, run.id)
+    assert won is not None
+    assert (after.state, after.attempt, after.revision) == ("starting", 2, before.revision)
+    assert moves(engine, run.id) == ["queued", "starting", "running", "lost", "queued", "starting"]
+
+
+def test_told_that_it_lost_the_run(context: Context, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=10_000)
+    thread = _supervise(context, engine)
+    _recorded(engine, run.id, 5)
+    thread.lose()
+    thread.join(30)
+    assert run_row(engine, run.id).state == "running"  # not its business any more
+
+
+def _die_and_queue(context: Context, engine: Engine) -> Run:
+    run = fake_run(engine, die={"1": {"at": 35, "how": signal.SIGKILL}})
+    _supervise(context, engine).join(30)
+    assert run_row(engine, run.id).state == "queued"
+    return run
+
+
+def _resumed_at(engine: Engine, run_id: str) -> int:
+    assert run_row(engine, run_id).state == "finished"
+    assert stored_points(engine, run_id) == list(range(1, 51))
+    with reading(engine) as session:
+        return session.get_one(Attempt, (run_id, 2)).resumed_from_agent_steps
+
+
+def test_a_checkpoint_missing_here_comes_from_the_store(context: Context, engine: Engine) -> None:
+    run = _die_and_queue(context, engine)
+    for file in (context.run_dir(run.id) / "checkpoints").iterdir():
+        file.unlink()
+    _supervise(context, engine).join(30)
+    assert _resumed_at(engine, run.id) == 30
+
+
+def test_damaged_everywhere_the_next_older_serves(context: Context, engine: Engine) -> None:
+    run = _die_and_queue(context, engine)
+    local = context.run_dir(run.id) / "checkpoints" / "a1-s000000000030.pt"
+    local.write_bytes(b"damaged")
+    context.store.put(local, run.id, "checkpoints")
+    _supervise(context, engine).join(30)
+    assert _resumed_at(engine, run.id) == 20
+    with reading(engine) as session:
+        warnings = session.scalars(select(LogLine.message).where(LogLine.level == "warning")).all()
+        assert any("a1-s000000000030.pt is missing or damaged" in message for message in warnings)
+        damaged = session.scalars(select(Checkpoint).where(Checkpoint.agent_steps == 30)).all()
+        assert [c.superseded for c in damaged if c.attempt == 1] == [True]
+
+
+def test_no_intact_checkpoint_at_all_begins_anew(context: Context, engine: Engine) -> None:
+    run = _die_and_queue(context, engine)
+    with writing(engine) as session:
+        for checkpoint in session.scalars(select(Checkpoint)):
+            checkpoint.sha256 = "0" * 64
+    _supervise(context, engine).join(30)
+    assert _resumed_at(engine, run.id) == 0
+
+
+@dataclass(frozen=True)
+class _Flaky(Context):
+    """A context whose database can be out of reach."""
+
+    away: list[bool] = field(default_factory=list)
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        if self.away:
+            raise OperationalError("SELECT 1", {}, Exception("connection refused"))
+        with super().writing() as session:
+            yield session
+
+
+def _flaky(context: Context) -> _Flaky:
+    return _Flaky(context.settings, context.engine, context.store, context.bus)
+
+
+def test_training_goes_on_while_the_database_is_away(context: Context, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=60)
+    flaky = _flaky(context)
+    thread = _supervise(flaky, engine)
+    _recorded(engine, run.id, 5)
+    flaky.away.append(True)
+    log = context.run_dir(run.id) / "attempts" / "1" / "events.log"
+    until(lambda: b"reached 60" in log.read_bytes())
+    assert run_row(engine, run.id).agent_steps < 60
+    flaky.away.clear()
+    thread.join(30)
+    assert run_row(engine, run.id).state == "finished"
+    assert stored_points(engine, run.id) == list(range(1, 61))
+
+
+def test_worker_dies_while_the_database_is_away(context: Context, engine: Engine) -> None:
+    """What only the log of this host knows is recorded by the next attempt here, its checkpoints too."""
+    run = fake_run(engine, agent_steps=50, die={"1": {"at": 35, "how": signal.SIGKILL}})
+    flaky = _flaky(context)
+    thread = _supervise(flaky, engine)
+    _recorded(engine, run.id, 3)
+    flaky.away.append(True)
+    log = context.run_dir(run.id) / "attempts" / "1" / "events.log"
+    until(lambda: b'"agent_steps":[35]' in log.read_bytes())
+    thread.lose()  # the worker is gone, nothing was recorded since
+    thread.join(30)
+    assert run_row(engine, run.id).agent_steps < 30
+    run_out(engine, run.id)
+    with writing(engine) as session:
+        claims.expire(session)
+    _supervise(context, engine).join(30)
+    assert _resumed_at(engine, run.id) == 30
+
+
+def test_worker_dies_after_the_engine_has_finished(context: Context, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=20)
+    flaky = _flaky(context)
+    thread = _supervise(flaky, engine)
+    _recorded(engine, run.id, 3)
+    flaky.away.append(True)
+    log = context.run_dir(run.id) / "attempts" / "1" / "events.log"
+    until(lambda: b"reached 20" in log.read_bytes())
+    thread.lose()
+    thread.join(30)
+    run_out(engine, run.id)
+    with writing(engine) as session:
+        claims.expire(session)
+    _supervise(context, engine).join(30)
+    row = run_row(engine, run.id)
+    assert (row.state, row.attempt) == ("finished", 2)
+    assert stored_points(engine, run.id) == list(range(1, 21))
+    assert not (context.run_dir(run.id) / "attempts" / "2").exists()
+
+
+def test_an_engine_that_outlived_its_worker_is_killed_first(context: Context, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=20)
+    folder = context.run_dir(run.id) / "attempts" / "1"
+    folder.mkdir(parents=True)
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as survivor:
+        Birthmark(folder).write(survivor.pid)
+        claim(engine)
+        run_out(engine, run.id)
+        with writing(engine) as session:
+            claims.expire(session)
+        thread = _supervise(context, engine)
+        survivor.wait(timeout=30)
+        thread.join(30)
+    assert run_row(engine, run.id).state == "finished"
+
+
+def test_a_birthmark_of_another_process_harms_nobody(tmp_path: object, context: Context) -> None:
+    folder = context.run_dir("x") / "attempts" / "1"
+    folder.mkdir(parents=True)
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as other:
+        Birthmark(folder).write(other.pid)
+        text = (folder / "engine.json").read_text()
+        born = psutil.Process(other.pid).create_time()
+        (folder / "engine.json").write_text(text.replace(str(born), str(born - 100)))
+        assert not Birthmark(folder).kill_survivor()
+        assert other.poll() is None
+        with suppress(ProcessLookupError):
+            other.kill()
+
+
+def test_our_own_error_fails_the_run(context: Context, engine: Engine) -> None:
+    run = fake_run(engine)
+    won = claim(engine)
+    assert won is not None
+    thread = Supervisor(context, replace(won, spec=won.spec | {"algorithm": "forgotten"}), engine=FAKE_ENGINE)
+    thread.start()
+    thread.join(30)
+    row = run_row(engine, run.id)
+    assert row.state == "failed"
+    assert "forgotten" in row.state_reason
+    assert row.error is not None
+    assert "Traceback" in row.error
+
+
+def test_an_engine_is_polite_to_the_rest_of_the_machine(context: Context, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=10_000)
+    thread = _supervise(context, engine)
+    _recorded(engine, run.id, 1)
+    assert thread.rss_bytes() > 2**20
+    (process,) = processes_with("fake_engine.py")
+    assert process.nice() >= 10
+    with writing(engine) as session:
+        runs.transition(session, claims.held(session, run.id, 1), RunState.LOST, "test")
+    until_state(engine, run.id, "lost")
+    thread.join(30)

@@ -14,6 +14,7 @@ from backend.errors import BadRequest, Forbidden, Problem, TooLarge, respond
 from backend.instruments import Instruments
 
 MAX_BODY_BYTES = 2 * 2**20
+MAX_DRAINED_BYTES = 32 * 2**20
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 SECURITY_HEADERS = {
@@ -68,6 +69,7 @@ class Guard:
             try:
                 problem = self._objection(scope["method"], headers)
                 if problem is not None:
+                    await _drain(receive)
                     await respond(problem, request_id)(scope, receive, send_on)
                 else:
                     await self._app(scope, _Bounded(receive), send_on)
@@ -99,6 +101,16 @@ class Guard:
             if (by_cookie or origin) and (origin is None or urlsplit(origin).netloc != host):
                 return Forbidden("a request with a cookie must come from this server's own pages (Origin)")
         return None
+
+
+async def _drain(receive: Receive) -> None:
+    """Read what the client is still sending: it would take a closed connection for an answer."""
+    left_bytes = MAX_DRAINED_BYTES
+    while left_bytes > 0:
+        message = await receive()
+        left_bytes -= len(message.get("body", b""))
+        if not message.get("more_body", False):
+            return
 
 
 class _Bounded:

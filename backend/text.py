@@ -26,8 +26,9 @@ def unstorable_paths(value: Any) -> list[str]:
         if isinstance(part, str) and not is_storable(part):
             found.append(path)
         elif isinstance(part, dict):
-            found += [path for key in part if not is_storable(key)]
-            waiting += [(f"{path}.{key}" if path else key, inner) for key, inner in part.items()]
+            inside = {key: f"{path}.{key}" if path else key for key in part}
+            found += [inside[key] for key in part if not is_storable(key)]
+            waiting += [(inside[key], inner) for key, inner in part.items()]
         elif isinstance(part, list):
             waiting += [(f"{path}.{i}" if path else str(i), inner) for i, inner in enumerate(part)]
     return sorted(found)

@@ -3,6 +3,9 @@
 - `database_url`: a migrated, empty database of its own for the test; runs the test once a database kind.
 - `engine`: an SQLAlchemy engine on it.
 - `redis_url`: a real Redis, emptied before the test.
+- `service`: the web service on a port of its own, on `database_url` and `redis_url`; `service.client` is an
+  HTTP client logged in as admin, `service.engine` its database, `service.artifacts` its files.
+- `sqlite_service`: the same on SQLite only, for what does not depend on the database.
 """
 
 import shutil
@@ -10,11 +13,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from sqlalchemy import Engine
 
 from backend.db.engine import make_engine
 from tests.support.databases import PostgresServer, migrated_sqlite, short_folder
 from tests.support.redis_server import RedisServer
+from tests.support.service import RunningService, running_service
+
+# Through the standard library, whose lines pytest keeps: structlog's own way prints to whatever stdout is,
+# and pytest swaps it while the threads of a service print.
+structlog.configure(
+    processors=[structlog.contextvars.merge_contextvars, structlog.stdlib.render_to_log_kwargs],
+    logger_factory=structlog.stdlib.LoggerFactory(),
+)
 
 
 @pytest.fixture(scope="session")
@@ -67,3 +79,19 @@ def redis_url(redis_server: RedisServer) -> str:
     """URL of a running, empty Redis."""
     redis_server.flush()
     return redis_server.url
+
+
+@pytest.fixture
+def service(database_url: str, redis_url: str, tmp_path: Path) -> Iterator[RunningService]:
+    """The web service, running."""
+    with running_service(database_url, redis_url, tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def sqlite_service(sqlite_template: Path, redis_url: str, tmp_path: Path) -> Iterator[RunningService]:
+    """The web service, running on SQLite only: for what does not depend on the database."""
+    path = tmp_path / "callboard.sqlite3"
+    shutil.copyfile(sqlite_template, path)
+    with running_service(f"sqlite:///{path}", redis_url, tmp_path) as running:
+        yield running

@@ -89,7 +89,7 @@ def _typed(value: Any, column: InstrumentedAttribute[Any]) -> Any:
         if time.tzinfo is None:
             raise ValueError("naive")
         return time
-    if kind is float and isinstance(value, int):
+    if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind:
         raise TypeError("another column's value")

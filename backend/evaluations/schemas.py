@@ -8,12 +8,12 @@ from pydantic import BaseModel, Field
 from backend.db import Evaluation, Job
 from backend.pagination import Page
 from backend.runs.schemas import Number
-from backend.specs.fields import Frozen
+from backend.specs.fields import Strict
 from backend.specs.run import MAX_SEED
 from backend.text import Text
 
 
-class EvaluationRequest(Frozen):
+class EvaluationRequest(Strict):
     """The body of `POST /runs/{id}/evaluations`."""
 
     protocol: Text | None = Field(default=None, max_length=50, description="The world's own by default.")

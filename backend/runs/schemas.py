@@ -18,7 +18,7 @@ from pydantic_core import CoreSchema
 
 from backend.db import Run
 from backend.pagination import Page
-from backend.specs.fields import Frozen
+from backend.specs.fields import Strict
 from backend.specs.run import MAX_SEED, StopSpec, Tag
 from backend.specs.states import RunState
 from backend.text import Text
@@ -72,7 +72,7 @@ class RunRequest(RootModel[dict[str, Any]]):
         return handler(RunFields.__pydantic_core_schema__)
 
 
-class RunChanges(Frozen):
+class RunChanges(Strict):
     """The body of `PATCH /runs/{id}`: what is left out stays as it is."""
 
     name: Text | None = Field(default=None, min_length=1, max_length=200)
@@ -82,13 +82,13 @@ class RunChanges(Frozen):
     priority: int | None = Field(default=None, ge=-100, le=100)
 
 
-class ResumeRequest(Frozen):
+class ResumeRequest(Strict):
     """The body of `POST /runs/{id}/resume`."""
 
     stop: StopSpec | None = Field(default=None, description="New bounds, where the old ones are reached.")
 
 
-class ArchiveRequest(Frozen):
+class ArchiveRequest(Strict):
     """The body of `POST /runs/{id}/archive`."""
 
     archived: bool = True

@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 
 class Event(BaseModel):
-    """Base of all events. Divergence is data, so NaN and infinities pass through."""
+    """Base of all events."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Started(Event):
@@ -148,5 +148,7 @@ AnyEvent = Annotated[
     Field(discriminator="type"),
 ]
 
-BATCH: TypeAdapter[list[AnyEvent]] = TypeAdapter(list[AnyEvent])
-"""Reads one batch of the log."""
+BATCH: TypeAdapter[list[AnyEvent]] = TypeAdapter(
+    list[AnyEvent], config=ConfigDict(ser_json_inf_nan="constants")
+)
+"""Reads and writes one batch of the log. Divergence is data: NaN and infinities pass through."""

@@ -25,6 +25,12 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+class Strict(Frozen):
+    """Base of what a request holds: `"5"` and `true` are not numbers."""
+
+    model_config = ConfigDict(strict=True)
+
+
 def setting(
     default: Any,
     *,

@@ -7,7 +7,7 @@ from pydantic import SerializeAsAny, StringConstraints, ValidationError
 
 from backend.specs.algorithms import ALGORITHMS, AlgorithmConfig
 from backend.specs.environments import ENVIRONMENTS, EnvironmentConfig
-from backend.specs.fields import Frozen, setting
+from backend.specs.fields import Frozen, Strict, setting
 
 MAX_SEED = 2**31 - 1
 
@@ -33,7 +33,7 @@ class InvalidSpec(ValueError):
         self.problems = problems
 
 
-class StopSpec(Frozen):
+class StopSpec(Strict):
     """When a run is finished: whichever bound is met first. At least one is needed."""
 
     agent_steps: int | None = setting(
@@ -62,7 +62,7 @@ class StopSpec(Frozen):
     )
 
 
-class RunSpec(Frozen):
+class RunSpec(Strict):
     """Everything an engine needs to know. Build it with `parse_run_spec`."""
 
     name: str | None = PydanticField(default=None, max_length=200)
@@ -77,7 +77,7 @@ class RunSpec(Frozen):
     host: str | None = PydanticField(default=None, max_length=200)
     priority: int = PydanticField(default=0, ge=-100, le=100)
     group: str | None = PydanticField(default=None, max_length=200)
-    tags: tuple[Tag, ...] = PydanticField(default=(), max_length=50)
+    tags: tuple[Tag, ...] = PydanticField(default=(), max_length=50, strict=False)
     notes: str = PydanticField(default="", max_length=20_000)
 
     @property
@@ -111,10 +111,18 @@ def _section(model: type[M], value: Any, name: str, problems: list[FieldProblem]
         problems.append(FieldProblem(field=name, message="should be an object of settings"))
         return None
     try:
-        return model.model_validate(value)
+        return model.model_validate(_whole(value))
     except ValidationError as error:
         problems += _problems(error, name)
         return None
+
+
+def _whole(settings: dict[str, Any]) -> dict[str, Any]:
+    """JSON does not tell 5.0 from 5: both are whole numbers."""
+    return {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in settings.items()
+    }
 
 
 def _known(kind: str, name: Any, known: dict[str, Any], problems: list[FieldProblem]) -> Any:
@@ -141,6 +149,7 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
         InvalidSpec: naming every field at fault at once.
     """
     problems: list[FieldProblem] = []
+    data = _whole(data)
     algorithm = _known("algorithm", data.get("algorithm"), ALGORITHMS, problems)
     world = _known("environment", data.get("environment"), ENVIRONMENTS, problems)
     parts: dict[str, Any] = {}

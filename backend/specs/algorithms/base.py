@@ -3,12 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from backend.specs.fields import Frozen, setting
+from backend.specs.fields import Strict, setting
 
 Observation = Literal["pixels", "vector"]
 
 
-class AlgorithmConfig(Frozen):
+class AlgorithmConfig(Strict):
     """Settings every algorithm has: when to evaluate and when to save."""
 
     evaluation_interval_agent_steps: int = setting(

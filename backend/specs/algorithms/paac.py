@@ -156,9 +156,9 @@ PAAC = Algorithm(
     ),
     vector_defaults={
         "network": "mlp",
-        "learning_rate": 0.002,
+        "learning_rate": 0.003,
         "rmsprop_eps": 1e-5,
-        "value_coefficient": 0.5,
+        "value_coefficient": 0.1,
         "max_grad_norm": 0.5,
         "reward_clip": 0.0,
         "n_e": 16,

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from backend.specs.algorithms.base import Observation
-from backend.specs.fields import Frozen
+from backend.specs.fields import Strict
 
 
-class EnvironmentConfig(Frozen):
+class EnvironmentConfig(Strict):
     """Base of a family's settings."""
 
 

@@ -1,0 +1,346 @@
+import base64
+import json
+from typing import Any
+
+import pytest
+import redis
+from sqlalchemy import select
+
+from backend.db import LogLine, Run
+from backend.db.engine import reading, writing
+from backend.runs import repository
+from backend.specs.states import ENDED, RunState
+from tests.support.runs import CARTPOLE, make_run
+from tests.support.service import RunningService
+
+pytestmark = pytest.mark.service
+
+
+def _stored(service: RunningService) -> int:
+    with reading(service.engine) as session:
+        return len(session.scalars(select(Run.id)).all())
+
+
+def test_one_seed_is_one_run_several_are_items(service: RunningService) -> None:
+    one = service.client.post("/api/v1/runs", json=CARTPOLE | {"name": "first", "seed": 3})
+    assert one.status_code == 201
+    run = one.json()
+    assert (run["state"], run["seed"], run["name"], run["progress"]) == ("queued", 3, "first", 0)
+    several = service.client.post("/api/v1/runs", json=CARTPOLE | {"seeds": [4, 5, 6]})
+    assert several.status_code == 201
+    assert [r["seed"] for r in several.json()["items"]] == [4, 5, 6]
+    assert [r["spec"]["seed"] for r in several.json()["items"]] == [4, 5, 6]
+    listed = service.client.get("/api/v1/runs", params={"sort": "seed"}).json()
+    assert [r["seed"] for r in listed["items"]] == [3, 4, 5, 6]
+    assert listed["total"] == 4
+
+
+def test_a_new_run_pokes_its_queue(service: RunningService, redis_url: str) -> None:
+    service.client.post("/api/v1/runs", json=CARTPOLE | {"queue": "gpu"})
+    with redis.Redis.from_url(redis_url) as client:
+        assert client.llen("gpu") == 1
+
+
+WRONG: list[tuple[dict[str, Any], list[str]]] = [
+    ({"colour": "red"}, ["colour"]),
+    ({"environment": "NoSuchGame-v0"}, ["environment"]),
+    ({"environment": "os:system"}, ["environment"]),
+    ({"algorithm": "ppo"}, ["algorithm"]),
+    ({"algorithm": None}, ["algorithm"]),
+    ({"algorithm": ["paac"]}, ["algorithm"]),
+    ({"config": {"n_e": 10**9}}, ["config.n_e"]),
+    ({"config": {"n_e": 10**40}}, ["config.n_e"]),
+    ({"config": {"n_e": 1.5}}, ["config.n_e"]),
+    ({"config": {"n_e": "32"}}, ["config.n_e"]),
+    ({"config": {"gamma": float("nan")}}, ["config.gamma"]),
+    ({"config": {"gamma": float("inf"), "colour": 1}}, ["config.colour", "config.gamma"]),
+    ({"config": []}, ["config"]),
+    ({"environment_config": {"frame_skip": 4}}, ["environment_config.frame_skip"]),
+    ({"stop": {}}, ["stop"]),
+    ({"stop": {"score": float("-inf")}}, ["stop.score"]),
+    ({"seed": -1}, ["seed"]),
+    ({"seed": 2**63}, ["seed"]),
+    ({"seed": True}, ["seed"]),
+    ({"seeds": []}, ["seeds"]),
+    ({"seeds": [1, 1]}, ["seeds"]),
+    ({"seeds": [1, "2", -3]}, ["seeds.1", "seeds.2"]),
+    ({"seeds": [1], "seed": 1}, ["seed"]),
+    ({"seeds": list(range(10_000))}, ["seeds"]),
+    ({"name": "a\0b"}, ["name"]),
+    ({"notes": "\ud800"}, ["notes"]),
+    ({"a\0": 1}, ["a\0"]),
+    ({"tags": ["fine", 'a"b']}, ["tags.1"]),
+    ({"priority": 10**30}, ["priority"]),
+    ({"device": "tpu", "queue": "x", "config": {"t_max": 0}}, ["config.t_max", "device", "queue"]),
+]
+
+
+def test_a_wrong_request_names_every_field_and_stores_nothing(
+    sqlite_service: RunningService, subtests: pytest.Subtests
+) -> None:
+    for wrong, fields in WRONG:
+        with subtests.test(wrong=ascii(wrong)[:80]):
+            answer = sqlite_service.post_json("/api/v1/runs", CARTPOLE | wrong)
+            assert answer.status_code == 422
+            assert answer.headers["content-type"] == "application/problem+json"
+            problem = answer.json()
+            assert sorted(e["field"] for e in problem["errors"]) == fields
+            assert all(e["message"] for e in problem["errors"])
+            assert problem["status"] == 422
+            assert _stored(sqlite_service) == 0
+
+
+UNREADABLE: list[tuple[bytes, int]] = [
+    (b"{", 422),
+    (b"", 422),
+    (b"[]", 422),
+    (b'"text"', 422),
+    (b"\xff\xfe", 422),
+    (b'{"seed": ' + b"9" * 10_000 + b"}", 400),
+    (b"[" * 100_000 + b"]" * 100_000, 400),
+    (b'{"a":' * 300 + b"1" + b"}" * 300, 422),
+    (b'{"config": ' + b'{"a":' * 900 + b"1" + b"}" * 900 + b"}", 422),
+    (b'{"\\ud800": 1}', 422),
+    (b'{"tags": ' + b"[" * 900 + b"]" * 900 + b"}", 422),
+    (b'{"notes": "' + b"x" * 3_000_000 + b'"}', 413),
+]
+
+
+def test_what_is_not_a_request_is_told_so(sqlite_service: RunningService, subtests: pytest.Subtests) -> None:
+    for body, status in UNREADABLE:
+        with subtests.test(body=body[:30]):
+            answer = sqlite_service.client.post(
+                "/api/v1/runs", content=body, headers={"Content-Type": "application/json"}
+            )
+            assert (answer.status_code, answer.json()["status"]) == (status, status)
+            assert _stored(sqlite_service) == 0
+
+
+def test_unknown_ids_are_not_found(sqlite_service: RunningService, subtests: pytest.Subtests) -> None:
+    for run_id in ("x", "0" * 26, "%00", "%F0%9F%92%A5", "0" * 5000):
+        for tail in ("", "/log", "/episodes", "/checkpoints", "/evaluations", "/series"):
+            with subtests.test(run_id=run_id[:30], tail=tail):
+                answer = sqlite_service.client.get(f"/api/v1/runs/{run_id}{tail}")
+                assert answer.status_code == 404
+                assert answer.json()["title"] == "Not Found"
+
+
+def test_details_hold_history(service: RunningService) -> None:
+    run = make_run(service.engine, RunState.STOPPED)
+    detail = service.client.get(f"/api/v1/runs/{run.id}").json()
+    assert [t["after"] for t in detail["transitions"]] == [
+        "queued", "starting", "running", "stopping", "stopped"
+    ]  # fmt: skip
+    assert detail["attempts"] == []
+    assert detail["revision"] == 5
+
+
+def test_numbers_that_are_none_are_null(service: RunningService) -> None:
+    run = make_run(service.engine)
+    with writing(service.engine) as session:
+        found = repository.get(session, run.id, for_update=True)
+        assert found is not None
+        found.best_return, found.agent_steps_per_s = float("inf"), 10.5
+        if service.engine.dialect.name == "postgresql":  # SQLite keeps NaN as NULL itself
+            found.score = float("nan")
+    listed = service.client.get("/api/v1/runs").json()["items"][0]
+    assert (listed["score"], listed["best_return"], listed["agent_steps_per_s"]) == (None, None, 10.5)
+
+
+def test_progress_and_time_left(sqlite_service: RunningService, subtests: pytest.Subtests) -> None:
+    cases: list[tuple[int, float, dict[str, Any], float | None, float | None]] = [
+        (2_500, 10, {"agent_steps": 10_000}, 0.25, 75),
+        (2_500, 30, {"agent_steps": 10_000, "wall_time_s": 60}, 0.5, 30),
+        (20_000, 10, {"agent_steps": 10_000}, 1, 0),
+        (2_500, 10, {"score": 200}, None, None),
+    ]
+    for steps, wall_s, stop, progress, left_s in cases:
+        run = make_run(sqlite_service.engine, RunState.RUNNING, stop=stop)
+        with writing(sqlite_service.engine) as session:
+            found = repository.get(session, run.id, for_update=True)
+            assert found is not None
+            found.agent_steps, found.wall_time_s, found.agent_steps_per_s = steps, wall_s, 100.0
+        with subtests.test(stop=stop, steps=steps):
+            shown = sqlite_service.client.get(f"/api/v1/runs/{run.id}").json()
+            assert (shown["progress"], shown["time_left_s"]) == (progress, left_s)
+
+
+def test_change_what_may_be_changed(service: RunningService) -> None:
+    run = make_run(service.engine, tags=["old"], group="g")
+    url = f"/api/v1/runs/{run.id}"
+    changed = service.client.patch(
+        url, json={"name": "new", "tags": ["a", "b"], "notes": "n", "group": None, "priority": 5}
+    ).json()
+    expected = {"name": "new", "tags": ["a", "b"], "notes": "n", "group": None, "priority": 5}
+    assert {k: changed[k] for k in expected} == expected
+    assert {k: changed["spec"][k] for k in expected} == expected
+    assert changed["revision"] == run.revision + 1
+    assert service.client.patch(url, json={}).json() == changed
+    for wrong in ({"state": "finished"}, {"name": ""}, {"name": "a\0"}, {"priority": 101}, {"tags": [""]}):
+        assert service.client.patch(url, json=wrong).status_code == 422
+    assert service.client.get(url).json()["name"] == "new"
+
+
+@pytest.mark.parametrize("action", ["stop", "kill"])
+def test_stop_by_state(service: RunningService, action: str) -> None:
+    for state in RunState:
+        run = make_run(service.engine, state)
+        answer = service.client.post(f"/api/v1/runs/{run.id}/{action}")
+        if state in ENDED:
+            assert answer.status_code == 409
+            assert state.value in answer.json()["detail"]
+        elif state in (RunState.QUEUED, RunState.LOST):
+            assert (answer.status_code, answer.json()["state"]) == (200, "stopped")
+        else:
+            found = answer.json()
+            assert (answer.status_code, found["state"], found["stop_requested"]) == (200, "stopping", action)
+
+
+def test_stop_twice_is_harmless_and_kill_is_kept(service: RunningService) -> None:
+    run = make_run(service.engine, RunState.RUNNING)
+    first = service.client.post(f"/api/v1/runs/{run.id}/stop").json()
+    assert service.client.post(f"/api/v1/runs/{run.id}/stop").json() == first
+    killed = service.client.post(f"/api/v1/runs/{run.id}/kill").json()
+    assert (killed["stop_requested"], killed["revision"]) == ("kill", first["revision"] + 1)
+    assert service.client.post(f"/api/v1/runs/{run.id}/stop").json() == killed
+
+
+def test_resume(service: RunningService) -> None:
+    for state in RunState:
+        run = make_run(service.engine, state)
+        answer = service.client.post(f"/api/v1/runs/{run.id}/resume")
+        if state in ENDED:
+            assert (answer.status_code, answer.json()["state"]) == (200, "queued")
+        else:
+            assert answer.status_code == 409
+            assert state.value in answer.json()["detail"]
+
+
+def test_resume_past_a_reached_bound_needs_a_larger_one(service: RunningService) -> None:
+    run = make_run(service.engine, RunState.FINISHED)
+    with writing(service.engine) as session:
+        found = repository.get(session, run.id, for_update=True)
+        assert found is not None
+        found.agent_steps = 10_000
+    url = f"/api/v1/runs/{run.id}/resume"
+    refused = service.client.post(url)
+    assert refused.status_code == 409
+    assert refused.json()["errors"][0]["field"] == "stop.agent_steps"
+    assert service.client.post(url, json={"stop": {"agent_steps": 9_000}}).status_code == 409
+    assert service.client.post(url, json={"stop": {"agent_steps": 10**13}}).status_code == 422
+    assert service.client.get(f"/api/v1/runs/{run.id}").json()["spec"]["stop"]["agent_steps"] == 10_000
+    resumed = service.client.post(url, json={"stop": {"agent_steps": 20_000}}).json()
+    assert (resumed["state"], resumed["spec"]["stop"]["agent_steps"]) == ("queued", 20_000)
+    assert resumed["progress"] == 0.5
+
+
+def test_delete(service: RunningService) -> None:
+    for state in RunState:
+        run = make_run(service.engine, state)
+        answer = service.client.delete(f"/api/v1/runs/{run.id}")
+        held = state in (RunState.STARTING, RunState.RUNNING, RunState.STOPPING)
+        assert answer.status_code == (409 if held else 204)
+        again = service.client.get(f"/api/v1/runs/{run.id}")
+        assert again.status_code == (200 if held else 404)
+
+
+def test_delete_takes_the_files_along(service: RunningService, tmp_path: Any) -> None:
+    run = make_run(service.engine, RunState.STOPPED)
+    file = tmp_path / "a.pt"
+    file.write_bytes(b"x")
+    service.artifacts.put(file, run.id, "checkpoints")
+    service.client.delete(f"/api/v1/runs/{run.id}")
+    service.client.get("/healthz")  # the answer was sent before the files went
+    with pytest.raises(FileNotFoundError):
+        service.artifacts.size_bytes(run.id, "checkpoints", "a.pt")
+
+
+def test_archive(service: RunningService) -> None:
+    run = make_run(service.engine, RunState.FINISHED)
+    other = make_run(service.engine, RunState.RUNNING)
+    assert service.client.post(f"/api/v1/runs/{run.id}/archive").json()["archived"] is True
+    assert service.client.post(f"/api/v1/runs/{other.id}/archive").status_code == 409
+
+    def ids(**params: str) -> list[str]:
+        return [r["id"] for r in service.client.get("/api/v1/runs", params=params).json()["items"]]
+
+    assert ids() == [other.id]
+    assert ids(archived="true") == [run.id]
+    assert ids(archived="all", sort="created_at") == [run.id, other.id]
+    back = service.client.post(f"/api/v1/runs/{run.id}/archive", json={"archived": False})
+    assert back.json()["archived"] is False
+
+
+def test_pages_hold_every_run_once_whatever_the_order(service: RunningService) -> None:
+    runs = [make_run(service.engine, seed=seed) for seed in range(7)]
+    with writing(service.engine) as session:
+        for run, score in zip(runs, (3.0, None, 1.0, 3.0, None, -2.0, 3.0), strict=True):
+            found = repository.get(session, run.id, for_update=True)
+            assert found is not None
+            found.score = score
+    for sort in [f"{sign}{name}" for name in repository.SORTS for sign in ("", "-")]:
+        seen: list[dict[str, Any]] = []
+        params: dict[str, Any] = {"sort": sort, "limit": 2}
+        while True:
+            page = service.client.get("/api/v1/runs", params=params).json()
+            seen += page["items"]
+            if page["next_cursor"] is None:
+                break
+            params["cursor"] = page["next_cursor"]
+        assert sorted(r["id"] for r in seen) == sorted(r.id for r in runs), sort
+        if sort == "-score":
+            assert [r["score"] for r in seen] == [3, 3, 3, 1, -2, None, None]
+        if sort == "score":
+            assert [r["score"] for r in seen] == [-2, 1, 3, 3, 3, None, None]
+
+
+def test_a_wrong_cursor_is_refused(service: RunningService, subtests: pytest.Subtests) -> None:
+    def cursor(*key: Any) -> str:
+        return base64.urlsafe_b64encode(json.dumps(key).encode()).decode()
+
+    run = make_run(service.engine)
+    for sort, good in (
+        ("score", 1.5),
+        ("-name", "n"),
+        ("agent_steps", 3),
+        ("created_at", "2026-01-01T00:00:00Z"),
+    ):
+        url = f"/api/v1/runs?sort={sort}&cursor="
+        assert service.client.get(url + cursor(good, run.id)).status_code == 200
+        wrong = ["x", "é", "W" * 1500, cursor(), cursor(good), cursor(good, 1), cursor(good, "\0")]
+        wrong += [cursor([], run.id), cursor("\0", run.id), cursor({}, run.id), cursor(True, run.id)]
+        wrong += [cursor("2026-01-01T00:00:00", "x" + "\ud800")]
+        for text in wrong:
+            with subtests.test(sort=sort, cursor=text[:40]):
+                answer = service.client.get(url + text)
+                assert answer.status_code == 422
+                assert answer.json()["errors"][0]["field"] == "cursor"
+
+
+def test_log_pages_follows_searches(service: RunningService) -> None:
+    run = make_run(service.engine)
+    with writing(service.engine) as session:
+        (first,) = session.scalars(select(LogLine)).all()
+        lines = [
+            {"time": first.time, "level": "info", "message": f"line {i} 100%", "agent_steps": i}
+            for i in range(10)
+        ]
+        repository.add_log_lines(session, run.id, 1, lines)
+    url = f"/api/v1/runs/{run.id}/log"
+
+    def messages(**params: Any) -> list[str]:
+        return [line["message"] for line in service.client.get(url, params=params).json()["items"]]
+
+    everything = messages()
+    assert everything == ["queued: created", *(f"line {i} 100%" for i in range(10))]
+    page = service.client.get(url, params={"limit": 4}).json()
+    rest = service.client.get(url, params={"cursor": page["next_cursor"]}).json()
+    assert [line["message"] for line in page["items"] + rest["items"]] == everything
+    assert rest["next_cursor"] is None
+    assert messages(tail=True, limit=2) == everything[-2:]
+    last_id = rest["items"][-1]["id"]
+    assert messages(before=last_id, limit=2) == everything[-3:-1]
+    assert messages(after=last_id) == []
+    assert messages(after=rest["items"][-3]["id"]) == everything[-2:]
+    assert messages(search="LINE 3") == ["line 3 100%"]
+    assert messages(search="1_0%") == []

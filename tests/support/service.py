@@ -1,0 +1,79 @@
+"""The web service on a port of its own, in a thread."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from time import monotonic, sleep
+from typing import Any
+
+import httpx
+from sqlalchemy import Engine
+
+from backend.app import create_app
+from backend.artifacts import ArtifactStore
+from backend.auth.service import create_login_link
+from backend.db.engine import writing
+from backend.dependencies import Parts
+from backend.server import Server
+from backend.settings import Settings
+
+
+class RunningService:
+    """A running service; `client` is logged in as the owner, an admin."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.app = create_app(settings)
+        self.parts: Parts = self.app.state.parts
+        self._server = Server(self.app, settings)
+        self._thread = Thread(target=lambda: asyncio.run(self._server.serve()))
+        self._thread.start()
+        deadline = monotonic() + 20
+        while not self._server.started:
+            if monotonic() > deadline or not self._thread.is_alive():
+                raise RuntimeError("the service did not start")
+            sleep(0.005)
+        self.url = f"http://127.0.0.1:{self._server.port}"
+        self.client = self.new_client()
+        with writing(self.engine) as session:
+            token = create_login_link(session)
+        self.client.get("/login", params={"token": token})
+
+    @property
+    def engine(self) -> Engine:
+        """The service's own engine."""
+        return self.parts.engine
+
+    @property
+    def artifacts(self) -> ArtifactStore:
+        """The service's artifact store."""
+        return self.parts.artifacts
+
+    def new_client(self) -> httpx.Client:
+        """A browser that has not logged in; it says where its requests come from, as browsers do."""
+        return httpx.Client(base_url=self.url, headers={"Origin": self.url}, timeout=30)
+
+    def post_json(self, path: str, body: Any) -> httpx.Response:
+        """Post what `httpx` itself would refuse to encode: NaN, halves of surrogate pairs."""
+        return self.client.post(
+            path, content=json.dumps(body).encode(), headers={"Content-Type": "application/json"}
+        )
+
+    def stop(self) -> None:
+        """End the service, as SIGTERM would."""
+        self.client.close()
+        self._server.should_exit = True
+        self._thread.join()
+
+
+@contextmanager
+def running_service(database_url: str, redis_url: str, home: Path) -> Iterator[RunningService]:
+    """A service on a migrated database."""
+    service = RunningService(Settings(home=home, database_url=database_url, redis_url=redis_url, port=0))
+    try:
+        yield service
+    finally:
+        service.stop()

@@ -2,12 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from backend.db import Host, Run
 from backend.db.changes import note_host
+from backend.db.clock import database_now
 from backend.specs.states import LEASED, RunState
 
 
@@ -19,6 +21,28 @@ def all_hosts(session: Session) -> Sequence[Host]:
 def get(session: Session, host_id: str, *, for_update: bool = False) -> Host | None:
     """The host, or none."""
     return session.get(Host, host_id, with_for_update=for_update or None, populate_existing=for_update)
+
+
+def announce(session: Session, host_id: str, **facts: Any) -> Host:
+    """A host says that it is there, and what it is now; gives its row.
+
+    Args:
+        session: a writing session.
+        host_id: its name.
+        facts: every column a host tells of itself.
+    """
+    now = database_now(session)
+    host = get(session, host_id, for_update=True)
+    if host is None:
+        host = Host(id=host_id, first_seen_at=now, last_seen_at=now, draining=False, **facts)
+        session.add(host)
+    else:
+        for name, value in facts.items():
+            setattr(host, name, value)
+        host.last_seen_at = now
+    session.flush()
+    note_host(session, host_id)
+    return host
 
 
 def runs_by_host(session: Session) -> dict[str, list[Run]]:

@@ -101,6 +101,15 @@ def fail(session: Session, job_id: str, tries: int, error: str) -> bool:
     return job is not None
 
 
+def hand_back(session: Session, job_id: str, tries: int) -> bool:
+    """The worker shuts down: the job waits again and the try does not count. False when it is not its own."""
+    job = _mine(session, job_id, tries)
+    if job is not None:
+        job.tries -= 1
+        _end(session, job, "queued", None)
+    return job is not None
+
+
 def _mine(session: Session, job_id: str, tries: int) -> Job | None:
     # The number of tries fences as a run's attempt does: a later try has another number.
     statement = select(Job).where(Job.id == job_id, Job.state == "running", Job.tries == tries)

@@ -1,0 +1,214 @@
+import signal
+from collections.abc import Callable, Iterator
+
+import psutil
+import pytest
+from sqlalchemy import Engine
+
+from backend.artifacts import ArtifactStore
+from backend.db import Host
+from backend.db.engine import reading, writing
+from backend.live.bus import Bus
+from backend.runs import service
+from backend.settings import Settings
+from tests.workers.fake_engine import FAMILY
+from tests.workers.support import (
+    FAKE_ENGINE,
+    add_host,
+    claim,
+    fake_run,
+    moves,
+    processes_with,
+    run_out,
+    run_row,
+    stored_points,
+    until,
+    until_state,
+)
+from workers import claims, host_facts
+from workers.context import Context
+from workers.host_agent import Contact, HostAgent
+
+pytestmark = pytest.mark.service
+
+Agents = Callable[..., HostAgent]
+
+
+@pytest.fixture
+def agents(settings: Settings, engine: Engine) -> Iterator[Agents]:
+    """Starts host agents; stops them afterwards and sees that nothing is left."""
+    started: list[HostAgent] = []
+
+    def start(**changes: object) -> HostAgent:
+        mine = settings.model_copy(update=changes)
+        context = Context(mine, engine, ArtifactStore(mine.artifacts), Bus(mine.redis))
+        agent = HostAgent(context, engine=FAKE_ENGINE)
+        agent.start()
+        started.append(agent)
+        return agent
+
+    yield start
+    for agent in started:
+        agent.stop(8)
+    until(lambda: not processes_with("fake_engine.py") and not processes_with(FAMILY))
+
+
+def test_grace_after_the_database_was_away() -> None:
+    contact = Contact(lease_s=10)
+    assert not contact.may_expire()
+    for now, expected in (
+        (0, False),
+        (4, False),
+        (8, False),
+        (11, True),
+        (15, True),
+        (21, False),
+        (26, False),
+    ):
+        contact.made(float(now))
+        assert contact.may_expire() is expected, now
+    contact.made(30.0)
+    contact.made(31.0)
+    assert contact.may_expire()
+
+
+def test_a_host_says_what_it_is(agents: Agents, engine: Engine) -> None:
+    agents(slots=3, queues=["cpu", "gpu"])
+
+    def told() -> Host | None:
+        with reading(engine) as session:
+            return session.get(Host, "a")
+
+    host = until(told)
+    assert (host.slots, host.queues, host.draining) == (3, ["cpu", "gpu"], False)
+    assert host.cpu_count >= 1
+    assert host.memory_bytes == psutil.virtual_memory().total
+    assert host.devices[0] == "cpu"
+    assert "numpy" in host.versions
+    assert set(host.load) == {"cpu_pct", "memory_used_bytes", "gpus"}
+    first = host.last_seen_at
+    assert until(lambda: (row := told()) and row.last_seen_at > first)
+
+
+def test_runs_are_claimed_while_slots_last_and_end_without_a_hand(agents: Agents, engine: Engine) -> None:
+    made = [fake_run(engine, agent_steps=30, step_s=0.03) for _ in range(3)]
+    agents(slots=2)
+    until(lambda: run_row(engine, made[1].id).state == "running")
+    assert run_row(engine, made[2].id).state == "queued"
+    for run in made:
+        until_state(engine, run.id, "finished")
+        assert stored_points(engine, run.id) == list(range(1, 31))
+
+
+def test_a_killed_engine_goes_on_without_a_hand(agents: Agents, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=40, die={"1": {"at": 15, "how": signal.SIGKILL}})
+    agents()
+    until_state(engine, run.id, "finished")
+    assert stored_points(engine, run.id) == list(range(1, 41))
+    assert moves(engine, run.id) == [
+        "queued", "starting", "running", "queued", "starting", "running", "finished",
+    ]  # fmt: skip
+
+
+def test_a_wish_to_stop_reaches_the_engine(agents: Agents, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=10_000)
+    agents()
+    until_state(engine, run.id, "running")
+    with writing(engine) as session:
+        service.stop(session, run.id, kill=False)
+    assert until_state(engine, run.id, "stopped").state_reason == "asked to stop"
+
+
+def test_a_poke_is_quicker_than_the_clock(agents: Agents, engine: Engine) -> None:
+    agent = agents(reconcile_interval_s=600.0)
+    run = fake_run(engine, agent_steps=10_000)
+    until(lambda: agent.poke() or run_row(engine, run.id).state == "running")
+
+
+def test_a_draining_host_finishes_what_it_has(agents: Agents, engine: Engine) -> None:
+    first = fake_run(engine, agent_steps=60)
+    agents()
+    until_state(engine, first.id, "running")
+    with writing(engine) as session:
+        session.get_one(Host, "a").draining = True
+    second = fake_run(engine)
+    until_state(engine, first.id, "finished")
+    with reading(engine) as session:
+        seen = session.get_one(Host, "a").last_seen_at
+
+    def later() -> bool:
+        with reading(engine) as session:
+            return session.get_one(Host, "a").last_seen_at > seen
+
+    until(later)
+    assert run_row(engine, second.id).state == "queued"
+    with writing(engine) as session:
+        session.get_one(Host, "a").draining = False
+    until_state(engine, second.id, "finished")
+
+
+def test_a_dead_hosts_run_is_taken_over(agents: Agents, engine: Engine) -> None:
+    add_host(engine, "dead")
+    run = fake_run(engine, agent_steps=20)
+    claim(engine, "dead", lease_s=0.1)
+    agents(lease_s=1.0)
+    until_state(engine, run.id, "finished")
+    assert moves(engine, run.id)[:5] == ["queued", "starting", "lost", "queued", "starting"]
+
+
+def test_leases_are_kept(agents: Agents, engine: Engine) -> None:
+    """A run outlives many terms of its lease, with a rival who would take it."""
+    run = fake_run(engine, agent_steps=250)
+    agents(lease_s=1.0)
+    agents(lease_s=1.0, host_name="b")
+    until_state(engine, run.id, "finished")
+    assert moves(engine, run.id) == ["queued", "starting", "running", "finished"]
+
+
+def test_stopping_hands_everything_back(agents: Agents, engine: Engine) -> None:
+    made = [fake_run(engine, agent_steps=10_000) for _ in range(2)]
+    agent = agents(slots=2)
+    for run in made:
+        until_state(engine, run.id, "running")
+    assert agent.stop(8)
+    for run in made:
+        row = run_row(engine, run.id)
+        assert (row.state, row.state_reason) == ("queued", "its worker on a shuts down")
+        assert row.agent_steps == stored_points(engine, run.id)[-1]
+
+
+def test_stopping_does_not_wait_for_the_deaf(
+    agents: Agents, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = fake_run(engine, agent_steps=10_000, deaf=True)
+    agent = agents()
+    until_state(engine, run.id, "running")
+    assert not agent.stop(1)
+    until(lambda: not processes_with("fake_engine.py"))
+
+
+def test_a_run_that_would_not_fit_waits(
+    agents: Agents, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The machine's memory is what it is: the test says how much of it is free.
+    estimate = fake_run(engine, agent_steps=10_000).memory_estimate_bytes
+    second = fake_run(engine, agent_steps=10_000)
+    monkeypatch.setattr(host_facts, "available_memory_bytes", lambda: int(estimate * 1.5))
+    agent = agents(slots=2)
+    until(lambda: len(processes_with("fake_engine.py")) == 1)
+    rounds: list[int] = []
+    monkeypatch.setattr(agent, "_claim_job", lambda: rounds.append(1))
+    until(lambda: len(rounds) >= 3)
+    assert run_row(engine, second.id).state == "queued"
+
+
+def test_a_lost_run_comes_back_to_the_same_host(agents: Agents, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=100, step_s=0.03)
+    agents(reconcile_interval_s=0.5)
+    until_state(engine, run.id, "running")
+    run_out(engine, run.id)
+    with writing(engine) as session:
+        claims.expire(session)
+    until_state(engine, run.id, "finished")
+    assert stored_points(engine, run.id) == list(range(1, 101))
+    assert run_row(engine, run.id).attempt == 2

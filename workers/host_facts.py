@@ -1,0 +1,80 @@
+"""What this machine is and how busy it is. Imports no torch: a worker's own process stays small."""
+
+import os
+from contextlib import suppress
+from importlib import metadata
+from typing import Any
+
+import psutil
+
+_PACKAGES = ("callboard", "torch", "gymnasium", "ale-py", "numpy", "av")
+
+
+def versions() -> dict[str, str]:
+    """Versions of what the engine is built on, those that are installed."""
+    found = {}
+    for name in _PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
+
+
+def cpu_count() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def memory_bytes() -> int:
+    """Memory of the machine, or of the container it is."""
+    return psutil.virtual_memory().total
+
+
+def available_memory_bytes() -> int:
+    """Memory that could be had now."""
+    return psutil.virtual_memory().available
+
+
+class Gpus:
+    """The machine's NVIDIA GPUs, asked through the driver; none where there is no driver."""
+
+    def __init__(self) -> None:
+        self._handles: list[Any] = []
+        self.names: list[str] = []
+        with suppress(ImportError):
+            import pynvml  # type: ignore[import-untyped]
+
+            self._nvml = pynvml
+            with suppress(pynvml.NVMLError):
+                pynvml.nvmlInit()
+                self._handles = [
+                    pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())
+                ]
+                self.names = [
+                    f"cuda:{i} ({pynvml.nvmlDeviceGetName(h)})" for i, h in enumerate(self._handles)
+                ]
+
+    def load(self) -> list[dict[str, float]]:
+        """Use of each GPU now."""
+        found = []
+        for handle in self._handles:
+            with suppress(self._nvml.NVMLError):
+                rates = self._nvml.nvmlDeviceGetUtilizationRates(handle)
+                memory = self._nvml.nvmlDeviceGetMemoryInfo(handle)
+                found.append(
+                    {
+                        "gpu_pct": float(rates.gpu),
+                        "memory_used_bytes": float(memory.used),
+                        "memory_bytes": float(memory.total),
+                    }
+                )
+        return found
+
+
+def load(gpus: Gpus) -> dict[str, Any]:
+    """How busy the machine is: processor use since the last call, memory, GPUs."""
+    memory = psutil.virtual_memory()
+    return {
+        "cpu_pct": psutil.cpu_percent(None),
+        "memory_used_bytes": memory.total - memory.available,
+        "gpus": gpus.load(),
+    }

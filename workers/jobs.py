@@ -1,0 +1,209 @@
+"""Small work besides runs: drawing an episode's video, scoring a checkpoint.
+
+A job runs as a child process like an engine, one at a time on a host, beside whatever trains there.
+"""
+
+import json
+import shutil
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from time import monotonic
+
+import structlog
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from backend.db import Checkpoint, Episode, Evaluation
+from backend.jobs import repository as jobs
+from backend.runs import repository as runs
+from workers import resume
+from workers.context import AWAY, Context
+from workers.engine_process import ENGINE, EngineProcess
+from workers.text import storable
+
+LIMIT_S = 3600.0
+"""A job that takes longer has failed."""
+
+_TICK_S = 0.2
+
+log = structlog.get_logger(__name__)
+
+Result = Callable[[Session], None]
+"""Writes what a job has brought, in the transaction that ends it."""
+
+
+@dataclass(frozen=True)
+class ClaimedJob:
+    """One try at one job."""
+
+    id: str
+    run_id: str
+    kind: str
+    target_id: str
+    tries: int
+
+
+class JobFailed(Exception):
+    """The job cannot be done; the message is for whoever asked for it."""
+
+
+class Dropped(Exception):
+    """The try holds the job no more, or the worker shuts down."""
+
+
+def claim(session: Session, host: str, lease_s: float) -> ClaimedJob | None:
+    """Claim the oldest job there is to do."""
+    job = jobs.claim(session, host, lease_s)
+    return ClaimedJob(job.id, job.run_id, job.kind, job.target_id, job.tries) if job else None
+
+
+class JobRunner(threading.Thread):
+    """Sees one try at one job through."""
+
+    def __init__(
+        self,
+        context: Context,
+        job: ClaimedJob,
+        *,
+        engine: Sequence[str] = ENGINE,
+        on_end: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(name=f"job-{job.id}", daemon=True)
+        self._context = context
+        self._job = job
+        self._engine = engine
+        self._on_end = on_end
+        self._run_dir = context.run_dir(job.run_id)
+        self._cancelled = threading.Event()
+        self._renew_at = 0.0
+
+    def cancel(self) -> None:
+        """The worker shuts down: drop the work; another worker takes it up."""
+        self._cancelled.set()
+
+    def run(self) -> None:
+        """Do the job."""
+        with structlog.contextvars.bound_contextvars(run=self._job.run_id, job=self._job.id):
+            try:
+                write = self._work()
+                self._end(lambda session: self._keep(session, write))
+            except Dropped:
+                with suppress(*AWAY), self._context.writing() as session:
+                    jobs.hand_back(session, self._job.id, self._job.tries)
+            except Exception as error:
+                log.exception("job.failed")
+                message = storable(str(error) if isinstance(error, JobFailed) else repr(error))
+                with suppress(Dropped):
+                    self._end(lambda session: jobs.fail(session, self._job.id, self._job.tries, message))
+            finally:
+                self._on_end()
+
+    def _work(self) -> Result:
+        job = self._job
+        with self._context.reading() as session:
+            run = runs.get(session, job.run_id)
+            episode = session.get(Episode, job.target_id) if job.kind == "video" else None
+            evaluation = session.get(Evaluation, job.target_id) if job.kind == "evaluation" else None
+        if run is None or (episode is None and evaluation is None):
+            raise JobFailed("what it was for has been deleted")
+        resume.write_spec(self._run_dir, run.spec)
+        if episode is not None:
+            return self._draw(episode)
+        assert evaluation is not None
+        return self._score(evaluation)
+
+    def _draw(self, episode: Episode) -> Result:
+        replay = self._run_dir / "replays" / episode.replay
+        if not replay.is_file():
+            try:
+                self._context.store.get(episode.run_id, "replays", episode.replay, replay.parent)
+            except FileNotFoundError:
+                raise JobFailed(f"the replay {episode.replay} is gone") from None
+        video = self._run_dir / "videos" / f"{episode.id}.mp4"
+        video.parent.mkdir(parents=True, exist_ok=True)
+        self._run_engine("video", "--replay", replay.name, "--out", str(video))
+        self._context.store.put(video, episode.run_id, "videos")
+        video.unlink()
+
+        def write(session: Session) -> None:
+            session.get_one(Episode, episode.id).video = video.name
+
+        return write
+
+    def _score(self, evaluation: Evaluation) -> Result:
+        with self._context.reading() as session:
+            checkpoint = session.scalars(
+                select(Checkpoint)
+                .where(Checkpoint.run_id == evaluation.run_id, Checkpoint.file == evaluation.checkpoint)
+                .order_by(Checkpoint.id.desc())
+            ).first()
+        if checkpoint is None or resume.fetch(self._context, checkpoint) is None:
+            raise JobFailed(f"the checkpoint {evaluation.checkpoint} is gone or damaged")
+        options = ["--checkpoint", checkpoint.file, "--episodes", str(evaluation.n_episodes)]
+        result = json.loads(self._run_engine("evaluate", *options, "--seed", str(evaluation.seed)))
+
+        def write(session: Session) -> None:
+            row = session.get_one(Evaluation, evaluation.id)
+            row.returns = result["returns"]
+            row.lengths_frames = result["lengths_frames"]
+            row.mean_return = result["mean_return"]
+
+        return write
+
+    def _run_engine(self, task: str, *options: str) -> str:
+        """Run the engine to its end, holding the lease meanwhile; gives what it printed.
+
+        Raises:
+            JobFailed: it failed, with the end of its output.
+            Dropped: the lease is lost, or the worker shuts down.
+        """
+        folder = self._run_dir / "jobs" / f"{self._job.id}-{self._job.tries}"
+        printed = folder / "stdout.log"
+        engine = EngineProcess(
+            [task, str(self._run_dir), *options],
+            output=folder / "stderr.log",
+            stdout=printed,
+            engine=self._engine,
+        )
+        try:
+            ends_at = monotonic() + LIMIT_S
+            while not engine.has_ended():
+                if self._cancelled.wait(_TICK_S):
+                    raise Dropped
+                if monotonic() > ends_at:
+                    raise JobFailed(f"it took longer than {LIMIT_S:.0f} s")
+                self._renew()
+        finally:
+            status = engine.reap()
+        if status != 0:
+            raise JobFailed(engine.output_tail() or f"the engine ended with exit status {status}")
+        output = printed.read_text()
+        shutil.rmtree(folder)
+        return output
+
+    def _renew(self) -> None:
+        now = monotonic()
+        if now < self._renew_at:
+            return
+        self._renew_at = now + self._context.settings.lease_s / 3
+        with suppress(*AWAY), self._context.writing() as session:
+            if not jobs.renew(session, self._job.id, self._job.tries, self._context.settings.lease_s):
+                raise Dropped
+
+    def _keep(self, session: Session, write: Result) -> None:
+        if jobs.finish(session, self._job.id, self._job.tries):
+            write(session)
+            runs.bump_revision(session, self._job.run_id)
+
+    def _end(self, action: Callable[[Session], object]) -> None:
+        while True:
+            try:
+                with self._context.writing() as session:
+                    action(session)
+                return
+            except AWAY as error:
+                log.warning("job.waits", error=str(error)[:500])
+                if self._cancelled.wait(1.0):
+                    raise Dropped from None

@@ -4,6 +4,7 @@ import hashlib
 import io
 import os
 import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,9 @@ def load(path: Path) -> dict[str, Any]:
         DamagedCheckpointError: not a checkpoint, torn, or of another format.
     """
     try:
+        with zipfile.ZipFile(path) as archive:
+            if (member := archive.testzip()) is not None:
+                raise zipfile.BadZipFile(f"{member} is damaged")
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises many types for a damaged file
         raise DamagedCheckpointError(f"{path.name}: {error}") from error

@@ -5,8 +5,10 @@ theta and a channel. It ends when the channel closes or its parent dies.
 """
 
 import json
+import pickle
 import sys
 from multiprocessing.connection import Connection
+from typing import Any
 
 import torch
 
@@ -36,22 +38,22 @@ def main() -> None:
     flat = FlatParameters(network, theta=vectors[0], dtheta=vectors[task["row"]])
     share = Share(spec, Slice(*task["slice"]), network, flat, torch.device("cpu"), processes=0)
     channel = Connection(task["channel_fd"])
-    channel.send("ready")
+    answer: Any = None
     while True:
         try:
-            request, argument = channel.recv()
-        except (EOFError, ConnectionResetError):
+            channel.send_bytes(pickle.dumps(answer))
+            request, argument = pickle.loads(channel.recv_bytes())  # noqa: S301  # from our own parent
+        except (EOFError, OSError):
             return
         match request:
             case "rollout":
-                result = share.finish()
-                result.dtheta = None
-                channel.send(result)
+                answer = share.finish()
+                answer.dtheta = None
             case "state":
-                channel.send(share.state())
+                answer = share.state()
             case "restore":
                 share.restore(argument)
-                channel.send(None)
+                answer = None
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """A share of PAAC's batch: the rollout of some environments and their part of the gradient."""
 
 import json
+import pickle
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -210,7 +211,7 @@ class ShareInProcess:
 
     def begin(self) -> None:
         """Start on a rollout."""
-        self._channel.send(("rollout", None))
+        self._send("rollout")
 
     def finish(self) -> ShareResult:
         """Wait for the rollout's gradient.
@@ -224,13 +225,13 @@ class ShareInProcess:
 
     def state(self) -> dict[str, Any]:
         """As `Share.state`."""
-        self._channel.send(("state", None))
+        self._send("state")
         state: dict[str, Any] = self._receive()
         return state
 
     def restore(self, state: dict[str, Any]) -> None:
         """As `Share.restore`."""
-        self._channel.send(("restore", state))
+        self._send("restore", state)
         self._receive()
 
     def close(self) -> None:
@@ -238,8 +239,15 @@ class ShareInProcess:
         self._channel.close()
         self._process.wait()
 
-    def _receive(self) -> Any:
+    def _send(self, request: str, argument: Any = None) -> None:
         try:
-            return self._channel.recv()
+            self._channel.send_bytes(pickle.dumps((request, argument)))
+        except OSError as error:
+            raise WorldDiedError("a worker process is gone") from error
+
+    def _receive(self) -> Any:
+        # Plain pickles: a Connection's own would pass tensors as files from process to process.
+        try:
+            return pickle.loads(self._channel.recv_bytes())  # noqa: S301  # from our own child
         except (EOFError, OSError) as error:
             raise WorldDiedError("a worker process is gone") from error

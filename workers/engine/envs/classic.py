@@ -1,5 +1,6 @@
 """Small gymnasium worlds with vector observations."""
 
+import os
 from typing import Any
 
 import gymnasium
@@ -8,6 +9,8 @@ from numpy.typing import NDArray
 
 from backend.specs.environments.classic import ClassicConfig
 from workers.engine.envs.base import OnFrame, Step
+
+os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pictures are drawn in memory; no screen is looked for
 
 _ACTION_NAMES = {"CartPole-v1": ("LEFT", "RIGHT")}
 

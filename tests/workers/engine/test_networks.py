@@ -1,0 +1,41 @@
+"""The papers' networks, counted by hand."""
+
+import pytest
+import torch
+
+from workers.engine.networks import actor_critic
+
+HEADS = 6 + 1
+
+
+@pytest.mark.parametrize(
+    ("network", "parameters"),
+    [
+        # Mnih 2013: 16 8×8 filters on 4 pictures, 32 4×4, 9·9·32 inputs to 256 units.
+        ("nips", (16 * 256 + 16) + (32 * 256 + 32) + (2592 * 256 + 256) + (256 + 1) * HEADS),
+        # Mnih 2015: 32 8×8, 64 4×4, 64 3×3, 7·7·64 inputs to 512 units.
+        (
+            "nature",
+            (32 * 256 + 32) + (64 * 512 + 64) + (64 * 576 + 64) + (3136 * 512 + 512) + (512 + 1) * HEADS,
+        ),
+    ],
+)
+def test_pixel_networks_are_the_papers(network: str, parameters: int) -> None:
+    module = actor_critic(network, (84, 84, 4), 6)
+    assert sum(p.numel() for p in module.parameters()) == parameters
+    logits, value = module(torch.zeros(2, 84, 84, 4, dtype=torch.uint8))
+    assert logits.shape == (2, 6)
+    assert value.shape == (2,)
+
+
+def test_pixels_are_scaled_to_one() -> None:
+    module = actor_critic("nips", (84, 84, 4), 6)
+    white = torch.full((1, 84, 84, 4), 255, dtype=torch.uint8)
+    by_hand = module.value(module.body(torch.ones(1, 4, 84, 84)))[:, 0]
+    torch.testing.assert_close(module(white)[1], by_hand)
+
+
+def test_vector_network() -> None:
+    logits, value = actor_critic("mlp", (4,), 2)(torch.zeros(3, 4))
+    assert logits.shape == (3, 2)
+    assert value.shape == (3,)

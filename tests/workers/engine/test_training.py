@@ -1,0 +1,203 @@
+"""One attempt after another: saved, resumed, stopped, scored, all of it told in the log."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from backend.specs.commands import Stop
+from backend.specs.events import (
+    AnyEvent,
+    CheckpointSaved,
+    CheckpointsRemoved,
+    Ended,
+    Episode,
+    Evaluation,
+    Points,
+    Report,
+    Started,
+)
+from backend.specs.run import RunSpec, parse_run_spec
+from workers.engine import checkpoint
+from workers.engine.control import Control
+from workers.engine.evaluation import evaluate, load_policy
+from workers.engine.event_log import read_frames
+from workers.engine.training import Training
+
+
+def cartpole(stop: dict[str, Any], **config: Any) -> RunSpec:
+    quick = {"evaluation_episodes": 0, "n_e": 4}
+    return parse_run_spec(
+        {"algorithm": "paac", "environment": "CartPole-v1", "stop": stop, "config": quick | config}
+    )
+
+
+def train(
+    spec: RunSpec, run_dir: Path, attempt: int = 1, resume: str | None = None, control: Control | None = None
+) -> list[AnyEvent]:
+    Training(spec, run_dir, attempt=attempt, resume=resume, control=control).run()
+    return events(run_dir, attempt)
+
+
+def events(run_dir: Path, attempt: int) -> list[AnyEvent]:
+    log = run_dir / "attempts" / str(attempt) / "events.log"
+    return [event for frame, _ in read_frames(log) for event in frame]
+
+
+def only(kind: type[Any], said: list[AnyEvent]) -> list[Any]:
+    return [event for event in said if isinstance(event, kind)]
+
+
+def columns(said: list[AnyEvent], metric: str) -> list[tuple[int, float]]:
+    return [
+        pair
+        for points in only(Points, said)
+        if points.metric == metric
+        for pair in zip(points.agent_steps, points.value, strict=True)
+    ]
+
+
+def test_a_run_tells_its_whole_story(tmp_path: Path) -> None:
+    said = train(cartpole({"agent_steps": 4_000}, evaluation_episodes=3), tmp_path)
+    assert isinstance(said[0], Started)
+    assert isinstance(said[-1], Ended)
+    assert (said[-1].state, said[-1].reason) == ("finished", "reached 4,000 agent steps")
+    [report] = only(Report, said)[-1:]
+    returns = columns(said, "rollout/episode_return")
+    assert report.agent_steps == report.frames == 4_000
+    assert report.updates == 4_000 // (4 * 5)
+    assert report.episodes == len(returns)
+    assert report.best_return == max(value for _, value in returns)
+    assert report.mean_return_100 == pytest.approx(np.mean([value for _, value in returns[-100:]]))
+    [score] = only(Evaluation, said)
+    assert score.protocol == "plain"
+    assert score.mean_return == np.mean(score.returns)
+    assert columns(said, "eval/plain/mean_return") == [(4_000, score.mean_return)]
+    for metric in ("loss/policy", "loss/value", "loss/entropy", "optim/grad_norm", "speed/agent_steps_per_s"):
+        assert columns(said, metric), metric
+    for episode in only(Episode, said):
+        with np.load(tmp_path / "replays" / episode.replay, allow_pickle=False) as replay:
+            assert replay["rewards"].sum() == episode.episode_return
+            assert len(replay["actions"]) == len(replay["values"]) == episode.length_steps
+            np.testing.assert_allclose(replay["policies"].sum(1), 1, atol=5e-3)
+
+
+@pytest.mark.parametrize("n_w", [1, 2])
+def test_two_resumes_of_one_checkpoint_agree(tmp_path: Path, n_w: int) -> None:
+    train(cartpole({"agent_steps": 2_000}, n_w=n_w), tmp_path)
+    kept = checkpoint.newest(tmp_path / "checkpoints")
+    spec = cartpole({"agent_steps": 5_000}, n_w=n_w)
+    second, third = train(spec, tmp_path, 2, kept), train(spec, tmp_path, 3, kept)
+    assert columns(second, "rollout/episode_return") == columns(third, "rollout/episode_return")
+    theta = [
+        checkpoint.load(tmp_path / "checkpoints" / checkpoint.file_name(attempt, 5_000))["learner"]["theta"]
+        for attempt in (2, 3)
+    ]
+    assert torch.equal(theta[0], theta[1])
+    assert second[0] == second[0].model_copy(update={"resumed_from": kept, "agent_steps": 2_000})
+    assert min(step for step, _ in columns(second, "rollout/episode_return")) > 2_000
+
+
+def test_workers_share_one_update() -> None:
+    """Two processes' shares make the update that one process makes of the same decisions."""
+    from workers.engine.algorithms.paac import Paac
+
+    spec = cartpole({"agent_steps": 100}, n_w=2, learning_rate=0.01, max_grad_norm=1e6, rmsprop_eps=0.1)
+    learner = Paac(spec)
+    try:
+        theta = learner._flat.theta.clone()
+        learner.advance(0.0)
+        _, *shares = learner._memory.vectors()
+        assert len(shares) == 2
+        assert all(share.abs().sum() > 0 for share in shares)
+        d = (shares[0] + shares[1]).double()
+        expected = theta.double() - 0.01 * d / torch.sqrt(0.01 * d * d + 0.1)
+        torch.testing.assert_close(learner._flat.theta.double(), expected, rtol=0, atol=1e-6)
+    finally:
+        learner.close()
+
+
+def test_a_stop_keeps_a_checkpoint(tmp_path: Path) -> None:
+    control = Control()
+    control._obey(Stop(reason="enough"))
+    said = train(cartpole({"wall_time_s": 60}), tmp_path, control=control)
+    [ended] = only(Ended, said)
+    assert (ended.state, ended.reason) == ("stopped", "enough")
+    assert [c.file for c in only(CheckpointSaved, said)] == [checkpoint.newest(tmp_path / "checkpoints")]
+
+
+def test_old_checkpoints_are_thinned(tmp_path: Path) -> None:
+    said = train(cartpole({"wall_time_s": 5.5}, checkpoint_interval_s=1), tmp_path)
+    removed = [file for event in only(CheckpointsRemoved, said) for file in event.files]
+    saved = [event.file for event in only(CheckpointSaved, said)]
+    left = {path.name for path in (tmp_path / "checkpoints").iterdir()}
+    assert len(saved) >= 5
+    assert removed
+    assert left == set(saved) - set(removed)
+    assert saved[-1] in left
+
+
+def test_an_error_is_told_with_its_traceback(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "a1-s000000000001.pt").write_bytes(b"torn")
+    said = train(cartpole({"agent_steps": 100}), tmp_path, 2, "a1-s000000000001.pt")
+    [ended] = only(Ended, said)
+    assert ended.state == "failed"
+    assert "DamagedCheckpointError" in (ended.traceback or "")
+
+
+def test_score_of_a_checkpoint_depends_on_its_seed_only(tmp_path: Path) -> None:
+    spec = cartpole({"agent_steps": 1_000})
+    train(spec, tmp_path)
+    kept = checkpoint.newest(tmp_path / "checkpoints")
+    assert kept is not None
+    scores = [
+        evaluate(
+            load_policy(spec, tmp_path / "checkpoints" / kept, 5),
+            spec,
+            episodes=6,
+            seed=seed,
+            processes=processes,
+        ).returns
+        for seed, processes in ((3, 1), (3, 2), (4, 2))
+    ]
+    assert scores[0] == scores[1] != scores[2]
+
+
+def start_engine(run_dir: Path, *more: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "workers.engine", "train", str(run_dir), *more])
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_engine_process_ends_by_signal_with_all_it_started(tmp_path: Path, how: signal.Signals) -> None:
+    spec = cartpole({"wall_time_s": 200}, n_w=2, checkpoint_interval_s=1)
+    (tmp_path / "spec.json").write_text(spec.model_dump_json())
+    mine, theirs = os.pipe()
+    engine = subprocess.Popen(
+        [sys.executable, "-m", "workers.engine", "train", str(tmp_path)], pass_fds=(theirs,)
+    )
+    os.close(theirs)
+    while not only(CheckpointSaved, events(tmp_path, 1)):
+        assert engine.poll() is None
+    engine.send_signal(how)
+    assert engine.wait(timeout=30) == (0 if how == signal.SIGTERM else -signal.SIGKILL)
+    said = events(tmp_path, 1)
+    if how == signal.SIGTERM:
+        assert said[-1] == said[-1].model_copy(update={"state": "stopped", "reason": "stopped by SIGTERM"})
+    else:
+        assert not only(Ended, said)
+    assert os.read(mine, 1) == b""
+    os.close(mine)
+
+
+def test_bad_specification_exits_with_2(tmp_path: Path) -> None:
+    (tmp_path / "spec.json").write_text(json.dumps({"algorithm": "paac", "environment": "os:system"}))
+    assert start_engine(tmp_path).wait(timeout=30) == 2
+    assert not (tmp_path / "attempts").exists()

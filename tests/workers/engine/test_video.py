@@ -1,0 +1,55 @@
+"""Videos of replays, decoded again."""
+
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+
+from backend.specs.run import parse_run_spec
+from workers.engine.envs import make_world
+from workers.engine.recording import EpisodeRecorder
+from workers.engine.video import ReplayMismatchError, render
+
+
+@pytest.mark.parametrize(
+    ("environment", "size", "rate", "pictures"),
+    # 12 decisions are 48 frames, of which every second is shown, and the no-ops' before them.
+    [("ALE/Pong-v5", (320, 420), 30, range(24, 40)), ("CartPole-v1", (600, 400), 50, range(13, 14))],
+)
+def test_replay_becomes_h264(
+    tmp_path: Path, environment: str, size: tuple[int, int], rate: int, pictures: range
+) -> None:
+    spec = parse_run_spec({"algorithm": "paac", "environment": environment, "stop": {"agent_steps": 1}})
+    world = make_world(spec.environment, spec.environment_config)
+    observation = np.empty(world.observation_shape, world.observation_dtype)
+    world.reset(9, observation)
+    recorder = EpisodeRecorder()
+    for t in range(12):
+        step = world.step(t % 2, observation)
+        recorder.add(t % 2, step.reward, 0.5, np.full(len(world.action_names), 0.5), world.lives())
+    replay = tmp_path / "replays" / "r.npz"
+    recorder.save(replay, seed=9, frames_per_step=4, action_names=world.action_names)
+    out = tmp_path / "r.mp4"
+    count = render(spec, replay, out)
+    with av.open(str(out)) as container:
+        stream = container.streams.video[0]
+        decoded = [frame.to_ndarray(format="rgb24") for frame in container.decode(stream)]
+        assert stream.codec_context.name == "h264"
+        assert (stream.width, stream.height) == size
+        assert stream.average_rate == rate
+    assert len(decoded) == count
+    assert count in pictures
+    assert decoded[-1].std() > 5
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["r.mp4", "replays"]
+
+
+def test_a_replay_that_plays_out_differently_is_refused(tmp_path: Path) -> None:
+    spec = parse_run_spec({"algorithm": "paac", "environment": "CartPole-v1", "stop": {"agent_steps": 1}})
+    recorder = EpisodeRecorder()
+    recorder.add(0, 7.0, 0.0, np.array([0.5, 0.5]), 0)
+    replay = tmp_path / "r.npz"
+    recorder.save(replay, seed=1, frames_per_step=1, action_names=("LEFT", "RIGHT"))
+    with pytest.raises(ReplayMismatchError, match=r"decision 0 earned 1\.0, recorded was 7\.0"):
+        render(spec, replay, tmp_path / "r.mp4")
+    assert not (tmp_path / "r.mp4").exists()

@@ -139,7 +139,7 @@ def respond(problem: Problem, request_id: str | None) -> Response:
     )
     # In ASCII: what is quoted back may hold half a surrogate pair, which has no UTF-8 form.
     content = json.dumps(document.model_dump())
-    return Response(content, problem.status, headers=problem.headers, media_type=MEDIA_TYPE)
+    return Response(content, int(problem.status), headers=problem.headers, media_type=MEDIA_TYPE)
 
 
 def install(app: FastAPI) -> None:

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ulid import ULID
 
@@ -15,6 +16,7 @@ from backend.instruments import Instruments
 
 MAX_BODY_BYTES = 2 * 2**20
 MAX_DRAINED_BYTES = 32 * 2**20
+METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PATCH", "PUT", "DELETE"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 SECURITY_HEADERS = {
@@ -76,7 +78,8 @@ class Guard:
             finally:
                 seconds = perf_counter() - begun
                 route = getattr(scope.get("route"), "path", "none")
-                self._instruments.request(scope["method"], route, status, seconds)
+                method = scope["method"] if scope["method"] in METHODS else "other"
+                self._instruments.request(method, route, status, seconds)
                 log.info(
                     "request",
                     method=scope["method"],
@@ -125,7 +128,8 @@ class _Bounded:
         if message["type"] == "http.request":
             self._left_bytes -= len(message.get("body", b""))
             if self._left_bytes < 0:
-                raise TooLarge(f"a body may have {MAX_BODY_BYTES} bytes at most")
+                # Of the kind that FastAPI lets through while it reads a body.
+                raise HTTPException(413, f"a body may have {MAX_BODY_BYTES} bytes at most")
         return message
 
 

@@ -29,7 +29,7 @@ class Instruments:
         self._registry.register(_FromDatabase(engine, lease_s))
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one request; `route` is the template, so that ids make no series of their own."""
+        """Count one request; `route` is a template without `/api/v1`: ids make no series of their own."""
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(method, route).observe(seconds)
 

@@ -40,6 +40,9 @@ def _describe_problems(document: dict[str, Any]) -> None:
     }
     for path in document["paths"].values():
         for operation in path.values():
+            for response in operation["responses"].values():
+                for content in response.get("content", {}).values():
+                    content.pop("itemSchema", None)  # OpenAPI 3.2's; the document says 3.1
             operation["responses"].pop("422", None)
             operation["responses"] |= {"4XX": answer}
             operation["responses"].setdefault("503", answer)

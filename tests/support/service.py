@@ -21,22 +21,37 @@ from backend.server import Server
 from backend.settings import Settings
 
 
-class RunningService:
-    """A running service; `client` is logged in as the owner, an admin."""
+class RunningServer:
+    """A server in a thread; as a context, its URL. It connects to nothing by itself."""
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings
         self.app = create_app(settings)
-        self.parts: Parts = self.app.state.parts
         self._server = Server(self.app, settings)
         self._thread = Thread(target=lambda: asyncio.run(self._server.serve()))
+
+    def __enter__(self) -> str:
         self._thread.start()
         deadline = monotonic() + 20
         while not self._server.started:
             if monotonic() > deadline or not self._thread.is_alive():
                 raise RuntimeError("the service did not start")
             sleep(0.005)
-        self.url = f"http://127.0.0.1:{self._server.port}"
+        return f"http://127.0.0.1:{self._server.port}"
+
+    def __exit__(self, *error: object) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+
+
+class RunningService:
+    """A running service; `client` is logged in as the owner, an admin."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._server = RunningServer(settings)
+        self.app = self._server.app
+        self.parts: Parts = self.app.state.parts
+        self.url = self._server.__enter__()
         self.client = self.new_client()
         with writing(self.engine) as session:
             token = create_login_link(session)
@@ -65,8 +80,7 @@ class RunningService:
     def stop(self) -> None:
         """End the service, as SIGTERM would."""
         self.client.close()
-        self._server.should_exit = True
-        self._thread.join()
+        self._server.__exit__()
 
 
 @contextmanager

@@ -1,0 +1,98 @@
+import pytest
+
+from backend.auth.access import COOKIE
+from backend.guard import MAX_BODY_BYTES, SECURITY_HEADERS
+from tests.support.runs import CARTPOLE
+from tests.support.service import RunningService
+
+pytestmark = pytest.mark.service
+
+
+def test_only_its_own_hosts_are_answered(sqlite_service: RunningService, subtests: pytest.Subtests) -> None:
+    for host, status in [
+        ("localhost", 200),
+        ("LOCALHOST:1234", 200),
+        ("127.0.0.1:80", 200),
+        ("[::1]:8642", 200),
+        ("evil.example", 400),
+        ("localhost.evil.example", 400),
+        ("evil.example:127.0.0.1", 400),
+        ("", 400),
+    ]:
+        with subtests.test(host=host):
+            answer = sqlite_service.client.get("/healthz", headers={"Host": host})
+            assert answer.status_code == status
+            if status == 400:
+                assert "host" in answer.json()["detail"]
+
+
+def test_a_cookie_counts_only_from_its_own_pages(
+    sqlite_service: RunningService, subtests: pytest.Subtests
+) -> None:
+    own = sqlite_service.url
+    for origin, status in [
+        (own, 201),
+        (None, 403),
+        ("null", 403),
+        ("http://evil.example", 403),
+        (own + ".evil.example", 403),
+        ("http://localhost:1", 403),
+    ]:
+        with subtests.test(origin=origin), sqlite_service.new_client() as browser:
+            browser.cookies = sqlite_service.client.cookies
+            del browser.headers["Origin"]
+            headers = {"Origin": origin} if origin else {}
+            answer = browser.post("/api/v1/runs", json=CARTPOLE, headers=headers)
+            assert answer.status_code == status
+            assert browser.get("/api/v1/runs", headers=headers).status_code == 200
+    assert sqlite_service.client.get("/api/v1/runs").json()["total"] == 1
+
+
+def test_without_a_cookie_a_foreign_origin_is_refused_too(sqlite_service: RunningService) -> None:
+    with sqlite_service.new_client() as browser:
+        foreign = browser.post("/api/v1/runs", json=CARTPOLE, headers={"Origin": "http://evil.example"})
+        assert foreign.status_code == 403
+        assert browser.post("/api/v1/runs", json=CARTPOLE).status_code == 401
+        assert COOKIE not in browser.cookies
+
+
+def test_every_answer_carries_the_headers(sqlite_service: RunningService) -> None:
+    for path in ("/healthz", "/api/v1/runs", "/api/v1/none", "/", "/openapi.json"):
+        answer = sqlite_service.client.get(path)
+        for name, value in SECURITY_HEADERS.items():
+            assert answer.headers[name] == value
+    csp = SECURITY_HEADERS["Content-Security-Policy"]
+    assert "script-src 'self';" in csp
+    assert sqlite_service.client.get("/api/v1/runs").headers["cache-control"] == "no-store"
+
+
+def test_request_ids(sqlite_service: RunningService) -> None:
+    given = sqlite_service.client.get("/api/v1/none", headers={"X-Request-ID": "mine-1"})
+    assert given.headers["x-request-id"] == given.json()["request_id"] == "mine-1"
+    odd = sqlite_service.client.get("/api/v1/none", headers={"X-Request-ID": "a b\u00e9".encode("latin-1")})
+    assert odd.headers["x-request-id"] == odd.json()["request_id"] != "a b\u00e9"
+    assert len({sqlite_service.client.get("/healthz").headers["x-request-id"] for _ in range(3)}) == 3
+
+
+def test_long_bodies_are_refused_with_and_without_a_length(sqlite_service: RunningService) -> None:
+    def pieces() -> "list[bytes]":
+        return [b"x" * 100_000] * (MAX_BODY_BYTES // 100_000 + 1)
+
+    headers = {"Content-Type": "application/json"}
+    client = sqlite_service.client
+    assert client.post("/api/v1/runs", content=b"".join(pieces()), headers=headers).status_code == 413
+    assert client.post("/api/v1/runs", content=iter(pieces()), headers=headers).status_code == 413
+    assert client.get("/healthz").status_code == 200
+
+
+def test_unknown_methods_and_addresses_are_problems(sqlite_service: RunningService) -> None:
+    client = sqlite_service.client
+    for method, path, status in [
+        ("PUT", "/api/v1/runs", 405),
+        ("DELETE", "/healthz", 405),
+        ("GET", "/api/v2/runs", 404),
+        ("POST", "/somewhere", 405),
+    ]:
+        answer = client.request(method, path)
+        assert (answer.status_code, answer.json()["status"]) == (status, status)
+        assert answer.headers["content-type"] == "application/problem+json"

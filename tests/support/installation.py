@@ -1,0 +1,94 @@
+"""A whole installation as a user has it: `callboard up` in a process of its own."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic, sleep
+
+import httpx
+import psutil
+
+CALLBOARD = (sys.executable, "-m", "backend.cli.main")
+START_TIMEOUT_S = 60.0
+
+
+def environment(home: Path, **settings: object) -> dict[str, str]:
+    """The environment of a process whose installation is in `home`; `settings` without their prefix."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("CALLBOARD_")}
+    given = {f"CALLBOARD_{name.upper()}": str(value) for name, value in settings.items()}
+    return kept | {"CALLBOARD_HOME": str(home), "CALLBOARD_PORT": "0"} | given
+
+
+class Installation:
+    """Started on creation; `url` answers then."""
+
+    def __init__(self, home: Path, **settings: object) -> None:
+        self.home = home
+        self._output = home.with_name(f"{home.name}-output.txt")
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with self._output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [*CALLBOARD, "up"],
+                env=environment(home, **settings),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        self.login_url = self._await_link()
+        self.url = self.login_url.partition("/login")[0]
+        self.client = httpx.Client(base_url=self.url, headers={"Origin": self.url}, timeout=30)
+
+    @property
+    def output(self) -> str:
+        """What it has printed."""
+        return self._output.read_text()
+
+    def log_in(self) -> httpx.Client:
+        """A client that has used the login link."""
+        self.client.get(self.login_url)
+        return self.client
+
+    def family(self) -> dict[str, psutil.Process]:
+        """Its children by what they are: `redis`, `web`, `worker`."""
+        found = {}
+        for child in psutil.Process(self.process.pid).children():
+            try:
+                line = " ".join(child.cmdline())
+            except psutil.Error:  # it has just died
+                continue
+            for name, mark in (("redis", "redis-server"), ("web", "main web"), ("worker", "main worker")):
+                if mark in line:
+                    found[name] = child
+        return found
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal and wait for the end; gives the exit status."""
+        self.client.close()
+        self.process.send_signal(number)
+        return self.process.wait(timeout=30)
+
+    def _await_link(self) -> str:
+        deadline = monotonic() + START_TIMEOUT_S
+        while (found := re.search(r"http://\S+/login\?token=\S+", self.output)) is None:
+            if self.process.poll() is not None or monotonic() > deadline:
+                self.process.kill()
+                self.process.wait()
+                raise RuntimeError(f"callboard up did not start:\n{self.output}")
+            sleep(0.05)
+        return found[0]
+
+
+@contextmanager
+def installation(home: Path, **settings: object) -> Iterator[Installation]:
+    """A running installation, ended afterwards."""
+    running = Installation(home, **settings)
+    try:
+        yield running
+    finally:
+        if running.process.poll() is None:
+            running.stop()

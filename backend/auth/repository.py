@@ -31,6 +31,18 @@ def add_user(session: Session, name: str, role: Role, password_hash: str | None 
     return user
 
 
+def set_password_hash(session: Session, user: User, password_hash: str) -> None:
+    """Give a user a password."""
+    user.password_hash = password_hash
+    session.flush()
+
+
+def has_admin_with_password(session: Session) -> bool:
+    """Whether some admin could log in with a password."""
+    statement = select(User.id).where(User.role == Role.ADMIN, User.password_hash.is_not(None)).limit(1)
+    return session.scalars(statement).one_or_none() is not None
+
+
 def add_login_link(session: Session, token_hash: str, user_id: str, expires_at: datetime) -> None:
     """A link that logs in once."""
     session.add(LoginLink(token_hash=token_hash, user_id=user_id, expires_at=expires_at, used_at=None))

@@ -5,6 +5,7 @@ import secrets
 from dataclasses import dataclass
 from datetime import timedelta
 
+from pwdlib import PasswordHash
 from sqlalchemy.orm import Session
 
 from backend.auth import repository
@@ -33,9 +34,14 @@ class Actor:
         return cls(user.id, user.name, Role(user.role))
 
 
+def set_owner_password(session: Session, password: str) -> None:
+    """Give the owner a password, without which the service is not offered to other machines."""
+    repository.set_password_hash(session, _owner(session), PasswordHash.recommended().hash(password))
+
+
 def create_login_link(session: Session) -> str:
     """A token for `GET /login?token=...` that logs the owner in, once, within a day."""
-    owner = repository.user_by_name(session, OWNER) or repository.add_user(session, OWNER, Role.ADMIN)
+    owner = _owner(session)
     token = secrets.token_urlsafe(32)
     repository.add_login_link(session, hash_secret(token), owner.id, database_now(session) + LINK_LIFETIME)
     return token
@@ -61,6 +67,10 @@ def log_out(session: Session, secret: str) -> None:
 def hash_secret(secret: str) -> str:
     """What is stored of a secret. A plain hash will do: the secrets are long and random."""
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
+
+
+def _owner(session: Session) -> User:
+    return repository.user_by_name(session, OWNER) or repository.add_user(session, OWNER, Role.ADMIN)
 
 
 def _open_session(session: Session, user: User) -> str:

@@ -1,0 +1,26 @@
+"""The `callboard` command: the one place that composes web and workers."""
+
+import typer
+
+from backend.cli import database, password, serve, train
+
+app = typer.Typer(
+    name="callboard",
+    help="Launch, watch, compare and replay parallel deep reinforcement learning.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("up")(serve.up)
+app.command("web")(serve.web)
+app.command("worker")(serve.worker)
+app.command("login-link")(serve.login_link)
+app.command("password")(password.password)
+app.command("train")(train.train)
+app.command("evaluate")(train.evaluate)
+app.add_typer(database.app, name="db")
+
+
+if __name__ == "__main__":
+    app()

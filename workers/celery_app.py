@@ -1,0 +1,91 @@
+"""The worker process: Celery brings pokes from Redis, the host agent does the work.
+
+The agent is a step of the worker's own start and stop, before Celery first speaks to Redis, so that a host
+trains whether Redis is there or not.
+"""
+
+import os
+from typing import Any
+
+import structlog
+from celery import Celery, bootsteps
+from celery.signals import setup_logging, worker_shutting_down
+
+from backend.live.bus import celery_url
+from backend.settings import Settings
+from workers import tasks
+from workers.context import Context
+from workers.host_agent import HostAgent
+
+STOP_TIMEOUT_S = 8.0
+"""How long engines may take over their last checkpoints: the process is to be gone within 10 s of SIGTERM."""
+
+log = structlog.get_logger(__name__)
+
+
+def make_app(settings: Settings) -> Celery:
+    """A Celery application whose worker takes pokes and keeps nothing."""
+    app = Celery("callboard", broker=celery_url(settings.redis), set_as_current=False)
+    app.conf.update(
+        task_acks_late=False,
+        task_ignore_result=True,
+        worker_disable_prefetch=True,
+        worker_enable_remote_control=False,
+        worker_send_task_events=False,
+        broker_connection_retry_on_startup=True,
+        # Redis may be away for as long as it likes.
+        broker_connection_max_retries=None,
+    )
+    return app
+
+
+def run(settings: Settings) -> int:
+    """Be this host's worker until SIGTERM or SIGINT; gives the exit status."""
+    context = Context.of(settings)
+    agent = HostAgent(context)
+    app = make_app(settings)
+    tasks.register(app, agent)
+    app.steps["worker"].add(_step(agent))
+    # The signal handler's own moment: engines save while Celery is still winding down.
+    worker_shutting_down.connect(lambda **_: agent.begin_stop(), weak=False)
+    setup_logging.connect(lambda **_: None, weak=False)  # logging is set up already
+    worker = app.Worker(
+        pool="threads",
+        concurrency=1,
+        queues=[*settings.queues, host_queue(settings.host_name)],
+        hostname=f"callboard@{settings.host_name}",
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+        quiet=True,
+    )
+    worker.start()
+    context.close()
+    return int(worker.exitcode or 0)
+
+
+def host_queue(host_name: str) -> str:
+    """The queue of pokes for one host alone."""
+    return f"host.{host_name}"
+
+
+def _step(agent: HostAgent) -> type[bootsteps.StartStopStep]:
+    class Agent(bootsteps.StartStopStep):
+        """The host agent as a step of the worker."""
+
+        requires = ("celery.worker.components:Pool",)
+
+        def start(self, parent: Any) -> None:
+            """Begin before Celery speaks to Redis."""
+            agent.start()
+
+        def stop(self, parent: Any) -> None:
+            """End before the process does."""
+            if not agent.stop(STOP_TIMEOUT_S):
+                # A thread that waits for the database must not keep the process: its lease will run out.
+                log.warning("worker.leaves_runs_behind")
+                os._exit(1)
+
+        terminate = stop
+
+    return Agent

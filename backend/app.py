@@ -16,6 +16,7 @@ from backend.db.engine import make_engine
 from backend.dependencies import Parts
 from backend.episodes import endpoints as episodes
 from backend.evaluations import endpoints as evaluations
+from backend.figures import endpoints as figures
 from backend.guard import Guard
 from backend.hosts import endpoints as hosts
 from backend.instruments import Instruments
@@ -60,7 +61,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.parts = parts
     api = APIRouter(prefix="/api/v1")
-    for room in (auth, runs, metrics, episodes, checkpoints, evaluations, hosts, catalog, live):
+    for room in (auth, runs, metrics, figures, episodes, checkpoints, evaluations, hosts, catalog, live):
         api.include_router(room.router)
     app.include_router(api)
     app.include_router(health.router)

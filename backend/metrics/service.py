@@ -45,7 +45,7 @@ def series_of(session: Session, run_id: str) -> Sequence[Series]:
     Raises:
         NotFound: there is no such run.
     """
-    _runs(session, [run_id])
+    find_runs(session, [run_id])
     return [series for series in repository.list_series(session, [run_id]) if series.n_points]
 
 
@@ -56,9 +56,9 @@ def chart(session: Session, request: ChartRequest) -> bytes:
         NotFound: there is no such run.
         Invalid: the answer would be too large, or `since` fits no run.
     """
-    runs = _runs(session, request.runs)
+    runs = find_runs(session, request.runs)
     since = _since(request, runs)
-    chosen = _chosen(session, request)
+    chosen = choose(session, request.runs, request.metrics, request.sources)
     if len(chosen) * request.axes.max_points > MAX_BUCKETS:
         message = f"{len(chosen)} series of up to {request.axes.max_points} points: ask for fewer"
         raise Invalid.field("points", message)
@@ -82,7 +82,7 @@ def began_at(session: Session, run_id: str) -> datetime:
     Raises:
         NotFound: there is no such run.
     """
-    run = _runs(session, [run_id])[run_id]
+    run = find_runs(session, [run_id])[run_id]
     return run.started_at or run.created_at
 
 
@@ -97,7 +97,12 @@ def export(engine: Engine, run_id: str, file_format: Format, began: datetime) ->
             yield from tensorboard(session, run_id, began)
 
 
-def _runs(session: Session, run_ids: Sequence[str]) -> dict[str, Run]:
+def find_runs(session: Session, run_ids: Sequence[str]) -> dict[str, Run]:
+    """The runs by id.
+
+    Raises:
+        NotFound: one is not there.
+    """
     found = {run.id: run for run in repository.runs_of(session, run_ids)}
     for run_id in run_ids:
         if run_id not in found:
@@ -117,25 +122,26 @@ def _since(request: ChartRequest, runs: Mapping[str, Run]) -> dict[str, int] | N
     return {run: at if at <= runs[run].revision else -1 for run, at in zip(request.runs, each, strict=True)}
 
 
-def _chosen(session: Session, request: ChartRequest) -> list[Series]:
+def choose(
+    session: Session, run_ids: Sequence[str], metrics: Sequence[str], sources: Sequence[str]
+) -> list[Series]:
     """The series asked for, in the order asked for.
 
     Without a source it is the run as a whole, or, where only parts of it have this metric, each of them.
     """
-    there = repository.list_series(session, request.runs, request.metrics)
     by_name: dict[tuple[str, str], list[Series]] = {}
-    for series in there:
+    for series in repository.list_series(session, run_ids, metrics):
         by_name.setdefault((series.run_id, series.metric), []).append(series)
     chosen = []
-    for run in dict.fromkeys(request.runs):
-        for metric in dict.fromkeys(request.metrics):
-            sources = by_name.get((run, metric), [])
-            if ANY_SOURCE in request.sources:
-                chosen += sources
-            elif request.sources:
-                chosen += [series for series in sources if series.source in request.sources]
+    for run in dict.fromkeys(run_ids):
+        for metric in dict.fromkeys(metrics):
+            there = by_name.get((run, metric), [])
+            if ANY_SOURCE in sources:
+                chosen += there
+            elif sources:
+                chosen += [series for series in there if series.source in sources]
             else:
-                chosen += [series for series in sources if series.source == ""] or sources
+                chosen += [series for series in there if series.source == ""] or there
     return chosen
 
 

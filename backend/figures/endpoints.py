@@ -1,0 +1,109 @@
+"""Routes of figures: layout from Python, numbers on demand."""
+
+from typing import Annotated, Any, Literal
+
+import orjson
+from fastapi import APIRouter, Depends, Query, Response
+from plotly.graph_objects import Figure
+from pydantic import BaseModel
+
+from backend.auth.access import Viewer
+from backend.dependencies import Artifacts, ReadSession
+from backend.figures import service
+from backend.figures.service import Look
+from backend.figures.theme import Theme
+from backend.ids import Ulid
+from backend.metrics.charts import Axes
+from backend.metrics.schemas import X
+from backend.metrics.smoothing import MAX_WEIGHT
+from backend.text import Text
+
+router = APIRouter(prefix="/figures", tags=["figures"])
+
+
+class FigureOut(BaseModel):
+    """A plotly figure."""
+
+    data: list[dict[str, Any]]
+    """Traces. Those of series have `meta` {run, metric, source, y}; without `data=true` their x and y are
+    empty, to be filled from the columns `x` and `meta.y` of `GET /series`."""
+    layout: dict[str, Any]
+
+
+FORMATS: dict[int | str, dict[str, Any]] = {
+    200: {"model": FigureOut, "content": {"text/html": {}}, "description": "A figure, or a page with it."}
+}
+
+Form = Literal["json", "html"]
+Runs = Annotated[list[Ulid], Query(min_length=1, max_length=100, description="Run ids.")]
+Points = Annotated[int, Query(ge=1, le=10_000, description="At most this many a series.")]
+
+
+def _look(
+    data: Annotated[bool, Query(description="With the numbers of series; a page always has them.")] = False,
+    format: Form = "json",
+    theme: Theme = "light",
+    width: Annotated[int | None, Query(ge=200, le=4000, description="In CSS pixels, if it is known.")] = None,
+) -> Look:
+    return Look(theme=theme, width_px=width, with_data=data or format == "html")
+
+
+def _axes(
+    x: X = "agent_steps",
+    points: Points = 1000,
+    smooth: Annotated[
+        float, Query(ge=0, le=MAX_WEIGHT, description="Weight of the past in the moving average.")
+    ] = 0.9,
+) -> Axes:
+    return Axes(x=x, max_points=points, smooth=smooth)
+
+
+ThisLook = Annotated[Look, Depends(_look)]
+TheseAxes = Annotated[Axes, Depends(_axes)]
+
+
+@router.get("/learning_curve", response_model=None, responses=FORMATS)
+def learning_curve(
+    run: Runs, actor: Viewer, session: ReadSession, axes: TheseAxes, look: ThisLook, format: Form = "json"
+) -> Response:
+    """Returns over training, with evaluations, published levels, checkpoints and restarts."""
+    return _answer(service.draw_learning_curve(session, run, axes, look), format, "learning_curve")
+
+
+@router.get("/curve", response_model=None, responses=FORMATS)
+def curve(
+    run: Runs,
+    metric: Text,
+    actor: Viewer,
+    session: ReadSession,
+    axes: TheseAxes,
+    look: ThisLook,
+    source: Annotated[list[Text], Query(max_length=100, description="As for `GET /series`.")] = [],  # noqa: B006
+    format: Form = "json",
+) -> Response:
+    """Any metric over training."""
+    return _answer(service.draw_curve(session, run, metric, source, axes, look), format, "curve")
+
+
+@router.get("/episode_trace", response_model=None, responses=FORMATS)
+def episode_trace(
+    episode: Annotated[Ulid, Query(description="Episode id.")],
+    actor: Viewer,
+    session: ReadSession,
+    artifacts: Artifacts,
+    look: ThisLook,
+    points: Points = 1000,
+    format: Form = "json",
+) -> Response:
+    """Reward, V and pi over one kept episode. Its numbers are always there."""
+    figure = service.draw_episode_trace(session, artifacts, episode, points, look)
+    return _answer(figure, format, "episode_trace")
+
+
+def _answer(figure: Figure, form: Form, name: str) -> Response:
+    if form == "html":
+        page = figure.to_html(include_plotlyjs=True, full_html=True)
+        # To be kept and opened from a disk: on this server its script would be refused.
+        disposition = f'attachment; filename="{name}.html"'
+        return Response(page, media_type="text/html", headers={"Content-Disposition": disposition})
+    return Response(orjson.dumps(figure.to_plotly_json()), media_type="application/json")

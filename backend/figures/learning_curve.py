@@ -1,0 +1,150 @@
+"""The learning curve: returns while training, evaluations, and what others have reached."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import plotly.graph_objects as go
+
+from backend.figures.curve import Line, curve
+from backend.figures.theme import Theme, muted, styles
+from backend.metrics.catalogue import PROTOCOLS
+
+METRIC = "rollout/episode_return"
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """One evaluation: the mean return of some episodes by some protocol."""
+
+    run: str
+    name: str
+    """The run's, for the legend."""
+    protocol: str
+    x: float
+    mean_return: float
+    n_episodes: int
+
+
+@dataclass(frozen=True)
+class Level:
+    """A score that someone reached."""
+
+    label: str
+    score: float
+    protocol: str
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something that happened to a run at some x."""
+
+    run: str
+    x: float
+    label: str
+
+
+def learning_curve(
+    lines: Sequence[Line],
+    *,
+    x: str,
+    smooth: float,
+    evaluations: Sequence[Evaluated] = (),
+    levels: Sequence[Level] = (),
+    best: float | None = None,
+    checkpoints: Sequence[Mark] = (),
+    restarts: Sequence[Mark] = (),
+    title: str = "Learning curve",
+    theme: Theme = "light",
+    width_px: int | None = None,
+) -> go.Figure:
+    """`curve` of episode returns with evaluations, levels and marks.
+
+    Args:
+        lines: the runs' episode returns.
+        x: one of `chunks.X_COLUMNS`.
+        smooth: weight of the moving average.
+        evaluations: drawn as diamonds, named by their protocol.
+        levels: drawn as thin labelled lines. The next one above `best` is kept in view, and all below it.
+        best: the best return so far, if there is one.
+        checkpoints: drawn as ticks at the foot of the plot.
+        restarts: drawn as vertical lines.
+        title: of the figure.
+        theme: light or dark.
+        width_px: as for `curve`.
+    """
+    figure = curve(lines, metric=METRIC, x=x, smooth=smooth, title=title, theme=theme, width_px=width_px)
+    looks = styles([line.run for line in lines], theme)
+    _add_evaluations(figure, evaluations, {run: colour for run, (colour, _) in looks.items()})
+    _add_levels(figure, levels, best, theme)
+    _add_checkpoints(figure, checkpoints, {run: colour for run, (colour, _) in looks.items()})
+    for mark in restarts:
+        figure.add_vline(
+            mark.x,
+            layer="below",
+            line={"color": muted(theme), "width": 1, "dash": "dot"},
+            annotation={"text": mark.label, "font": {"color": muted(theme)}},
+            annotation_position="top right",
+        )
+    return figure
+
+
+def _add_evaluations(figure: go.Figure, evaluations: Sequence[Evaluated], colours: dict[str, str]) -> None:
+    ordered = sorted(evaluations, key=lambda one: (one.run, one.protocol, one.x))
+    for (run, protocol), some in groupby(ordered, key=lambda one: (one.run, one.protocol)):
+        points = list(some)
+        words = PROTOCOLS.get(protocol, protocol)
+        figure.add_scatter(
+            x=[point.x for point in points],
+            y=[point.mean_return for point in points],
+            text=[f"mean of {point.n_episodes} episodes" for point in points],
+            mode="lines+markers",
+            name=f"{points[0].name}, evaluation ({words})",
+            legendgroup=f"{run} evaluation",
+            line={"color": colours[run], "width": 1, "dash": "dot"},
+            marker={"color": colours[run], "size": 9, "symbol": "diamond"},
+            hovertemplate="%{y:.5~g} (%{text})",
+            meta={"run": run, "protocol": protocol},
+        )
+
+
+def _add_levels(figure: go.Figure, levels: Sequence[Level], best: float | None, theme: Theme) -> None:
+    ordered = sorted(levels, key=lambda level: level.score)
+    for level in ordered:
+        words = PROTOCOLS.get(level.protocol, level.protocol)
+        figure.add_hline(
+            level.score,
+            layer="below",
+            line={"color": muted(theme), "width": 1, "dash": "dash"},
+            annotation={
+                "text": f"{level.label} {level.score:g} ({words})",
+                "font": {"color": muted(theme)},
+            },
+            annotation_position="top right",
+        )
+    above = [level.score for level in ordered if best is None or level.score > best][:1]
+    reached = [level.score for level in ordered if best is not None and level.score <= best]
+    if above or reached:
+        figure.update_yaxes(autorangeoptions={"include": reached + above})
+
+
+def _add_checkpoints(figure: go.Figure, checkpoints: Sequence[Mark], colours: dict[str, str]) -> None:
+    if not checkpoints:
+        return
+    # An axis of their own keeps them at the foot, whatever the returns are.
+    figure.update_layout(yaxis2={"overlaying": "y", "range": [0, 1], "visible": False, "fixedrange": True})
+    ordered = sorted(checkpoints, key=lambda mark: (mark.run, mark.x))
+    for run, some in groupby(ordered, key=lambda mark: mark.run):
+        marks = list(some)
+        figure.add_scatter(
+            x=[mark.x for mark in marks],
+            y=[0.01] * len(marks),
+            yaxis="y2",
+            text=[mark.label for mark in marks],
+            mode="markers",
+            name="checkpoints",
+            showlegend=False,
+            marker={"symbol": "line-ns-open", "size": 10, "color": colours[run]},
+            hovertemplate="%{text}<extra></extra>",
+            meta={"run": run, "marks": "checkpoints"},
+        )

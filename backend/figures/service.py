@@ -1,0 +1,201 @@
+"""Figures of what is stored."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from plotly.graph_objects import Figure
+from sqlalchemy.orm import Session
+
+from backend.artifacts import ArtifactStore
+from backend.db import Checkpoint, Evaluation, Run, Series
+from backend.episodes import service as episodes
+from backend.figures import repository
+from backend.figures.curve import Line, curve
+from backend.figures.episode_trace import discounted, episode_trace
+from backend.figures.learning_curve import METRIC, Evaluated, Level, Mark, learning_curve
+from backend.figures.theme import Theme
+from backend.metrics import service as metrics
+from backend.metrics.catalogue import describe
+from backend.metrics.charts import Axes, curves
+from backend.runs import service as runs
+from backend.specs.algorithms import ALGORITHMS
+from backend.specs.environments import ENVIRONMENTS
+
+_LEARNING_ONLY = frozenset({"life_loss_terminal", "frame_maximum"})
+"""Settings of a world that change how an agent learns, not how it is scored."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a figure is wanted."""
+
+    theme: Theme
+    width_px: int | None
+    with_data: bool
+
+
+def draw_curve(
+    session: Session, run_ids: Sequence[str], metric: str, sources: Sequence[str], axes: Axes, look: Look
+) -> Figure:
+    """One metric of some runs.
+
+    Raises:
+        NotFound: there is no such run.
+    """
+    found = metrics.find_runs(session, run_ids)
+    return curve(
+        _lines(session, found, metrics.choose(session, run_ids, [metric], sources), axes, look),
+        metric=metric,
+        x=axes.x,
+        smooth=axes.smooth,
+        title=f"{describe(metric).title}, {_subject(found.values())}",
+        theme=look.theme,
+        width_px=look.width_px,
+    )
+
+
+def draw_learning_curve(session: Session, run_ids: Sequence[str], axes: Axes, look: Look) -> Figure:
+    """Returns of some runs, with their evaluations, checkpoints and restarts.
+
+    Raises:
+        NotFound: there is no such run.
+    """
+    found = metrics.find_runs(session, run_ids)
+    saved = repository.checkpoints(session, run_ids)
+    lines = _lines(session, found, metrics.choose(session, run_ids, [METRIC], []), axes, look)
+    drawn = {line.run for line in lines}
+    bests = [run.best_return for run in found.values() if run.best_return is not None]
+    return learning_curve(
+        lines,
+        x=axes.x,
+        smooth=axes.smooth,
+        evaluations=[
+            one
+            for one in _evaluated(repository.evaluations(session, run_ids), saved, found, axes.x)
+            if one.run in drawn
+        ],
+        levels=_levels(list(found.values())),
+        best=max(bests, default=None),
+        checkpoints=[
+            Mark(one.run_id, getattr(one, axes.x), f"checkpoint at {one.agent_steps:,} agent steps")
+            for one in saved
+            if not one.removed and one.run_id in drawn
+        ],
+        restarts=_restarts(session, run_ids, saved, axes.x),
+        title=f"Learning curve, {_subject(found.values())}",
+        theme=look.theme,
+        width_px=look.width_px,
+    )
+
+
+def draw_episode_trace(
+    session: Session, store: ArtifactStore, episode_id: str, max_points: int, look: Look
+) -> Figure:
+    """One kept episode from within.
+
+    Raises:
+        NotFound: there is no such episode, or its replay is gone.
+    """
+    episode = episodes.get(session, episode_id)
+    run = runs.get(session, episode.run_id)
+    trace = episodes.read_trace(store, episode)
+    rewards = np.array(trace.rewards, "f8")
+    config = run.spec["config"]
+    clip = config.get("reward_clip") or None
+    title = (
+        f"Episode at {episode.agent_steps:,} agent steps, return {episode.episode_return:g}, "
+        f"{_subject([run])}"
+    )
+    return episode_trace(
+        rewards,
+        np.array(trace.values, "f8"),
+        np.array(trace.policies, "f8").reshape(len(rewards), -1) if trace.policies else np.empty((0, 0)),
+        trace.action_names,
+        returns=discounted(rewards, config["gamma"], clip) if "gamma" in config else None,
+        lives=np.array(trace.lives),
+        title=title,
+        max_points=max_points,
+        theme=look.theme,
+        width_px=look.width_px,
+    )
+
+
+def _lines(
+    session: Session, found: Mapping[str, Run], series: Sequence[Series], axes: Axes, look: Look
+) -> list[Line]:
+    read = curves(session, series, axes) if look.with_data else {}
+    lines = []
+    for one in series:
+        name = found[one.run_id].name + (f", {one.source}" if one.source else "")
+        buckets = read.get(one.id)
+        if buckets is None:
+            lines.append(Line(one.run_id, name, one.metric, one.source, None))
+        else:
+            columns = buckets.buckets | {"x": buckets.buckets[axes.x]}
+            counts = (buckets.n_rows, buckets.n_buckets)
+            lines.append(Line(one.run_id, name, one.metric, one.source, columns, *counts))
+    return lines
+
+
+def _subject(found: Iterable[Run]) -> str:
+    """What the runs have in common."""
+    several = list(found)
+    kinds = {(run.algorithm, run.environment) for run in several}
+    if len(kinds) > 1:
+        return f"{len(several)} runs"
+    algorithm, environment = kinds.pop()
+    title = ALGORITHMS[algorithm].title if algorithm in ALGORITHMS else algorithm
+    world = ENVIRONMENTS[environment].title if environment in ENVIRONMENTS else environment
+    return f"{title} on {world}" + (f", {len(several)} runs" if len(several) > 1 else "")
+
+
+def _evaluated(
+    done: Sequence[Evaluation], saved: Sequence[Checkpoint], found: Mapping[str, Run], x: str
+) -> list[Evaluated]:
+    at = {(one.run_id, one.file): one for one in saved}
+    points = []
+    for one in done:
+        # An evaluation does not know how many episodes there had been; its checkpoint does.
+        where: Any = at.get((one.run_id, one.checkpoint)) if x == "episodes" else one
+        if where is not None and one.mean_return is not None and np.isfinite(one.mean_return):
+            points.append(
+                Evaluated(
+                    run=one.run_id,
+                    name=found[one.run_id].name,
+                    protocol=one.protocol,
+                    x=getattr(where, x),
+                    mean_return=one.mean_return,
+                    n_episodes=len(one.returns),
+                )
+            )
+    return points
+
+
+def _levels(several: Sequence[Run]) -> list[Level]:
+    """Published scores of the runs' world, where all are scored as those were."""
+    worlds = {run.environment for run in several}
+    world = ENVIRONMENTS.get(worlds.pop()) if len(worlds) == 1 else None
+    if world is None:
+        return []
+    defaults = world.config().model_dump(mode="json")
+    for run in several:
+        config = run.spec["environment_config"]
+        if any(config.get(name) != value for name, value in defaults.items() if name not in _LEARNING_ONLY):
+            return []
+    return [
+        Level(score.label, score.score, score.protocol)
+        for score in world.published
+        if score.protocol == world.evaluation_protocol
+    ]
+
+
+def _restarts(session: Session, run_ids: Sequence[str], saved: Sequence[Checkpoint], x: str) -> list[Mark]:
+    at = {(one.run_id, one.agent_steps): one for one in saved}
+    marks = []
+    for attempt in repository.resumptions(session, run_ids):
+        where = at.get((attempt.run_id, attempt.resumed_from_agent_steps))
+        if where is not None:
+            marks.append(Mark(attempt.run_id, getattr(where, x), f"attempt {attempt.number}"))
+    return marks

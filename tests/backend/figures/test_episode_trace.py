@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backend.figures.episode_trace import discounted, episode_trace
+
+rewards = st.lists(st.floats(-5, 5), min_size=1, max_size=30)
+
+
+@given(rewards, st.sampled_from([0.0, 0.5, 0.99, 1.0]), st.sampled_from([None, 1.0]))
+def test_discounted_returns(values: list[float], gamma: float, clip: float | None) -> None:
+    clipped = [v if clip is None else max(-clip, min(clip, v)) for v in values]
+    wanted = [sum(gamma**k * clipped[t + k] for k in range(len(clipped) - t)) for t in range(len(clipped))]
+    np.testing.assert_allclose(discounted(np.array(values), gamma, clip), wanted, rtol=1e-9, atol=1e-9)
+
+
+def draw(length: int, n_actions: int = 3, **more):
+    rng = np.random.default_rng(0)
+    names = [f"action {at}" for at in range(n_actions)]
+    policies = rng.dirichlet(np.ones(max(1, n_actions)), length)[:, :n_actions]
+    return episode_trace(rng.normal(size=length), rng.normal(size=length), policies, names, **more)
+
+
+def by_name(figure) -> dict:
+    return {trace.name: trace for trace in figure.data}
+
+
+def test_three_panels_over_one_axis() -> None:
+    figure = draw(50)
+    assert list(by_name(figure)) == ["Reward", "V", "action 0", "action 1", "action 2"]
+    assert [trace.yaxis for trace in figure.data] == ["y", "y2", "y3", "y3", "y3"]
+    assert figure.layout.xaxis.matches == figure.layout.xaxis2.matches == "x3"
+    assert figure.layout.xaxis3.title.text == "Agent steps in the episode"
+    assert figure.layout.yaxis3.range == (0, 1)
+    assert by_name(figure)["V"].x == tuple(range(50))
+
+
+@pytest.mark.parametrize("length", [1, 999, 1000, 1001, 5000])
+def test_a_long_episode_is_bucketed_and_loses_no_reward(length: int) -> None:
+    rng = np.random.default_rng(0)
+    rewards = rng.normal(size=length)
+    figure = episode_trace(rewards, np.ones(length), np.empty((length, 0)), [], max_points=1000)
+    reward, value = figure.data
+    assert len(reward.y) <= 1000
+    assert sum(reward.y) == pytest.approx(rewards.sum())
+    assert value.y == pytest.approx(np.ones(len(value.y)))
+    assert reward.x[-1] == length - 1
+
+
+def test_a_policy_adds_up_to_one() -> None:
+    figure = draw(3000)
+    stacked = np.array([trace.y for trace in figure.data if trace.stackgroup])
+    assert stacked.sum(axis=0) == pytest.approx(np.ones(stacked.shape[1]))
+
+
+def test_lost_lives_are_marked() -> None:
+    figure = draw(6, lives=np.array([3, 3, 2, 2, 2, 1]))
+    assert sorted({shape.x0 for shape in figure.layout.shapes}) == [2, 5]
+    assert "dotted: a life lost" in figure.layout.title.subtitle.text
+    assert not draw(6, lives=np.full(6, 3)).layout.shapes
+
+
+def test_what_v_should_have_been_stands_behind_it() -> None:
+    names = list(by_name(draw(5, returns=np.arange(5.0))))
+    assert names.index("Discounted return") < names.index("V")
+
+
+def test_an_agent_without_a_policy() -> None:
+    assert list(by_name(draw(5, n_actions=0))) == ["Reward", "V"]

@@ -1,0 +1,61 @@
+from backend.figures.learning_curve import METRIC, Evaluated, Level, Mark, learning_curve
+from tests.backend.figures.test_curve import A, line
+
+LEVELS = [
+    Level("PAAC nips", 21.0, "noop_starts"),
+    Level("random", -20.7, "noop_starts"),
+    Level("human", 9.3, "noop_starts"),
+]
+
+
+def draw(**more):
+    return learning_curve([line(metric=METRIC)], **({"x": "agent_steps", "smooth": 0.9} | more))
+
+
+def test_evaluations_name_their_protocol_and_keep_the_order_of_training() -> None:
+    done = [Evaluated(A, "a run", "noop_starts", at, at / 10, 30) for at in (30.0, 10.0)]
+    done.append(Evaluated(A, "a run", "plain", 20.0, 5.0, 10))
+    noops, plain = [trace for trace in draw(evaluations=done).data if "protocol" in trace.meta]
+    assert noops.name == "a run, evaluation (no-op starts)"
+    assert (noops.x, noops.y) == ((10.0, 30.0), (1.0, 3.0))
+    assert noops.text[0] == "mean of 30 episodes"
+    assert plain.name == "a run, evaluation (plain starts)"
+    assert noops.line.color == draw().data[2].line.color
+
+
+def test_levels_are_thin_lines_with_a_name() -> None:
+    layout = draw(levels=LEVELS, best=-10.0).layout
+    assert sorted(shape.y0 for shape in layout.shapes) == [-20.7, 9.3, 21.0]
+    assert {shape.line.width for shape in layout.shapes} == {1}
+    assert "human 9.3 (no-op starts)" in [note.text for note in layout.annotations]
+
+
+def test_the_next_level_is_kept_in_view_and_no_further() -> None:
+    def in_view(best: float | None) -> list[float]:
+        return list(draw(levels=LEVELS, best=best).layout.yaxis.autorangeoptions.include)
+
+    assert in_view(None) == [-20.7]
+    assert in_view(-15.0) == [-20.7, 9.3]
+    assert in_view(10.0) == [-20.7, 9.3, 21.0]
+    assert in_view(50.0) == [-20.7, 9.3, 21.0]
+
+
+def test_marks() -> None:
+    figure = draw(
+        checkpoints=[Mark(A, 40.0, "checkpoint b"), Mark(A, 20.0, "checkpoint a")],
+        restarts=[Mark(A, 20.0, "attempt 2")],
+    )
+    (ticks,) = [trace for trace in figure.data if trace.name == "checkpoints"]
+    assert (ticks.x, ticks.text) == ((20.0, 40.0), ("checkpoint a", "checkpoint b"))
+    assert ticks.yaxis == "y2"
+    assert figure.layout.yaxis2.range == (0, 1)
+    (restart,) = figure.layout.shapes
+    assert (restart.x0, restart.x1) == (20.0, 20.0)
+    assert [note.text for note in figure.layout.annotations] == ["attempt 2"]
+
+
+def test_nothing_but_the_curve_where_there_is_nothing_else() -> None:
+    figure = draw()
+    assert len(figure.data) == 3
+    assert not figure.layout.shapes
+    assert figure.layout.yaxis.title.text == "Return of an episode (true score)"

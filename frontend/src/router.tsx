@@ -79,6 +79,8 @@ export const makeRouter = (client: QueryClient) =>
   });
 
 declare module '@tanstack/react-router' {
+  // Only an interface merges with the library's own.
+  // eslint-disable-next-line @typescript-eslint/consistent-type-definitions
   interface Register {
     router: ReturnType<typeof makeRouter>;
   }

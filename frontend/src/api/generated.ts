@@ -253,6 +253,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/figures/learning_curve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Learning Curve
+         * @description Returns over training, with evaluations, published levels, checkpoints and restarts.
+         */
+        get: operations["learning_curve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/figures/curve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Curve
+         * @description Any metric over training.
+         */
+        get: operations["curve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/figures/episode_trace": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Episode Trace
+         * @description Reward, V and pi over one kept episode. Its numbers are always there.
+         */
+        get: operations["episode_trace"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/episodes": {
         parameters: {
             query?: never;
@@ -976,6 +1036,20 @@ export interface components {
              * @description Id of a checkpoint of this run; its newest by default.
              */
             checkpoint?: string | null;
+        };
+        /**
+         * FigureOut
+         * @description A plotly figure.
+         */
+        FigureOut: {
+            /** Data */
+            data: {
+                [key: string]: unknown;
+            }[];
+            /** Layout */
+            layout: {
+                [key: string]: unknown;
+            };
         };
         /**
          * GroupCurve
@@ -2297,6 +2371,165 @@ export interface operations {
                     "text/csv": unknown;
                     "application/vnd.apache.parquet": unknown;
                     "application/zip": unknown;
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    learning_curve: {
+        parameters: {
+            query: {
+                /** @description Run ids. */
+                run: string[];
+                format?: "json" | "html";
+                x?: "agent_steps" | "frames" | "wall_time_s" | "episodes";
+                /** @description At most this many a series. */
+                points?: number;
+                /** @description Weight of the past in the moving average. */
+                smooth?: number;
+                /** @description With the numbers of series; a page always has them. */
+                data?: boolean;
+                theme?: "light" | "dark";
+                /** @description In CSS pixels, if it is known. */
+                width?: number | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A figure, or a page with it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FigureOut"];
+                    "text/html": unknown;
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    curve: {
+        parameters: {
+            query: {
+                /** @description Run ids. */
+                run: string[];
+                metric: string;
+                /** @description As for `GET /series`. */
+                source?: string[];
+                format?: "json" | "html";
+                x?: "agent_steps" | "frames" | "wall_time_s" | "episodes";
+                /** @description At most this many a series. */
+                points?: number;
+                /** @description Weight of the past in the moving average. */
+                smooth?: number;
+                /** @description With the numbers of series; a page always has them. */
+                data?: boolean;
+                theme?: "light" | "dark";
+                /** @description In CSS pixels, if it is known. */
+                width?: number | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A figure, or a page with it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FigureOut"];
+                    "text/html": unknown;
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    episode_trace: {
+        parameters: {
+            query: {
+                /** @description Episode id. */
+                episode: string;
+                /** @description At most this many a series. */
+                points?: number;
+                format?: "json" | "html";
+                /** @description With the numbers of series; a page always has them. */
+                data?: boolean;
+                theme?: "light" | "dark";
+                /** @description In CSS pixels, if it is known. */
+                width?: number | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A figure, or a page with it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FigureOut"];
+                    "text/html": unknown;
                 };
             };
             /** @description What is wrong, as RFC 9457 tells it. */

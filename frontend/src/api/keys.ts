@@ -4,6 +4,7 @@ export const keys = {
   allRuns: () => ['runs'] as const,
   run: (id: string) => ['run', id] as const,
   ofRun: (id: string, part: string, ...rest: readonly unknown[]) => ['run', id, part, ...rest] as const,
+  figure: (...request: readonly unknown[]) => ['figure', ...request] as const,
   trace: (episode: string) => ['trace', episode] as const,
   algorithms: () => ['catalog', 'algorithms'] as const,
   environments: () => ['catalog', 'environments'] as const,

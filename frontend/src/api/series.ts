@@ -29,12 +29,19 @@ export function mergeChart(had: Chart | undefined, news: Chart): Chart {
   return { ...news, series: news.series.map((curve) => mergeCurve(before.get(name(curve)), curve)) };
 }
 
-export type ChartRequest = { run: string; metrics: string[]; x: XAxis; smooth: number; points?: number };
+export type ChartRequest = {
+  run: string;
+  metrics: string[];
+  x: XAxis;
+  smooth: number;
+  points: number;
+  source?: string[];
+};
 
 /** Series of one run as a chart shows them; fetched again, only what is new comes over the wire. */
 export const chartQuery = (client: QueryClient, request: ChartRequest) => {
-  const { run, metrics, x, smooth, points = 1000 } = request;
-  const queryKey = keys.ofRun(run, 'series', metrics, x, smooth, points);
+  const { run, metrics, x, smooth, points, source = [] } = request;
+  const queryKey = keys.ofRun(run, 'series', metrics, source, x, smooth, points);
   return queryOptions({
     queryKey,
     queryFn: async ({ signal }): Promise<Chart> => {
@@ -43,6 +50,7 @@ export const chartQuery = (client: QueryClient, request: ChartRequest) => {
       const query = {
         run: [run],
         metric: metrics,
+        source,
         x,
         smooth,
         points,

@@ -4,6 +4,7 @@ import { hostsQuery } from '@/api/hosts';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { HostPanel } from '@/features/hosts/HostPanel';
 import { plural } from '@/lib/format';
+import { whyWaiting } from '@/lib/waiting';
 
 export default function HostsPage() {
   useDocumentTitle('Hosts · Callboard');
@@ -31,16 +32,4 @@ export default function HostsPage() {
       ))}
     </div>
   );
-}
-
-type Host = Parameters<typeof HostPanel>[0]['host'];
-
-/** Why nothing takes the runs of a queue. */
-function whyWaiting(hosts: readonly Host[], queue: string): string {
-  const serving = hosts.filter((host) => host.queues.includes(queue));
-  if (serving.length === 0) return ': no host serves it.';
-  if (serving.every((host) => !host.alive)) return ': no host that serves it answers.';
-  if (serving.every((host) => !host.alive || host.draining))
-    return ': every host that serves it is draining.';
-  return ': every slot is taken.';
 }

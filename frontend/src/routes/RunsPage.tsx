@@ -9,6 +9,7 @@ import { ButtonLink } from '@/components/links';
 import { EmptyRuns } from '@/features/runs/EmptyRuns';
 import { RunsTable } from '@/features/runs/RunsTable';
 import { RunsToolbar } from '@/features/runs/RunsToolbar';
+import { defined } from '@/lib/defined';
 import { DEFAULT_SORT, isFiltered, stateFilter, toQuery, type RunsSearch } from '@/features/runs/search';
 
 const route = getRouteApi('/frame/');
@@ -27,11 +28,8 @@ export default function RunsPage() {
   const more = useCallback(() => {
     if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
   }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
-  const change = (to: RunsSearch): void => {
-    const next = { ...search, ...to };
-    void navigate({
-      search: Object.fromEntries(Object.entries(next).filter(([, value]) => value !== undefined)),
-    });
+  const change = (to: { [K in keyof RunsSearch]: RunsSearch[K] | undefined }): void => {
+    void navigate({ search: defined({ ...search, ...to }) });
   };
 
   const table = () => {
@@ -74,8 +72,8 @@ export default function RunsPage() {
         total={total}
         state={stateFilter(search)}
         archived={search.archived ?? false}
-        onState={(state) => change({ state: state === 'all' ? undefined : state } as RunsSearch)}
-        onArchived={(archived) => change({ archived: archived || undefined } as RunsSearch)}
+        onState={(state) => change({ state: state === 'all' ? undefined : state })}
+        onArchived={(archived) => change({ archived: archived || undefined })}
       />
       {table()}
     </div>

@@ -1,5 +1,7 @@
 /** What each page keeps in its address, so that copying the address shares the view. */
 
+import { defined } from '@/lib/defined';
+
 type Search = Record<string, unknown>;
 
 const text = (value: unknown): string | undefined =>
@@ -12,20 +14,6 @@ const text = (value: unknown): string | undefined =>
 function oneOf<T extends string>(value: unknown, allowed: readonly T[]): T | undefined {
   return allowed.find((each) => each === value);
 }
-
-/** Leaves out what is not set, so that addresses stay short. */
-function defined<T extends object>(search: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(search).filter(([, value]) => value !== undefined)) as never;
-}
-
-export const RUN_SORTS = [
-  'created_at',
-  'name',
-  'state',
-  'score',
-  'best_return',
-  'agent_steps_per_s',
-] as const;
 
 export const runsSearch = (search: Search) =>
   defined({

@@ -1,10 +1,8 @@
-import { useComputedColorScheme } from '@mantine/core';
 import type { Config, Data, Layout, PlotlyHTMLElement } from 'plotly.js';
 import { useEffect, useRef, useState } from 'react';
 import { Problem } from '@/components/feedback';
 import classes from './Chart.module.css';
 import { loadPlotly } from './plotly';
-import { themed } from './theme';
 
 const REDRAW_MS = 1000;
 const CONFIG: Partial<Config> = {
@@ -13,6 +11,9 @@ const CONFIG: Partial<Config> = {
   responsive: false,
   doubleClick: 'reset',
 };
+
+/** The panel's own ground shows through. */
+const GROUND = { paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)' };
 
 type Props = {
   /** What a screen reader says in place of the picture. */
@@ -27,7 +28,6 @@ type Props = {
 
 /** A plotly figure that redraws in place, at most once a second. */
 export function Chart({ label, data, layout, height, view, onReady }: Props) {
-  const scheme = useComputedColorScheme('light');
   const box = useRef<HTMLDivElement>(null);
   const drawnAt = useRef(0);
   const ready = useRef(onReady);
@@ -46,7 +46,7 @@ export function Chart({ label, data, layout, height, view, onReady }: Props) {
         .then(async (plotly) => {
           if (!current || !box.current) return;
           drawnAt.current = Date.now();
-          const figure = { ...themed(layout, scheme), height, autosize: true, uirevision: view };
+          const figure = { ...layout, ...GROUND, height, autosize: true, uirevision: view };
           const element = await plotly.react(box.current, data, figure, CONFIG);
           ready.current?.(element);
         })
@@ -56,7 +56,7 @@ export function Chart({ label, data, layout, height, view, onReady }: Props) {
       current = false;
       clearTimeout(timer);
     };
-  }, [data, layout, height, view, scheme, tries]);
+  }, [data, layout, height, view, tries]);
 
   useEffect(() => {
     const element = box.current;

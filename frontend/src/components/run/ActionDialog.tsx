@@ -20,19 +20,19 @@ function nextBound(run: Run): string {
 /** Asks before an action, says what it will do, and does it. */
 export function ActionDialog({ run, action, onClose, onDeleted }: Props) {
   const [bound, setBound] = useState(() => nextBound(run));
-  const change = useRunChange(async (id: Action['id']): Promise<void> => {
-    if (id === 'resume') await runActions.resume(run.id, resumeStop());
-    else if (id === 'archive' || id === 'unarchive') await runActions.archive(run.id, id === 'archive');
-    else await runActions[id](run.id);
-    if (id === 'delete') onDeleted?.();
-  });
-
   const resumeStop = (): StopSpec | undefined => {
     const stop = stopOf(run);
     if (stop.agent_steps == null) return undefined;
     const asked = parseNumber(bound);
     return asked === stop.agent_steps ? undefined : { ...stop, agent_steps: asked };
   };
+
+  const change = useRunChange(async (id: Action['id']): Promise<void> => {
+    if (id === 'resume') await runActions.resume(run.id, resumeStop());
+    else if (id === 'archive' || id === 'unarchive') await runActions.archive(run.id, id === 'archive');
+    else await runActions[id](run.id);
+    if (id === 'delete') onDeleted?.();
+  });
 
   return (
     <Confirm

@@ -3,6 +3,7 @@ import { useHotkeys } from '@mantine/hooks';
 import { IconSearch } from '@tabler/icons-react';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
+import { defined } from '@/lib/defined';
 import classes from './Frame.module.css';
 
 const WAIT_MS = 250;
@@ -30,7 +31,7 @@ export function SearchBox() {
       const next = text.trim();
       void navigate({
         to: '/',
-        search: ({ q: _, ...rest }) => (next ? { ...rest, q: next } : rest),
+        search: (before) => defined({ ...before, q: next || undefined }),
         replace: location.pathname === '/',
       });
     }, wait);

@@ -1,5 +1,5 @@
 import { Button } from '@mantine/core';
-import { useCallback, useMemo, useState, type FormEvent } from 'react';
+import { useCallback, useMemo, useState, type SubmitEvent } from 'react';
 import { asProblem, type FieldProblem } from '@/api/problem';
 import { startRuns, useRunChange, type Run, type RunFields as Request } from '@/api/runs';
 import { Problem } from '@/components/feedback';
@@ -63,7 +63,7 @@ export function LaunchForm({ catalogue, start, onStarted }: Props) {
     }));
   }, []);
 
-  const submit = (event: FormEvent): void => {
+  const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     if (problems.length > 0) {
       document.querySelector<HTMLElement>('[aria-invalid=true]')?.focus();

@@ -26,7 +26,7 @@ export const SettingField = memo(function SettingField({ setting, raw, refusal, 
   const shared = {
     id,
     name: path,
-    error: problem !== undefined && problem !== null,
+    error: Boolean(problem),
     'aria-describedby': `${id}-help`,
     'aria-invalid': Boolean(problem),
     disabled: false,

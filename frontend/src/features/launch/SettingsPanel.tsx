@@ -1,6 +1,7 @@
 import { useMemo } from 'react';
 import classes from './launch.module.css';
 import { rawOf, type Draft } from './draft';
+import { groupBy } from '@/lib/group';
 import { GROUPS, isChanged, type Raw, type Setting } from '@/lib/schema';
 import { SettingField } from './SettingField';
 
@@ -18,7 +19,7 @@ const title = (group: string): string => group.charAt(0).toUpperCase() + group.s
 /** Every setting of the algorithm and the world, grouped as their specs group them. */
 export function SettingsPanel({ settings, draft, refusals, onChange, onReset }: Props) {
   const groups = useMemo(() => {
-    const byGroup = Map.groupBy(settings, ({ group }) => group);
+    const byGroup = groupBy(settings, ({ group }) => group);
     const known: readonly string[] = GROUPS;
     const place = (group: string): number => (known.includes(group) ? known.indexOf(group) : known.length);
     return [...byGroup].sort(([a], [b]) => place(a) - place(b));

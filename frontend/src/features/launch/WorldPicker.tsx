@@ -2,20 +2,12 @@ import { TextInput } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
 import { plural } from '@/lib/format';
+import { findWorlds } from '@/lib/world';
 import classes from './launch.module.css';
 
 export type World = { id: string; title: string; family: string };
 
 type Props = { worlds: readonly World[]; value: string; onChange: (id: string) => void };
-
-/** Worlds whose title or id has every word that was typed. */
-export function findWorlds<W extends World>(worlds: readonly W[], typed: string): W[] {
-  const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
-  return worlds.filter(({ id, title, family }) => {
-    const text = `${id} ${title} ${family}`.toLowerCase();
-    return words.every((word) => text.includes(word));
-  });
-}
 
 /** A searchable list of worlds; arrows move, Enter chooses. */
 export function WorldPicker({ worlds, value, onChange }: Props) {

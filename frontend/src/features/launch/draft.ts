@@ -107,9 +107,9 @@ export function draftFrom(catalogue: Catalogue, run: Run): Draft {
   const spec = run.spec as unknown as RunFields;
   const draft = newDraft(catalogue, spec);
   const raw = {
-    ...flat('config', spec.config ?? {}),
-    ...flat('environment_config', spec.environment_config ?? {}),
-    ...flat('stop', spec.stop as Record<string, unknown>),
+    ...flat('config', spec.config),
+    ...flat('environment_config', spec.environment_config),
+    ...flat('stop', spec.stop),
   };
   const filled: Draft = {
     ...draft,
@@ -122,8 +122,8 @@ export function draftFrom(catalogue: Catalogue, run: Run): Draft {
     tags: run.tags.join(', '),
     notes: run.notes,
     firstSeed: String(run.seed),
-    device: spec.device ?? 'auto',
-    queue: spec.queue ?? 'cpu',
+    device: spec.device,
+    queue: spec.queue,
     host: run.wanted_host ?? '',
     priority: String(run.priority),
   };

@@ -1,6 +1,6 @@
 import classes from './replay.module.css';
 
-type Props = { names: string[]; policy: number[]; chosen: number | undefined };
+type Props = { names: readonly string[]; policy: readonly (number | null)[]; chosen: number | undefined };
 
 /** How likely each action was, the chosen one marked. */
 export function PolicyBars({ names, policy, chosen }: Props) {

@@ -5,16 +5,7 @@ import { formatNumber } from '@/lib/format';
 import { drawLine, lostLives, withZero } from './draw';
 import { range } from './envelope';
 import classes from './replay.module.css';
-
-export type Trace = {
-  rewards: number[];
-  values: number[];
-  policies: number[][];
-  actions: number[];
-  lives: number[];
-  actionNames: string[];
-  framesPerStep: number;
-};
+import type { Trace } from './trace';
 
 type Props = { trace: Trace; step: number; onSeek: (step: number) => void };
 

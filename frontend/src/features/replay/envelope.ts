@@ -23,8 +23,7 @@ export function envelope(values: ArrayLike<number>, columns: number): Envelope {
 export function range(values: ArrayLike<number>): [number, number] {
   let low = Infinity;
   let high = -Infinity;
-  for (let index = 0; index < values.length; index += 1) {
-    const value = values[index] ?? NaN;
+  for (const value of Array.from(values)) {
     if (value < low) low = value;
     if (value > high) high = value;
   }

@@ -1,0 +1,38 @@
+import { keepPreviousData, queryOptions } from '@tanstack/react-query';
+import type { Data, Layout } from 'plotly.js';
+import { api, take } from './client';
+import { keys } from './keys';
+import type { XAxis } from './series';
+
+export type Figure = { data: Data[]; layout: Partial<Layout> };
+
+export type FigureRequest = {
+  run: string;
+  x: XAxis;
+  smooth: number;
+  points: number;
+  theme: 'light' | 'dark';
+  /** Any metric; without one, the learning curve. */
+  metric?: string;
+};
+
+/**
+ * A figure as the service draws it, without the numbers of series, which come from `/series`.
+ * `version` is whatever changes when the rest of it does.
+ */
+export const figureQuery = ({ run, x, smooth, points, theme, metric }: FigureRequest, version = '') =>
+  queryOptions({
+    queryKey: keys.figure(run, metric, x, smooth, points, theme, version),
+    queryFn: async ({ signal }): Promise<Figure> => {
+      const query = { run: [run], x, smooth, points, theme };
+      const figure = metric
+        ? api.GET('/api/v1/figures/curve', { params: { query: { ...query, metric, source: ['*'] } }, signal })
+        : api.GET('/api/v1/figures/learning_curve', { params: { query }, signal });
+      // The document says plotly's data and layout are objects; plotly's types say which.
+      return (await take<unknown>(figure)) as Figure;
+    },
+    staleTime: Infinity,
+    gcTime: 30_000,
+    placeholderData: keepPreviousData,
+    structuralSharing: false,
+  });

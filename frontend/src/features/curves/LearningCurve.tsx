@@ -1,0 +1,115 @@
+import { SegmentedControl, Slider, useComputedColorScheme } from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import type { PlotlyHTMLElement } from 'plotly.js';
+import { useMemo, useRef } from 'react';
+import { figureQuery } from '@/api/figures';
+import { evaluationsQuery } from '@/api/runParts';
+import type { Run } from '@/api/runs';
+import { chartQuery, type XAxis } from '@/api/series';
+import { Chart } from '@/components/chart/Chart';
+import { Empty, Problem } from '@/components/feedback';
+import { hasEnded } from '@/lib/states';
+import { X_AXES } from './axes';
+import { ChartMenu } from './ChartMenu';
+import classes from './curves.module.css';
+import { fill, shownOfTotal } from './fill';
+
+const METRIC = 'rollout/episode_return';
+const HEIGHT = 400;
+const POINTS = 1000;
+const MARKS_EVERY_S = 20;
+
+type Props = {
+  run: Run;
+  x: XAxis;
+  smooth: number;
+  onX: (x: XAxis) => void;
+  onSmooth: (smooth: number) => void;
+};
+
+/** Evaluations, checkpoints and restarts do not come with the series: they are looked for now and then. */
+const versionOf = (run: Run, evaluated: number): string =>
+  [run.state, run.attempt, evaluated, Math.floor((run.wall_time_s ?? 0) / MARKS_EVERY_S)].join(' ');
+
+/** Is it learning? Returns as they come in, smoothed, with the evaluations and the levels others reached. */
+export function LearningCurve({ run, x, smooth, onX, onSmooth }: Props) {
+  const client = useQueryClient();
+  const scheme = useComputedColorScheme('light');
+  const element = useRef<PlotlyHTMLElement>(null);
+  const chart = useQuery(chartQuery(client, { run: run.id, metrics: [METRIC], x, smooth, points: POINTS }));
+  const evaluations = useQuery(evaluationsQuery(run.id));
+  const evaluated = evaluations.data?.filter(({ mean_return }) => mean_return !== null).length ?? 0;
+  const figure = useQuery(
+    figureQuery({ run: run.id, x, smooth, points: POINTS, theme: scheme }, versionOf(run, evaluated)),
+  );
+  const curve = chart.data?.series.find(({ metric, source }) => metric === METRIC && source === '');
+  const data = useMemo(
+    () => (figure.data && chart.data ? fill(figure.data, chart.data) : []),
+    [figure.data, chart.data],
+  );
+  // A title inside the picture would say the panel's a second time.
+  const layout = useMemo(() => ({ ...figure.data?.layout, title: { text: '' } }), [figure.data]);
+
+  const error = chart.error ?? figure.error;
+  const empty = chart.isSuccess && !curve;
+  return (
+    <section className={`panel ${classes.panel}`} aria-label="Learning curve">
+      <header className={classes.head}>
+        <h2 className="section-title">Learning curve</h2>
+        <span className="muted" role="status" aria-label="Points drawn">
+          {curve ? shownOfTotal([curve]) : ''}
+        </span>
+        <span className="grow" />
+        <label className={classes.smooth}>
+          Smoothing
+          <Slider
+            size="xs"
+            min={0}
+            max={0.99}
+            step={0.01}
+            label={(value) => value.toFixed(2)}
+            value={smooth}
+            onChange={onSmooth}
+            thumbLabel="Smoothing: weight of the past"
+            className={classes.slider}
+          />
+        </label>
+        <SegmentedControl
+          size="xs"
+          aria-label="Horizontal axis"
+          value={x}
+          data={X_AXES.map(({ id, label }) => ({ value: id, label }))}
+          onChange={(value) => onX(value)}
+        />
+        <ChartMenu
+          element={element}
+          curves={curve ? [curve] : []}
+          x={x}
+          name={`${run.name} learning curve`}
+        />
+      </header>
+      {error ? (
+        <Problem error={error} onRetry={() => void Promise.all([chart.refetch(), figure.refetch()])} />
+      ) : empty ? (
+        <div style={{ height: HEIGHT }} className={classes.empty}>
+          <Empty>
+            {hasEnded(run.state)
+              ? 'No episode ended before the run did.'
+              : 'No episode has ended yet; the first point appears when one does.'}
+          </Empty>
+        </div>
+      ) : figure.data && chart.isSuccess ? (
+        <Chart
+          label={`Learning curve of ${run.name}`}
+          data={data}
+          layout={layout}
+          height={HEIGHT}
+          view={`${run.id} ${x}`}
+          onReady={(ready) => (element.current = ready)}
+        />
+      ) : (
+        <div style={{ height: HEIGHT }} role="status" aria-label="Loading the learning curve…" />
+      )}
+    </section>
+  );
+}

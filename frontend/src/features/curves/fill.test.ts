@@ -1,0 +1,44 @@
+import type { Data } from 'plotly.js';
+import { describe, expect, it } from 'vitest';
+import type { Chart, Curve } from '@/api/series';
+import { fill, shownOfTotal } from './fill';
+
+const curve = (more: Partial<Curve>): Curve =>
+  ({
+    run: 'A',
+    metric: 'm',
+    source: '',
+    x: [1, 2],
+    mean: [3, 4],
+    min: [2, 3],
+    smoothed: null,
+    n_total: 2,
+    n_shown: 2,
+    ...more,
+  }) as Curve;
+const chart = (...series: Curve[]): Chart => ({ x: 'agent_steps', smooth: 0, groups: [], series });
+const trace = (meta: object): Data => ({ type: 'scatter', x: [], y: [], meta }) as Data;
+const filled = (traces: Data[], series: Chart) =>
+  fill({ data: traces, layout: {} }, series) as { x: unknown; y: unknown }[];
+
+describe('fill', () => {
+  it('puts the column a trace asks for into it', () => {
+    const [low] = filled([trace({ run: 'A', metric: 'm', source: '', y: 'min' })], chart(curve({})));
+    expect(low).toMatchObject({ x: [1, 2], y: [2, 3] });
+  });
+
+  it('leaves traces that have their own numbers alone', () => {
+    const own = { type: 'scatter', x: [9], y: [9], meta: { run: 'A', protocol: 'noop_starts' } } as Data;
+    expect(filled([own], chart(curve({})))[0]).toBe(own);
+  });
+
+  it('empties a trace whose series has no points any more', () => {
+    const [gone] = filled([trace({ run: 'B', metric: 'm', source: '', y: 'mean' })], chart(curve({})));
+    expect(gone).toMatchObject({ x: [], y: [] });
+  });
+});
+
+it('says how many points are drawn', () => {
+  expect(shownOfTotal([curve({ n_total: 4000, n_shown: 1000 })])).toBe('1,000 of 4,000 points');
+  expect(shownOfTotal([curve({})])).toBe('2 points');
+});

@@ -1,0 +1,132 @@
+import { Button, NativeSelect, Switch, TextInput } from '@mantine/core';
+import { useDebouncedCallback } from '@mantine/hooks';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useVirtualizer } from '@tanstack/react-virtual';
+import { useEffect, useMemo, useRef, useState } from 'react';
+import { Empty, Loading, Problem } from '@/components/feedback';
+import { formatCount, formatExact, plural } from '@/lib/format';
+import { loadOlder, logQuery } from './lines';
+import classes from './log.module.css';
+
+export type Level = 'debug' | 'info' | 'warning' | 'error';
+const LEVELS: readonly Level[] = ['debug', 'info', 'warning', 'error'];
+
+type Props = {
+  run: string;
+  find: string;
+  level: Level;
+  onFind: (find: string) => void;
+  onLevel: (level: Level) => void;
+};
+
+/** What the run said, line by line; follows while its end is in view. */
+export function LogTab({ run, find, level, onFind, onLevel }: Props) {
+  const client = useQueryClient();
+  const [typed, setTyped] = useState(find);
+  const [following, setFollowing] = useState(true);
+  const search = useDebouncedCallback(onFind, 300);
+  const { data, error, refetch } = useQuery(logQuery(client, run, find));
+  const older = useMutation({ mutationFn: () => loadOlder(client, run, find) });
+  const scroller = useRef<HTMLDivElement>(null);
+  const least = LEVELS.indexOf(level);
+  const lines = useMemo(
+    () =>
+      data?.items.filter(
+        (line) => LEVELS.indexOf(line.level as Level) >= least || line.level === 'critical',
+      ) ?? [],
+    [data, least],
+  );
+  // The compiler cannot see into this hook; its functions are used in this component only.
+  // eslint-disable-next-line react-hooks/incompatible-library
+  const virtual = useVirtualizer({
+    count: lines.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => 20,
+    getItemKey: (index) => lines[index]?.id ?? index,
+    overscan: 20,
+  });
+
+  useEffect(() => {
+    if (following && lines.length > 0) virtual.scrollToIndex(lines.length - 1, { align: 'end' });
+  }, [following, lines, virtual]);
+
+  return (
+    <>
+      <div className={classes.tools}>
+        <TextInput
+          type="search"
+          aria-label="Search the log"
+          placeholder="Search the log"
+          value={typed}
+          onChange={({ currentTarget }) => {
+            setTyped(currentTarget.value);
+            search(currentTarget.value.trim());
+          }}
+        />
+        <NativeSelect
+          size="xs"
+          aria-label="Least level shown"
+          value={level}
+          data={LEVELS.map((each) => ({
+            value: each,
+            label: each === 'debug' ? 'everything' : `${each} and above`,
+          }))}
+          onChange={({ currentTarget }) => onLevel(currentTarget.value as Level)}
+        />
+        <Switch
+          size="xs"
+          label="Follow"
+          checked={following}
+          onChange={({ currentTarget }) => setFollowing(currentTarget.checked)}
+        />
+        <span className="muted">{data ? plural(lines.length, 'line') : ''}</span>
+        {data?.older && (
+          <Button variant="default" loading={older.isPending} onClick={() => older.mutate()}>
+            Load older lines
+          </Button>
+        )}
+      </div>
+      {error && <Problem error={error} onRetry={() => void refetch()} />}
+      {!data && !error && <Loading label="Loading the log" lines={10} />}
+      {data && lines.length === 0 && (
+        <Empty>{find || level !== 'debug' ? 'No line fits.' : 'Nothing has been said yet.'}</Empty>
+      )}
+      {lines.length > 0 && (
+        <div
+          ref={scroller}
+          className={`panel ${classes.log}`}
+          tabIndex={0}
+          role="log"
+          aria-label="Log"
+          aria-live="off"
+          onWheel={(event) => event.deltaY < 0 && setFollowing(false)}
+        >
+          <div style={{ height: virtual.getTotalSize(), position: 'relative' }}>
+            {virtual.getVirtualItems().map(({ index, key, start }) => {
+              const line = lines[index];
+              return (
+                line && (
+                  <div
+                    key={key}
+                    ref={virtual.measureElement}
+                    data-index={index}
+                    data-level={line.level}
+                    className={classes.line}
+                    style={{ transform: `translateY(${start}px)` }}
+                  >
+                    <time dateTime={line.time} title={formatExact(line.time)}>
+                      {new Date(line.time).toLocaleTimeString('en-GB')}
+                    </time>
+                    <span className="right">{formatCount(line.agent_steps)}</span>
+                    <span>{line.level}</span>
+                    <span className={classes.message}>{line.message}</span>
+                  </div>
+                )
+              );
+            })}
+          </div>
+        </div>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,109 @@
+import { ActionIcon, Button, Loader, NativeSelect } from '@mantine/core';
+import { useReducedMotion } from '@mantine/hooks';
+import { IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { useMemo, useState, type KeyboardEvent } from 'react';
+import { traceQuery, type Episode } from '@/api/runParts';
+import { Problem } from '@/components/feedback';
+import { formatClock } from '@/lib/format';
+import { PolicyBars } from './PolicyBars';
+import classes from './replay.module.css';
+import { toTrace } from './trace';
+import { TraceLine } from './TraceLine';
+import { usePlayback } from './usePlayback';
+import { videoQuery, videoUrl } from './video';
+
+const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
+
+type Props = { episode: Episode; onEnded?: () => void };
+
+/** An episode: its video, and under it what was earned and thought, in step with the picture. */
+export function EpisodePlayer({ episode, onEnded }: Props) {
+  const [tries, setTries] = useState(0);
+  const still = useReducedMotion();
+  const drawn = useQuery(videoQuery(episode.run_id, episode.id, tries));
+  const recorded = useQuery(traceQuery(episode.id));
+  const trace = useMemo(() => recorded.data && toTrace(recorded.data), [recorded.data]);
+  const { attach, step, playing, speed, duration_s, time_s, toggle, seek, setSpeed } = usePlayback(
+    trace?.actions.length ?? episode.length_steps,
+  );
+  const ready = drawn.data === 'ready';
+
+  const onKey = (event: KeyboardEvent): void => {
+    if (event.target instanceof HTMLSelectElement || event.target instanceof HTMLButtonElement) return;
+    const last = (trace?.actions.length ?? 1) - 1;
+    if (event.key === ' ') toggle();
+    else if (event.key === ',') seek(Math.max(0, step - 1));
+    else if (event.key === '.') seek(Math.min(last, step + 1));
+    else if (/^[1-8]$/.test(event.key)) setSpeed(Number(event.key));
+    else return;
+    event.preventDefault();
+  };
+
+  return (
+    <div className={classes.player} onKeyDown={onKey} role="group" aria-label="Episode player">
+      <div className={classes.stage}>
+        {drawn.isError ? (
+          <div style={{ display: 'grid', gap: 8, padding: 12 }}>
+            <Problem error={drawn.error} />
+            <Button variant="default" onClick={() => setTries(tries + 1)}>
+              Draw it again
+            </Button>
+          </div>
+        ) : ready ? (
+          <video
+            ref={attach}
+            src={videoUrl(episode.id)}
+            muted
+            playsInline
+            autoPlay={!still}
+            preload="auto"
+            aria-label={`Video of the episode that ended at agent step ${episode.agent_steps}`}
+            onEnded={onEnded}
+            onClick={toggle}
+          />
+        ) : (
+          <span className="row" role="status">
+            <Loader size={14} color="gray" />
+            {drawn.data === 'running' ? 'drawing the video…' : 'the video waits to be drawn…'}
+          </span>
+        )}
+      </div>
+      <div className={classes.controls}>
+        <ActionIcon
+          variant="default"
+          disabled={!ready}
+          onClick={toggle}
+          aria-label={playing ? 'Pause' : 'Play'}
+        >
+          {playing ? <IconPlayerPause size={16} /> : <IconPlayerPlay size={16} />}
+        </ActionIcon>
+        <NativeSelect
+          size="xs"
+          aria-label="Speed"
+          disabled={!ready}
+          value={String(speed)}
+          data={[...new Set([...SPEEDS, speed])]
+            .sort((a, b) => a - b)
+            .map((each) => ({ value: String(each), label: `${each}×` }))}
+          onChange={({ currentTarget }) => setSpeed(Number(currentTarget.value))}
+        />
+        <span className="num muted grow right">
+          {formatClock(time_s)} / {formatClock(duration_s)} · decision {step + 1} of{' '}
+          {trace?.actions.length ?? episode.length_steps}
+        </span>
+      </div>
+      {recorded.isError && <Problem error={recorded.error} onRetry={() => void recorded.refetch()} />}
+      {trace && (
+        <>
+          <TraceLine trace={trace} step={step} onSeek={seek} />
+          <PolicyBars
+            names={trace.actionNames}
+            policy={trace.policies[step] ?? []}
+            chosen={trace.actions[step]}
+          />
+        </>
+      )}
+    </div>
+  );
+}

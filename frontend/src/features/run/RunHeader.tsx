@@ -1,0 +1,81 @@
+import { Button } from '@mantine/core';
+import { useState, type ReactNode } from 'react';
+import type { RunDetail } from '@/api/runs';
+import { ButtonLink } from '@/components/links';
+import { ProgressBar } from '@/components/ProgressBar';
+import { ActionDialog } from '@/components/run/ActionDialog';
+import { actionsFor, type Action } from '@/components/run/actions';
+import { StateMark } from '@/components/StateMark';
+import { Time } from '@/components/Time';
+import { DASH, formatCount, formatDuration, formatScore, formatWhole } from '@/lib/format';
+import classes from './run.module.css';
+
+type Props = { run: RunDetail; onDeleted: () => void };
+
+/** Where a run stands, and what can be done about it. */
+export function RunHeader({ run, onDeleted }: Props) {
+  const [action, setAction] = useState<Action | null>(null);
+  return (
+    <header className={classes.header}>
+      <div className="row wrap">
+        <h1 className="page-title">{run.name}</h1>
+        <StateMark state={run.state} reason={run.state_reason} />
+        <span className="muted">
+          {run.algorithm} on {run.environment}, seed <span className="num">{run.seed}</span>
+          {run.archived && ', archived'}
+        </span>
+        <span className="grow" />
+        <div className={classes.actions}>
+          {actionsFor(run).map((each) => (
+            <Button
+              key={each.id}
+              variant="default"
+              {...(each.danger ? { className: classes.danger } : {})}
+              onClick={() => setAction(each)}
+            >
+              {each.label}
+            </Button>
+          ))}
+          <ButtonLink variant="default" to="/new" search={{ from: run.id }}>
+            Clone
+          </ButtonLink>
+        </div>
+      </div>
+      <dl className={classes.facts}>
+        <Fact label="Progress">
+          <ProgressBar fraction={run.progress} timeLeft_s={run.time_left_s} label="Progress" />
+        </Fact>
+        <Fact label="Score" hint="Mean true return of the last 100 training episodes">
+          {formatScore(run.score)}
+        </Fact>
+        <Fact label="Best return">{formatScore(run.best_return)}</Fact>
+        <Fact
+          label="Agent steps"
+          hint={`${formatWhole(run.agent_steps)} agent steps, ${formatWhole(run.frames)} frames`}
+        >
+          {formatCount(run.agent_steps)}
+        </Fact>
+        <Fact label="Agent steps/s">{formatCount(run.agent_steps_per_s)}</Fact>
+        <Fact label="Episodes">{formatCount(run.episodes)}</Fact>
+        <Fact label="Training time">{formatDuration(run.wall_time_s)}</Fact>
+        <Fact label="Host">{run.host ?? run.attempts.at(-1)?.host ?? DASH}</Fact>
+        <Fact label="Attempt">{run.attempt || DASH}</Fact>
+        <Fact label="Started">
+          <Time at={run.started_at ?? run.created_at} />
+        </Fact>
+      </dl>
+      {action && (
+        <ActionDialog run={run} action={action} onClose={() => setAction(null)} onDeleted={onDeleted} />
+      )}
+    </header>
+  );
+}
+
+function Fact({ label, hint, children }: { label: string; hint?: string; children: ReactNode }) {
+  return (
+    <div title={hint}>
+      <dt>{label}</dt>
+      <dd className="num">{children}</dd>
+    </div>
+  );
+}

@@ -1,0 +1,98 @@
+import { Switch } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { algorithmsQuery, environmentsQuery } from '@/api/catalog';
+import type { Run, RunFields } from '@/api/runs';
+import schemas from '@/api/schemas.json';
+import { Empty, Loading, Problem } from '@/components/feedback';
+import { formatSetting } from '@/lib/format';
+import { allSettings } from '@/lib/schema';
+
+/** What the run was asked for, beside the defaults. */
+export function SettingsTab({ run }: { run: Run }) {
+  const [onlyChanged, setOnlyChanged] = useState(false);
+  const algorithms = useQuery(algorithmsQuery);
+  const environments = useQuery(environmentsQuery);
+  const error = algorithms.error ?? environments.error;
+  if (error) return <Problem error={error} />;
+  const algorithm = algorithms.data?.find(({ id }) => id === run.algorithm);
+  const world = environments.data?.find(({ id }) => id === run.environment);
+  if (!algorithm || !world) return <Loading label="Loading the settings" />;
+
+  const spec = run.spec as unknown as RunFields;
+  const values: Record<string, Record<string, unknown>> = {
+    config: spec.config,
+    environment_config: spec.environment_config,
+    stop: spec.stop,
+  };
+  const rows = allSettings(algorithm, world, schemas.StopSpec).map((setting) => {
+    const value = values[setting.section]?.[setting.key] ?? null;
+    return { setting, value, changed: value !== setting.fallback };
+  });
+  const others = [
+    ['Seed', run.seed],
+    ['Device', spec.device],
+    ['Queue', run.queue],
+    ['Host asked for', run.wanted_host ?? 'any'],
+    ['Priority', run.priority],
+    ['Group', run.group],
+    ['Tags', run.tags.join(', ')],
+    ['Notes', run.notes],
+  ] as const;
+  const shown = rows.filter(({ changed }) => changed || !onlyChanged);
+  return (
+    <>
+      <Switch
+        size="xs"
+        mb={8}
+        label="Only what differs from the defaults"
+        checked={onlyChanged}
+        onChange={({ currentTarget }) => setOnlyChanged(currentTarget.checked)}
+      />
+      <div style={{ overflowX: 'auto' }} className="panel">
+        <table className="grid">
+          <thead>
+            <tr>
+              <th>Setting</th>
+              <th>Symbol</th>
+              <th className="right">Value</th>
+              <th className="right">Default</th>
+              <th>Unit</th>
+              <th>Group</th>
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map(({ setting, value, changed }) => (
+              <tr key={setting.path} title={setting.help}>
+                <td>{setting.title}</td>
+                <td className="num muted">{setting.symbol}</td>
+                <td
+                  className="right num"
+                  style={changed ? { color: 'var(--accent)', fontWeight: 600 } : undefined}
+                >
+                  {formatSetting(value)}
+                  {changed && <span className="visually-hidden"> (changed)</span>}
+                </td>
+                <td className="right num muted">{formatSetting(setting.fallback)}</td>
+                <td className="muted">{setting.unit}</td>
+                <td className="muted">{setting.group}</td>
+              </tr>
+            ))}
+            {!onlyChanged &&
+              others.map(([title, value]) => (
+                <tr key={title}>
+                  <td>{title}</td>
+                  <td />
+                  <td className="right num">{formatSetting(value)}</td>
+                  <td />
+                  <td />
+                  <td className="muted">run</td>
+                </tr>
+              ))}
+          </tbody>
+        </table>
+        {shown.length === 0 && <Empty>Every setting has its default.</Empty>}
+      </div>
+    </>
+  );
+}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import delete, func, insert, select, text, update
 from sqlalchemy.orm import Session
 
 from backend.db import Run, Series, SeriesChunk
@@ -172,6 +172,14 @@ def all_points(session: Session, series_id: int) -> Iterator[Columns]:
     for chunks in _batched(live_chunks(session, [series_id])[series_id], _CHUNKS_A_READ):
         data = points_of(session, chunks)
         yield joined([data[chunk.id] for chunk in chunks])
+
+
+def size_bytes(session: Session) -> int:
+    """What the database takes on disk, its free pages left out."""
+    if session.get_bind().dialect.name == "postgresql":
+        return int(session.scalar(text("SELECT pg_database_size(current_database())")))
+    pages = [int(session.scalar(text(f"PRAGMA {name}"))) for name in ("page_count", "freelist_count")]
+    return (pages[0] - pages[1]) * int(session.scalar(text("PRAGMA page_size")))
 
 
 def _by_series(points: Sequence[Points], revision: int) -> dict[tuple[str, str], Columns]:

@@ -174,3 +174,22 @@ def test_only_the_needed_chunks_are_read(engine: Engine, monkeypatch: pytest.Mon
     monkeypatch.setattr(repository, "_blobs", counting)
     read(life, Axes("agent_steps", 1000, 0.9), seen)
     assert sum(read_rows) <= CHUNK_ROWS + 2 * 3
+
+
+def test_a_long_series_is_drawn_without_reading_its_points(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life = Life(engine, 0)
+    life.append({METRICS[0]: 10 * CHUNK_ROWS + 100})
+    decoded: list[int] = []
+    points_of = repository.points_of
+
+    def counting(session, chunks, names):  # type: ignore[no-untyped-def]
+        chunks = list(chunks)
+        decoded.append(sum(chunk.n_rows for chunk in chunks))
+        return points_of(session, chunks, names)
+
+    monkeypatch.setattr(repository, "points_of", counting)
+    curve = read(life, Axes("agent_steps", 1000))[METRICS[0]]
+    assert curve.n_rows == 10 * CHUNK_ROWS + 100
+    assert sum(decoded) == 100

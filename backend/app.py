@@ -10,6 +10,7 @@ from fastapi import APIRouter, FastAPI
 from backend import errors, frontend, health, openapi
 from backend.artifacts import ArtifactStore
 from backend.auth import endpoints as auth
+from backend.auth.passwords import Throttle
 from backend.catalog import endpoints as catalog
 from backend.checkpoints import endpoints as checkpoints
 from backend.db.engine import make_engine
@@ -25,6 +26,8 @@ from backend.live.bus import Bus
 from backend.metrics import endpoints as metrics
 from backend.runs import endpoints as runs
 from backend.settings import Settings
+from backend.tokens import endpoints as tokens
+from backend.users import endpoints as users
 
 VERSION = "0.1.0"
 
@@ -39,6 +42,7 @@ def create_app(settings: Settings) -> FastAPI:
         bus=Bus(settings.redis),
         artifacts=ArtifactStore(settings.artifacts),
         instruments=instruments,
+        throttle=Throttle(),
         stopping=asyncio.Event(),
     )
 
@@ -61,7 +65,21 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.parts = parts
     api = APIRouter(prefix="/api/v1")
-    for room in (auth, runs, metrics, figures, episodes, checkpoints, evaluations, hosts, catalog, live):
+    rooms = (
+        auth,
+        users,
+        tokens,
+        runs,
+        metrics,
+        figures,
+        episodes,
+        checkpoints,
+        evaluations,
+        hosts,
+        catalog,
+        live,
+    )
+    for room in rooms:
         api.include_router(room.router)
     app.include_router(api)
     app.include_router(health.router)

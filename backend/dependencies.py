@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactStore
+from backend.auth.passwords import Throttle
 from backend.db.engine import reading, writing
 from backend.instruments import Instruments
 from backend.live.bus import Bus
@@ -25,6 +26,7 @@ class Parts:
     bus: Bus
     artifacts: ArtifactStore
     instruments: Instruments
+    throttle: Throttle
     stopping: asyncio.Event
     """Set when the process goes down: endless answers end."""
 

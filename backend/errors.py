@@ -9,12 +9,14 @@ Problem
 ├── TooLarge        413  the body is too long
 ├── BadRange        416  no such part of a file
 ├── Invalid         422  fields at fault, each named
+├── TooMany         429  too often: wait
 └── Unavailable     503  the database is away or busy: try again
 
 `InvalidSpec` and the framework's own errors are answered as the fitting one of these.
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, ClassVar
@@ -23,13 +25,16 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from backend.db.keyset import BadCursor
 from backend.specs.run import FieldProblem, InvalidSpec
+
+SECRET_FIELDS = frozenset({"password", "current", "new"})
+"""Fields whose value is not quoted back."""
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -122,6 +127,15 @@ class Invalid(Problem):
         return cls([FieldProblem(field=field, message=message)])
 
 
+class TooMany(Problem):
+    """Too often: wait."""
+
+    status = HTTPStatus.TOO_MANY_REQUESTS
+
+    def __init__(self, detail: str, wait_s: float) -> None:
+        super().__init__(detail, headers={"Retry-After": str(math.ceil(wait_s))})
+
+
 class Unavailable(Problem):
     """The database is away or busy."""
 
@@ -172,6 +186,10 @@ def install(app: FastAPI) -> None:
         detail = "the database is away or busy; nothing was changed, try again"
         return answer(request, Unavailable(detail, headers={"Retry-After": "1"}))
 
+    def on_clash(request: Request, error: Exception) -> Response:
+        log.warning("database.clash", error=str(error))
+        return answer(request, Conflict("someone else changed this at the same time; nothing was changed"))
+
     def on_bug(request: Request, error: Exception) -> Response:
         log.error("request.failed", exc_info=error)
         return answer(request, Problem("an error in Callboard itself; its log tells more"))
@@ -182,6 +200,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, on_validation)
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(OperationalError, on_database)
+    app.add_exception_handler(IntegrityError, on_clash)
     app.add_exception_handler(PoolTimeout, on_database)
     app.add_exception_handler(Exception, on_bug)
 
@@ -200,7 +219,7 @@ def _field_problem(item: Mapping[str, Any]) -> FieldProblem:
     message = item["msg"]
     if item["type"] == "extra_forbidden":
         message = "no such field"
-    elif item["type"] != "missing":
+    elif item["type"] != "missing" and not SECRET_FIELDS.intersection(rest):
         message = f"{message}, got {item['input']!r:.80}"
     return FieldProblem(
         field=".".join(map(str, rest)) or str(where), message=message[0].lower() + message[1:]
@@ -208,13 +227,9 @@ def _field_problem(item: Mapping[str, Any]) -> FieldProblem:
 
 
 def _from_http(error: HTTPException) -> Problem:
-    known: dict[int, type[Problem]] = {c.status: c for c in Problem.__subclasses__() if c is not Invalid}
-    kind = known.get(error.status_code)
     headers = dict(error.headers or {})
-    if kind is NotFound:
+    if error.status_code == NotFound.status:
         return NotFound("there is nothing at this address", headers=headers)
-    if kind is not None and kind is not Unauthenticated:
-        return kind(error.detail, headers=headers)
     problem = Problem(error.detail, headers=headers)
     problem.status = HTTPStatus(error.status_code)  # type: ignore[misc]
     return problem

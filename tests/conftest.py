@@ -4,7 +4,8 @@
 - `engine`: an SQLAlchemy engine on it.
 - `redis_url`: a real Redis, emptied before the test.
 - `service`: the web service on a port of its own, on `database_url` and `redis_url`; `service.client` is an
-  HTTP client logged in as admin, `service.engine` its database, `service.artifacts` its files.
+  HTTP client logged in as admin, `service.engine` its database, `service.artifacts` its files,
+  `service.client_as(role)` a script with a token of that role.
 - `sqlite_service`: the same on SQLite only, for what does not depend on the database.
 """
 

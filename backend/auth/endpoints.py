@@ -4,30 +4,64 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
-from pydantic import BaseModel
 
 from backend import frontend
 from backend.auth import service
 from backend.auth.access import COOKIE, Viewer
-from backend.auth.roles import Role
-from backend.dependencies import WriteSession
+from backend.auth.schemas import LoginRequest, Me, PasswordRequest
+from backend.dependencies import ReadSession, ThisParts, WriteSession
+from backend.errors import Invalid, TooMany, Unauthenticated
 
 router = APIRouter(prefix="/auth", tags=["auth"])
 link_router = APIRouter(include_in_schema=False)
 
 
-class Me(BaseModel):
-    """Who you are."""
-
-    id: str
-    name: str
-    role: Role
+@router.post("/login")
+def log_in(
+    body: LoginRequest,
+    request: Request,
+    response: Response,
+    parts: ThisParts,
+    session: ReadSession,
+    writing: WriteSession,
+) -> Me:
+    """Log in with name and password. The answer sets the session's cookie."""
+    who = f"{request.client.host if request.client else ''} {body.name}"
+    wait_s = parts.throttle.wait_s(who)
+    if wait_s > 0:
+        raise TooMany("too many wrong passwords: wait before the next one", wait_s)
+    # Before the writing session begins: a hash takes too long to hold SQLite's one write lock.
+    user = service.check_password(session, body.name, body.password)
+    if user is None:
+        parts.throttle.failed(who)
+        raise Unauthenticated("name or password is wrong")
+    parts.throttle.succeeded(who)
+    set_session_cookie(request, response, service.open_session(writing, user))
+    return Me.model_validate(user)
 
 
 @router.get("/me")
 def read_me(actor: Viewer) -> Me:
     """Who you are and what you may do."""
-    return Me(id=actor.id, name=actor.name, role=actor.role)
+    return Me.model_validate(actor)
+
+
+@router.post("/password")
+def change_password(
+    body: PasswordRequest,
+    actor: Viewer,
+    request: Request,
+    response: Response,
+    session: ReadSession,
+    writing: WriteSession,
+) -> Me:
+    """Change your own password. Every other browser of yours is logged out."""
+    user = service.check_change(session, actor.id, body.current)
+    if user is None:
+        raise Invalid.field("current", "this is not your password")
+    service.set_password(writing, writing.merge(user), body.new)
+    set_session_cookie(request, response, service.open_session(writing, user))
+    return Me.model_validate(actor)
 
 
 @router.post("/logout", status_code=204)

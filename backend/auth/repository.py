@@ -2,11 +2,11 @@
 
 from datetime import datetime
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, or_, select, update
 from sqlalchemy.orm import Session
 
 from backend.auth.roles import Role
-from backend.db import LoginLink, User
+from backend.db import LoginLink, Token, User
 from backend.db import Session as LoginSession
 from backend.db.clock import database_now, utc_now
 from backend.db.ids import new_id
@@ -15,6 +15,11 @@ from backend.db.ids import new_id
 def user_by_name(session: Session, name: str) -> User | None:
     """The user of this name."""
     return session.scalars(select(User).where(User.name == name)).one_or_none()
+
+
+def user_by_id(session: Session, user_id: str, *, for_update: bool = False) -> User | None:
+    """The user of this id."""
+    return session.get(User, user_id, with_for_update=for_update or None, populate_existing=for_update)
 
 
 def add_user(session: Session, name: str, role: Role, password_hash: str | None = None) -> User:
@@ -82,3 +87,34 @@ def session_user(session: Session, token_hash: str) -> User | None:
 def delete_session(session: Session, token_hash: str) -> None:
     """Log a browser out."""
     session.execute(delete(LoginSession).where(LoginSession.token_hash == token_hash))
+
+
+def delete_sessions_of(session: Session, user_id: str) -> None:
+    """Log a user out everywhere."""
+    session.execute(delete(LoginSession).where(LoginSession.user_id == user_id))
+
+
+def add_token(
+    session: Session, user_id: str, name: str, role: Role, token_hash: str, expires_at: datetime | None
+) -> Token:
+    """A script's key."""
+    token = Token(
+        id=new_id(),
+        user_id=user_id,
+        name=name,
+        role=role,
+        token_hash=token_hash,
+        created_at=database_now(session),
+        expires_at=expires_at,
+    )
+    session.add(token)
+    session.flush()
+    return token
+
+
+def token_user(session: Session, token_hash: str) -> tuple[Token, User] | None:
+    """A token that is still good, and whose it is."""
+    unexpired = or_(Token.expires_at.is_(None), Token.expires_at > utc_now())
+    statement = select(Token, User).join(User, User.id == Token.user_id)
+    row = session.execute(statement.where(Token.token_hash == token_hash, unexpired)).one_or_none()
+    return (row[0], row[1]) if row else None

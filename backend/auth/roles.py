@@ -17,3 +17,7 @@ class Role(StrEnum):
         """Whether someone with this role may do what `needed` may."""
         order = list(Role)
         return order.index(self) >= order.index(needed)
+
+    def at_most(self, other: "Role") -> "Role":
+        """The lesser of the two."""
+        return self if other.covers(self) else other

@@ -10,7 +10,7 @@ from backend.db.job import Job
 from backend.db.log_line import LogLine, Transition
 from backend.db.run import Run
 from backend.db.series import Series, SeriesChunk
-from backend.db.user import LoginLink, Session, User
+from backend.db.user import LoginLink, Session, Token, User
 
 __all__ = [
     "Attempt",
@@ -26,6 +26,7 @@ __all__ = [
     "Series",
     "SeriesChunk",
     "Session",
+    "Token",
     "Transition",
     "User",
 ]

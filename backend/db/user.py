@@ -1,4 +1,4 @@
-"""Tables `users`, `sessions` and `login_links`: who may do what."""
+"""Tables `users`, `sessions`, `login_links` and `tokens`: who may do what."""
 
 from datetime import datetime
 
@@ -41,3 +41,18 @@ class LoginLink(Base):
     user_id: Mapped[str] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
     expires_at: Mapped[datetime]
     used_at: Mapped[datetime | None]
+
+
+class Token(Base):
+    """A script's key; shown once, when it is made. The table has its hash."""
+
+    __tablename__ = "tokens"
+
+    id: Mapped[str] = mapped_column(String(26), primary_key=True)
+    user_id: Mapped[str] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    name: Mapped[str] = mapped_column(String(100))
+    role: Mapped[str] = mapped_column(String(20))
+    """What it may do at most; never more than its user."""
+    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime | None]

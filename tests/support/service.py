@@ -14,8 +14,11 @@ from sqlalchemy import Engine
 
 from backend.app import create_app
 from backend.artifacts import ArtifactStore
-from backend.auth.service import create_login_link
+from backend.auth import repository as auth_rows
+from backend.auth.roles import Role
+from backend.auth.service import create_login_link, create_token
 from backend.db.engine import writing
+from backend.db.ids import new_id
 from backend.dependencies import Parts
 from backend.server import Server
 from backend.settings import Settings
@@ -70,6 +73,13 @@ class RunningService:
     def new_client(self) -> httpx.Client:
         """A browser that has not logged in; it says where its requests come from, as browsers do."""
         return httpx.Client(base_url=self.url, headers={"Origin": self.url}, timeout=30)
+
+    def client_as(self, role: Role) -> httpx.Client:
+        """A script with a token of this role."""
+        with writing(self.engine) as session:
+            user = auth_rows.add_user(session, f"{role} {new_id()}", role)
+            _, token = create_token(session, user, "test", role, None)
+        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=30)
 
     def post_json(self, path: str, body: Any) -> httpx.Response:
         """Post what `httpx` itself would refuse to encode: NaN, halves of surrogate pairs."""

@@ -1,0 +1,85 @@
+"""Every route of the application, for every role: derived from the application's own routes."""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import iter_route_contexts
+
+from backend.auth.access import Needs
+from backend.auth.roles import Role
+from tests.support.runs import make_run
+from tests.support.service import RunningService
+
+pytestmark = pytest.mark.service
+
+OPEN = {"/api/v1/auth/login"}
+"""Routes of the API for those who are not logged in."""
+
+OTHERWISE = {
+    "/api/v1/auth/logout": Role.VIEWER,
+    "/api/v1/auth/password": Role.VIEWER,
+    "/api/v1/tokens": Role.VIEWER,
+    "/api/v1/tokens/{token_id}": Role.VIEWER,
+    "/api/v1/users": Role.ADMIN,
+    "/api/v1/users/{user_id}": Role.ADMIN,
+}
+"""Routes that do not follow the rule: viewers read, operators change."""
+
+
+def _needed(path: str, method: str) -> Role | None:
+    if path in OPEN or not path.startswith("/api/"):
+        return None
+    return OTHERWISE.get(path, Role.VIEWER if method == "GET" else Role.OPERATOR)
+
+
+def _routes(app: FastAPI) -> Iterator[tuple[str, str, Dependant]]:
+    for route in iter_route_contexts(app.routes):
+        if route.path and route.methods and getattr(route, "dependant", None) is not None:
+            for method in route.methods:
+                yield route.path, method, route.dependant
+
+
+def test_every_route_says_whom_it_needs(sqlite_service: RunningService) -> None:
+    seen = 0
+    for path, method, dependant in _routes(sqlite_service.app):
+        guards = [d.call.role for d in dependant.dependencies if isinstance(d.call, Needs)]
+        needed = _needed(path, method)
+        assert guards == ([] if needed is None else [needed]), (method, path)
+        seen += 1
+    assert seen > 40
+
+
+def test_every_route_for_every_role(service: RunningService, subtests: pytest.Subtests) -> None:
+    run = make_run(service.engine)
+    known = {"{run_id}": run.id, "{environment_id:path}": "CartPole-v1", "{algorithm_id}": "paac"}
+    clients: dict[Role | None, httpx.Client] = {None: service.new_client()}
+    clients |= {role: service.client_as(role) for role in Role}
+    for path, method, _ in _routes(service.app):
+        needed = _needed(path, method)
+        if path == "/api/v1/events":
+            continue  # never ends: tested with the live stream
+        url = path
+        for name, value in known.items():
+            url = url.replace(name, value)
+        url = url.replace("{path:path}", "x")
+        while "{" in url:
+            url = url[: url.index("{")] + "0" * 26 + url[url.index("}") + 1 :]
+        for role, client in clients.items():
+            with subtests.test(route=f"{method} {path}", role=role):
+                # An empty object is refused by every route that takes one, but only after the guard.
+                status = client.request(method, url, json={} if method != "GET" else None).status_code
+                if needed is None:
+                    # Only a wrong login is unauthenticated here, and the body is empty.
+                    assert status in (200, 303, 404, 422, 503)
+                elif role is None:
+                    assert status == 401
+                elif not role.covers(needed):
+                    assert status == 403
+                else:
+                    assert status not in (401, 403)
+                    assert status < 500
+    for client in clients.values():
+        client.close()

@@ -1,0 +1,121 @@
+import pytest
+
+from backend.auth.roles import Role
+from tests.support.runs import CARTPOLE
+from tests.support.service import RunningService
+
+pytestmark = pytest.mark.service
+
+PASSWORD = "correct horse battery"
+ANNA = {"name": "Anna", "role": "operator", "password": PASSWORD}
+
+
+def test_a_new_user_logs_in_with_a_password(service: RunningService) -> None:
+    made = service.client.post("/api/v1/users", json=ANNA)
+    assert made.status_code == 201
+    assert "password" not in made.text
+    with service.new_client() as browser:
+        login = browser.post("/api/v1/auth/login", json={"name": "Anna", "password": PASSWORD})
+        assert (login.status_code, login.json()["role"]) == (200, "operator")
+        run = browser.post("/api/v1/runs", json=CARTPOLE).json()
+        assert run["created_by"] == made.json()["id"]
+        assert browser.get("/api/v1/users").status_code == 403
+    assert [u["name"] for u in service.client.get("/api/v1/users").json()["items"]] == ["Anna", "owner"]
+
+
+def test_wrong_passwords_and_unknown_names_look_the_same(service: RunningService) -> None:
+    service.client.post("/api/v1/users", json=ANNA)
+    with service.new_client() as browser:
+        answers = [
+            browser.post("/api/v1/auth/login", json={"name": name, "password": password})
+            for name, password in (("Anna", "wrong"), ("Berta", PASSWORD), ("owner", ""))
+        ]
+    assert {(a.status_code, a.json()["detail"]) for a in answers} == {(401, "name or password is wrong")}
+
+
+def test_guessing_gets_slow_for_the_guesser_only(service: RunningService) -> None:
+    service.client.post("/api/v1/users", json=ANNA)
+    with service.new_client() as browser:
+        for _ in range(5):
+            body = {"name": "Anna", "password": "wrong"}
+            assert browser.post("/api/v1/auth/login", json=body).status_code == 401
+        held = browser.post("/api/v1/auth/login", json=ANNA | {"password": PASSWORD})
+        assert held.status_code == 422  # `role` is no field of a login
+        held = browser.post("/api/v1/auth/login", json={"name": "Anna", "password": PASSWORD})
+        assert (held.status_code, int(held.headers["retry-after"])) == (429, 1)
+        other = browser.post("/api/v1/auth/login", json={"name": "owner", "password": "x"})
+        assert other.status_code == 401
+
+
+def test_a_new_password_logs_out_every_other_browser(service: RunningService) -> None:
+    service.client.post("/api/v1/users", json=ANNA)
+    login = {"name": "Anna", "password": PASSWORD}
+    with service.new_client() as here, service.new_client() as there:
+        for browser in (here, there):
+            assert browser.post("/api/v1/auth/login", json=login).status_code == 200
+        wrong = here.post("/api/v1/auth/password", json={"current": "no", "new": "another long one"})
+        assert (wrong.status_code, wrong.json()["errors"][0]["field"]) == (422, "current")
+        changed = here.post("/api/v1/auth/password", json={"current": PASSWORD, "new": "another long one"})
+        assert changed.status_code == 200
+        assert here.get("/api/v1/auth/me").status_code == 200
+        assert there.get("/api/v1/auth/me").status_code == 401
+        assert there.post("/api/v1/auth/login", json=login).status_code == 401
+        login["password"] = "another long one"
+        assert there.post("/api/v1/auth/login", json=login).status_code == 200
+
+
+def test_the_owner_may_choose_a_first_password(service: RunningService) -> None:
+    answer = service.client.post("/api/v1/auth/password", json={"new": PASSWORD})
+    assert answer.status_code == 200
+    with service.new_client() as browser:
+        login = browser.post("/api/v1/auth/login", json={"name": "owner", "password": PASSWORD})
+        assert login.json()["role"] == "admin"
+
+
+def test_change_and_delete(service: RunningService) -> None:
+    anna = service.client.post("/api/v1/users", json=ANNA).json()
+    url = f"/api/v1/users/{anna['id']}"
+    with service.new_client() as browser:
+        browser.post("/api/v1/auth/login", json={"name": "Anna", "password": PASSWORD})
+        run = browser.post("/api/v1/runs", json=CARTPOLE).json()
+        assert service.client.patch(url, json={"role": "viewer"}).json()["role"] == "viewer"
+        assert browser.post("/api/v1/runs", json=CARTPOLE).status_code == 403
+        service.client.patch(url, json={"password": "reset by the admin"})
+        assert browser.get("/api/v1/auth/me").status_code == 401
+    assert service.client.delete(url).status_code == 204
+    assert service.client.delete(url).status_code == 404
+    assert service.client.get(f"/api/v1/runs/{run['id']}").json()["created_by"] is None
+
+
+def test_names_are_taken_once_and_there_is_always_an_admin(service: RunningService) -> None:
+    assert service.client.post("/api/v1/users", json=ANNA).status_code == 201
+    twice = service.client.post("/api/v1/users", json=ANNA)
+    assert (twice.status_code, twice.json()["errors"][0]["field"]) == (409, "name")
+    me = service.client.get("/api/v1/auth/me").json()
+    url = f"/api/v1/users/{me['id']}"
+    assert service.client.patch(url, json={"role": "viewer"}).status_code == 409
+    assert service.client.delete(url).status_code == 409
+    service.client.post("/api/v1/users", json=ANNA | {"name": "Berta", "role": "admin"})
+    assert service.client.patch(url, json={"role": "viewer"}).status_code == 200
+
+
+def test_wrong_requests_name_their_fields(sqlite_service: RunningService) -> None:
+    for wrong, field in [
+        ({"password": "short"}, "password"),
+        ({"password": "x" * 201}, "password"),
+        ({"password": "with\0null and more"}, "password"),
+        ({"role": "king"}, "role"),
+        ({"name": ""}, "name"),
+        ({"name": 5}, "name"),
+        ({"extra": 1}, "extra"),
+    ]:
+        answer = sqlite_service.client.post("/api/v1/users", json=ANNA | wrong)
+        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, field)
+        assert "short" not in answer.text
+    assert len(sqlite_service.client.get("/api/v1/users").json()["items"]) == 1
+
+
+def test_roles_are_ordered() -> None:
+    assert Role.ADMIN.covers(Role.VIEWER)
+    assert not Role.VIEWER.covers(Role.OPERATOR)
+    assert Role.ADMIN.at_most(Role.VIEWER) == Role.VIEWER.at_most(Role.ADMIN) == Role.VIEWER

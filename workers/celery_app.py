@@ -11,6 +11,7 @@ import structlog
 from celery import Celery, bootsteps
 from celery.signals import setup_logging, worker_shutting_down
 
+from backend.db.changes import host_queue
 from backend.live.bus import celery_url
 from backend.settings import Settings
 from workers import tasks
@@ -62,11 +63,6 @@ def run(settings: Settings) -> int:
     worker.start()
     context.close()
     return int(worker.exitcode or 0)
-
-
-def host_queue(host_name: str) -> str:
-    """The queue of pokes for one host alone."""
-    return f"host.{host_name}"
 
 
 def _step(agent: HostAgent) -> type[bootsteps.StartStopStep]:

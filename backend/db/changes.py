@@ -32,6 +32,11 @@ def note_work(session: Session, queue: str) -> None:
     session.info.setdefault(_POKES, {})[queue] = None
 
 
+def host_queue(host_id: str) -> str:
+    """The queue of pokes for one host alone."""
+    return f"host.{host_id}"
+
+
 def take_changes(session: Session) -> list[dict[str, Any]]:
     """The changes noted, the newest of each thing, and forget them. Call after the commit."""
     return list(session.info.pop(_CHANGES, {}).values())

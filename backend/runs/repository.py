@@ -24,7 +24,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from sqlalchemy.sql import operators
 
 from backend.db import Attempt, LogLine, Run, Transition, keyset
-from backend.db.changes import note_run, note_work
+from backend.db.changes import host_queue, note_run, note_work
 from backend.db.clock import database_now
 from backend.db.ids import new_id
 from backend.runs.filters import FIELDS, All, Either, Node, Not, Term, Word
@@ -90,7 +90,7 @@ def create(session: Session, spec: RunSpec, *, created_by: str | None = None) ->
     session.add(run)
     session.flush()
     _record(session, run, None, "created", now)
-    note_work(session, run.queue)
+    _poke_for(session, run)
     return run
 
 
@@ -132,7 +132,7 @@ def transition(session: Session, run: Run, after: RunState, reason: str) -> None
     else:
         run.ended_at = None
     if after == RunState.QUEUED:
-        note_work(session, run.queue)
+        _poke_for(session, run)
     _record(session, run, before, reason, now)
 
 
@@ -294,6 +294,10 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "<": operators.lt,
     "<=": operators.le,
 }
+
+
+def _poke_for(session: Session, run: Run) -> None:
+    note_work(session, host_queue(run.wanted_host) if run.wanted_host else run.queue)
 
 
 def _record(session: Session, run: Run, before: RunState | None, reason: str, now: datetime) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from backend.db import Run
+from backend.db.changes import host_queue, note_work
 from backend.errors import Conflict, Invalid, NotFound
 from backend.runs import filters, repository
 from backend.runs.filters import All, Either, Node, Term, Word
@@ -74,6 +75,8 @@ def stop(session: Session, run_id: str, *, kill: bool) -> Run:
     wish = "kill" if kill or run.stop_requested == "kill" else "stop"
     if wish != run.stop_requested:
         run.stop_requested = wish
+        if run.host is not None:
+            note_work(session, host_queue(run.host))
         if state == RunState.STOPPING:
             repository.touch(session, run)
     if state != RunState.STOPPING:

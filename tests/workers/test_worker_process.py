@@ -197,7 +197,11 @@ def test_a_poke_through_redis_wakes_the_worker(
     until(ready, 60)
     run = _train(engine)
     bus.poke("cpu")
-    until(lambda: run_row(engine, run.id).state in ("starting", "running"), 20)
+    _recorded(engine, run.id, 0)
+    with writing(engine) as session:
+        service.stop(session, run.id, kill=False)
+    bus.announce(session)  # to the queue of the host that has the run
+    until_state(engine, run.id, "stopped", timeout_s=20)
     bus.close()
 
 

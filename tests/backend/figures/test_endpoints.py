@@ -1,6 +1,5 @@
 import io
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,13 +8,11 @@ import pytest
 from httpx import Client
 from sqlalchemy import Engine
 
-from backend.artifacts import ArtifactStore
 from backend.db import Attempt, Checkpoint, Episode, Evaluation
 from backend.db.engine import writing
 from backend.db.ids import new_id
-from backend.settings import Settings
 from tests.backend.metrics.oracle import Life
-from tests.support.web import logged_in
+from tests.support.service import RunningService
 
 pytestmark = pytest.mark.service
 
@@ -25,14 +22,8 @@ FIGURES = "/api/v1/figures"
 
 
 @pytest.fixture
-def settings(database_url: str, redis_url: str, tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path, database_url=database_url, redis_url=redis_url)
-
-
-@pytest.fixture
-def client(settings: Settings) -> Iterator[Client]:
-    with logged_in(settings) as client:
-        yield client
+def client(service: RunningService) -> Client:
+    return service.client
 
 
 def checkpoint(life: Life, agent_steps: int, **more) -> Checkpoint:
@@ -151,7 +142,7 @@ def test_a_page_stands_alone(client: Client, life: Life) -> None:
     assert "Learning curve" in answer.text
 
 
-def test_an_episode_from_within(engine: Engine, client: Client, settings: Settings, life: Life) -> None:
+def test_an_episode_from_within(engine: Engine, service: RunningService, life: Life, tmp_path: Path) -> None:
     length, rng = 40, np.random.default_rng(0)
     replay = io.BytesIO()
     np.savez(
@@ -165,9 +156,9 @@ def test_an_episode_from_within(engine: Engine, client: Client, settings: Settin
         lives=np.zeros(length, "i1"),
         action_names=np.array(["left", "right"]),
     )
-    path = settings.home / "made.npz"
+    path = tmp_path / "made.npz"
     path.write_bytes(replay.getvalue())
-    ArtifactStore(settings.artifacts).put(path, life.run_id, "replays")
+    service.artifacts.put(path, life.run_id, "replays")
     episode = Episode(
         id=new_id(),
         run_id=life.run_id,
@@ -185,7 +176,8 @@ def test_an_episode_from_within(engine: Engine, client: Client, settings: Settin
     )
     with writing(engine) as session:
         session.add(episode)
-    answer = client.get(f"{FIGURES}/episode_trace", params={"episode": episode.id, "width": 390}).json()
+    ask = {"episode": episode.id, "width": 390}
+    answer = service.client.get(f"{FIGURES}/episode_trace", params=ask).json()
     named = {trace["name"]: trace for trace in answer["data"]}
     assert list(named) == ["Reward", "Discounted return", "V", "left", "right"]
     assert named["Discounted return"]["y"][-2:] == pytest.approx([1.99, 1.0])

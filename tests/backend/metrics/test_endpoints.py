@@ -2,8 +2,6 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +11,9 @@ from sqlalchemy import Engine
 from backend.db.engine import writing
 from backend.metrics import repository
 from backend.metrics.grouping import INTERVAL_NAMES
-from backend.settings import Settings
 from backend.specs.events import Points
 from tests.backend.metrics.oracle import METRICS, Life
-from tests.support.web import logged_in
+from tests.support.service import RunningService
 
 pytestmark = pytest.mark.service
 
@@ -24,9 +21,8 @@ SERIES = "/api/v1/series"
 
 
 @pytest.fixture
-def client(database_url: str, redis_url: str, tmp_path: Path) -> Iterator[Client]:
-    with logged_in(Settings(home=tmp_path, database_url=database_url, redis_url=redis_url)) as client:
-        yield client
+def client(service: RunningService) -> Client:
+    return service.client
 
 
 def strict(text: str):
@@ -149,16 +145,16 @@ WRONG = [
 ]
 
 
-def test_wrong_fields_are_named(engine: Engine, client: Client) -> None:
-    life = Life(engine, 0)
+def test_wrong_fields_are_named(sqlite_service: RunningService) -> None:
+    life, client = Life(sqlite_service.engine, 0), sqlite_service.client
     for change, field in WRONG:
         answer = client.get(SERIES, params={"run": life.run_id, "metric": "a"} | change)
         assert answer.status_code == 422
         assert [error["field"] for error in answer.json()["errors"]] == [field]
 
 
-def test_too_large_an_answer_is_refused(engine: Engine, client: Client) -> None:
-    life = Life(engine, 0)
+def test_too_large_an_answer_is_refused(sqlite_service: RunningService) -> None:
+    life, client = Life(sqlite_service.engine, 0), sqlite_service.client
     life.append({("a", str(at)): 1 for at in range(101)})
     ask = {"run": life.run_id, "metric": "a", "points": 10_000}
     answer = client.get(SERIES, params=ask)

@@ -9,6 +9,7 @@ from fastapi import APIRouter, FastAPI
 
 from backend import errors, frontend, health, openapi
 from backend.artifacts import ArtifactStore
+from backend.audit import endpoints as audit
 from backend.auth import endpoints as auth
 from backend.auth.passwords import Throttle
 from backend.catalog import endpoints as catalog
@@ -20,6 +21,7 @@ from backend.evaluations import endpoints as evaluations
 from backend.figures import endpoints as figures
 from backend.guard import Guard
 from backend.hosts import endpoints as hosts
+from backend.idempotency import route as idempotency
 from backend.instruments import Instruments
 from backend.live import endpoints as live
 from backend.live.bus import Bus
@@ -69,6 +71,7 @@ def create_app(settings: Settings) -> FastAPI:
         auth,
         users,
         tokens,
+        audit,
         runs,
         metrics,
         figures,
@@ -86,6 +89,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(auth.link_router)
     frontend.install(app, settings.frontend_dir or Path(__file__).resolve().parents[1] / "frontend" / "dist")
     errors.install(app)
+    idempotency.install(app)
     openapi.install(app)
     app.add_middleware(Guard, allowed_hosts=settings.allowed_hosts, instruments=instruments)
     return app

@@ -10,8 +10,10 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactStore
+from backend.audit import service as audit
 from backend.auth.passwords import Throttle
 from backend.db.engine import reading, writing
+from backend.idempotency import repository as idempotency
 from backend.instruments import Instruments
 from backend.live.bus import Bus
 from backend.settings import Settings
@@ -31,6 +33,15 @@ class Parts:
     """Set when the process goes down: endless answers end."""
 
 
+class Repeated(Exception):
+    """A request whose idempotency key was seen before; answered as it was answered then."""
+
+    def __init__(self, key: str, fingerprint: str) -> None:
+        super().__init__(key)
+        self.key = key
+        self.fingerprint = fingerprint
+
+
 def get_parts(request: Request) -> Parts:
     """The parts `backend.app.create_app` put together."""
     parts: Parts = request.app.state.parts
@@ -40,14 +51,25 @@ def get_parts(request: Request) -> Parts:
 ThisParts = Annotated[Parts, Depends(get_parts)]
 
 
+async def _body(request: Request) -> bytes:
+    return await request.body()
+
+
 def _reading(parts: ThisParts) -> Iterator[Session]:
     with reading(parts.engine) as session:
         yield session
 
 
-def _writing(parts: ThisParts) -> Iterator[Session]:
+def _writing(request: Request, parts: ThisParts, body: Annotated[bytes, Depends(_body)]) -> Iterator[Session]:
+    repeated: Repeated | None = getattr(request.state, "repeated", None)
+    if repeated is not None:
+        with reading(parts.engine) as session:
+            if idempotency.get(session, request.state.actor.id, repeated.key) is not None:
+                raise repeated
     with writing(parts.engine) as session:
+        request.state.writing = session
         yield session
+        audit.record(session, request, body)
     parts.bus.announce(session)
 
 

@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from backend.errors import MEDIA_TYPE, ProblemDocument
+from backend.idempotency.route import KEY_PATTERN
 
 
 def operation_id(route: APIRoute) -> str:
@@ -38,8 +39,17 @@ def _describe_problems(document: dict[str, Any]) -> None:
         "description": "What is wrong, as RFC 9457 tells it.",
         "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}},
     }
-    for path in document["paths"].values():
-        for operation in path.values():
+    key = {
+        "name": "Idempotency-Key",
+        "in": "header",
+        "description": "Sent again with the same key, a request is done once and answered alike for a day.",
+        "schema": {"type": "string", "pattern": KEY_PATTERN},
+    }
+    for address, path in document["paths"].items():
+        for method, operation in path.items():
+            # Answers with secrets in them are not kept.
+            if method == "post" and not address.startswith(("/api/v1/auth", "/api/v1/tokens")):
+                operation.setdefault("parameters", []).append(key)
             for response in operation["responses"].values():
                 for content in response.get("content", {}).values():
                     content.pop("itemSchema", None)  # OpenAPI 3.2's; the document says 3.1

@@ -47,6 +47,7 @@ class Needs:
             raise Unauthenticated("this token or session is unknown, ended or too old: log in again")
         if not actor.role.covers(self.role):
             raise Forbidden(f"you are {actor.role}; this needs {self.role}")
+        request.state.actor = actor
         return actor
 
 

@@ -8,7 +8,9 @@ from fastapi.responses import RedirectResponse
 from backend import frontend
 from backend.auth import service
 from backend.auth.access import COOKIE, Viewer
+from backend.auth.roles import Role
 from backend.auth.schemas import LoginRequest, Me, PasswordRequest
+from backend.auth.service import Actor
 from backend.dependencies import ReadSession, ThisParts, WriteSession
 from backend.errors import Invalid, TooMany, Unauthenticated
 
@@ -36,6 +38,7 @@ def log_in(
         parts.throttle.failed(who)
         raise Unauthenticated("name or password is wrong")
     parts.throttle.succeeded(who)
+    request.state.actor = Actor(user.id, user.name, Role(user.role))
     set_session_cookie(request, response, service.open_session(writing, user))
     return Me.model_validate(user)
 

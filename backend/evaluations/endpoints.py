@@ -8,12 +8,15 @@ from backend.auth.access import Operator, Viewer
 from backend.dependencies import ReadSession, WriteSession
 from backend.evaluations import repository, service
 from backend.evaluations.schemas import EvaluationOut, EvaluationPage, EvaluationRequest
+from backend.idempotency.route import IdempotentRoute
 from backend.ids import Ulid
 from backend.jobs import repository as jobs
 from backend.pagination import Cursor, Limit
 from backend.runs import service as runs
 
-router = APIRouter(prefix="/runs/{run_id}/evaluations", tags=["evaluations"])
+router = APIRouter(
+    prefix="/runs/{run_id}/evaluations", tags=["evaluations"], route_class=IdempotentRoute
+)
 
 
 @router.get("")

@@ -6,9 +6,10 @@ from backend.auth.access import Operator, Viewer
 from backend.dependencies import ReadSession, ThisParts, WriteSession
 from backend.hosts import service
 from backend.hosts.schemas import HostOut, HostPage
+from backend.idempotency.route import IdempotentRoute
 from backend.text import Text
 
-router = APIRouter(prefix="/hosts", tags=["hosts"])
+router = APIRouter(prefix="/hosts", tags=["hosts"], route_class=IdempotentRoute)
 
 
 @router.get("")

@@ -6,6 +6,7 @@ from fastapi import APIRouter, BackgroundTasks, Query
 
 from backend.auth.access import Operator, Viewer
 from backend.dependencies import Artifacts, ReadSession, WriteSession
+from backend.idempotency.route import IdempotentRoute
 from backend.ids import Ulid
 from backend.pagination import Cursor, Limit
 from backend.runs import repository, service
@@ -26,7 +27,7 @@ from backend.runs.schemas import (
 from backend.specs.states import RunState
 from backend.text import Text
 
-router = APIRouter(prefix="/runs", tags=["runs"])
+router = APIRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
 
 SORT_PATTERN = f"^-?({'|'.join(repository.SORTS)})$"
 Words = Annotated[list[Text], Query(max_length=50)]

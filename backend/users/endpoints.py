@@ -4,12 +4,13 @@ from fastapi import APIRouter
 
 from backend.auth.access import Admin
 from backend.dependencies import ReadSession, WriteSession
+from backend.idempotency.route import IdempotentRoute
 from backend.ids import Ulid
 from backend.pagination import Cursor, Limit
 from backend.users import repository, service
 from backend.users.schemas import UserChanges, UserOut, UserPage, UserRequest
 
-router = APIRouter(prefix="/users", tags=["users"])
+router = APIRouter(prefix="/users", tags=["users"], route_class=IdempotentRoute)
 
 
 @router.get("")

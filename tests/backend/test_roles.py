@@ -19,6 +19,7 @@ OPEN = {"/api/v1/auth/login"}
 """Routes of the API for those who are not logged in."""
 
 OTHERWISE = {
+    "/api/v1/audit": Role.ADMIN,
     "/api/v1/auth/logout": Role.VIEWER,
     "/api/v1/auth/password": Role.VIEWER,
     "/api/v1/tokens": Role.VIEWER,

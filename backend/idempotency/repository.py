@@ -1,0 +1,33 @@
+"""Answers by idempotency key in the database."""
+
+from datetime import timedelta
+
+from sqlalchemy import delete
+from sqlalchemy.orm import Session
+
+from backend.db import IdempotencyKey
+from backend.db.clock import database_now
+
+KEPT = timedelta(days=1)
+"""A client that asks again later is taken for a new one."""
+
+
+def get(session: Session, actor_id: str, key: str) -> IdempotencyKey | None:
+    """The answer given, or none."""
+    return session.get(IdempotencyKey, (actor_id, key))
+
+
+def add(session: Session, actor_id: str, key: str, fingerprint: str, status: int, body: str) -> None:
+    """Keep an answer, and drop those too old.
+
+    Raises:
+        IntegrityError: another request with this key was faster; roll back.
+    """
+    now = database_now(session)
+    session.execute(delete(IdempotencyKey).where(IdempotencyKey.created_at < now - KEPT))
+    session.add(
+        IdempotencyKey(
+            actor_id=actor_id, key=key, fingerprint=fingerprint, status=status, body=body, created_at=now
+        )
+    )
+    session.flush()

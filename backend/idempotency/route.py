@@ -1,0 +1,84 @@
+"""Routes that do a POST once, however often it is sent with the same `Idempotency-Key`.
+
+The answer is stored in the transaction that made the change: both are there or neither. A request with a key
+seen before gets the stored answer; of two at the same time, the slower one is rolled back and gets it too.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import anyio
+from fastapi import FastAPI, Request
+from fastapi.routing import APIRoute
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+
+from backend.db.engine import reading
+from backend.dependencies import Repeated, get_parts
+from backend.errors import Conflict, Invalid, respond
+from backend.idempotency import repository
+
+HEADER = "Idempotency-Key"
+KEY_PATTERN = r"^[\x21-\x7e]{1,255}$"
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class IdempotentRoute(APIRoute):
+    """Give it as `route_class` to a router whose routes take their `actor` before their `WriteSession`."""
+
+    def get_route_handler(self) -> Handler:
+        """Wrap the handler of POST routes."""
+        plain = super().get_route_handler()
+        return _once(plain) if "POST" in (self.methods or ()) else plain
+
+
+def _once(plain: Handler) -> Handler:
+    async def handler(request: Request) -> Response:
+        key = request.headers.get(HEADER)
+        if key is None:
+            return await plain(request)
+        if not re.fullmatch(KEY_PATTERN, key):
+            raise Invalid.field(HEADER, "should be 1 to 255 visible ASCII characters")
+        digest = hashlib.sha256(f"{request.method} {request.url.path}?{request.url.query}\n".encode())
+        digest.update(await request.body())
+        request.state.repeated = repeated = Repeated(key, digest.hexdigest())
+        response = await plain(request)
+        session: Session = request.state.writing
+        # A thread of its own: those of the pool may all be waiting for the lock this session holds.
+        await anyio.to_thread.run_sync(
+            _keep, session, request.state.actor.id, repeated, response, limiter=anyio.CapacityLimiter(1)
+        )
+        return response
+
+    return handler
+
+
+def _keep(session: Session, actor_id: str, repeated: Repeated, response: Response) -> None:
+    body = bytes(response.body).decode()
+    try:
+        repository.add(session, actor_id, repeated.key, repeated.fingerprint, response.status_code, body)
+    except IntegrityError:
+        raise repeated from None
+
+
+def install(app: FastAPI) -> None:
+    """Answer repeated requests as they were answered before."""
+
+    def again(request: Request, error: Exception) -> Response:
+        assert isinstance(error, Repeated)
+        with reading(get_parts(request).engine) as session:
+            answer = repository.get(session, request.state.actor.id, error.key)
+        if answer is None:
+            undone = Conflict("what was asked for with this key was just undone; ask again")
+            return respond(undone, request.state.request_id)
+        if answer.fingerprint != error.fingerprint:
+            mistaken = Invalid.field(HEADER, "was used for another request")
+            return respond(mistaken, request.state.request_id)
+        headers = {"Idempotent-Replayed": "true"}
+        return Response(answer.body, answer.status, media_type="application/json", headers=headers)
+
+    app.add_exception_handler(Repeated, again)

@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 from backend.db.engine import writing
 from backend.metrics import repository
 from backend.metrics.grouping import INTERVAL_NAMES
+from backend.metrics.schemas import Chart
 from backend.specs.events import Points
 from tests.backend.metrics.oracle import METRICS, Life
 from tests.support.service import RunningService
@@ -151,6 +152,20 @@ def test_wrong_fields_are_named(sqlite_service: RunningService) -> None:
         answer = client.get(SERIES, params={"run": life.run_id, "metric": "a"} | change)
         assert answer.status_code == 422
         assert [error["field"] for error in answer.json()["errors"]] == [field]
+
+
+@pytest.mark.parametrize("group_by", [None, "seed"])
+def test_answers_are_as_documented(sqlite_service: RunningService, group_by: str | None) -> None:
+    life = Life(sqlite_service.engine, 0)
+    life.append({METRICS[0]: 300})
+    for smooth, since in ((0, None), (0.9, None), (0.9, life.revision)):
+        ask = {"run": life.run_id, "metric": METRICS[0][0], "points": 50, "smooth": smooth}
+        ask |= {"group_by": group_by} if group_by else {}
+        ask |= {} if since is None else {"since_revision": since}
+        answer = sqlite_service.client.get(SERIES, params=ask).json()
+        # The answer is not made from the models, so nothing else holds it to them.
+        assert Chart.model_validate(answer).model_dump() == answer
+        assert len(answer["groups" if group_by else "series"]) == 1
 
 
 def test_too_large_an_answer_is_refused(sqlite_service: RunningService) -> None:

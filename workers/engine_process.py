@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,6 +18,8 @@ ENGINE = (sys.executable, "-m", "workers.engine")
 NICENESS = 10
 """Training leaves the processor to the page whenever the page wants it."""
 LEAST_PRIORITY = 19
+
+MAX_PICTURE_BYTES = 2**20
 
 _STDERR_TAIL_BYTES = 8192
 
@@ -46,7 +48,9 @@ class EngineProcess:
     ) -> None:
         self._output = output
         output.parent.mkdir(parents=True, exist_ok=True)
-        self._control, theirs = socket.socketpair()
+        # Whole messages: commands go in, pictures come out.
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control.setblocking(False)
         command = [*engine, *arguments]
         if control:
             command += ["--control-fd", str(theirs.fileno())]
@@ -82,7 +86,13 @@ class EngineProcess:
     def send(self, command: AnyCommand) -> None:
         """Say something to it; harmless when it no longer listens."""
         with suppress(OSError):
-            self._control.sendall(COMMAND.dump_json(command) + b"\n")
+            self._control.send(COMMAND.dump_json(command) + b"\n")
+
+    def pictures(self) -> Iterator[bytes]:
+        """The pictures it has sent since the last call."""
+        with suppress(OSError):
+            while picture := self._control.recv(MAX_PICTURE_BYTES):
+                yield picture
 
     def kill(self) -> None:
         """Kill it, its group and every descendant, wherever they have put themselves."""

@@ -14,6 +14,7 @@ from backend.hosts import repository as hosts
 from workers import claims, host_facts, jobs
 from workers.context import AWAY, Context
 from workers.engine_process import ENGINE
+from workers.gameplay import Gameplay
 from workers.jobs import JobRunner
 from workers.supervisor import Supervisor
 
@@ -57,6 +58,7 @@ class HostAgent:
         self._host = context.settings.host_name
         self._contact = Contact(context.settings.lease_s)
         self._gpus = host_facts.Gpus()
+        self._gameplay = Gameplay(context.settings.redis)
         self._supervisors: list[Supervisor] = []
         self._job: JobRunner | None = None
         self._wake = threading.Event()
@@ -65,6 +67,7 @@ class HostAgent:
 
     def start(self) -> None:
         """Begin."""
+        self._gameplay.start()
         self._thread.start()
 
     def poke(self) -> None:
@@ -90,6 +93,7 @@ class HostAgent:
         for thread in late:
             if isinstance(thread, Supervisor):
                 thread.kill()
+        self._gameplay.stop()
         return not late
 
     def _live(self) -> None:
@@ -162,7 +166,9 @@ class HostAgent:
         if won is None:
             return False
         log.info("run.claimed", run=won.run_id, attempt=won.attempt)
-        supervisor = Supervisor(self._context, won, engine=self._engine, on_end=self.poke)
+        supervisor = Supervisor(
+            self._context, won, gameplay=self._gameplay, engine=self._engine, on_end=self.poke
+        )
         self._supervisors.append(supervisor)
         supervisor.start()
         return True

@@ -5,6 +5,7 @@ The thread lives as long as the engine: the kernel kills the engine with it.
 
 import threading
 import traceback
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import monotonic
@@ -14,17 +15,21 @@ import structlog
 from sqlalchemy.orm import Session
 
 from backend.db import Checkpoint, Run
-from backend.specs.commands import Stop
+from backend.specs.commands import Stop, Watch
 from backend.specs.events import Ended
 from backend.specs.states import RunState
 from workers import claims, recorder, resume
 from workers.claims import Claim, Superseded
 from workers.context import AWAY, Context
 from workers.engine_process import ENGINE, Birthmark, EngineProcess
+from workers.gameplay import Gameplay
 from workers.recorder import Recorder
 from workers.verdict import judge
 
 TICK_S = 0.2
+PICTURE_TICK_S = 0.05
+_PICTURES_A_TICK = 4
+"""More than this many at once come too late to be looked at."""
 RECORD_INTERVAL_S = 0.5
 """Least time between two batches, unless the log has grown by more than a batch takes."""
 
@@ -49,6 +54,7 @@ class Supervisor(threading.Thread):
     Args:
         context: the worker's.
         claim: what was won.
+        gameplay: where pictures of the training go.
         engine: the engine's command.
         on_end: called when all is over and the slot is free.
     """
@@ -58,12 +64,15 @@ class Supervisor(threading.Thread):
         context: Context,
         claim: Claim,
         *,
+        gameplay: Gameplay,
         engine: Sequence[str] = ENGINE,
         on_end: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(name=f"run-{claim.run_id}", daemon=True)
         self.claim = claim
         self._context = context
+        self._gameplay = gameplay
+        self._watched = False
         self._engine = engine
         self._on_end = on_end
         self._run_dir = context.run_dir(claim.run_id)
@@ -127,8 +136,9 @@ class Supervisor(threading.Thread):
         self._process = self._start_engine(checkpoint)
         log.info("engine.started", pid=self._process.pid, resumes=checkpoint and checkpoint.file)
         while not self._process.has_ended():
-            self._wake.wait(TICK_S)
+            self._wake.wait(PICTURE_TICK_S if self._watched else TICK_S)
             self._wake.clear()
+            self._show()
             self._record(mine)
             self._steer(mine)
         self._process.reap()
@@ -145,6 +155,17 @@ class Supervisor(threading.Thread):
         )
         Birthmark(self._attempt_dir).write(process.pid)
         return process
+
+    def _show(self) -> None:
+        """Have the engine send pictures while someone watches, and pass them on."""
+        assert self._process is not None
+        watched = self._gameplay.is_watched(self.claim.run_id)
+        if watched != self._watched:
+            self._process.send(Watch(on=watched))
+            self._watched = watched
+        if watched:
+            for picture in deque(self._process.pictures(), maxlen=_PICTURES_A_TICK):
+                self._gameplay.show(self.claim.run_id, picture)
 
     def _record(self, mine: Recorder) -> None:
         if monotonic() < self._record_at:

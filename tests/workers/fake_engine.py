@@ -5,6 +5,7 @@ One agent step is one point of `loss/policy` whose value is the step. The run's 
 - `step_s`: time a step takes (0.01)
 - `checkpoint_every`: agent steps between checkpoints (10)
 - `die`: by attempt number, `{"at": agent step, "how": a signal's number | "exit" | "raise"}`
+- `wait_at`: agent step at which it waits for a file `go` in the run's directory
 - `deaf`: never stop when asked
 - `family`: start a grandchild in a session of its own
 """
@@ -60,7 +61,12 @@ class FakeEngine:
                 events.Points(metric="loss/policy", **one, episodes=[0], value=[float(self.step)]),
                 self.report(),
             )
+            if self.control.watched:
+                self.control.show(self.step, b"picture")
             self.misbehave()
+            if self.step == self.notes.get("wait_at"):
+                while not (self.run_dir / "go").exists():
+                    time.sleep(0.01)
             if self.step % self.notes.get("checkpoint_every", 10) == 0:
                 self.checkpoint()
         return self.end("finished", f"reached {self.step} agent steps")

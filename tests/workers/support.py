@@ -103,7 +103,7 @@ def fake_run(engine: Engine, *, agent_steps: int = 50, **notes: Any) -> Run:
     return make_run(engine, stop={"agent_steps": agent_steps}, notes=json.dumps(notes))
 
 
-def until(condition: Callable[[], T | None], timeout_s: float = 30.0) -> T:
+def until(condition: Callable[[], T | None], timeout_s: float = 60.0) -> T:
     """Wait until something is so; gives what the condition gave."""
     deadline = monotonic() + timeout_s
     while not (found := condition()):
@@ -112,7 +112,7 @@ def until(condition: Callable[[], T | None], timeout_s: float = 30.0) -> T:
     return found
 
 
-def until_state(engine: Engine, run_id: str, *states: str, timeout_s: float = 30.0) -> Run:
+def until_state(engine: Engine, run_id: str, *states: str, timeout_s: float = 60.0) -> Run:
     """Wait until a run is in one of these states."""
 
     def there() -> Run | None:

@@ -3,12 +3,14 @@ from collections.abc import Callable, Iterator
 
 import psutil
 import pytest
+from redis import Redis
 from sqlalchemy import Engine
 
 from backend.artifacts import ArtifactStore
 from backend.db import Host
 from backend.db.engine import reading, writing
 from backend.live.bus import Bus
+from backend.live.gameplay import WATCH_CHANNEL, WATCH_LAPSES_S, pictures_channel, read_picture
 from backend.runs import service
 from backend.settings import Settings
 from tests.workers.fake_engine import FAMILY
@@ -28,6 +30,7 @@ from tests.workers.support import (
 from workers import claims, host_facts
 from workers.context import Context
 from workers.host_agent import Contact, HostAgent
+from workers.supervisor import PICTURE_TICK_S
 
 pytestmark = pytest.mark.service
 
@@ -117,6 +120,24 @@ def test_a_wish_to_stop_reaches_the_engine(agents: Agents, engine: Engine) -> No
     with writing(engine) as session:
         service.stop(session, run.id, kill=False)
     assert until_state(engine, run.id, "stopped").state_reason == "asked to stop"
+
+
+def test_pictures_come_while_someone_watches_and_only_then(
+    agents: Agents, engine: Engine, redis_url: str
+) -> None:
+    run = fake_run(engine, agent_steps=10_000)
+    agents()
+    until_state(engine, run.id, "running")
+    with Redis.from_url(redis_url) as client, client.pubsub(ignore_subscribe_messages=True) as listener:
+        listener.subscribe(pictures_channel(run.id))
+        assert listener.get_message(timeout=1.0) is None
+        client.publish(WATCH_CHANNEL, run.id)
+        message = until(lambda: listener.get_message(timeout=1.0))
+        agent_steps, jpeg = read_picture(message["data"])
+        assert jpeg == b"picture"
+        behind = run_row(engine, run.id).agent_steps - agent_steps
+        assert abs(behind) < 200  # two seconds of this engine
+        until(lambda: listener.get_message(timeout=2 * PICTURE_TICK_S) is None, 2 * WATCH_LAPSES_S)
 
 
 def test_a_poke_is_quicker_than_the_clock(agents: Agents, engine: Engine) -> None:

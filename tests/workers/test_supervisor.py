@@ -14,6 +14,7 @@ from backend.db import Attempt, Checkpoint, LogLine, Run
 from backend.db.engine import reading, writing
 from backend.runs import repository as runs
 from backend.runs import service
+from backend.specs.run import StopSpec
 from backend.specs.states import RunState
 from tests.workers.fake_engine import FAMILY
 from tests.workers.support import (
@@ -30,8 +31,10 @@ from tests.workers.support import (
     until_state,
 )
 from workers import claims, supervisor
+from workers.claims import Claim
 from workers.context import Context
 from workers.engine_process import Birthmark
+from workers.gameplay import Gameplay
 from workers.supervisor import Supervisor
 
 pytestmark = pytest.mark.service
@@ -48,16 +51,24 @@ def no_engine_is_left(host: None) -> Iterator[None]:
     until(lambda: not processes_with("fake_engine.py") and not processes_with(FAMILY))
 
 
+def _supervisor(context: Context, won: Claim) -> Supervisor:
+    return Supervisor(context, won, gameplay=Gameplay(context.settings.redis), engine=FAKE_ENGINE)
+
+
 def _supervise(context: Context, engine: Engine, **claimed: object) -> Supervisor:
     won = claim(engine, **claimed)  # type: ignore[arg-type]
     assert won is not None
-    thread = Supervisor(context, won, engine=FAKE_ENGINE)
+    thread = _supervisor(context, won)
     thread.start()
     return thread
 
 
 def _recorded(engine: Engine, run_id: str, agent_steps: int) -> None:
     until(lambda: run_row(engine, run_id).agent_steps >= agent_steps)
+
+
+def _go(context: Context, run: Run) -> None:
+    (context.run_dir(run.id) / "go").touch()
 
 
 def _ask(engine: Engine, run_id: str, *, kill: bool = False) -> None:
@@ -67,7 +78,7 @@ def _ask(engine: Engine, run_id: str, *, kill: bool = False) -> None:
 
 def test_a_run_to_its_end(context: Context, engine: Engine) -> None:
     run = fake_run(engine, agent_steps=45)
-    _supervise(context, engine).join(30)
+    _supervise(context, engine).join(60)
     row = run_row(engine, run.id)
     assert (row.state, row.state_reason, row.agent_steps) == ("finished", "reached 45 agent steps", 45)
     assert (row.host, row.lease_expires_at, row.error) == (None, None, None)
@@ -83,12 +94,12 @@ def test_a_run_to_its_end(context: Context, engine: Engine) -> None:
 
 def test_a_killed_engine_goes_on_from_its_checkpoint(context: Context, engine: Engine) -> None:
     run = fake_run(engine, die={"1": {"at": 25, "how": signal.SIGKILL}})
-    _supervise(context, engine).join(30)
+    _supervise(context, engine).join(60)
     row = run_row(engine, run.id)
     assert row.state == "queued"
     assert "SIGKILL" in row.state_reason
     assert stored_points(engine, run.id) == list(range(1, 26))
-    _supervise(context, engine).join(30)
+    _supervise(context, engine).join(60)
     assert run_row(engine, run.id).state == "finished"
     assert stored_points(engine, run.id) == list(range(1, 51))
     with reading(engine) as session:
@@ -99,35 +110,36 @@ def test_an_engine_that_never_gets_anywhere_fails(context: Context, engine: Engi
     die = {str(attempt): {"at": 5, "how": signal.SIGSEGV} for attempt in (1, 2, 3)}
     run = fake_run(engine, die=die)
     for expected in ("queued", "queued", "failed"):
-        _supervise(context, engine).join(30)
+        _supervise(context, engine).join(60)
         assert run_row(engine, run.id).state == expected
 
 
 @pytest.mark.parametrize(("how", "error"), [("raise", "Traceback: x"), ("exit", "last words on stderr")])
 def test_an_error_of_ours_fails_with_its_text(context: Context, engine: Engine, how: str, error: str) -> None:
     run = fake_run(engine, die={"1": {"at": 5, "how": how}})
-    _supervise(context, engine).join(30)
+    _supervise(context, engine).join(60)
     row = run_row(engine, run.id)
     assert (row.state, row.error) == ("failed", error)
     assert stored_points(engine, run.id) == [1, 2, 3, 4, 5]
 
 
 def test_stop_then_resume_is_one_continuous_series(context: Context, engine: Engine) -> None:
-    run = fake_run(engine, agent_steps=80)
+    run = fake_run(engine, agent_steps=10_000)
     thread = _supervise(context, engine)
     _recorded(engine, run.id, 15)
     _ask(engine, run.id)
     thread.tell("stop")
-    thread.join(30)
+    thread.join(60)
     row = run_row(engine, run.id)
     assert (row.state, row.stop_requested) == ("stopped", None)
     stopped_at = row.agent_steps
     assert stored_points(engine, run.id) == list(range(1, stopped_at + 1))
+    end = stopped_at + 30
     with writing(engine) as session:
-        service.resume(session, run.id, None)
-    _supervise(context, engine).join(30)
+        service.resume(session, run.id, StopSpec(agent_steps=end))
+    _supervise(context, engine).join(60)
     assert run_row(engine, run.id).state == "finished"
-    assert stored_points(engine, run.id) == list(range(1, 81))
+    assert stored_points(engine, run.id) == list(range(1, end + 1))
     with reading(engine) as session:
         assert session.get_one(Attempt, (run.id, 2)).resumed_from_agent_steps == stopped_at
 
@@ -139,7 +151,7 @@ def test_kill_takes_every_descendant(context: Context, engine: Engine) -> None:
     _recorded(engine, run.id, 1)
     _ask(engine, run.id, kill=True)
     thread.tell("kill")
-    thread.join(30)
+    thread.join(60)
     row = run_row(engine, run.id)
     assert (row.state, row.state_reason) == ("stopped", "ended at once")
 
@@ -153,7 +165,7 @@ def test_an_engine_that_does_not_listen_is_killed(
     _recorded(engine, run.id, 1)
     _ask(engine, run.id)
     thread.tell("stop")
-    thread.join(30)
+    thread.join(60)
     row = run_row(engine, run.id)
     assert (row.state, row.state_reason) == ("stopped", "ended by force: it did not stop when asked")
 
@@ -163,7 +175,7 @@ def test_handing_back_saves_and_queues_without_blame(context: Context, engine: E
     thread = _supervise(context, engine)
     _recorded(engine, run.id, 5)
     thread.hand_back()
-    thread.join(30)
+    thread.join(60)
     row = run_row(engine, run.id)
     assert (row.state, row.attempts_without_checkpoint) == ("queued", 0)
     with reading(engine) as session:
@@ -176,10 +188,10 @@ def test_stop_before_the_engine_has_begun(context: Context, engine: Engine) -> N
     won = claim(engine)
     assert won is not None
     _ask(engine, run.id)
-    thread = Supervisor(context, won, engine=FAKE_ENGINE)
+    thread = _supervisor(context, won)
     thread.tell("stop")
     thread.start()
-    thread.join(30)
+    thread.join(60)
     assert moves(engine, run.id) == ["queued", "starting", "stopping", "stopped"]
     assert not (context.run_dir(run.id) / "attempts").exists()
 
@@ -193,7 +205,7 @@ def test_a_lost_run_is_dropped_without_a_word(context: Context, engine: Engine) 
         claims.expire(session)
         won = claims.claim(session, "a", queues=["cpu"], free_memory_bytes=2**40, lease_s=60)
     before = run_row(engine, run.id)
-    thread.join(30)  # its next write finds the run another's
+    thread.join(60)  # its next write finds the run another's
     assert not thread.is_alive()
     after = run_row(engine, run.id)
     assert won is not None
@@ -206,13 +218,13 @@ def test_told_that_it_lost_the_run(context: Context, engine: Engine) -> None:
     thread = _supervise(context, engine)
     _recorded(engine, run.id, 5)
     thread.lose()
-    thread.join(30)
+    thread.join(60)
     assert run_row(engine, run.id).state == "running"  # not its business any more
 
 
 def _die_and_queue(context: Context, engine: Engine) -> Run:
     run = fake_run(engine, die={"1": {"at": 35, "how": signal.SIGKILL}})
-    _supervise(context, engine).join(30)
+    _supervise(context, engine).join(60)
     assert run_row(engine, run.id).state == "queued"
     return run
 
@@ -228,7 +240,7 @@ def test_a_checkpoint_missing_here_comes_from_the_store(context: Context, engine
     run = _die_and_queue(context, engine)
     for file in (context.run_dir(run.id) / "checkpoints").iterdir():
         file.unlink()
-    _supervise(context, engine).join(30)
+    _supervise(context, engine).join(60)
     assert _resumed_at(engine, run.id) == 30
 
 
@@ -237,7 +249,7 @@ def test_damaged_everywhere_the_next_older_serves(context: Context, engine: Engi
     local = context.run_dir(run.id) / "checkpoints" / "a1-s000000000030.pt"
     local.write_bytes(b"damaged")
     context.store.put(local, run.id, "checkpoints")
-    _supervise(context, engine).join(30)
+    _supervise(context, engine).join(60)
     assert _resumed_at(engine, run.id) == 20
     with reading(engine) as session:
         warnings = session.scalars(select(LogLine.message).where(LogLine.level == "warning")).all()
@@ -251,7 +263,7 @@ def test_no_intact_checkpoint_at_all_begins_anew(context: Context, engine: Engin
     with writing(engine) as session:
         for checkpoint in session.scalars(select(Checkpoint)):
             checkpoint.sha256 = "0" * 64
-    _supervise(context, engine).join(30)
+    _supervise(context, engine).join(60)
     assert _resumed_at(engine, run.id) == 0
 
 
@@ -274,53 +286,56 @@ def _flaky(context: Context) -> _Flaky:
 
 
 def test_training_goes_on_while_the_database_is_away(context: Context, engine: Engine) -> None:
-    run = fake_run(engine, agent_steps=60)
+    run = fake_run(engine, agent_steps=60, wait_at=5)
     flaky = _flaky(context)
     thread = _supervise(flaky, engine)
     _recorded(engine, run.id, 5)
     flaky.away.append(True)
+    _go(context, run)
     log = context.run_dir(run.id) / "attempts" / "1" / "events.log"
     until(lambda: b"reached 60" in log.read_bytes())
     assert run_row(engine, run.id).agent_steps < 60
     flaky.away.clear()
-    thread.join(30)
+    thread.join(60)
     assert run_row(engine, run.id).state == "finished"
     assert stored_points(engine, run.id) == list(range(1, 61))
 
 
 def test_worker_dies_while_the_database_is_away(context: Context, engine: Engine) -> None:
     """What only the log of this host knows is recorded by the next attempt here, its checkpoints too."""
-    run = fake_run(engine, agent_steps=50, die={"1": {"at": 35, "how": signal.SIGKILL}})
+    run = fake_run(engine, agent_steps=50, wait_at=5, die={"1": {"at": 35, "how": signal.SIGKILL}})
     flaky = _flaky(context)
     thread = _supervise(flaky, engine)
-    _recorded(engine, run.id, 3)
+    _recorded(engine, run.id, 5)
     flaky.away.append(True)
+    _go(context, run)
     log = context.run_dir(run.id) / "attempts" / "1" / "events.log"
     until(lambda: b'"agent_steps":[35]' in log.read_bytes())
     thread.lose()  # the worker is gone, nothing was recorded since
-    thread.join(30)
+    thread.join(60)
     assert run_row(engine, run.id).agent_steps < 30
     run_out(engine, run.id)
     with writing(engine) as session:
         claims.expire(session)
-    _supervise(context, engine).join(30)
+    _supervise(context, engine).join(60)
     assert _resumed_at(engine, run.id) == 30
 
 
 def test_worker_dies_after_the_engine_has_finished(context: Context, engine: Engine) -> None:
-    run = fake_run(engine, agent_steps=20)
+    run = fake_run(engine, agent_steps=20, wait_at=5)
     flaky = _flaky(context)
     thread = _supervise(flaky, engine)
-    _recorded(engine, run.id, 3)
+    _recorded(engine, run.id, 5)
     flaky.away.append(True)
+    _go(context, run)
     log = context.run_dir(run.id) / "attempts" / "1" / "events.log"
     until(lambda: b"reached 20" in log.read_bytes())
     thread.lose()
-    thread.join(30)
+    thread.join(60)
     run_out(engine, run.id)
     with writing(engine) as session:
         claims.expire(session)
-    _supervise(context, engine).join(30)
+    _supervise(context, engine).join(60)
     row = run_row(engine, run.id)
     assert (row.state, row.attempt) == ("finished", 2)
     assert stored_points(engine, run.id) == list(range(1, 21))
@@ -339,7 +354,7 @@ def test_an_engine_that_outlived_its_worker_is_killed_first(context: Context, en
             claims.expire(session)
         thread = _supervise(context, engine)
         survivor.wait(timeout=30)
-        thread.join(30)
+        thread.join(60)
     assert run_row(engine, run.id).state == "finished"
 
 
@@ -361,9 +376,9 @@ def test_our_own_error_fails_the_run(context: Context, engine: Engine) -> None:
     run = fake_run(engine)
     won = claim(engine)
     assert won is not None
-    thread = Supervisor(context, replace(won, spec=won.spec | {"algorithm": "forgotten"}), engine=FAKE_ENGINE)
+    thread = _supervisor(context, replace(won, spec=won.spec | {"algorithm": "forgotten"}))
     thread.start()
-    thread.join(30)
+    thread.join(60)
     row = run_row(engine, run.id)
     assert row.state == "failed"
     assert "forgotten" in row.state_reason
@@ -381,4 +396,4 @@ def test_an_engine_is_polite_to_the_rest_of_the_machine(context: Context, engine
     with writing(engine) as session:
         runs.transition(session, claims.held(session, run.id, 1), RunState.LOST, "test")
     until_state(engine, run.id, "lost")
-    thread.join(30)
+    thread.join(60)

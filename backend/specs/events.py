@@ -4,7 +4,7 @@ The log is the engine's only output. The recorder turns each event into rows exa
 terminal without a server leaves the same log behind.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -124,6 +124,20 @@ class CheckpointsRemoved(Event):
     files: list[str]
 
 
+class SettingsChanged(Event):
+    """Settings that are in force from here on: an answer to the command `settings`."""
+
+    type: Literal["settings"] = "settings"
+    version: int
+    agent_steps: int
+    frames: int
+    wall_time_s: float
+    changes: dict[str, Any]
+    """Setting of the algorithm -> value."""
+    refused: str | None = None
+    """Why nothing was changed, where something was wrong."""
+
+
 class Log(Event):
     """A line for the run's log."""
 
@@ -144,7 +158,16 @@ class Ended(Event):
 
 
 AnyEvent = Annotated[
-    Started | Points | Report | Episode | Evaluation | CheckpointSaved | CheckpointsRemoved | Log | Ended,
+    Started
+    | Points
+    | Report
+    | Episode
+    | Evaluation
+    | CheckpointSaved
+    | CheckpointsRemoved
+    | SettingsChanged
+    | Log
+    | Ended,
     Field(discriminator="type"),
 ]
 

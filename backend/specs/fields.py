@@ -43,12 +43,16 @@ def setting(
     gt: float | None = None,
     le: float | None = None,
     lt: float | None = None,
+    live: bool = False,
 ) -> Any:
     """Declare one field of a settings model.
 
-    `symbol` is the paper's (Unicode, for the page); `unit` is the unit the number is in.
+    `symbol` is the paper's (Unicode, for the page); `unit` is the unit the number is in; a `live` field
+    can be changed while a run trains.
     """
     extra: dict[str, Any] = {"group": group}
+    if live:
+        extra["live"] = True
     if symbol is not None:
         extra["symbol"] = symbol
     if unit is not None:

@@ -138,6 +138,34 @@ def _known(kind: str, name: Any, known: dict[str, Any], problems: list[FieldProb
     return None
 
 
+def changed_live(spec: RunSpec, changes: dict[str, Any]) -> RunSpec:
+    """The specification with some settings of its algorithm changed while it trains.
+
+    Args:
+        spec: what the run trains by now.
+        changes: setting name -> new value, each a live field.
+
+    Raises:
+        InvalidSpec: naming each setting that cannot be changed live, or whose value is not allowed.
+    """
+    live = type(spec.config).live_fields()
+    problems = [
+        FieldProblem(
+            field=f"config.{name}", message=f"cannot be changed on a running run; {_listed(live)} can"
+        )
+        for name in changes
+        if name not in live
+    ]
+    if problems:
+        raise InvalidSpec(problems)
+    data = spec.model_dump(mode="json")
+    return parse_run_spec(data | {"config": data["config"] | changes})
+
+
+def _listed(names: frozenset[str]) -> str:
+    return ", ".join(sorted(names))
+
+
 def parse_run_spec(data: dict[str, Any]) -> RunSpec:
     """Check a request and fill in its defaults, which may depend on algorithm and world.
 

@@ -1,22 +1,34 @@
-"""The engine's end of the socket pair it shares with its supervisor, and its signals."""
+"""The engine's end of the socket pair it shares with its supervisor, and its signals.
+
+Commands come in as JSON lines. Pictures go out, one message each: the agent step whose parameters played
+(u64, little-endian), then a JPEG. A picture that does not fit into the socket now is dropped.
+"""
 
 import os
-import select
 import signal
+import socket
+import struct
+from contextlib import suppress
 from types import FrameType
 
-from backend.specs.commands import COMMAND, AnyCommand, Stop
+from backend.specs.commands import COMMAND, Settings, Stop, Watch
+
+_HEADER = struct.Struct("<Q")
+_MAX_COMMANDS_BYTES = 1 << 16
 
 
 class Control:
     """Collects commands without ever blocking the training loop."""
 
     def __init__(self, fd: int | None = None) -> None:
-        self._fd = fd
+        self._socket = None if fd is None else socket.socket(fileno=fd)
         self._buffer = b""
         self._stop: Stop | None = None
-        if fd is not None:
-            os.set_blocking(fd, False)
+        self._settings: list[Settings] = []
+        self.watched = False
+        """Whether someone watches the agent play."""
+        if self._socket is not None:
+            self._socket.setblocking(False)
 
     def handle_signals(self) -> None:
         """Take SIGTERM and SIGINT as a polite stop. Main thread only."""
@@ -24,25 +36,53 @@ class Control:
             signal.signal(name, self._on_signal)
 
     def stop_requested(self) -> Stop | None:
-        """The stop someone asked for, once someone has.
+        """The stop someone asked for, once someone has."""
+        self._receive()
+        return self._stop
 
-        When the supervisor's end is closed the supervisor is gone, and so is this process at once: what
-        it wrote after that no one could claim.
-        """
-        if self._fd is not None and select.select([self._fd], [], [], 0)[0]:
-            data = os.read(self._fd, 65536)
+    def take_settings(self) -> list[Settings]:
+        """Changes asked for since the last call, in order."""
+        taken, self._settings = self._settings, []
+        return taken
+
+    def show(self, agent_steps: int, jpeg: bytes) -> None:
+        """Send a picture, or drop it."""
+        if self._socket is not None:
+            with suppress(BlockingIOError, BrokenPipeError, ConnectionResetError):
+                self._socket.send(_HEADER.pack(agent_steps) + jpeg)
+
+    def _receive(self) -> None:
+        while self._socket is not None:
+            try:
+                data = self._socket.recv(_MAX_COMMANDS_BYTES)
+            except BlockingIOError:
+                return
+            except ConnectionResetError:
+                data = b""
             if not data:
-                os.killpg(0, signal.SIGKILL) if os.getpgrp() == os.getpid() else os._exit(1)
+                _die()
             self._buffer += data
             *lines, self._buffer = self._buffer.split(b"\n")
             for line in lines:
-                self._obey(COMMAND.validate_json(line))
-        return self._stop
-
-    def _obey(self, command: AnyCommand) -> None:
-        match command:
-            case Stop():
-                self._stop = command
+                match COMMAND.validate_json(line):
+                    case Stop() as stop:
+                        self._stop = stop
+                    case Settings() as settings:
+                        self._settings.append(settings)
+                    case Watch(on=on):
+                        self.watched = on
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._stop = Stop(reason=f"stopped by {signal.Signals(number).name}")
+
+
+def read_picture(message: bytes) -> tuple[int, bytes]:
+    """Agent step and JPEG of one message of `Control.show`, for the supervisor."""
+    return _HEADER.unpack_from(message)[0], message[_HEADER.size :]
+
+
+def _die() -> None:
+    """The supervisor is gone: what this process wrote from here on, no one could claim."""
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)

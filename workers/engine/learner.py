@@ -5,6 +5,8 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
+from backend.specs.algorithms import AlgorithmConfig
+
 
 @dataclass(slots=True)
 class EpisodeEnd:
@@ -30,6 +32,8 @@ class Advance:
     episodes: list[EpisodeEnd] = field(default_factory=list)
     internals: dict[str, float] = field(default_factory=dict)
     """Metric name -> value, such as `loss/policy`."""
+    pictures: list[bytes] = field(default_factory=list)
+    """JPEGs of the play, while someone watches."""
 
 
 class Policy(Protocol):
@@ -45,12 +49,16 @@ class Learner(Protocol):
     device: str
     action_names: tuple[str, ...]
 
-    def advance(self, progress: float) -> Advance:
+    def advance(self, progress: float, *, watched: bool) -> Advance:
         """Train a little (one update, or a fraction of a second).
 
         Args:
             progress: share of the run's agent-step bound that is done, for schedules.
+            watched: whether someone wants to see the play.
         """
+
+    def change(self, config: AlgorithmConfig) -> None:
+        """Go on with other settings; only live fields differ."""
 
     def policy(self, seed: int) -> Policy:
         """The present policy, as it is evaluated, with randomness of its own."""

@@ -20,9 +20,10 @@ from backend.specs.events import (
     Evaluation,
     Log,
     Report,
+    SettingsChanged,
     Started,
 )
-from backend.specs.run import RunSpec
+from backend.specs.run import InvalidSpec, RunSpec, changed_live
 from workers.engine import checkpoint
 from workers.engine.algorithms import LEARNERS
 from workers.engine.control import Control
@@ -143,7 +144,10 @@ class Training:
             reason, state = self._why_end()
             if reason is not None:
                 break
-            advance = learner.advance(self._progress())
+            self._change_settings(learner)
+            advance = learner.advance(self._progress(), watched=self._control.watched)
+            for picture in advance.pictures:
+                self._control.show(counters.agent_steps, picture)
             now = time.monotonic()
             counters.wall_time_s += now - clock
             clock = now
@@ -157,14 +161,14 @@ class Training:
             if now - last_report >= REPORT_INTERVAL_S:
                 self._report((counters.agent_steps - steps_at_report) / (now - last_report))
                 last_report, steps_at_report = now, counters.agent_steps
-            if counters.wall_time_s - self._last_checkpoint_s >= self.spec.config.checkpoint_interval_s:
-                self._checkpoint(learner)
             every = self.spec.config.evaluation_interval_agent_steps
             if every and counters.agent_steps // every > self._last_evaluation_steps // every:
                 self._evaluate(learner)
                 # Evaluation is not training time.
                 clock = last_report = time.monotonic()
                 steps_at_report = counters.agent_steps
+            if counters.wall_time_s - self._last_checkpoint_s >= self.spec.config.checkpoint_interval_s:
+                self._checkpoint(learner)
         if counters.agent_steps > steps_at_report:
             self._report((counters.agent_steps - steps_at_report) / (time.monotonic() - last_report))
         if state == "finished" and self._last_evaluation_steps < counters.agent_steps:
@@ -173,6 +177,27 @@ class Training:
             self._checkpoint(learner)
         self._note(f"{state}: {reason}")
         return Ended(time=time.time(), state="finished" if state == "finished" else "stopped", reason=reason)
+
+    def _change_settings(self, learner: Learner) -> None:
+        for asked in self._control.take_settings():
+            refused = None
+            try:
+                self.spec = changed_live(self.spec, asked.changes)
+                learner.change(self.spec.config)
+            except InvalidSpec as error:
+                refused = str(error)
+            counters = self._counters
+            self._say(
+                SettingsChanged(
+                    version=asked.version,
+                    agent_steps=counters.agent_steps,
+                    frames=counters.frames,
+                    wall_time_s=counters.wall_time_s,
+                    changes=asked.changes,
+                    refused=refused,
+                )
+            )
+            self._log.flush()
 
     def _why_end(self) -> tuple[str | None, str]:
         stop, counters = self.spec.stop, self._counters
@@ -298,12 +323,19 @@ class Training:
         return name
 
     def _evaluate(self, learner: Learner) -> None:
+        """Score the present parameters, then save them: what a resumed run repeats, the cut takes away.
+
+        The other way round, a run killed in between would have the score twice or never.
+        """
         counters = self._counters
-        self._last_evaluation_steps = counters.agent_steps
-        name = self._checkpoint(learner, evaluated=True)
         episodes = self.spec.config.evaluation_episodes
-        if not episodes:
-            return
+        if episodes:
+            self._score_policy(learner, episodes)
+        self._last_evaluation_steps = counters.agent_steps
+        self._checkpoint(learner, evaluated=True)
+
+    def _score_policy(self, learner: Learner, episodes: int) -> None:
+        counters = self._counters
         seed = counters.agent_steps % 2**31
         result = evaluate(
             learner.policy(seed), self.spec, episodes=episodes, seed=seed, processes=_processes(self.spec)
@@ -316,7 +348,7 @@ class Training:
                 agent_steps=counters.agent_steps,
                 frames=counters.frames,
                 wall_time_s=counters.wall_time_s,
-                checkpoint=name,
+                checkpoint=checkpoint.file_name(self.attempt, counters.agent_steps),
                 seed=seed,
                 returns=result.returns,
                 lengths_frames=result.lengths_frames,
@@ -328,7 +360,6 @@ class Training:
             f"scored {result.mean_return:.2f} over {episodes} {result.protocol} episodes "
             f"in {result.time_s:.0f} s"
         )
-        self._log.flush()
 
     def _note(self, message: str) -> None:
         self._say(Log(time=time.time(), message=message))

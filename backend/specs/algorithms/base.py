@@ -16,6 +16,7 @@ class AlgorithmConfig(Strict):
         ge=0,
         le=10**12,
         title="Evaluate every",
+        live=True,
         group="evaluation",
         unit="agent steps",
         description="How often the agent is scored from fresh starts; 0 scores it only at the end.",
@@ -25,6 +26,7 @@ class AlgorithmConfig(Strict):
         ge=0,
         le=1_000,
         title="Evaluation episodes",
+        live=True,
         group="evaluation",
         unit="episodes",
         description="Episodes in one evaluation; 0 switches evaluation off. The papers use 30.",
@@ -34,10 +36,17 @@ class AlgorithmConfig(Strict):
         ge=1,
         le=86_400,
         title="Checkpoint every",
+        live=True,
         group="evaluation",
         unit="s",
         description="Training time between checkpoints: the most that a killed run loses.",
     )
+
+    @classmethod
+    def live_fields(cls) -> frozenset[str]:
+        """Names of the settings that can be changed while a run trains."""
+        extras = {name: field.json_schema_extra for name, field in cls.model_fields.items()}
+        return frozenset(n for n, extra in extras.items() if isinstance(extra, dict) and extra.get("live"))
 
 
 @dataclass(frozen=True)

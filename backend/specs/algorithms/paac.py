@@ -21,6 +21,7 @@ class PaacConfig(AlgorithmConfig):
         le=10,
         symbol="α",
         title="Learning rate",
+        live=True,
         group="optimisation",
         description="Step size of RMSProp. The paper uses 0.0007 for each of 32 environments.",
     )
@@ -61,6 +62,7 @@ class PaacConfig(AlgorithmConfig):
         ge=0,
         le=10,
         title="Value loss weight",
+        live=True,
         group="optimisation",
         description="Weight of the value loss (R - V)²; the paper has no weight, which is 1.",
     )
@@ -69,6 +71,7 @@ class PaacConfig(AlgorithmConfig):
         gt=0,
         le=1_000,
         title="Gradient scale",
+        live=True,
         group="optimisation",
         description="Multiplies the averaged gradient before clipping: 1 in the paper's text, "
         "5 (t_max) in its authors' code.",
@@ -78,6 +81,7 @@ class PaacConfig(AlgorithmConfig):
         gt=0,
         le=1e6,
         title="Gradient norm clip",
+        live=True,
         group="optimisation",
         description="Gradients with a larger norm are scaled down to it.",
     )
@@ -96,6 +100,7 @@ class PaacConfig(AlgorithmConfig):
         le=10,
         symbol="β",
         title="Entropy weight",
+        live=True,
         group="exploration",
         description="How strongly an undecided policy is favoured.",
     )

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ def test_workers_share_one_update() -> None:
     learner = Paac(spec)
     try:
         theta = learner._flat.theta.clone()
-        learner.advance(0.0)
+        learner.advance(0.0, watched=False)
         _, *shares = learner._memory.vectors()
         assert len(shares) == 2
         assert all(share.abs().sum() > 0 for share in shares)
@@ -185,7 +186,9 @@ def test_engine_process_ends_by_signal_with_all_it_started(tmp_path: Path, how: 
     )
     os.close(theirs)
     while not only(CheckpointSaved, events(tmp_path, 1)):
-        assert engine.poll() is None
+        with suppress(subprocess.TimeoutExpired):
+            engine.wait(0.1)
+        assert engine.returncode is None
     engine.send_signal(how)
     assert engine.wait(timeout=30) == (0 if how == signal.SIGTERM else -signal.SIGKILL)
     said = events(tmp_path, 1)

@@ -30,6 +30,7 @@ from typing import Any
 
 import torch
 
+from backend.specs.algorithms import AlgorithmConfig
 from backend.specs.algorithms.paac import PaacConfig
 from backend.specs.run import RunSpec
 from workers.engine.algorithms.paac_share import Share, ShareInProcess, ShareResult, Slice
@@ -80,11 +81,11 @@ class Paac:
         for share in self._shares:
             share.wait_ready()
 
-    def advance(self, progress: float) -> Advance:
+    def advance(self, progress: float, *, watched: bool) -> Advance:
         """One pass of Algorithm 1's outer loop: a rollout and an update."""
         c = self.config
         for share in self._shares:
-            share.begin()
+            share.begin(watched=watched)
         results = [share.finish() for share in self._shares]
         if len(results) > 1:
             self._flat.dtheta.copy_(results[0].dtheta)
@@ -101,7 +102,15 @@ class Paac:
             updates=1,
             episodes=[episode for result in results for episode in result.episodes],
             internals=self._internals(results, norm.item(), learning_rate),
+            pictures=[picture for result in results for picture in result.pictures],
         )
+
+    def change(self, config: AlgorithmConfig) -> None:
+        """Go on with other settings."""
+        assert isinstance(config, PaacConfig)
+        self.config = config
+        for share in self._shares:
+            share.change(config)
 
     def policy(self, seed: int) -> SampledPolicy:
         """Samples from pi with randomness of its own."""

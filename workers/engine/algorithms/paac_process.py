@@ -46,7 +46,11 @@ def main() -> None:
         except (EOFError, OSError):
             return
         match request:
+            case "change":
+                share.change(argument)
+                answer = None
             case "rollout":
+                share.begin(watched=argument)
                 answer = share.finish()
                 answer.dtheta = None
             case "state":

@@ -44,6 +44,8 @@ class ShareResult:
     frames: int = 0
     episodes: list[EpisodeEnd] = field(default_factory=list)
     losses: dict[str, float] = field(default_factory=dict)
+    pictures: list[bytes] = field(default_factory=list)
+    """JPEGs of the recorded environment's play, while someone watches."""
     dtheta: Any = None
     """(P,) gradient of the batch's mean loss through this share's decisions; None across processes."""
 
@@ -80,8 +82,13 @@ class Share:
     def wait_ready(self) -> None:
         """It is."""
 
-    def begin(self) -> None:
-        """All is done in `finish`."""
+    def begin(self, *, watched: bool) -> None:
+        """All else is done in `finish`."""
+        self._world.watch(self._recorded if watched and 0 <= self._recorded < self._B else None)
+
+    def change(self, config: PaacConfig) -> None:
+        """Go on with other settings."""
+        self._config = config
 
     def finish(self) -> ShareResult:
         """Lines 4 to 17 of Algorithm 1 for these environments."""
@@ -102,6 +109,8 @@ class Share:
                 np.clip(reward_TB[t], -c.reward_clip, c.reward_clip, out=reward_TB[t])
             terminal_TB[t] = shared.terminal_B
             result.frames += int(shared.frames_B.sum())
+            if (picture := self._world.take_picture()) is not None:
+                result.pictures.append(picture)
             if 0 <= self._recorded < self._B:
                 self._record(action_B, v_B.detach(), pi_BA)
             if finished:
@@ -209,9 +218,14 @@ class ShareInProcess:
         """Wait until its worlds are built."""
         self._receive()
 
-    def begin(self) -> None:
+    def begin(self, *, watched: bool) -> None:
         """Start on a rollout."""
-        self._send("rollout")
+        self._send("rollout", watched)
+
+    def change(self, config: PaacConfig) -> None:
+        """As `Share.change`."""
+        self._send("change", config)
+        self._receive()
 
     def finish(self) -> ShareResult:
         """Wait for the rollout's gradient.

@@ -16,6 +16,11 @@ NO_ACTION = -1
 """In `action_B`: this environment rests in this step."""
 
 
+NOBODY = -1
+"""In `watched`: no one watches."""
+MAX_PICTURE_BYTES = 1 << 18
+
+
 class Layout(Frozen):
     """Shapes: S slots, B environments."""
 
@@ -43,6 +48,9 @@ class Layout(Frozen):
             "episode_length_B": (b, "int32"),
             "episode_frames_B": (b, "int32"),
             "episode_seed_B": (b, "uint32"),
+            "watched": ((1,), "int32"),
+            "picture": ((MAX_PICTURE_BYTES,), "uint8"),
+            "picture_bytes": ((1,), "int32"),
         }
 
 
@@ -67,6 +75,11 @@ class SharedArrays:
     episode_length_B: NDArray[np.int32]
     episode_frames_B: NDArray[np.int32]
     episode_seed_B: NDArray[np.uint32]
+    watched: NDArray[np.int32]
+    """The one environment someone watches, or `NOBODY`."""
+    picture: NDArray[np.uint8]
+    """Its newest JPEG, of `picture_bytes`; 0 once it is taken."""
+    picture_bytes: NDArray[np.int32]
 
     def __init__(self, layout: Layout, fd: int, *, create: bool) -> None:
         fields = layout.fields()

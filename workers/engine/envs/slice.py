@@ -1,8 +1,17 @@
 """Some of a vectorised world's environments, stepped one after the other in the calling process."""
 
+import time
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
 from backend.specs.run import RunSpec
 from workers.engine.envs import evaluation_config, make_world
-from workers.engine.envs.shared import NO_ACTION, SharedArrays
+from workers.engine.envs.shared import MAX_PICTURE_BYTES, NO_ACTION, NOBODY, SharedArrays
+
+PICTURE_INTERVAL_S = 1 / 15
+"""Least time between two pictures for someone who watches."""
 
 
 class WorldSlice:
@@ -14,6 +23,8 @@ class WorldSlice:
         config = evaluation_config(spec.environment_config) if evaluation else spec.environment_config
         self._shared = shared
         self._worlds = {i: make_world(spec.environment, config) for i in range(first, last)}
+        self._watched = NOBODY
+        self._last_picture_s = 0.0
 
     def reset(self) -> None:
         """Begin an episode everywhere, into slot 0."""
@@ -25,6 +36,8 @@ class WorldSlice:
 
     def step(self, slot: int) -> None:
         """Take the decisions in `action_B`; where an episode ends the next begins at once."""
+        if self._shared.watched[0] != self._watched:
+            self._watch(int(self._shared.watched[0]))
         for i in self._worlds:
             if self._shared.action_B[i] != NO_ACTION:
                 self._step(i, slot)
@@ -33,6 +46,21 @@ class WorldSlice:
         """Close every world."""
         for world in self._worlds.values():
             world.close()
+
+    def _watch(self, watched: int) -> None:
+        for i, world in self._worlds.items():
+            world.on_frame = self._draw if i == watched else None
+        self._watched = watched
+
+    def _draw(self, picture: NDArray[np.uint8]) -> None:
+        now = time.monotonic()
+        if now - self._last_picture_s < PICTURE_INTERVAL_S:
+            return
+        self._last_picture_s = now
+        _, jpeg = cv2.imencode(".jpg", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR))
+        if len(jpeg) <= MAX_PICTURE_BYTES:
+            self._shared.picture[: len(jpeg)] = jpeg.reshape(-1)
+            self._shared.picture_bytes[0] = len(jpeg)
 
     def _begin(self, i: int, slot: int) -> None:
         shared = self._shared

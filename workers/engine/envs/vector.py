@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from backend.specs.run import RunSpec
 from workers.engine.envs import evaluation_config, make_world
 from workers.engine.envs.process import RESET
-from workers.engine.envs.shared import Layout, SharedArrays
+from workers.engine.envs.shared import NOBODY, Layout, SharedArrays
 from workers.engine.envs.slice import WorldSlice
 
 MAX_SLOTS = RESET
@@ -88,6 +88,7 @@ class VectorWorld:
         self.shared = SharedArrays(layout, memory_fd, create=True)
         self._channels: list[socket.socket] = []
         self._processes: list[subprocess.Popen[bytes]] = []
+        self.shared.watched[0] = NOBODY
         self._local: WorldSlice | None = None
         if processes == 0:
             self._local = WorldSlice(spec, self.shared, 0, environments, evaluation=evaluation)
@@ -153,6 +154,19 @@ class VectorWorld:
             shared.episode_seed_B[i] = shared.seed_B[i]
         self._reseed(ended)
         return finished
+
+    def watch(self, environment: int | None) -> None:
+        """Draw this environment while it is stepped, or none."""
+        self.shared.watched[0] = NOBODY if environment is None else environment
+
+    def take_picture(self) -> bytes | None:
+        """JPEG of the watched environment, once for each new one."""
+        size = int(self.shared.picture_bytes[0])
+        if not size:
+            return None
+        picture = self.shared.picture[:size].tobytes()
+        self.shared.picture_bytes[0] = 0
+        return picture
 
     def close(self) -> None:
         """Close the worlds and end the processes."""

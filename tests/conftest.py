@@ -1,6 +1,7 @@
 """Fixtures every room shares: real databases (each test on SQLite and on PostgreSQL) and a real Redis.
 
-- `database_url`: a migrated, empty database of its own for the test; runs the test once a database kind.
+- `database_url`: a migrated, empty database for the test; runs the test once a database kind.
+- `own_database_url`: one whose schema the test may change.
 - `engine`: an SQLAlchemy engine on it.
 - `redis_url`: a real Redis, emptied before the test.
 - `service`: the web service on a port of its own, on `database_url` and `redis_url`; `service.client` is an
@@ -50,6 +51,17 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
     """URL of a migrated, empty database."""
     if request.param == "sqlite":
         path = tmp_path / "callboard.sqlite3"
+        shutil.copyfile(request.getfixturevalue("sqlite_template"), path)
+        yield f"sqlite:///{path}"
+    else:
+        yield request.getfixturevalue("postgres").emptied_database()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def own_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """URL of a migrated, empty database that the test may spoil."""
+    if request.param == "sqlite":
+        path = tmp_path / "own.sqlite3"
         shutil.copyfile(request.getfixturevalue("sqlite_template"), path)
         yield f"sqlite:///{path}"
     else:

@@ -23,9 +23,10 @@ def test_healthy_and_ready_without_logging_in(service: RunningService) -> None:
         assert (ready.status_code, ready.json()["ready"]) == (200, True)
 
 
-def test_not_ready_on_an_old_schema(service: RunningService, database_url: str) -> None:
-    downgrade(database_url, "base")
-    answer = service.client.get("/readyz")
+def test_not_ready_on_an_old_schema(own_database_url: str, redis_url: str, tmp_path: Path) -> None:
+    with running_service(own_database_url, redis_url, tmp_path) as service:
+        downgrade(own_database_url, "base")
+        answer = service.client.get("/readyz")
     assert answer.status_code == 503
     assert answer.json() == {"ready": False, "database": True, "migrated": False, "redis": True}
 

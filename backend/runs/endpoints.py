@@ -9,7 +9,8 @@ from backend.dependencies import Artifacts, ReadSession, WriteSession
 from backend.idempotency.route import IdempotentRoute
 from backend.ids import Ulid
 from backend.pagination import Cursor, Limit
-from backend.runs import repository, service
+from backend.runs import bulk, repository, service
+from backend.runs.bulk import BulkOut, BulkRequest
 from backend.runs.schemas import (
     ArchiveRequest,
     AttemptOut,
@@ -87,6 +88,19 @@ def list_runs(
         cursor=cursor,
     )
     return RunPage(items=[RunOut.of(run) for run in rows], next_cursor=next_cursor, total=total)
+
+
+@router.post("/bulk")
+def change_runs(
+    body: BulkRequest, actor: Operator, session: WriteSession, artifacts: Artifacts, later: BackgroundTasks
+) -> BulkOut:
+    """Do the same to many runs: each it fits, with the reason for each it does not."""
+    answer = bulk.apply(session, body)
+    if body.action == "delete" and not body.dry_run:
+        for item in answer.items:
+            if item.done:
+                later.add_task(artifacts.delete_run, item.id)
+    return answer
 
 
 @router.get("/{run_id}")

@@ -214,6 +214,11 @@ def page(
     return rows, next_cursor, total
 
 
+def ids(session: Session, asked: Node, *, limit: int) -> list[str]:
+    """Ids of the runs that `asked` describes."""
+    return list(session.scalars(select(Run.id).where(_condition(asked)).order_by(Run.id).limit(limit)))
+
+
 def count_by_state(session: Session) -> dict[str, int]:
     """How many runs are in each state."""
     counts = session.execute(select(Run.state, func.count()).group_by(Run.state))

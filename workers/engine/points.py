@@ -45,7 +45,7 @@ class PointBuffer:
             self._columns[metric, source] = points
         points.agent_steps.append(at.agent_steps)
         points.frames.append(at.frames)
-        points.wall_time_s.append(at.wall_time_s)
+        points.wall_time_s.append(round(at.wall_time_s, 6))  # finer is noise that costs bytes
         points.episodes.append(at.episodes)
         points.value.append(float(value))
 

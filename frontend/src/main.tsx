@@ -18,10 +18,12 @@ const schemes = localStorageColorSchemeManager({ key: 'callboard-color-scheme' }
 
 onSignedOut(() => {
   const { pathname, href } = router.state.location;
-  if (pathname === '/signed-out') return;
-  void router.navigate({ to: '/signed-out', search: { from: href }, replace: true });
+  if (pathname === '/login') return;
+  // A link that did not work leads here without a session.
+  const expired = new URLSearchParams(location.search).get('login') === 'expired';
+  void router.navigate({ to: '/login', search: expired ? { expired } : { from: href }, replace: true });
 });
-if (location.pathname !== '/signed-out') startLive(client);
+if (location.pathname !== '/login') startLive(client);
 
 const root = document.getElementById('root');
 if (root) {

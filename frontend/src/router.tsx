@@ -9,15 +9,15 @@ import {
 import { Loading, Problem } from '@/components/feedback';
 import { Frame } from '@/features/frame/Frame';
 import { NotFound } from '@/routes/NotFound';
-import { newRunSearch, runSearch, runsSearch, signedOutSearch, worldsSearch } from '@/routes/search';
+import { newRunSearch, runSearch, runsSearch, loginSearch, worldsSearch } from '@/routes/search';
 
 const rootRoute = createRootRouteWithContext<{ client: QueryClient }>()({ component: Outlet });
 
-const signedOutRoute = createRoute({
+const loginRoute = createRoute({
   getParentRoute: () => rootRoute,
-  path: '/signed-out',
-  validateSearch: signedOutSearch,
-  component: lazyRouteComponent(() => import('@/routes/SignedOutPage')),
+  path: '/login',
+  validateSearch: loginSearch,
+  component: lazyRouteComponent(() => import('@/routes/LoginPage')),
 });
 
 const frameRoute = createRoute({ getParentRoute: () => rootRoute, id: 'frame', component: Frame });
@@ -63,7 +63,7 @@ const settingsRoute = createRoute({
 });
 
 const routeTree = rootRoute.addChildren([
-  signedOutRoute,
+  loginRoute,
   frameRoute.addChildren([runsRoute, newRunRoute, runRoute, worldsRoute, hostsRoute, settingsRoute]),
 ]);
 

@@ -47,6 +47,7 @@ export const theme = createTheme({
     TextInput: { defaultProps: { size: 'xs' } },
     NumberInput: { defaultProps: { size: 'xs' } },
     Select: { defaultProps: { size: 'xs' } },
+    SegmentedControl: { classNames: { root: 'segments' } },
     Modal: { defaultProps: { centered: true } },
   },
 });

@@ -8,3 +8,6 @@ export const meQuery = queryOptions({
 });
 
 export const logOut = () => take(api.POST('/api/v1/auth/logout'));
+
+export const logIn = (name: string, password: string) =>
+  take(api.POST('/api/v1/auth/login', { body: { name, password } }));

@@ -1,7 +1,6 @@
 import { Button, SegmentedControl, useMantineColorScheme } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { useMutation, useQuery } from '@tanstack/react-query';
-import { useNavigate } from '@tanstack/react-router';
 import { logOut, meQuery } from '@/api/session';
 import { Problem } from '@/components/feedback';
 
@@ -13,12 +12,11 @@ const SCHEMES = [
 
 export default function SettingsPage() {
   useDocumentTitle('Settings · Callboard');
-  const navigate = useNavigate();
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   const { data: me, error } = useQuery(meQuery);
   const leave = useMutation({
     mutationFn: logOut,
-    onSuccess: () => navigate({ to: '/signed-out', search: {}, reloadDocument: true }),
+    onSuccess: () => location.assign('/login'),
   });
   return (
     <div className="page" style={{ display: 'grid', gap: 16, maxWidth: 640 }}>

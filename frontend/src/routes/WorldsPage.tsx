@@ -21,7 +21,7 @@ export default function WorldsPage() {
   const found = findWorlds(data ?? [], q).filter((world) => !family || world.family === family);
   const change = (next: { q?: string; family?: string }, replace: boolean): void => {
     const { q: words, family: one } = { q, family, ...next };
-    void navigate({ search: defined({ q: words ? words : undefined, family: one ? one : undefined }), replace });
+    void navigate({ search: defined({ q: words || undefined, family: one || undefined }), replace });
   };
   return (
     <div className="page" style={{ display: 'grid', gap: 12 }}>

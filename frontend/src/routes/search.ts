@@ -48,4 +48,9 @@ export const runSearch = (search: Search) =>
 
 export const worldsSearch = (search: Search) => defined({ q: text(search.q), family: text(search.family) });
 
-export const signedOutSearch = (search: Search) => defined({ from: text(search.from) });
+/** An address of this site, and of no other. */
+const ownAddress = (value: unknown): string | undefined =>
+  typeof value === 'string' && /^\/(?![/\\])/.test(value) ? value : undefined;
+
+export const loginSearch = (search: Search) =>
+  defined({ from: ownAddress(search.from), expired: search.expired === true ? true : undefined });

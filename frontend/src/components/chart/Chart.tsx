@@ -20,6 +20,7 @@ type Props = {
   label: string;
   data: Data[];
   layout: Partial<Layout>;
+  /** At least this high; it takes what room its panel has. */
   height: number;
   /** Zoom is kept while this stays the same. */
   view: string;
@@ -46,7 +47,7 @@ export function Chart({ label, data, layout, height, view, onReady }: Props) {
         .then(async (plotly) => {
           if (!current || !box.current) return;
           drawnAt.current = Date.now();
-          const figure = { ...layout, ...GROUND, height, autosize: true, uirevision: view };
+          const figure = { ...layout, ...GROUND, autosize: true, uirevision: view };
           const element = await plotly.react(box.current, data, figure, CONFIG);
           ready.current?.(element);
         })
@@ -56,7 +57,7 @@ export function Chart({ label, data, layout, height, view, onReady }: Props) {
       current = false;
       clearTimeout(timer);
     };
-  }, [data, layout, height, view, tries]);
+  }, [data, layout, view, tries]);
 
   useEffect(() => {
     const element = box.current;
@@ -78,5 +79,7 @@ export function Chart({ label, data, layout, height, view, onReady }: Props) {
     };
     return <Problem error={failure} onRetry={retry} />;
   }
-  return <div ref={box} role="img" aria-label={label} className={classes.box} style={{ height }} />;
+  return (
+    <div ref={box} role="img" aria-label={label} className={classes.box} style={{ minHeight: height }} />
+  );
 }

@@ -12,7 +12,7 @@ import { hasEnded } from '@/lib/states';
 import { X_AXES } from './axes';
 import { ChartMenu } from './ChartMenu';
 import classes from './curves.module.css';
-import { fill, shownOfTotal } from './fill';
+import { fill, shownOfTotal, withoutTitle } from './fill';
 
 const METRIC = 'rollout/episode_return';
 const HEIGHT = 400;
@@ -47,8 +47,7 @@ export function LearningCurve({ run, x, smooth, onX, onSmooth }: Props) {
     () => (figure.data && chart.data ? fill(figure.data, chart.data) : []),
     [figure.data, chart.data],
   );
-  // A title inside the picture would say the panel's a second time.
-  const layout = useMemo(() => ({ ...figure.data?.layout, title: { text: '' } }), [figure.data]);
+  const layout = useMemo(() => withoutTitle(figure.data?.layout), [figure.data]);
 
   const error = chart.error ?? figure.error;
   const empty = chart.isSuccess && !curve;

@@ -11,7 +11,7 @@ import { Empty, Loading, Problem } from '@/components/feedback';
 import { groupBy } from '@/lib/group';
 import { ChartMenu } from './ChartMenu';
 import classes from './curves.module.css';
-import { fill, shownOfTotal } from './fill';
+import { fill, shownOfTotal, withoutTitle } from './fill';
 
 const HEIGHT = 200;
 const POINTS = 500;
@@ -69,7 +69,7 @@ function LiveChart({ run, metric, x, smooth }: Props & { metric: string }) {
   const figure = useQuery(figureQuery({ run: run.id, metric, x, smooth, points: POINTS, theme: scheme }));
   const traces = useMemo(() => (figure.data && data ? fill(figure.data, data) : []), [figure.data, data]);
   const layout = useMemo(
-    () => ({ ...figure.data?.layout, title: { text: '' }, showlegend: (data?.series.length ?? 0) > 1 }),
+    () => ({ ...withoutTitle(figure.data?.layout), showlegend: (data?.series.length ?? 0) > 1 }),
     [figure.data, data?.series.length],
   );
   const problem = error ?? figure.error;

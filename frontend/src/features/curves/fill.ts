@@ -1,4 +1,4 @@
-import type { Data, PlotData } from 'plotly.js';
+import type { Data, Layout, PlotData } from 'plotly.js';
 import type { Figure } from '@/api/figures';
 import type { Chart, Curve } from '@/api/series';
 
@@ -32,4 +32,10 @@ export function shownOfTotal(curves: readonly Curve[]): string {
   const shown = curves.reduce((sum, curve) => sum + curve.n_shown, 0);
   const words = (count: number): string => count.toLocaleString('en');
   return shown < total ? `${words(shown)} of ${words(total)} points` : `${words(total)} points`;
+}
+
+/** A layout without its title, which the panel around the picture already says. */
+export function withoutTitle(layout: Partial<Layout> = {}): Partial<Layout> {
+  const { title, ...rest } = layout;
+  return rest;
 }

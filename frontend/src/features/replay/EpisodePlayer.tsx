@@ -89,8 +89,13 @@ export function EpisodePlayer({ episode, onEnded }: Props) {
           onChange={({ currentTarget }) => setSpeed(Number(currentTarget.value))}
         />
         <span className="num muted grow right">
-          {formatClock(time_s)} / {formatClock(duration_s)} · decision {step + 1} of{' '}
-          {trace?.actions.length ?? episode.length_steps}
+          <span title="Time in the video">
+            {formatClock(time_s)} / {formatClock(duration_s)}
+          </span>
+          {'  '}
+          <span title="Decision of the agent">
+            {step + 1} / {trace?.actions.length ?? episode.length_steps}
+          </span>
         </span>
       </div>
       {recorded.isError && <Problem error={recorded.error} onRetry={() => void recorded.refetch()} />}

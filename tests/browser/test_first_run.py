@@ -1,0 +1,93 @@
+"""The path a new user takes: log in, launch, watch it learn, watch it play, stop, resume."""
+
+import re
+from itertools import pairwise
+from time import monotonic, sleep
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.curves import await_points, await_state, drawn
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+
+def test_launch_watch_stop_resume(page: Page, script: httpx.Client) -> None:
+    page.goto("/new")
+    page.get_by_role("searchbox", name="Search worlds").fill("cartpole")
+    page.get_by_role("option", name="CartPole").click()
+    page.get_by_label("Evaluation episodes").fill("2")
+    page.get_by_label("Name", exact=True).fill("first light")
+    page.get_by_role("button", name="Start run").click()
+
+    page.wait_for_url(re.compile(r"/runs/\w{26}"))
+    run = page.url.rsplit("/", 1)[1]
+    expect(page.get_by_role("heading", name="first light")).to_be_visible()
+    await_state(page, "running")
+    before = await_points(page)
+    await_points(page, more_than=len(before))
+
+    page.get_by_label("Smoothing").first.wait_for()
+    _watch(page)
+
+    page.get_by_role("button", name="Stop and keep a checkpoint").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("saves a checkpoint")
+    dialog.get_by_role("button", name="Stop and keep a checkpoint").click()
+    await_state(page, "stopped")
+    stopped_at = script.get(f"/api/v1/runs/{run}").json()
+
+    page.get_by_text("Episodes", exact=True).first.click()
+    until_stopped = await_points(page)
+    page.get_by_role("button", name="Resume").click()
+    page.get_by_role("dialog").get_by_role("button", name="Resume").click()
+    await_state(page, "running")
+    episodes = await_points(page, more_than=len(until_stopped))
+
+    assert script.get(f"/api/v1/runs/{run}").json()["attempt"] == stopped_at["attempt"] + 1
+    assert episodes[: len(until_stopped)] == until_stopped
+    assert all(earlier < later for earlier, later in pairwise(episodes))
+    page.reload()
+    await_points(page)
+    assert drawn(page)["x"][: len(episodes)] == episodes
+
+
+def _watch(page: Page) -> None:
+    """The newest episode's video is drawn and plays; the trace moves with it."""
+    player = page.get_by_role("group", name="Episode player")
+    video = player.locator("video")
+    video.wait_for(timeout=60_000)
+    page.wait_for_function("() => document.querySelector('video')?.duration > 0")
+    page.wait_for_function(
+        "() => { const v = document.querySelector('video'); return v.currentTime > 0.1 || v.ended; }"
+    )
+    player.get_by_role("button", name=re.compile("Pause|Play")).wait_for()
+    slider = player.get_by_role("slider", name="Position in the episode")
+    slider.focus()
+    slider.press("End")
+    last = slider.get_attribute("aria-valuemax")
+    expect(slider).to_have_attribute("aria-valuenow", last or "")
+    slider.press("Home")
+    expect(player.get_by_role("list", name=re.compile("Policy"))).to_contain_text("%")
+
+
+def test_start_pong_from_the_empty_page(page: Page, script: httpx.Client) -> None:
+    _delete_all(script)
+    page.goto("/")
+    page.get_by_role("button", name="Start PAAC on Pong").click()
+    page.wait_for_url(re.compile(r"/runs/\w{26}"))
+    run = script.get(f"/api/v1/runs/{page.url.rsplit('/', 1)[1]}").json()
+    assert (run["algorithm"], run["environment"]) == ("paac", "ALE/Pong-v5")
+    assert run["spec"]["config"]["n_w"] == 2, "the preset for two CPU cores"
+
+
+def _delete_all(script: httpx.Client) -> None:
+    """Delete every run, each as soon as no worker holds it."""
+    deadline = monotonic() + 60
+    while runs := script.get("/api/v1/runs", params={"archived": "all"}).json()["items"]:
+        for run in runs:
+            if script.delete(f"/api/v1/runs/{run['id']}").status_code == 409:
+                script.post(f"/api/v1/runs/{run['id']}/kill")
+        assert monotonic() < deadline
+        sleep(0.2)

@@ -1,0 +1,72 @@
+"""Wrong input is told at its field, and nothing is stored."""
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.browser
+
+
+def _n_runs(script: httpx.Client) -> int:
+    return int(script.get("/api/v1/runs", params={"archived": "all", "limit": 1}).json()["total"])
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "told"),
+    [
+        ("config.n_e", "1000000000", "Must be 1 to 512."),
+        ("config.n_e", "2.5", "Give a whole number."),
+        ("config.learning_rate", "fast", "Give a number."),
+        ("config.gamma", "", "Give a value."),
+    ],
+)
+def test_the_field_says_so_while_typing(
+    page: Page, script: httpx.Client, field: str, typed: str, told: str
+) -> None:
+    before = _n_runs(script)
+    page.goto("/new")
+    box = page.locator(f"[name='{field}']")
+    box.fill(typed)
+    expect(page.locator(f"[id='{box.get_attribute('aria-describedby')}']").get_by_role("alert")).to_have_text(
+        told
+    )
+    expect(box).to_have_attribute("aria-invalid", "true")
+    page.get_by_role("button", name="Start run").click()
+    expect(box).to_be_focused()
+    assert page.url.endswith("/new")
+    assert _n_runs(script) == before
+
+
+def test_a_run_needs_a_bound(page: Page, script: httpx.Client) -> None:
+    before = _n_runs(script)
+    page.goto("/new")
+    page.locator("[name='stop.agent_steps']").fill("")
+    expect(page.get_by_role("region", name="Stopping")).to_contain_text("at least one bound")
+    page.get_by_role("button", name="Start run").click()
+    assert _n_runs(script) == before
+
+
+def test_what_the_service_refuses_stands_at_its_field(page: Page, script: httpx.Client) -> None:
+    before = _n_runs(script)
+    page.goto("/new")
+    # The page lets it pass; only the service knows that pixels need another network.
+    page.get_by_label("Network").select_option("mlp")
+    page.get_by_role("button", name="Start run").click()
+    expect(page.get_by_role("region", name="Network").get_by_role("alert")).to_contain_text("pixels")
+    assert _n_runs(script) == before
+    page.get_by_role("button", name="Reset Network to its default").click()
+    expect(page.get_by_role("region", name="Network").get_by_role("alert")).to_have_count(0)
+
+
+def test_a_filter_that_cannot_be_read(page: Page) -> None:
+    page.goto("/?q=score%3E%3E")
+    expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("score")
+    page.get_by_role("searchbox", name="Search runs").fill("")
+    expect(page.get_by_role("main").get_by_role("alert")).to_have_count(0)
+
+
+def test_a_run_that_is_not_there(page: Page) -> None:
+    page.goto("/runs/01ARZ3NDEKTSV4RRFFQ69G5FAV")
+    expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("no run")
+    page.goto("/nowhere")
+    expect(page.get_by_text("There is no page at this address.")).to_be_visible()

@@ -61,6 +61,18 @@ class ArtifactStore:
             # Object stores show an upload when it is complete.
             self._fs.put_file(str(local), target)
 
+    def copy(self, run_id: str, kind: Kind, file: str, to_run_id: str, to_file: str) -> None:
+        """Copy a file to another run, under another name.
+
+        Raises:
+            FileNotFoundError: the store has no such file.
+        """
+        source, target = self._path(run_id, kind, file), self._path(to_run_id, kind, to_file)
+        if self._local:
+            _copy_atomically(Path(source), Path(target))
+        else:
+            self._fs.copy(source, target)
+
     def get(self, run_id: str, kind: Kind, file: str, folder: Path) -> Path:
         """Copy a file from the store into a local folder; gives its local path.
 

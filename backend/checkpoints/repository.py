@@ -4,6 +4,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from backend.db import Checkpoint, keyset
+from backend.db.clock import database_now
+from backend.db.ids import new_id
 
 
 def get(session: Session, checkpoint_id: str) -> Checkpoint | None:
@@ -19,6 +21,27 @@ def newest(session: Session, run_id: str) -> Checkpoint | None:
         .order_by(Checkpoint.agent_steps.desc(), Checkpoint.id.desc())
         .limit(1)
     ).one_or_none()
+
+
+def add_copy(session: Session, original: Checkpoint, run_id: str, file: str) -> None:
+    """A copy of another run's checkpoint, as the first of a run of its own (attempt 0)."""
+    session.add(
+        Checkpoint(
+            id=new_id(),
+            run_id=run_id,
+            attempt=0,
+            recorded_at=database_now(session),
+            agent_steps=original.agent_steps,
+            frames=original.frames,
+            updates=original.updates,
+            episodes=original.episodes,
+            wall_time_s=original.wall_time_s,
+            file=file,
+            sha256=original.sha256,
+            size_bytes=original.size_bytes,
+        )
+    )
+    session.flush()
 
 
 def page(

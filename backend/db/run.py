@@ -36,6 +36,10 @@ class Run(Base):
     tags: Mapped[list[str]]
     notes: Mapped[str] = mapped_column(Text, default="")
     archived: Mapped[bool] = mapped_column(default=False)
+    parent_id: Mapped[str | None] = mapped_column(ForeignKey("runs.id", ondelete="SET NULL"), index=True)
+    """The run whose checkpoint it began from."""
+    forked_at_agent_steps: Mapped[int | None] = mapped_column(BigInteger)
+    """Agent steps of that checkpoint; its own points begin there."""
     memory_estimate_bytes: Mapped[int] = mapped_column(BigInteger)
 
     state: Mapped[RunState] = mapped_column(String(20))

@@ -9,11 +9,13 @@ from backend.dependencies import Artifacts, ReadSession, WriteSession
 from backend.idempotency.route import IdempotentRoute
 from backend.ids import Ulid
 from backend.pagination import Cursor, Limit
-from backend.runs import bulk, repository, service
+from backend.runs import bulk, fork, repository, service
 from backend.runs.bulk import BulkOut, BulkRequest
+from backend.runs.fork import ForkRequest
 from backend.runs.schemas import (
     ArchiveRequest,
     AttemptOut,
+    ChildOut,
     LogLineOut,
     LogPage,
     ResumeRequest,
@@ -107,6 +109,7 @@ def change_runs(
 def read_run(run_id: Ulid, actor: Viewer, session: ReadSession) -> RunDetail:
     """A run with its attempts and changes of state."""
     detail = RunDetail.of(service.get(session, run_id))
+    detail.children = [ChildOut.model_validate(child) for child in repository.children(session, run_id)]
     detail.attempts = [AttemptOut.model_validate(a) for a in repository.attempts(session, run_id)]
     detail.transitions = [TransitionOut.model_validate(t) for t in repository.transitions(session, run_id)]
     return detail
@@ -146,6 +149,19 @@ def resume_run(
 ) -> RunOut:
     """Queue an ended run again, to go on from its newest checkpoint; reached bounds need new ones."""
     return RunOut.of(service.resume(session, run_id, body.stop if body else None))
+
+
+@router.post("/{run_id}/fork", status_code=201)
+def fork_run(
+    run_id: Ulid,
+    actor: Operator,
+    session: ReadSession,
+    writing: WriteSession,
+    artifacts: Artifacts,
+    body: ForkRequest | None = None,
+) -> RunOut:
+    """A new run that begins from a checkpoint of this one, with changes."""
+    return RunOut.of(fork.create(session, writing, artifacts, run_id, body or ForkRequest(), actor.id))
 
 
 @router.post("/{run_id}/archive")

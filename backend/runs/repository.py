@@ -23,7 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import InstrumentedAttribute, Session
 from sqlalchemy.sql import operators
 
-from backend.db import Attempt, LogLine, Run, Transition, keyset
+from backend.db import Attempt, Checkpoint, LogLine, Run, Transition, keyset
 from backend.db.changes import host_queue, note_run, note_work
 from backend.db.clock import database_now
 from backend.db.ids import new_id
@@ -63,11 +63,28 @@ class IllegalTransition(Exception):
         self.after = after
 
 
-def create(session: Session, spec: RunSpec, *, created_by: str | None = None) -> Run:
-    """Store a new run, `queued`, and have its queue poked after the commit."""
+def create(
+    session: Session,
+    spec: RunSpec,
+    *,
+    created_by: str | None = None,
+    run_id: str | None = None,
+    start: Checkpoint | None = None,
+    reason: str = "created",
+) -> Run:
+    """Store a new run, `queued`, and have its queue poked after the commit.
+
+    Args:
+        session: a writing session.
+        spec: what to run.
+        created_by: id of the user who asked.
+        run_id: its id, where it is settled already.
+        start: another run's checkpoint that it begins from.
+        reason: one line that tells a person why it is there.
+    """
     now = database_now(session)
     run = Run(
-        id=new_id(),
+        id=run_id or new_id(),
         created_at=now,
         created_by=created_by,
         name=spec.name or f"{spec.algorithm} {spec.environment.removeprefix('ALE/')} seed {spec.seed}",
@@ -83,13 +100,17 @@ def create(session: Session, spec: RunSpec, *, created_by: str | None = None) ->
         notes=spec.notes,
         memory_estimate_bytes=spec.memory_estimate_bytes,
         state=RunState.QUEUED,
-        state_reason="created",
+        state_reason=reason,
         attempt=0,
         revision=0,
     )
+    if start is not None:
+        run.parent_id, run.forked_at_agent_steps = start.run_id, start.agent_steps
+        run.agent_steps, run.frames, run.updates = start.agent_steps, start.frames, start.updates
+        run.episodes, run.wall_time_s = start.episodes, start.wall_time_s
     session.add(run)
     session.flush()
-    _record(session, run, None, "created", now)
+    _record(session, run, None, reason, now)
     _poke_for(session, run)
     return run
 
@@ -217,6 +238,11 @@ def page(
 def ids(session: Session, asked: Node, *, limit: int) -> list[str]:
     """Ids of the runs that `asked` describes."""
     return list(session.scalars(select(Run.id).where(_condition(asked)).order_by(Run.id).limit(limit)))
+
+
+def children(session: Session, run_id: str) -> Sequence[Run]:
+    """The runs that began from a checkpoint of this one, the oldest first."""
+    return session.scalars(select(Run).where(Run.parent_id == run_id).order_by(Run.id)).all()
 
 
 def count_by_state(session: Session) -> dict[str, int]:

@@ -118,6 +118,10 @@ class RunOut(BaseModel):
     tags: list[str]
     notes: str
     archived: bool
+    parent_id: str | None
+    """The run whose checkpoint it began from."""
+    forked_at_agent_steps: int | None
+    """Agent steps of that checkpoint; its own points begin there."""
     memory_estimate_bytes: int
     attempt: int
     attempts_without_checkpoint: int
@@ -184,8 +188,21 @@ class TransitionOut(BaseModel):
     reason: str
 
 
+class ChildOut(BaseModel):
+    """A run that began from a checkpoint of this one."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    name: str
+    state: RunState
+    forked_at_agent_steps: int
+
+
 class RunDetail(RunOut):
     """A run with its history."""
+
+    children: list[ChildOut] = []
 
     attempts: list[AttemptOut] = []
     transitions: list[TransitionOut] = []

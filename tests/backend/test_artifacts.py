@@ -87,3 +87,14 @@ def test_delete_run_takes_everything_of_that_run_only(store: ArtifactStore, tmp_
 def test_names_that_could_leave_the_store_are_refused(store: ArtifactStore, run: str, file: str) -> None:
     with pytest.raises(InvalidKey):
         store.open(run, "checkpoints", file)
+
+
+def test_copy_to_another_run(store: ArtifactStore, tmp_path: Path) -> None:
+    other = new_id()
+    store.put(_file(tmp_path, "a.pt", b"weights"), RUN, "checkpoints")
+    store.copy(RUN, "checkpoints", "a.pt", other, "b.pt")
+    with store.open(other, "checkpoints", "b.pt") as file:
+        assert file.read() == b"weights"
+    assert store.size_bytes(RUN, "checkpoints", "a.pt") == 7
+    with pytest.raises(FileNotFoundError):
+        store.copy(RUN, "checkpoints", "none.pt", other, "c.pt")

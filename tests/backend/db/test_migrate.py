@@ -1,11 +1,15 @@
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import Engine, inspect, text
+from sqlalchemy import Engine, inspect, select, text
+from sqlalchemy.exc import IntegrityError
 
-from backend.db import Base
-from backend.db.engine import make_engine
+from backend.db import Attempt, Base, Checkpoint, LogLine, Run
+from backend.db.engine import make_engine, reading, writing
 from backend.db.migrate import check, downgrade, is_current, upgrade
+from backend.specs.states import RunState
+from tests.support.artifacts import make_checkpoint
+from tests.support.runs import make_run
 
 
 @pytest.fixture
@@ -48,3 +52,18 @@ def test_a_failed_upgrade_leaves_nothing(tmp_path_factory: pytest.TempPathFactor
         upgrade(url)
     assert inspect(engine).get_table_names() == ["transitions"]
     engine.dispose()
+
+
+def test_rows_live_through_every_migration(own_database_url: str, own_engine: Engine) -> None:
+    run = make_run(own_engine, RunState.FINISHED)
+    make_checkpoint(own_engine, run)
+    downgrade(own_database_url, "0001")
+    upgrade(own_database_url)
+    with reading(own_engine) as session:
+        found = session.get(Run, run.id)
+        assert found is not None
+        assert (found.spec, found.state) == (run.spec, "finished")
+        assert len(session.scalars(select(LogLine)).all()) == 4
+        assert len(session.scalars(select(Checkpoint)).all()) == 1
+    with pytest.raises(IntegrityError), writing(own_engine) as session:
+        session.add(Attempt(run_id="none", number=1, host="h", claimed_at=run.created_at))

@@ -1,0 +1,96 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from backend.db import Checkpoint, Run
+from backend.db.engine import reading
+from backend.specs.states import RunState
+from tests.support.artifacts import make_checkpoint
+from tests.support.runs import make_run
+from tests.support.service import RunningService
+
+pytestmark = pytest.mark.service
+
+
+def _parent(
+    service: RunningService, folder: Path, *steps: int, **changes: Any
+) -> tuple[Run, list[Checkpoint]]:
+    run = make_run(service.engine, RunState.STOPPED, **changes)
+    made = [make_checkpoint(service.engine, run, n) for n in steps]
+    for checkpoint in made:
+        (folder / checkpoint.file).write_bytes(f"weights at {checkpoint.agent_steps}".encode())
+        service.artifacts.put(folder / checkpoint.file, run.id, "checkpoints")
+    return run, made
+
+
+def test_a_fork_begins_at_the_newest_checkpoint_with_its_changes(
+    service: RunningService, tmp_path: Path
+) -> None:
+    parent, _ = _parent(service, tmp_path, 100, 300, config={"learning_rate": 0.1}, tags=["a"])
+    body = {"config": {"beta": 0.5}, "name": "bolder", "seed": 5, "tags": ["b"]}
+    made = service.client.post(f"/api/v1/runs/{parent.id}/fork", json=body)
+    assert made.status_code == 201
+    fork = made.json()
+    assert (fork["parent_id"], fork["forked_at_agent_steps"]) == (parent.id, 300)
+    assert (fork["state"], fork["name"], fork["seed"], fork["tags"]) == ("queued", "bolder", 5, ["b"])
+    assert (fork["agent_steps"], fork["wall_time_s"], fork["progress"]) == (300, 3.0, 0.03)
+    assert fork["spec"]["config"]["learning_rate"] == 0.1
+    assert fork["spec"]["config"]["beta"] == 0.5
+    with reading(service.engine) as session:
+        own = session.scalars(select(Checkpoint).where(Checkpoint.run_id == fork["id"])).one()
+    assert (own.attempt, own.agent_steps) == (0, 300)
+    with service.artifacts.open(fork["id"], "checkpoints", own.file) as file:
+        assert file.read() == b"weights at 300"
+    detail = service.client.get(f"/api/v1/runs/{parent.id}").json()
+    assert [(c["id"], c["forked_at_agent_steps"]) for c in detail["children"]] == [(fork["id"], 300)]
+
+
+def test_from_an_older_checkpoint_and_without_changes(service: RunningService, tmp_path: Path) -> None:
+    parent, (older, _) = _parent(service, tmp_path, 100, 300, name="p")
+    fork = service.client.post(f"/api/v1/runs/{parent.id}/fork", json={"checkpoint": older.id}).json()
+    assert (fork["forked_at_agent_steps"], fork["name"]) == (100, "p fork")
+    plain = service.client.post(f"/api/v1/runs/{parent.id}/fork")
+    assert plain.json()["forked_at_agent_steps"] == 300
+    assert plain.json()["spec"] == parent.spec | {"name": "p fork"}
+
+
+def test_a_fork_outlives_its_parent(service: RunningService, tmp_path: Path) -> None:
+    parent, _ = _parent(service, tmp_path, 100)
+    fork = service.client.post(f"/api/v1/runs/{parent.id}/fork").json()
+    assert service.client.delete(f"/api/v1/runs/{parent.id}").status_code == 204
+    left = service.client.get(f"/api/v1/runs/{fork['id']}").json()
+    assert (left["parent_id"], left["forked_at_agent_steps"]) == (None, 100)
+
+
+def test_what_cannot_be_forked_is_refused_and_stores_nothing(
+    service: RunningService, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    parent, (checkpoint,) = _parent(service, tmp_path, 100)
+    _, (foreign,) = _parent(service, tmp_path, 200)
+    url = f"/api/v1/runs/{parent.id}/fork"
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"config": {"n_e": 10**9}}, "config.n_e"),
+        ({"config": {"colour": 1}}, "config.colour"),
+        ({"config": {"network": "nips"}}, "config.network"),
+        ({"environment_config": {"frame_skip": 1}}, "environment_config.frame_skip"),
+        ({"stop": {"agent_steps": 100}}, "stop.agent_steps"),
+        ({"stop": {}}, "stop"),
+        ({"checkpoint": foreign.id}, "checkpoint"),
+        ({"checkpoint": "../x"}, "checkpoint"),
+        ({"algorithm": "paac"}, "algorithm"),
+        ({"name": "\0"}, "name"),
+        ({"seed": -1}, "seed"),
+        ({"config": {"\0": 1}}, "config.\0.[key]"),
+    ]
+    for body, field in wrong:
+        with subtests.test(body=str(body)):
+            answer = service.client.post(url, json=body)
+            assert answer.status_code == 422
+            assert field in [e["field"] for e in answer.json()["errors"]]
+    service.artifacts.delete(parent.id, "checkpoints", checkpoint.file)
+    assert service.client.post(url).status_code == 409
+    new = make_run(service.engine)
+    assert service.client.post(f"/api/v1/runs/{new.id}/fork").status_code == 409
+    assert service.client.get("/api/v1/runs").json()["total"] == 3

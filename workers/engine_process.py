@@ -63,9 +63,12 @@ class EngineProcess:
                 pass_fds=[theirs.fileno()] if control else [],
                 start_new_session=True,
             )
+        niceness = min(os.getpriority(os.PRIO_PROCESS, 0) + NICENESS, LEAST_PRIORITY)
         with suppress(ProcessLookupError):
-            niceness = os.getpriority(os.PRIO_PROCESS, 0) + NICENESS
-            os.setpriority(os.PRIO_PROCESS, self.pid, min(niceness, LEAST_PRIORITY))
+            os.setpriority(os.PRIO_PROCESS, self.pid, niceness)
+        # Where Linux groups processes by session, only the group's own niceness counts.
+        with suppress(OSError):
+            Path(f"/proc/{self.pid}/autogroup").write_text(str(niceness))
 
     @property
     def pid(self) -> int:

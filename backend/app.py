@@ -25,6 +25,7 @@ from backend.idempotency import route as idempotency
 from backend.instruments import Instruments
 from backend.live import endpoints as live
 from backend.live.bus import Bus
+from backend.live_settings import endpoints as live_settings
 from backend.metrics import endpoints as metrics
 from backend.runs import endpoints as runs
 from backend.settings import Settings
@@ -81,6 +82,7 @@ def create_app(settings: Settings) -> FastAPI:
         hosts,
         catalog,
         live,
+        live_settings,
     )
     for room in rooms:
         api.include_router(room.router)

@@ -9,6 +9,7 @@ from backend.db.evaluation import Evaluation
 from backend.db.host import Host
 from backend.db.idempotency import IdempotencyKey
 from backend.db.job import Job
+from backend.db.live_settings import LiveSettings
 from backend.db.log_line import LogLine, Transition
 from backend.db.run import Run
 from backend.db.series import Series, SeriesChunk
@@ -24,6 +25,7 @@ __all__ = [
     "Host",
     "IdempotencyKey",
     "Job",
+    "LiveSettings",
     "LogLine",
     "LoginLink",
     "Run",

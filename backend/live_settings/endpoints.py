@@ -1,0 +1,65 @@
+"""Routes of `/runs/{id}/settings`."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from backend.auth.access import Operator, Viewer
+from backend.dependencies import ReadSession, WriteSession
+from backend.ids import Ulid
+from backend.live_settings import repository, service
+from backend.pagination import Page
+from backend.runs import service as runs
+from backend.runs.schemas import Number
+from backend.specs.fields import Strict
+from backend.text import Text
+
+router = APIRouter(prefix="/runs/{run_id}/settings", tags=["runs"])
+
+
+class SettingsRequest(Strict):
+    """The body of `PATCH /runs/{id}/settings`."""
+
+    config: dict[Text, JsonValue] = Field(
+        description="Changes to the algorithm's settings; only those marked `live` in its schema."
+    )
+
+
+class SettingsOut(BaseModel):
+    """One change to a run's settings."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    version: int
+    requested_at: datetime
+    requested_by: str | None
+    changes: dict[str, Any]
+    state: Literal["asked", "applied", "refused"]
+    agent_steps: int | None
+    """Where they came into force."""
+    frames: int | None
+    wall_time_s: Number
+    refused: str | None
+    """Why nothing was changed."""
+
+
+class SettingsPage(Page[SettingsOut]):
+    """Every change to a run's settings."""
+
+
+@router.get("")
+def list_settings(run_id: Ulid, actor: Viewer, session: ReadSession) -> SettingsPage:
+    """Every change to a run's settings, the newest first."""
+    runs.get(session, run_id)
+    rows = repository.all_versions(session, run_id)
+    return SettingsPage(items=[SettingsOut.model_validate(row) for row in rows])
+
+
+@router.patch("")
+def change_settings(
+    run_id: Ulid, body: SettingsRequest, actor: Operator, session: WriteSession
+) -> SettingsOut:
+    """Train on by other settings. `asked` until the engine answers; at once where none is at work."""
+    return SettingsOut.model_validate(service.request(session, run_id, body.config, actor.id))

@@ -1,0 +1,105 @@
+from typing import Any
+
+import pytest
+import redis
+
+from backend.db import Run
+from backend.db.changes import host_queue
+from backend.db.engine import reading, writing
+from backend.live_settings import repository
+from backend.runs import repository as runs
+from backend.specs.events import SettingsChanged
+from backend.specs.states import RunState
+from tests.support.runs import make_run
+from tests.support.service import RunningService
+
+pytestmark = pytest.mark.service
+
+
+def _running(service: RunningService) -> str:
+    run = make_run(service.engine, RunState.RUNNING)
+    with writing(service.engine) as session:
+        _locked(session, run.id).host = "here"
+    return run.id
+
+
+def _locked(session: Any, run_id: str) -> Run:
+    run = runs.get(session, run_id, for_update=True)
+    assert run is not None
+    return run
+
+
+def _answer(service: RunningService, run_id: str, version: int, refused: str | None = None) -> None:
+    answer = SettingsChanged(
+        version=version, agent_steps=500, frames=2_000, wall_time_s=9.0, changes={}, refused=refused
+    )
+    with writing(service.engine) as session:
+        repository.settle(session, _locked(session, run_id), answer)
+
+
+def test_asked_until_the_engine_has_answered(service: RunningService, redis_url: str) -> None:
+    run_id = _running(service)
+    url = f"/api/v1/runs/{run_id}/settings"
+    with redis.Redis.from_url(redis_url) as client:
+        client.flushall()
+        asked = service.client.patch(url, json={"config": {"learning_rate": 0.1, "beta": 0}}).json()
+        assert client.llen(host_queue("here")) == 1
+    expected = {"version": 1, "state": "asked", "changes": {"learning_rate": 0.1, "beta": 0.0}}
+    assert {name: asked[name] for name in expected} == expected
+    before = service.client.get(f"/api/v1/runs/{run_id}").json()["spec"]["config"]
+    assert before["learning_rate"] != 0.1
+    with reading(service.engine) as session:
+        assert [row.version for row in repository.pending(session, run_id)] == [1]
+    for _ in range(2):
+        _answer(service, run_id, 1)
+    config = service.client.get(f"/api/v1/runs/{run_id}").json()["spec"]["config"]
+    assert config == before | {"learning_rate": 0.1, "beta": 0.0}
+    (row,) = service.client.get(url).json()["items"]
+    assert (row["state"], row["agent_steps"], row["wall_time_s"]) == ("applied", 500, 9.0)
+    log = service.client.get(f"/api/v1/runs/{run_id}/log", params={"search": "settings"}).json()["items"]
+    assert len(log) == 1
+    assert "learning_rate 0.002 → 0.1" in log[0]["message"]
+
+
+def test_versions_count_and_refusals_are_kept(service: RunningService) -> None:
+    run_id = _running(service)
+    url = f"/api/v1/runs/{run_id}/settings"
+    for rate in (0.1, 0.2, 0.3):
+        service.client.patch(url, json={"config": {"learning_rate": rate}})
+    _answer(service, run_id, 2, refused="too late")
+    _answer(service, run_id, 1)
+    _answer(service, run_id, 9)
+    shown = [(row["version"], row["state"]) for row in service.client.get(url).json()["items"]]
+    assert shown == [(3, "asked"), (2, "refused"), (1, "applied")]
+    assert service.client.get(f"/api/v1/runs/{run_id}").json()["spec"]["config"]["learning_rate"] == 0.1
+
+
+def test_where_no_engine_is_at_work_they_are_in_force_at_once(service: RunningService) -> None:
+    for state in (RunState.QUEUED, RunState.STOPPED):
+        run = make_run(service.engine, state)
+        url = f"/api/v1/runs/{run.id}"
+        changed = service.client.patch(f"{url}/settings", json={"config": {"beta": 0.7}}).json()
+        assert changed["state"] == "applied"
+        after = service.client.get(url).json()
+        assert after["spec"]["config"]["beta"] == 0.7
+        assert after["revision"] == run.revision + 1
+
+
+def test_what_cannot_be_changed_live_is_refused(service: RunningService, subtests: pytest.Subtests) -> None:
+    run_id = _running(service)
+    url = f"/api/v1/runs/{run_id}/settings"
+    for config, field in [
+        ({"n_e": 8}, "config.n_e"),
+        ({"network": "mlp"}, "config.network"),
+        ({"colour": 1}, "config.colour"),
+        ({"learning_rate": -1}, "config.learning_rate"),
+        ({"learning_rate": "0.1"}, "config.learning_rate"),
+        ({"learning_rate": None}, "config.learning_rate"),
+        ({}, "config"),
+        ([], "config"),
+    ]:
+        with subtests.test(config=str(config)):
+            answer = service.client.patch(url, json={"config": config})
+            assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, field)
+    assert service.client.get(url).json()["items"] == []
+    assert service.client.patch(f"/api/v1/runs/{'0' * 26}/settings", json={"config": {}}).status_code == 404

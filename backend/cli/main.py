@@ -2,7 +2,7 @@
 
 import typer
 
-from backend.cli import database, password, serve, train
+from backend.cli import bench, database, password, serve, train
 
 app = typer.Typer(
     name="callboard",
@@ -20,6 +20,7 @@ app.command("password")(password.password)
 app.command("train")(train.train)
 app.command("evaluate")(train.evaluate)
 app.add_typer(database.app, name="db")
+app.add_typer(bench.app, name="bench")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Engine
 
-from backend.db.engine import make_engine, reading, writing
+from backend.db.engine import reading, writing
 from backend.metrics import repository, service
 from backend.metrics.charts import Axes
 from backend.metrics.chunks import Array
@@ -27,34 +27,30 @@ _LIVE_ROWS = 5
 _REPEATS = 7
 
 
-def bench(database_url: str) -> dict[str, float]:
+def bench(engine: Engine) -> dict[str, float]:
     """Measure on a migrated database; 20 runs of 100,000 points stay in it.
 
     Returns:
-        `ingest_points_per_s`: through `repository.append` in batches of 10,000, commits included;
+        `append_points_per_s`: through `repository.append` in batches of 10,000, commits included;
         `live_append_ms`: 20 series of 5 points, as a run's last second brings, commit included;
         `bytes_per_point`: what the database grew by;
         `chart_5_ms`, `chart_20_ms`, `chart_20_smoothed_ms`: median time to a chart's JSON, 1,000 points
         a series.
     """
-    engine = make_engine(database_url)
-    try:
-        before = _size(engine)
-        run_ids = [_new_run(engine, seed) for seed in range(N_RUNS)]
-        spent_s = sum(_append(engine, run_id, seed) for seed, run_id in enumerate(run_ids))
-        result = {
-            "ingest_points_per_s": N_RUNS * N_POINTS / spent_s,
-            "bytes_per_point": (_size(engine) - before) / (N_RUNS * N_POINTS),
-        }
-        for name, ids, smooth in (
-            ("chart_5_ms", run_ids[:5], 0.0),
-            ("chart_20_ms", run_ids, 0.0),
-            ("chart_20_smoothed_ms", run_ids, 0.9),
-        ):
-            result[name] = median(_chart_ms(engine, ids, smooth) for _ in range(_REPEATS))
-        return result | {"live_append_ms": _live_append_ms(engine, _new_run(engine, N_RUNS))}
-    finally:
-        engine.dispose()
+    before = _size(engine)
+    run_ids = [_new_run(engine, seed) for seed in range(N_RUNS)]
+    spent_s = sum(_append(engine, run_id, seed) for seed, run_id in enumerate(run_ids))
+    result = {
+        "append_points_per_s": N_RUNS * N_POINTS / spent_s,
+        "bytes_per_point": (_size(engine) - before) / (N_RUNS * N_POINTS),
+    }
+    for name, ids, smooth in (
+        ("chart_5_ms", run_ids[:5], 0.0),
+        ("chart_20_ms", run_ids, 0.0),
+        ("chart_20_smoothed_ms", run_ids, 0.9),
+    ):
+        result[name] = median(_chart_ms(engine, ids, smooth) for _ in range(_REPEATS))
+    return result | {"live_append_ms": _live_append_ms(engine, _new_run(engine, N_RUNS))}
 
 
 def _new_run(engine: Engine, seed: int) -> str:

@@ -1,0 +1,100 @@
+"""`callboard bench`: how fast this machine's service is, beside what it should be."""
+
+import json
+import logging
+import os
+from contextlib import closing
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+app = typer.Typer(help="Measure this machine.", no_args_is_help=True)
+
+GOALS: dict[str, float] = {
+    "ingest_points_per_s": 100_000,
+    "bytes_per_point": 16,
+    "chart_20_ms": 150,
+    "list_ms": 100,
+}
+"""A rate should reach its goal; of all else, less is better."""
+
+_ROWS: dict[str, str] = {
+    "ingest_points_per_s": "Points a second from an engine's log into the database",
+    "append_points_per_s": "Points a second without log and parsing",
+    "bytes_per_point": "Bytes a point on disk",
+    "chart_20_ms": "Chart of 20 runs of 100,000 points, 1,000 each (ms)",
+    "chart_20_smoothed_ms": "The same, smoothed (ms)",
+    "chart_5_ms": "Chart of 5 runs of 100,000 points, 1,000 each (ms)",
+    "list_ms": "10,000 runs filtered, the best score first (ms)",
+    "list_all_ms": "10,000 runs, the best score first (ms)",
+    "live_append_ms": "A live second: 20 series of 5 points, committed (ms)",
+}
+
+
+@app.callback()
+def bench() -> None:
+    """Measure this machine."""
+
+
+@app.command()
+def service(
+    database_url: Annotated[
+        str | None,
+        typer.Option(help="An empty database to measure on; what is written stays in it."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Measure ingest, charts and lists on SQLite and, where a server is at hand, on PostgreSQL.
+
+    Without a URL both databases are temporary.
+    """
+    from backend.cli import bench_service
+
+    # Alembic tells of each migration it applies.
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    results: dict[str, dict[str, float]] = {}
+    before = os.getloadavg()[0]
+    # Whatever happens, the temporary servers end.
+    with closing(bench_service.databases(database_url)) as databases:
+        for name, url in databases:
+            if not as_json:
+                typer.echo(f"measuring {name}, which takes a minute or two", err=True)
+            results[name] = bench_service.measure(url)
+    machine = {"cpus": os.cpu_count() or 1, "load_before": before, "load_after": os.getloadavg()[0]}
+    if as_json:
+        typer.echo(json.dumps({"goals": GOALS, "machine": machine, "databases": results}))
+        return
+    Console().print(_table(results))
+    typer.echo(
+        f"Medians on {machine['cpus']} cores; load {machine['load_before']:.1f} before, "
+        f"{machine['load_after']:.1f} after."
+    )
+
+
+def _table(results: dict[str, dict[str, float]]) -> Table:
+    table = Table(title="callboard bench service")
+    table.add_column("what")
+    table.add_column("goal", justify="right")
+    for name in results:
+        table.add_column(name, justify="right")
+    for figure, label in _ROWS.items():
+        goal = GOALS.get(figure)
+        asked = "" if goal is None else f"{'≥' if _is_rate(figure) else '≤'} {goal:,.0f}"
+        found = [_cell(figure, result[figure]) for result in results.values()]
+        table.add_row(label, asked, *found)
+    return table
+
+
+def _cell(figure: str, value: float) -> str:
+    text = f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+    goal = GOALS.get(figure)
+    if goal is None:
+        return text
+    met = value >= goal if _is_rate(figure) else value <= goal
+    return f"[green]{text}[/]" if met else f"[bold red]{text}, missed[/]"
+
+
+def _is_rate(figure: str) -> bool:
+    return figure.endswith("_per_s")

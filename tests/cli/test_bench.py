@@ -1,0 +1,90 @@
+import json
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, make_url, select
+from typer.testing import CliRunner
+
+from backend.cli import bench, bench_ingest, private_servers
+from backend.cli.main import app
+from backend.db import Run
+from backend.db.engine import reading
+from backend.metrics import bench as series
+from backend.metrics import repository as metrics
+from backend.runs import bench as lists
+from tests.support.databases import short_folder
+from tests.support.runs import make_run
+from tests.workers.support import processes_with
+
+pytestmark = pytest.mark.service
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_ingest, "N_POINTS", 20_000)
+    monkeypatch.setattr(series, "N_POINTS", 5_000)
+    monkeypatch.setattr(lists, "N_RUNS", 100)
+
+
+def _points_by_metric(engine: Engine) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    with reading(engine) as session:
+        ids = session.scalars(select(Run.id)).all()
+        for one in metrics.list_series(session, ids):
+            found.setdefault(one.metric, []).append(one.n_points)
+    return found
+
+
+def test_measures_a_named_database_by_what_it_stores_there(engine: Engine, database_url: str) -> None:
+    done = CliRunner().invoke(app, ["bench", "service", "--database-url", database_url, "--json"])
+    assert done.exit_code == 0, done.output
+    answer = json.loads(done.stdout)
+    assert answer["goals"] == bench.GOALS
+    (found,) = answer["databases"].items()
+    assert found[0] == engine.dialect.name
+    assert set(found[1]) == set(bench._ROWS)
+    assert all(value > 0 for value in found[1].values())
+    stored = _points_by_metric(engine)
+    # Three times the log's 20,000 points in ten series; the charts' twenty runs.
+    assert [stored[f"recorded/{at}"] for at in range(10)] == [[2_000] * 3] * 10
+    assert stored[series.METRIC] == [5_000] * 20
+
+
+def test_refuses_a_database_in_use(engine: Engine, database_url: str) -> None:
+    run = make_run(engine)
+    done = CliRunner().invoke(app, ["bench", "service", "--database-url", database_url])
+    assert done.exit_code == 2
+    assert "name an empty one" in done.stderr
+    with reading(engine) as session:
+        assert session.scalars(select(Run.id)).all() == [run.id]
+
+
+@pytest.mark.parametrize(
+    "url", ["nonsense", "postgresql+psycopg://127.0.0.1:1/none", "sqlite:////proc/no.db"]
+)
+def test_a_database_that_is_not_there_is_one_line(url: str) -> None:
+    done = CliRunner().invoke(app, ["bench", "service", "--database-url", url])
+    assert done.exit_code == 2
+    assert done.stderr.splitlines()[-1].startswith("callboard: --database-url: ")
+
+
+def test_own_databases_side_by_side_with_their_goals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "140")
+    done = CliRunner().invoke(app, ["bench", "service"])
+    assert done.exit_code == 0, done.output
+    header = next(line for line in done.stdout.splitlines() if "goal" in line)
+    assert "sqlite" in header
+    assert "postgresql" in header
+    assert "≥ 100,000" in done.stdout
+    assert "≤ 150" in done.stdout
+
+
+def test_private_servers_leave_nothing_behind() -> None:
+    with short_folder() as folder, private_servers.redis(folder / "redis.sock") as url:
+        socket = url.removeprefix("unix://")
+        assert processes_with(socket)
+    with private_servers.postgres() as url:
+        data = make_url(url).query["host"]
+        assert processes_with(str(data))
+    assert processes_with(socket) == processes_with(str(data)) == []
+    assert not Path(str(data)).exists()

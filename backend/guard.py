@@ -31,6 +31,7 @@ SECURITY_HEADERS = {
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
 
+_RUN = re.compile(r"/runs/([0-9A-HJKMNP-TV-Z]{26})(?:/|$)")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 log = structlog.get_logger(__name__)
@@ -67,7 +68,10 @@ class Guard:
                     out.setdefault("Cache-Control", "no-store")
             await send(message)
 
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
+        ids = {"request_id": request_id}
+        if run := _RUN.search(scope["path"]):
+            ids["run_id"] = run[1]
+        with structlog.contextvars.bound_contextvars(**ids):
             try:
                 problem = self._objection(scope["method"], headers)
                 if problem is not None:

@@ -58,7 +58,7 @@ def test_asked_until_the_engine_has_answered(service: RunningService, redis_url:
     assert (row["state"], row["agent_steps"], row["wall_time_s"]) == ("applied", 500, 9.0)
     log = service.client.get(f"/api/v1/runs/{run_id}/log", params={"search": "settings"}).json()["items"]
     assert len(log) == 1
-    assert "learning_rate 0.002 → 0.1" in log[0]["message"]
+    assert f"learning_rate {before['learning_rate']} → 0.1" in log[0]["message"]
 
 
 def test_versions_count_and_refusals_are_kept(service: RunningService) -> None:

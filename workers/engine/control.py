@@ -35,6 +35,10 @@ class Control:
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, self._on_signal)
 
+    def stop(self, reason: str) -> None:
+        """Ask for a polite stop from within this process."""
+        self._stop = Stop(reason=reason)
+
     def stop_requested(self) -> Stop | None:
         """The stop someone asked for, once someone has."""
         self._receive()
@@ -73,7 +77,7 @@ class Control:
                         self.watched = on
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self._stop = Stop(reason=f"stopped by {signal.Signals(number).name}")
+        self.stop(f"stopped by {signal.Signals(number).name}")
 
 
 def read_picture(message: bytes) -> tuple[int, bytes]:

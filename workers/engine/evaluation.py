@@ -6,6 +6,7 @@ sample from pi (see `workers.engine.policies`).
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,7 +43,19 @@ class EvaluationResult:
         return float(np.mean(self.returns))
 
 
-def evaluate(policy: Policy, spec: RunSpec, *, episodes: int, seed: int, processes: int) -> EvaluationResult:
+class EvaluationInterrupted(Exception):
+    """Someone wanted the engine back before all episodes were played."""
+
+
+def evaluate(
+    policy: Policy,
+    spec: RunSpec,
+    *,
+    episodes: int,
+    seed: int,
+    processes: int,
+    interrupted: Callable[[], bool] = lambda: False,
+) -> EvaluationResult:
     """Play `episodes` whole episodes; episode k starts from the k-th seed whatever else is played.
 
     Args:
@@ -51,8 +64,10 @@ def evaluate(policy: Policy, spec: RunSpec, *, episodes: int, seed: int, process
         episodes: at least 1.
         seed: seeds the starts.
         processes: that step the environments.
+        interrupted: asked between two decisions.
 
     Raises:
+        EvaluationInterrupted: `interrupted` said so.
         WorldDiedError: an environment's process died.
     """
     began = time.monotonic()
@@ -77,6 +92,8 @@ def evaluate(policy: Policy, spec: RunSpec, *, episodes: int, seed: int, process
         first: EpisodeEnd | None = None
         shared = world.shared
         while any(todo):
+            if interrupted():
+                raise EvaluationInterrupted
             active = np.array([i for i in range(B) if todo[i]])
             action_N, value_N, policy_NA = policy.act(shared.observation_SB[0][active])
             action_B = np.full(B, NO_ACTION)

@@ -30,8 +30,18 @@ class EpisodeRecorder:
         self._policies.append(policy_A.astype(np.float16))
         self._lives.append(lives)
 
-    def save(self, path: Path, *, seed: int, frames_per_step: int, action_names: tuple[str, ...]) -> None:
-        """Write the episode to `path` (.npz), whole or not at all."""
+    def save(
+        self, path: Path, *, seed: int, evaluation: bool, frames_per_step: int, action_names: tuple[str, ...]
+    ) -> None:
+        """Write the episode to `path` (.npz), whole or not at all.
+
+        Args:
+            path: the file.
+            seed: the episode's.
+            evaluation: whether it was played under `evaluation_config`.
+            frames_per_step: emulator frames a decision.
+            action_names: (A,).
+        """
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial.npz")
         with partial.open("wb") as file:
@@ -43,6 +53,7 @@ class EpisodeRecorder:
                 policies=np.asarray(self._policies, np.float16),
                 lives=np.asarray(self._lives, np.int8),
                 seed=np.int64(seed),
+                evaluation=np.bool_(evaluation),
                 frames_per_step=np.int64(frames_per_step),
                 action_names=np.asarray(action_names),
             )

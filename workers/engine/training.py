@@ -27,7 +27,7 @@ from backend.specs.run import InvalidSpec, RunSpec, changed_live
 from workers.engine import checkpoint
 from workers.engine.algorithms import LEARNERS
 from workers.engine.control import Control
-from workers.engine.evaluation import evaluate
+from workers.engine.evaluation import EvaluationInterrupted, evaluate
 from workers.engine.event_log import EventLog
 from workers.engine.learner import EpisodeEnd, Learner
 from workers.engine.points import Counters, PointBuffer
@@ -173,8 +173,9 @@ class Training:
             self._report((counters.agent_steps - steps_at_report) / (time.monotonic() - last_report))
         if state == "finished" and self._last_evaluation_steps < counters.agent_steps:
             self._evaluate(learner)
-        else:
-            self._checkpoint(learner)
+            if self._last_evaluation_steps < counters.agent_steps:
+                reason, state = "stopped during the last evaluation", "stopped"
+        self._checkpoint(learner)
         self._note(f"{state}: {reason}")
         return Ended(time=time.time(), state="finished" if state == "finished" else "stopped", reason=reason)
 
@@ -241,6 +242,7 @@ class Training:
         episode.recording.save(
             self.run_dir / "replays" / name,
             seed=episode.seed,
+            evaluation=kind == "evaluation",
             frames_per_step=getattr(self.spec.environment_config, "frame_skip", 1),
             action_names=action_names,
         )
@@ -330,7 +332,10 @@ class Training:
         counters = self._counters
         episodes = self.spec.config.evaluation_episodes
         if episodes:
-            self._score_policy(learner, episodes)
+            try:
+                self._score_policy(learner, episodes)
+            except EvaluationInterrupted:
+                return  # due again after a resume
         self._last_evaluation_steps = counters.agent_steps
         self._checkpoint(learner, evaluated=True)
 
@@ -338,7 +343,12 @@ class Training:
         counters = self._counters
         seed = counters.agent_steps % 2**31
         result = evaluate(
-            learner.policy(seed), self.spec, episodes=episodes, seed=seed, processes=_processes(self.spec)
+            learner.policy(seed),
+            self.spec,
+            episodes=episodes,
+            seed=seed,
+            processes=_processes(self.spec),
+            interrupted=lambda: self._control.stop_requested() is not None,
         )
         self._points.add(f"eval/{result.protocol}/mean_return", counters, result.mean_return)
         self._flush_points()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backend.specs.run import RunSpec
-from workers.engine.envs import make_world
+from workers.engine.envs import evaluation_config, make_world
 
 SHORT_SIDE_PIXELS = 320
 """Small pictures are enlarged by whole factors, so that pixels stay sharp."""
@@ -38,7 +38,9 @@ def render(spec: RunSpec, replay: Path, out: Path) -> int:
         actions = data["actions"]
         rewards = data["rewards"]
         seed = int(data["seed"])
-    world = make_world(spec.environment, spec.environment_config)
+        evaluation = bool(data["evaluation"])
+    config = evaluation_config(spec.environment_config) if evaluation else spec.environment_config
+    world = make_world(spec.environment, config)
     partial = out.with_suffix(".partial.mp4")
     pictures = 0
     with av.open(str(partial), "w", format="mp4", options={"movflags": "+faststart"}) as container:

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import torch
 
-from backend.specs.commands import Stop
 from backend.specs.events import (
     AnyEvent,
     CheckpointSaved,
@@ -127,11 +126,27 @@ def test_workers_share_one_update() -> None:
 
 def test_a_stop_keeps_a_checkpoint(tmp_path: Path) -> None:
     control = Control()
-    control._obey(Stop(reason="enough"))
+    control.stop("enough")
     said = train(cartpole({"wall_time_s": 60}), tmp_path, control=control)
     [ended] = only(Ended, said)
     assert (ended.state, ended.reason) == ("stopped", "enough")
     assert [c.file for c in only(CheckpointSaved, said)] == [checkpoint.newest(tmp_path / "checkpoints")]
+
+
+def test_a_stop_during_the_last_evaluation_leaves_it_due(tmp_path: Path) -> None:
+    control = Control()
+    spec = cartpole({"agent_steps": 400}, evaluation_episodes=5)
+
+    def stop_at_the_bound(event: AnyEvent) -> None:
+        if isinstance(event, Report) and event.agent_steps == 400:
+            control.stop("enough")
+
+    told = Training(spec, tmp_path, control=control, on_event=stop_at_the_bound).run()
+    assert (told.state, told.reason) == ("stopped", "stopped during the last evaluation")
+    assert not only(Evaluation, events(tmp_path, 1))
+    said = train(spec, tmp_path, 2, checkpoint.newest(tmp_path / "checkpoints"))
+    assert len(only(Evaluation, said)) == 1
+    assert said[-1] == said[-1].model_copy(update={"state": "finished"})
 
 
 def test_old_checkpoints_are_thinned(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from backend.specs.run import parse_run_spec
 from workers.engine.envs import make_world
 from workers.engine.recording import EpisodeRecorder
+from workers.engine.training import Training
 from workers.engine.video import ReplayMismatchError, render
 
 
@@ -29,7 +30,7 @@ def test_replay_becomes_h264(
         step = world.step(t % 2, observation)
         recorder.add(t % 2, step.reward, 0.5, np.full(len(world.action_names), 0.5), world.lives())
     replay = tmp_path / "replays" / "r.npz"
-    recorder.save(replay, seed=9, frames_per_step=4, action_names=world.action_names)
+    recorder.save(replay, seed=9, evaluation=False, frames_per_step=4, action_names=world.action_names)
     out = tmp_path / "r.mp4"
     count = render(spec, replay, out)
     with av.open(str(out)) as container:
@@ -49,7 +50,23 @@ def test_a_replay_that_plays_out_differently_is_refused(tmp_path: Path) -> None:
     recorder = EpisodeRecorder()
     recorder.add(0, 7.0, 0.0, np.array([0.5, 0.5]), 0)
     replay = tmp_path / "r.npz"
-    recorder.save(replay, seed=1, frames_per_step=1, action_names=("LEFT", "RIGHT"))
+    recorder.save(replay, seed=1, evaluation=False, frames_per_step=1, action_names=("LEFT", "RIGHT"))
     with pytest.raises(ReplayMismatchError, match=r"decision 0 earned 1\.0, recorded was 7\.0"):
         render(spec, replay, tmp_path / "r.mp4")
     assert not (tmp_path / "r.mp4").exists()
+
+
+def test_an_evaluations_replay_is_played_under_its_own_rules(tmp_path: Path) -> None:
+    """The run trains without no-ops; its evaluations begin with them."""
+    spec = parse_run_spec(
+        {
+            "algorithm": "paac",
+            "environment": "ALE/Breakout-v5",
+            "environment_config": {"noop_max": 0},
+            "config": {"n_e": 2, "n_w": 1, "evaluation_episodes": 1},
+            "stop": {"agent_steps": 10},
+        }
+    )
+    assert Training(spec, tmp_path).run().state == "finished"
+    [replay] = (tmp_path / "replays").glob("*evaluation*.npz")
+    assert render(spec, replay, tmp_path / "r.mp4") > 0

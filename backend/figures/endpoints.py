@@ -66,7 +66,7 @@ TheseAxes = Annotated[Axes, Depends(_axes)]
 def learning_curve(
     run: Runs, actor: Viewer, session: ReadSession, axes: TheseAxes, look: ThisLook, format: Form = "json"
 ) -> Response:
-    """Returns over training, with evaluations, published levels, checkpoints and restarts."""
+    """Returns over training, with evaluations, published levels, checkpoints, restarts, setting changes."""
     return _answer(service.draw_learning_curve(session, run, axes, look), format, "learning_curve")
 
 

@@ -7,6 +7,7 @@ from itertools import groupby
 import plotly.graph_objects as go
 
 from backend.figures.curve import Line, curve
+from backend.figures.marks import Mark, add_marks
 from backend.figures.theme import Theme, muted, styles
 from backend.metrics.catalogue import PROTOCOLS
 
@@ -35,15 +36,6 @@ class Level:
     protocol: str
 
 
-@dataclass(frozen=True)
-class Mark:
-    """Something that happened to a run at some x."""
-
-    run: str
-    x: float
-    label: str
-
-
 def learning_curve(
     lines: Sequence[Line],
     *,
@@ -54,6 +46,7 @@ def learning_curve(
     best: float | None = None,
     checkpoints: Sequence[Mark] = (),
     restarts: Sequence[Mark] = (),
+    setting_changes: Sequence[Mark] = (),
     title: str = "Learning curve",
     theme: Theme = "light",
     width_px: int | None = None,
@@ -67,25 +60,20 @@ def learning_curve(
         evaluations: drawn as diamonds, named by their protocol.
         levels: drawn as thin labelled lines. The next one above `best` is kept in view, and all below it.
         best: the best return so far, if there is one.
-        checkpoints: drawn as ticks at the foot of the plot.
-        restarts: drawn as vertical lines.
+        checkpoints: drawn as faint ticks at the foot of the plot.
+        restarts: drawn as dotted vertical lines.
+        setting_changes: drawn as dash-dotted vertical lines.
         title: of the figure.
         theme: light or dark.
         width_px: as for `curve`.
     """
     figure = curve(lines, metric=METRIC, x=x, smooth=smooth, title=title, theme=theme, width_px=width_px)
-    looks = styles([line.run for line in lines], theme)
-    _add_evaluations(figure, evaluations, {run: colour for run, (colour, _) in looks.items()})
+    colours = {run: colour for run, (colour, _) in styles([line.run for line in lines], theme).items()}
+    _add_evaluations(figure, evaluations, colours)
     _add_levels(figure, levels, best, theme)
-    _add_checkpoints(figure, checkpoints, {run: colour for run, (colour, _) in looks.items()})
-    for mark in restarts:
-        figure.add_vline(
-            mark.x,
-            layer="below",
-            line={"color": muted(theme), "width": 1, "dash": "dot"},
-            annotation={"text": mark.label, "font": {"color": muted(theme)}},
-            annotation_position="top right",
-        )
+    add_marks(figure, "checkpoints", checkpoints, colours, theme)
+    add_marks(figure, "restarts", restarts, colours, theme)
+    add_marks(figure, "setting changes", setting_changes, colours, theme)
     return figure
 
 
@@ -126,25 +114,3 @@ def _add_levels(figure: go.Figure, levels: Sequence[Level], best: float | None, 
     reached = [level.score for level in ordered if best is not None and level.score <= best]
     if above or reached:
         figure.update_yaxes(autorangeoptions={"include": reached + above})
-
-
-def _add_checkpoints(figure: go.Figure, checkpoints: Sequence[Mark], colours: dict[str, str]) -> None:
-    if not checkpoints:
-        return
-    # An axis of their own keeps them at the foot, whatever the returns are.
-    figure.update_layout(yaxis2={"overlaying": "y", "range": [0, 1], "visible": False, "fixedrange": True})
-    ordered = sorted(checkpoints, key=lambda mark: (mark.run, mark.x))
-    for run, some in groupby(ordered, key=lambda mark: mark.run):
-        marks = list(some)
-        figure.add_scatter(
-            x=[mark.x for mark in marks],
-            y=[0.01] * len(marks),
-            yaxis="y2",
-            text=[mark.label for mark in marks],
-            mode="markers",
-            name="checkpoints",
-            showlegend=False,
-            marker={"symbol": "line-ns-open", "size": 10, "color": colours[run]},
-            hovertemplate="%{text}<extra></extra>",
-            meta={"run": run, "marks": "checkpoints"},
-        )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from backend.db import Attempt, Checkpoint, Evaluation
+from backend.db import Attempt, Checkpoint, Evaluation, LiveSettings
 
 
 def checkpoints(session: Session, run_ids: Sequence[str]) -> Sequence[Checkpoint]:
@@ -24,7 +24,15 @@ def evaluations(session: Session, run_ids: Sequence[str]) -> Sequence[Evaluation
     return session.scalars(query.order_by(Evaluation.run_id, Evaluation.agent_steps)).all()
 
 
-def resumptions(session: Session, run_ids: Sequence[str]) -> Sequence[Attempt]:
-    """The attempts that went on from a checkpoint."""
-    query = select(Attempt).where(Attempt.run_id.in_(run_ids), Attempt.resumed_from_agent_steps > 0)
+def attempts(session: Session, run_ids: Sequence[str]) -> Sequence[Attempt]:
+    """Every attempt at the runs, the first first."""
+    query = select(Attempt).where(Attempt.run_id.in_(run_ids))
     return session.scalars(query.order_by(Attempt.run_id, Attempt.number)).all()
+
+
+def setting_changes(session: Session, run_ids: Sequence[str]) -> Sequence[LiveSettings]:
+    """Every change to the runs' settings that came into force."""
+    query = select(LiveSettings).where(
+        LiveSettings.run_id.in_(run_ids), LiveSettings.agent_steps.is_not(None)
+    )
+    return session.scalars(query.order_by(LiveSettings.run_id, LiveSettings.version)).all()

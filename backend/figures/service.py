@@ -9,12 +9,13 @@ from plotly.graph_objects import Figure
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactStore
-from backend.db import Checkpoint, Evaluation, Run, Series
+from backend.db import Attempt, Checkpoint, Evaluation, LiveSettings, Run, Series
 from backend.episodes import service as episodes
 from backend.figures import repository
 from backend.figures.curve import Line, curve
 from backend.figures.episode_trace import discounted, episode_trace
-from backend.figures.learning_curve import METRIC, Evaluated, Level, Mark, learning_curve
+from backend.figures.learning_curve import METRIC, Evaluated, Level, learning_curve
+from backend.figures.marks import Mark
 from backend.figures.theme import Theme
 from backend.metrics import service as metrics
 from backend.metrics.catalogue import describe
@@ -22,6 +23,9 @@ from backend.metrics.charts import Axes, curves
 from backend.runs import service as runs
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
+
+Places = Mapping[tuple[str, int], float]
+"""x of a run's checkpoints, by run and agent steps; of its beginning too."""
 
 _LEARNING_ONLY = frozenset({"life_loss_terminal", "frame_maximum"})
 """Settings of a world that change how an agent learns, not how it is scored."""
@@ -57,13 +61,17 @@ def draw_curve(
 
 
 def draw_learning_curve(session: Session, run_ids: Sequence[str], axes: Axes, look: Look) -> Figure:
-    """Returns of some runs, with their evaluations, checkpoints and restarts.
+    """Returns of some runs, with their evaluations, checkpoints, restarts and changes of settings.
 
     Raises:
         NotFound: there is no such run.
     """
     found = metrics.find_runs(session, run_ids)
     saved = repository.checkpoints(session, run_ids)
+    attempts = repository.attempts(session, run_ids)
+    changes = repository.setting_changes(session, run_ids)
+    places = _places(saved, found, axes.x)
+    names = {run.id: f"{run.name}: " if len(found) > 1 else "" for run in found.values()}
     lines = _lines(session, found, metrics.choose(session, run_ids, [METRIC], []), axes, look)
     drawn = {line.run for line in lines}
     bests = [run.best_return for run in found.values() if run.best_return is not None]
@@ -79,11 +87,16 @@ def draw_learning_curve(session: Session, run_ids: Sequence[str], axes: Axes, lo
         levels=_levels(list(found.values())),
         best=max(bests, default=None),
         checkpoints=[
-            Mark(one.run_id, getattr(one, axes.x), f"checkpoint at {one.agent_steps:,} agent steps")
+            Mark(
+                one.run_id,
+                getattr(one, axes.x),
+                f"{names[one.run_id]}checkpoint at {one.agent_steps:,} agent steps",
+            )
             for one in saved
-            if not one.removed and one.run_id in drawn
+            if not one.removed
         ],
-        restarts=_restarts(session, run_ids, saved, axes.x),
+        restarts=_restarts(attempts, places, names),
+        setting_changes=_setting_changes(changes, attempts, places, names, axes.x),
         title=f"Learning curve, {_subject(found.values())}",
         theme=look.theme,
         width_px=look.width_px,
@@ -191,11 +204,44 @@ def _levels(several: Sequence[Run]) -> list[Level]:
     ]
 
 
-def _restarts(session: Session, run_ids: Sequence[str], saved: Sequence[Checkpoint], x: str) -> list[Mark]:
-    at = {(one.run_id, one.agent_steps): one for one in saved}
+def _places(saved: Sequence[Checkpoint], found: Mapping[str, Run], x: str) -> Places:
+    places = {(run_id, 0): 0.0 for run_id in found}
+    return places | {(one.run_id, one.agent_steps): float(getattr(one, x)) for one in saved}
+
+
+def _restarts(attempts: Sequence[Attempt], places: Places, names: Mapping[str, str]) -> list[Mark]:
     marks = []
-    for attempt in repository.resumptions(session, run_ids):
-        where = at.get((attempt.run_id, attempt.resumed_from_agent_steps))
-        if where is not None:
-            marks.append(Mark(attempt.run_id, getattr(where, x), f"attempt {attempt.number}"))
+    for attempt in attempts:
+        x = places.get((attempt.run_id, attempt.resumed_from_agent_steps))
+        if attempt.number > 1 and x is not None:
+            marks.append(Mark(attempt.run_id, x, f"{names[attempt.run_id]}attempt {attempt.number}"))
+    return marks
+
+
+def _setting_changes(
+    changes: Sequence[LiveSettings],
+    attempts: Sequence[Attempt],
+    places: Places,
+    names: Mapping[str, str],
+    axis: str,
+) -> list[Mark]:
+    """Where the points begin that were made by other settings.
+
+    That is before they came into force where a later attempt went on from earlier: it had them from its
+    start.
+    """
+    marks = []
+    for change in changes:
+        later = [
+            attempt.resumed_from_agent_steps
+            for attempt in attempts
+            if attempt.run_id == change.run_id and attempt.claimed_at > change.requested_at
+        ]
+        begins = min([change.agent_steps or 0, *later])
+        # Of a change itself it is not known how many episodes there had been.
+        own = getattr(change, axis, None)
+        x = own if begins == change.agent_steps else places.get((change.run_id, begins))
+        if x is not None:
+            told = ", ".join(f"{name} = {value}" for name, value in change.changes.items())
+            marks.append(Mark(change.run_id, float(x), f"{names[change.run_id]}{told} from here on"))
     return marks

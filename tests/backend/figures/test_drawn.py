@@ -11,7 +11,8 @@ from playwright.sync_api import Browser, sync_playwright
 
 from backend.figures.curve import Line
 from backend.figures.episode_trace import episode_trace
-from backend.figures.learning_curve import METRIC, Evaluated, Level, Mark, learning_curve
+from backend.figures.learning_curve import METRIC, Evaluated, Level, learning_curve
+from backend.figures.marks import Mark
 
 pytestmark = pytest.mark.browser
 
@@ -43,6 +44,7 @@ def returns(width_px: int) -> go.Figure:
         best=16.0,
         checkpoints=[Mark(RUNS[0], 5e5, "checkpoint at 500,000 agent steps")],
         restarts=[Mark(RUNS[0], 3e5, "attempt 2")],
+        setting_changes=[Mark(RUNS[1], 6e5, "beta = 0.02 from here on")],
         title="Learning curve, PAAC (Clemente et al. 2017) on Pong, 2 runs",
         width_px=width_px,
     )

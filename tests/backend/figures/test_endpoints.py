@@ -1,6 +1,6 @@
 import io
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +8,7 @@ import pytest
 from httpx import Client
 from sqlalchemy import Engine
 
-from backend.db import Attempt, Checkpoint, Episode, Evaluation
+from backend.db import Attempt, Checkpoint, Episode, Evaluation, LiveSettings
 from backend.db.engine import writing
 from backend.db.ids import new_id
 from tests.backend.metrics.oracle import Life
@@ -74,8 +74,14 @@ def life(engine: Engine) -> Life:
         session.add_all([checkpoint(life, 3000, superseded=True)])
         session.add_all([evaluation(life, 2000, 99.0), evaluation(life, 1000, None)])
         session.add_all(
-            Attempt(run_id=life.run_id, number=n, host="h", claimed_at=NOW, resumed_from_agent_steps=steps)
-            for n, steps in ((1, 0), (2, 2000))
+            Attempt(
+                run_id=life.run_id,
+                number=n,
+                host="h",
+                claimed_at=NOW + timedelta(minutes=minute),
+                resumed_from_agent_steps=steps,
+            )
+            for n, minute, steps in ((1, 0, 0), (2, 10, 2000))
         )
     return life
 
@@ -107,8 +113,56 @@ def test_marks_stand_where_things_happened(client: Client, life: Life, x: str, a
     assert (scored["x"], scored["y"], scored["text"]) == ([at], [99.0], ["mean of 30 episodes"])
     (saved,) = traces(answer, run=life.run_id, marks="checkpoints")
     assert saved["x"] == [at / 2]
-    assert at in [shape["x0"] for shape in answer["layout"]["shapes"]]
-    assert "attempt 2" in [note["text"] for note in answer["layout"]["annotations"]]
+    (again,) = traces(answer, run=life.run_id, marks="restarts")
+    assert (again["x"], again["text"][0]) == ([at, at, None], "attempt 2")
+
+
+def settings_change(
+    life: Life, version: int, agent_steps: int | None, minute: int, **changes
+) -> LiveSettings:
+    return LiveSettings(
+        run_id=life.run_id,
+        version=version,
+        requested_at=NOW + timedelta(minutes=minute),
+        changes=changes,
+        state="asked" if agent_steps is None else "applied",
+        agent_steps=agent_steps,
+        frames=None if agent_steps is None else 4 * agent_steps,
+        wall_time_s=None if agent_steps is None else agent_steps / 1000,
+    )
+
+
+@pytest.mark.parametrize(("x", "unit"), [("agent_steps", 1), ("frames", 4), ("wall_time_s", 0.001)])
+def test_setting_changes_stand_where_their_points_begin(
+    engine: Engine, client: Client, life: Life, x: str, unit: float
+) -> None:
+    with writing(engine) as session:
+        session.add_all(
+            [
+                # Before the second attempt went on from 2,000, from behind there: it had this from its start.
+                settings_change(life, 1, 2500, 9, beta=0.02),
+                settings_change(life, 2, 2700, 11, beta=0.03, learning_rate=0.001),
+                settings_change(life, 3, None, 12, beta=0.04),
+                settings_change(life, 4, 500, 8, beta=0.05),
+            ]
+        )
+    answer = client.get(f"{FIGURES}/learning_curve", params={"run": life.run_id, "x": x}).json()
+    (marks,) = traces(answer, run=life.run_id, marks="setting changes")
+    assert marks["x"][::3] == pytest.approx([500 * unit, 2000 * unit, 2700 * unit])
+    assert marks["text"][::3] == [
+        "beta = 0.05 from here on",
+        "beta = 0.02 from here on",
+        "beta = 0.03, learning_rate = 0.001 from here on",
+    ]
+
+
+def test_marks_of_several_runs_say_whose_they_are(engine: Engine, client: Client, life: Life) -> None:
+    other = Life(engine, 1)
+    other.append({KEY: 10})
+    ask = {"run": [life.run_id, other.run_id]}
+    answer = client.get(f"{FIGURES}/learning_curve", params=ask).json()
+    (saved,) = traces(answer, marks="checkpoints")
+    assert saved["text"] == ["paac CartPole-v1 seed 0: checkpoint at 1,000 agent steps"]
 
 
 def test_published_levels_where_the_world_is_scored_alike(engine: Engine, client: Client) -> None:

@@ -1,4 +1,6 @@
-from backend.figures.learning_curve import METRIC, Evaluated, Level, Mark, learning_curve
+from backend.figures.learning_curve import METRIC, Evaluated, Level, learning_curve
+from backend.figures.marks import Mark
+from backend.figures.theme import faint
 from tests.backend.figures.test_curve import A, line
 
 LEVELS = [
@@ -10,6 +12,11 @@ LEVELS = [
 
 def draw(**more):
     return learning_curve([line(metric=METRIC)], **({"x": "agent_steps", "smooth": 0.9} | more))
+
+
+def colours_of(figure) -> str:
+    """The run's colour, as its line has it."""
+    return figure.data[2].line.color
 
 
 def test_evaluations_name_their_protocol_and_keep_the_order_of_training() -> None:
@@ -40,22 +47,22 @@ def test_the_next_level_is_kept_in_view_and_no_further() -> None:
     assert in_view(50.0) == [-20.7, 9.3, 21.0]
 
 
-def test_marks() -> None:
+def test_marks_in_the_colour_of_their_run() -> None:
     figure = draw(
-        checkpoints=[Mark(A, 40.0, "checkpoint b"), Mark(A, 20.0, "checkpoint a")],
+        checkpoints=[Mark(A, 40.0, "checkpoint")],
         restarts=[Mark(A, 20.0, "attempt 2")],
+        setting_changes=[Mark(A, 25.0, "beta = 0.02")],
     )
-    (ticks,) = [trace for trace in figure.data if trace.name == "checkpoints"]
-    assert (ticks.x, ticks.text) == ((20.0, 40.0), ("checkpoint a", "checkpoint b"))
-    assert ticks.yaxis == "y2"
-    assert figure.layout.yaxis2.range == (0, 1)
-    (restart,) = figure.layout.shapes
-    assert (restart.x0, restart.x1) == (20.0, 20.0)
-    assert [note.text for note in figure.layout.annotations] == ["attempt 2"]
+    marked = {trace.meta["marks"]: trace for trace in figure.data if "marks" in trace.meta}
+    assert list(marked) == ["checkpoints", "restarts", "setting changes"]
+    colour = colours_of(figure)
+    for trace in marked.values():
+        assert (trace.line.color or trace.marker.color).startswith(faint(colour, 0.5)[:-4])
 
 
 def test_nothing_but_the_curve_where_there_is_nothing_else() -> None:
     figure = draw()
     assert len(figure.data) == 3
     assert not figure.layout.shapes
+    assert "yaxis2" not in figure.layout
     assert figure.layout.yaxis.title.text == "Return of an episode (true score)"

@@ -27,6 +27,7 @@ from backend.live import endpoints as live
 from backend.live.bus import Bus
 from backend.live_settings import endpoints as live_settings
 from backend.metrics import endpoints as metrics
+from backend.routing import Methods
 from backend.runs import endpoints as runs
 from backend.settings import Settings
 from backend.tokens import endpoints as tokens
@@ -90,6 +91,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(health.router)
     app.include_router(auth.link_router)
     frontend.install(app, settings.frontend_dir or Path(__file__).resolve().parents[1] / "frontend" / "dist")
+    app.state.methods = Methods(app, catch_all=frontend.CATCH_ALL)
     errors.install(app)
     idempotency.install(app)
     openapi.install(app)

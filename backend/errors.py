@@ -31,6 +31,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from backend.db.keyset import BadCursor
+from backend.routing import Methods
 from backend.specs.run import FieldProblem, InvalidSpec
 
 SECRET_FIELDS = frozenset({"password", "current", "new"})
@@ -171,7 +172,9 @@ def install(app: FastAPI) -> None:
         return answer(request, Invalid(error.problems))
 
     def on_cursor(request: Request, error: Exception) -> Response:
-        return answer(request, Invalid.field("cursor", "not a cursor of a list sorted like this one"))
+        message = "no page of a list sorted like this one ended so"
+        named = FieldProblem(field="cursor", message=message)
+        return answer(request, NotFound(f"cursor: {message}", [named]))
 
     def on_validation(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
@@ -179,6 +182,10 @@ def install(app: FastAPI) -> None:
 
     def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            # The framework names the methods of one route only.
+            methods: Methods = request.app.state.methods
+            error.headers = {"Allow": ", ".join(methods.of(request.url.path))}
         return answer(request, _from_http(error))
 
     def on_database(request: Request, error: Exception) -> Response:

@@ -4,12 +4,15 @@ from pathlib import Path
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import FileResponse
+from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 
-from backend.errors import NotFound
+from backend.routing import Methods
 
 router = APIRouter(include_in_schema=False)
+
+CATCH_ALL = "/{path:path}"
 
 OWN_PATHS = ("api", "docs", "openapi.json", "healthz", "readyz", "metrics", "assets")
 """First parts of addresses that are never pages."""
@@ -39,11 +42,12 @@ def page(request: Request) -> Response:
     return FileResponse(index, headers={"Cache-Control": "no-cache"})
 
 
-@router.get("/{path:path}")
+@router.get(CATCH_ALL)
 def read_page(request: Request, path: str) -> Response:
     """A file of the front end's root folder, or the page."""
     if path.split("/", 1)[0] in OWN_PATHS:
-        raise NotFound("there is nothing at this address")
+        methods: Methods = request.app.state.methods
+        raise HTTPException(405 if methods.of(request.url.path) else 404)
     folder: Path = request.app.state.frontend
     # Only names that lie there: the address is compared, never joined.
     for file in folder.iterdir() if folder.is_dir() else ():

@@ -12,7 +12,8 @@ from backend.auth.roles import Role
 from backend.auth.schemas import LoginRequest, Me, PasswordRequest
 from backend.auth.service import Actor
 from backend.dependencies import ReadSession, ThisParts, WriteSession
-from backend.errors import Invalid, TooMany, Unauthenticated
+from backend.errors import Forbidden, TooMany, Unauthenticated
+from backend.specs.run import FieldProblem
 
 router = APIRouter(prefix="/auth", tags=["auth"])
 link_router = APIRouter(include_in_schema=False)
@@ -61,7 +62,8 @@ def change_password(
     """Change your own password. Every other browser of yours is logged out."""
     user = service.check_change(session, actor.id, body.current)
     if user is None:
-        raise Invalid.field("current", "this is not your password")
+        named = FieldProblem(field="current", message="this is not your password")
+        raise Forbidden("this is not your password", [named])
     service.set_password(writing, writing.merge(user), body.new)
     set_session_cookie(request, response, service.open_session(writing, user))
     return Me.model_validate(actor)

@@ -20,6 +20,7 @@ from backend.db.engine import reading
 from backend.dependencies import Repeated, get_parts
 from backend.errors import Conflict, Invalid, respond
 from backend.idempotency import repository
+from backend.specs.run import FieldProblem
 
 HEADER = "Idempotency-Key"
 KEY_PATTERN = r"^[\x21-\x7e]{1,255}$"
@@ -76,7 +77,8 @@ def install(app: FastAPI) -> None:
             undone = Conflict("what was asked for with this key was just undone; ask again")
             return respond(undone, request.state.request_id)
         if answer.fingerprint != error.fingerprint:
-            mistaken = Invalid.field(HEADER, "was used for another request")
+            named = FieldProblem(field=HEADER, message="was used for another request")
+            mistaken = Conflict("this key was used for another request: take a new one", [named])
             return respond(mistaken, request.state.request_id)
         headers = {"Idempotent-Replayed": "true"}
         return Response(answer.body, answer.status, media_type="application/json", headers=headers)

@@ -39,8 +39,8 @@ Words = Annotated[list[Text], Query(max_length=50)]
 @router.post("", status_code=201)
 def create_runs(body: RunRequest, actor: Operator, session: WriteSession) -> RunOut | RunItems:
     """Store a run, or with `seeds` one run a seed (answered with `items`), and queue it."""
-    runs = [RunOut.of(run) for run in service.create(session, body.root, actor.id)]
-    return RunItems(items=runs) if body.root.get("seeds") is not None else runs[0]
+    runs = [RunOut.of(run) for run in service.create(session, body, actor.id)]
+    return RunItems(items=runs) if body.get("seeds") is not None else runs[0]
 
 
 @router.get("")
@@ -105,7 +105,7 @@ def change_runs(
     return answer
 
 
-@router.get("/{run_id}")
+@router.get("/{run_id:ulid}")
 def read_run(run_id: Ulid, actor: Viewer, session: ReadSession) -> RunDetail:
     """A run with its attempts and changes of state."""
     detail = RunDetail.of(service.get(session, run_id))
@@ -115,13 +115,13 @@ def read_run(run_id: Ulid, actor: Viewer, session: ReadSession) -> RunDetail:
     return detail
 
 
-@router.patch("/{run_id}")
+@router.patch("/{run_id:ulid}")
 def change_run(run_id: Ulid, body: RunChanges, actor: Operator, session: WriteSession) -> RunOut:
     """Change name, notes, tags, group or priority."""
     return RunOut.of(service.change(session, run_id, body))
 
 
-@router.delete("/{run_id}", status_code=204)
+@router.delete("/{run_id:ulid}", status_code=204)
 def delete_run(
     run_id: Ulid, actor: Operator, session: WriteSession, artifacts: Artifacts, later: BackgroundTasks
 ) -> None:

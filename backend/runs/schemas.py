@@ -11,7 +11,6 @@ from pydantic import (
     Field,
     GetJsonSchemaHandler,
     JsonValue,
-    RootModel,
 )
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
@@ -61,15 +60,20 @@ class RunFields(BaseModel):
     notes: Text = Field(default="", max_length=20_000)
 
 
-class RunRequest(RootModel[dict[str, Any]]):
-    """The body of `POST /runs`, checked whole by `parse_run_spec`, so that one answer names every fault."""
+class _DescribedAs:
+    """Documents a body as a model that does not check it."""
 
-    @classmethod
+    def __init__(self, model: type[BaseModel]) -> None:
+        self._model = model
+
     def __get_pydantic_json_schema__(
-        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Document it as `RunFields`."""
-        return handler(RunFields.__pydantic_core_schema__)
+        return handler(self._model.__pydantic_core_schema__)
+
+
+RunRequest = Annotated[dict[str, Any], _DescribedAs(RunFields)]
+"""The body of `POST /runs`, checked whole by `parse_run_spec`, so that one answer names every fault."""
 
 
 class RunChanges(Strict):

@@ -96,3 +96,17 @@ def test_unknown_methods_and_addresses_are_problems(sqlite_service: RunningServi
         answer = client.request(method, path)
         assert (answer.status_code, answer.json()["status"]) == (status, status)
         assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_a_refused_method_is_told_all_that_are_taken(sqlite_service: RunningService) -> None:
+    for method, path, allowed in [
+        ("PUT", "/api/v1/runs", "GET, POST"),
+        ("PUT", f"/api/v1/runs/{'0' * 26}", "DELETE, GET, PATCH"),
+        ("GET", "/api/v1/runs/bulk", "POST"),
+        ("PATCH", "/api/v1/runs/bulk", "POST"),
+        ("GET", "/api/v1/auth/login", "POST"),
+        ("OPTIONS", "/api/v1/environments/ALE/Pong-v5", "GET"),
+        ("POST", "/somewhere", ""),
+    ]:
+        answer = sqlite_service.client.request(method, path)
+        assert (answer.status_code, answer.headers["allow"]) == (405, allowed)

@@ -46,7 +46,7 @@ def test_many_at_once_make_one_run(service: RunningService) -> None:
 def test_a_key_for_another_request_is_a_mistake(service: RunningService) -> None:
     _post(service.client)
     other = _post(service.client, CARTPOLE | {"seed": 9})
-    assert (other.status_code, other.json()["errors"][0]["field"]) == (422, "Idempotency-Key")
+    assert (other.status_code, other.json()["errors"][0]["field"]) == (409, "Idempotency-Key")
     assert _n_runs(service) == 1
 
 

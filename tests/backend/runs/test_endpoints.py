@@ -313,7 +313,7 @@ def test_a_wrong_cursor_is_refused(service: RunningService, subtests: pytest.Sub
         for text in wrong:
             with subtests.test(sort=sort, cursor=text[:40]):
                 answer = service.client.get(url + text)
-                assert answer.status_code == 422
+                assert answer.status_code == 404
                 assert answer.json()["errors"][0]["field"] == "cursor"
 
 

@@ -1,0 +1,39 @@
+"""What the routes of an application take, for answers to what they do not take."""
+
+import re
+
+from fastapi import FastAPI
+from fastapi.routing import iter_route_contexts
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.routing import compile_path
+
+
+class _UlidConvertor(Convertor[str]):
+    """`{run_id:ulid}`: an id, and not the name of a route beside it."""
+
+    regex = "[0-9A-HJKMNP-TV-Z]{26}"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("ulid", _UlidConvertor())
+
+
+class Methods:
+    """Which methods an address takes, over all routes that fit it."""
+
+    def __init__(self, app: FastAPI, *, catch_all: str) -> None:
+        self._routes: list[tuple[re.Pattern[str], set[str]]] = [
+            (compile_path(route.path)[0], set(route.methods))
+            for route in iter_route_contexts(app.routes)
+            if route.path and route.methods and route.path != catch_all
+        ]
+
+    def of(self, path: str) -> list[str]:
+        """The methods, sorted; none where nothing fits."""
+        fitting = (methods for pattern, methods in self._routes if pattern.match(path))
+        return sorted(set().union(*fitting))

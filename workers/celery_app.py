@@ -5,7 +5,9 @@ trains whether Redis is there or not.
 """
 
 import os
-from typing import Any
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import structlog
 from celery import Celery, bootsteps
@@ -16,6 +18,7 @@ from backend.live.bus import celery_url
 from backend.settings import Settings
 from workers import tasks
 from workers.context import Context
+from workers.engine_process import ENGINE
 from workers.host_agent import HostAgent
 
 STOP_TIMEOUT_S = 8.0
@@ -40,10 +43,15 @@ def make_app(settings: Settings) -> Celery:
     return app
 
 
-def run(settings: Settings) -> int:
-    """Be this host's worker until SIGTERM or SIGINT; gives the exit status."""
+def run(settings: Settings, *, engine: Sequence[str] = ENGINE) -> NoReturn:
+    """Be this host's worker until SIGTERM or SIGINT; ends the process.
+
+    Args:
+        settings: of this installation.
+        engine: the engine's command.
+    """
     context = Context.of(settings)
-    agent = HostAgent(context)
+    agent = HostAgent(context, engine=engine)
     app = make_app(settings)
     tasks.register(app, agent)
     app.steps["worker"].add(_step(agent))
@@ -62,7 +70,9 @@ def run(settings: Settings) -> int:
     )
     worker.start()
     context.close()
-    return int(worker.exitcode or 0)
+    sys.stdout.flush()
+    # All is said and done; taking the interpreter apart takes seconds on a crowded machine.
+    os._exit(int(worker.exitcode or 0))
 
 
 def _step(agent: HostAgent) -> type[bootsteps.StartStopStep]:

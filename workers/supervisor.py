@@ -83,6 +83,7 @@ class Supervisor(threading.Thread):
         self._handing_back = False
         self._superseded = False
         self._asked_at: float | None = None
+        self._out_of_patience = False
         self._record_at = 0.0
         self._backoff_s = 0.0
 
@@ -192,8 +193,9 @@ class Supervisor(threading.Thread):
             # It has said its last word: all that is left for it to do is to go.
             self._asked_at = now
         patience_s = HAND_BACK_PATIENCE_S if self._handing_back else STOP_PATIENCE_S
-        too_slow = self._asked_at is not None and now - self._asked_at > patience_s
-        if self._wish == "kill" or too_slow:
+        if self._asked_at is not None and now - self._asked_at > patience_s:
+            self._out_of_patience = True
+        if self._wish == "kill" or self._out_of_patience:
             self._process.kill()
 
     def _settle(self, session: Session, run: Run, last_word: Ended | None) -> None:
@@ -203,6 +205,7 @@ class Supervisor(threading.Thread):
             last_word,
             process.returncode if process else None,
             handing_back=self._handing_back,
+            out_of_patience=self._out_of_patience,
             output_tail=process.output_tail() if process else "",
         )
         if self._handing_back and verdict.state == RunState.QUEUED:

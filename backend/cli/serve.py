@@ -1,7 +1,6 @@
 """`callboard up`, `web`, `worker` and `login-link`."""
 
 import socket
-import sys
 from typing import Annotated
 
 import typer
@@ -37,7 +36,7 @@ def worker() -> None:
     """Run this host's worker. It needs `callboard[worker]`."""
     from workers import celery_app
 
-    sys.exit(celery_app.run(_settings()))
+    celery_app.run(_settings())
 
 
 def login_link() -> None:

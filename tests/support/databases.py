@@ -67,6 +67,22 @@ class PostgresServer:
         yield self.url(name)
         self.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
+    @property
+    def pid(self) -> int:
+        """Process id of the server."""
+        pid: int = self._server.get_pid()
+        return pid
+
+    def stop(self) -> None:
+        """Stop the server for a while."""
+        self._shared.dispose()
+        self._admin.dispose()
+        self._server.stop()
+
+    def start(self) -> None:
+        """Start the stopped server again."""
+        self._server.start()
+
     def close(self) -> None:
         """Stop the server."""
         self._shared.dispose()

@@ -5,6 +5,7 @@ One agent step is one point of `loss/policy` whose value is the step. The run's 
 - `step_s`: time a step takes (0.01)
 - `checkpoint_every`: agent steps between checkpoints (10)
 - `die`: by attempt number, `{"at": agent step, "how": a signal's number | "exit" | "raise"}`
+- `episode_every`: agent steps between kept episodes (none)
 - `wait_at`: agent step at which it waits for a file `go` in the run's directory
 - `deaf`: never stop when asked
 - `family`: start a grandchild in a session of its own
@@ -61,6 +62,8 @@ class FakeEngine:
                 events.Points(metric="loss/policy", **one, episodes=[0], value=[float(self.step)]),
                 self.report(),
             )
+            if self.step % self.notes.get("episode_every", self.step + 1) == 0:
+                self.episode()
             if self.control.watched:
                 self.control.show(self.step, b"picture")
             self.misbehave()
@@ -87,6 +90,17 @@ class FakeEngine:
         return events.Report(
             agent_steps=self.step, frames=self.step, updates=self.step, wall_time_s=self.step / 100,
             episodes=0, agent_steps_per_s=100.0, mean_return_100=None, best_return=None,
+        )  # fmt: skip
+
+    def episode(self) -> None:
+        name = f"a{self.attempt}-s{self.step:012d}.npz"
+        (self.run_dir / "replays").mkdir(exist_ok=True)
+        (self.run_dir / "replays" / name).write_bytes(b"replay")
+        self.say(
+            events.Episode(
+                agent_steps=self.step, frames=self.step, wall_time_s=self.step / 100, seed=self.step,
+                episode_return=1.0, length_steps=10, length_frames=10, replay=name,
+            )
         )  # fmt: skip
 
     def checkpoint(self) -> None:

@@ -44,7 +44,9 @@ def test_every_way_to_end(
 ) -> None:
     run = Run(stop_requested=wish, attempts_without_checkpoint=attempts, host="a")
     word = _word(last_word) if last_word else None
-    verdict = judge(run, word, exit_status, handing_back=handing_back, output_tail="tail")
+    verdict = judge(
+        run, word, exit_status, handing_back=handing_back, out_of_patience=False, output_tail="tail"
+    )
     assert verdict.state == expected
     before = RunState.STOPPING if wish else RunState.RUNNING
     assert verdict.state in TRANSITIONS[before]
@@ -53,8 +55,25 @@ def test_every_way_to_end(
 
 def test_a_failure_says_what_to_mend() -> None:
     run = Run(stop_requested=None, attempts_without_checkpoint=1, host="a")
-    assert judge(run, _word("failed"), 1, handing_back=False, output_tail="tail").error == "T"
-    died = judge(run, None, 3, handing_back=False, output_tail="tail")
+    assert (
+        judge(run, _word("failed"), 1, handing_back=False, out_of_patience=False, output_tail="tail").error
+        == "T"
+    )
+    died = judge(run, None, 3, handing_back=False, out_of_patience=False, output_tail="tail")
     assert (died.error, died.reason) == ("tail", "its engine ended with exit status 3 and no last word")
-    killed = judge(run, None, -11, handing_back=False, output_tail="")
+    killed = judge(run, None, -11, handing_back=False, out_of_patience=False, output_tail="")
     assert "SIGSEGV" in killed.reason
+
+
+@pytest.mark.parametrize(
+    ("wish", "out_of_patience", "reason"),
+    [
+        ("kill", False, "ended at once"),
+        ("stop", True, "ended by force: it did not stop when asked"),
+        ("stop", False, "its engine died by SIGKILL when it had been asked to stop"),
+    ],
+)
+def test_a_stop_without_a_last_word_says_how(wish: str, out_of_patience: bool, reason: str) -> None:
+    run = Run(stop_requested=wish, attempts_without_checkpoint=1, host="a")
+    verdict = judge(run, None, -9, handing_back=False, out_of_patience=out_of_patience, output_tail="")
+    assert (verdict.state, verdict.reason) == ("stopped", reason)

@@ -1,0 +1,43 @@
+"""`make chaos`: a hundred faults on each database, and a report.
+
+python -m tests.chaos [--database sqlite|postgresql] [--faults 100] [--seed N]
+"""
+
+import argparse
+import secrets
+import sys
+from pathlib import Path
+
+from tests.chaos import campaign
+from tests.chaos.databases import DATABASES
+
+
+def main() -> int:
+    """Run the campaigns; 1 where anything was violated."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--database", choices=list(DATABASES), action="append")
+    parser.add_argument("--faults", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(2**31))
+    parser.add_argument("--fake-engine", action="store_true", help="train nothing, to save the processor")
+    parser.add_argument("--report", type=Path, help="where a campaign that found something is written")
+    args = parser.parse_args()
+    violated = False
+    for database in args.database or list(DATABASES):
+        report = campaign.run(
+            database,
+            args.seed,
+            args.faults,
+            fake_engine=args.fake_engine,
+            say=lambda line: sys.stdout.write(line + "\n"),
+        )
+        sys.stdout.write(f"{report}\n")
+        for violation in report.violations:
+            sys.stdout.write(f"VIOLATION {violation}\n")
+        if report.violations and args.report:
+            args.report.write_text("\n".join([str(report), *report.violations, *report.told]))
+        violated = violated or bool(report.violations)
+    return int(violated)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

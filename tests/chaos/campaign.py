@@ -1,0 +1,223 @@
+"""One campaign: runs train, users come and go, faults happen; then all must be as if nothing had."""
+
+import random
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from backend.db import Run
+from backend.db.engine import reading
+from backend.specs.states import ENDED, RunState
+from tests.chaos import faults, invariants
+from tests.chaos.databases import DATABASES
+from tests.chaos.stack import Stack, running_stack
+from tests.support.databases import short_folder
+from tests.support.installation import CALLBOARD
+
+ACTIVE_RUNS = 3
+MEAN_PAUSE_S = 3.0
+USER_SHARE = 0.25
+"""Chance that a user does something between two faults."""
+SETTLE_LIMIT_S = 240.0
+TEND_INTERVAL_S = 0.5
+WORKER = (*CALLBOARD, "worker")
+FAKE_WORKER = (sys.executable, "-m", "tests.chaos.fake_worker")
+
+
+@dataclass
+class Report:
+    """What a campaign did and found."""
+
+    database: str
+    seed: int
+    told: list[str] = field(default_factory=list)
+    """What happened, in order."""
+    n_faults: int = 0
+    n_runs: int = 0
+    n_attempts: int = 0
+    n_rows: int = 0
+    violations: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.database}, seed {self.seed}: {self.n_faults} faults, {self.n_runs} runs, "
+            f"{self.n_attempts} attempts, {self.n_rows} rows compared, {len(self.violations)} violations"
+        )
+
+
+class Campaign:
+    """Faults on a running stack."""
+
+    def __init__(self, stack: Stack, rng: random.Random, report: Report, say: Callable[[str], None]) -> None:
+        self._stack = stack
+        self._rng = rng
+        self._report = report
+        self._say = say
+        self._begun = monotonic()
+        self._may_stop: set[str] = set()
+        self._pending: list[tuple[str, Future[str | None]]] = []
+        self._threads = ThreadPoolExecutor(max_workers=8)
+
+    def rage(self, n_faults: int) -> None:
+        """Let that many things go wrong."""
+        while self._stack.ask("GET", "/runs") is None:
+            self._wait(TEND_INTERVAL_S)
+        while self._report.n_faults < n_faults:
+            self._wait(self._rng.expovariate(1 / MEAN_PAUSE_S))
+            self._look_after_runs(new=True)
+            if self._rng.random() < USER_SHARE:
+                self._user()
+            fault = faults.draw(self._stack, self._rng)
+            self._tell(fault.title)
+            self._report.n_faults += 1
+            self._pending.append((fault.title, self._threads.submit(fault.happen)))
+
+    def settle(self) -> None:
+        """Let everything come back, and every run come to its end."""
+        self._tell("quiet")
+        deadline = monotonic() + SETTLE_LIMIT_S
+        while any(not future.done() for _, future in self._pending) or not self._look_after_runs(new=False):
+            self._wait(TEND_INTERVAL_S)
+            if monotonic() > deadline:
+                self._report.violations += [f"run {r.id} is still {r.state}" for r in self._runs()]
+                break
+        self._threads.shutdown()
+        for title, future in self._pending:
+            if (violation := future.result()) is not None:
+                self._report.violations.append(f"{title}: {violation}")
+
+    def judge(self) -> None:
+        """End the workers and look for violations."""
+        report, stack = self._report, self._stack
+        runs_dirs = [worker.home / "runs" for worker in stack.workers]
+        late = stack.stop_workers()
+        report.violations += [f"{name} was not gone in time after SIGTERM" for name in late]
+        deadline = monotonic() + 10
+        while (orphans := stack.orphans()) and monotonic() < deadline:
+            sleep(0.1)
+        report.violations += [f"orphan: {orphan}" for orphan in orphans]
+        with reading(stack.engine) as session:
+            for run in self._runs():
+                report.n_runs += 1
+                report.n_attempts += run.attempt
+                report.n_rows += sum(map(len, invariants.told_by_rows(session, run.id).rows.values()))
+                report.violations += invariants.check_run(session, run, runs_dirs)
+                report.violations += self._check_end(run)
+
+    def _check_end(self, run: Run) -> list[str]:
+        allowed = {RunState.FINISHED} | ({RunState.STOPPED} if run.id in self._may_stop else set())
+        if run.state not in allowed:
+            return [f"run {run.id} is {run.state} ({run.state_reason}): {run.error}"]
+        if run.state == RunState.FINISHED and run.agent_steps < run.spec["stop"]["agent_steps"]:
+            return [f"run {run.id} finished at {run.agent_steps} agent steps"]
+        return []
+
+    def _look_after_runs(self, *, new: bool) -> bool:
+        """Keep enough runs going; resume those that failed for want of luck. Whether all have ended."""
+        try:
+            found = self._runs()
+            with reading(self._stack.engine) as session:
+                unlucky = [
+                    run
+                    for run in found
+                    if run.state == RunState.FAILED and invariants.failed_rightly(session, run)
+                ]
+        except SQLAlchemyError:  # the database is away
+            return False
+        for run in unlucky:
+            self._ask(f"resume unlucky {run.id}", f"/runs/{run.id}/resume", {})
+        active = [run for run in found if run.state not in ENDED]
+        for _ in range(ACTIVE_RUNS - len(active) if new else 0):
+            self._ask("start a run", "/runs", self._request())
+        return not active and not unlucky
+
+    def _request(self) -> dict[str, Any]:
+        config = {"n_e": 2, "n_w": 1, "evaluation_episodes": 2, "checkpoint_interval_s": 1}
+        interval = self._rng.choice([0, 1_000])
+        return {
+            "algorithm": "paac",
+            "environment": "CartPole-v1",
+            "config": config | {"evaluation_interval_agent_steps": interval},
+            "seed": self._rng.randrange(1000),
+            "stop": {"agent_steps": self._rng.choice([1_000, 3_000, 6_000])},
+            "notes": '{"step_s": 0.002, "checkpoint_every": 500, "episode_every": 70}',
+        }
+
+    def _user(self) -> None:
+        """Someone stops a run, kills one, or resumes one."""
+        try:
+            found = self._runs()
+        except SQLAlchemyError:
+            return
+        if not found:
+            return
+        run = self._rng.choice(found)
+        if run.state == RunState.STOPPED:
+            self._ask(f"resume {run.id}", f"/runs/{run.id}/resume", {})
+        elif run.state not in ENDED:
+            wish = self._rng.choice(["stop", "stop", "kill"])
+            self._may_stop.add(run.id)
+            self._ask(f"{wish} {run.id}", f"/runs/{run.id}/{wish}", None)
+
+    def _runs(self) -> list[Run]:
+        with reading(self._stack.engine) as session:
+            return list(session.query(Run).order_by(Run.id))
+
+    def _ask(self, title: str, path: str, body: object) -> None:
+        answer = self._stack.ask("POST", path, body)
+        self._tell(f"{title}: {answer.status_code if answer is not None else 'no answer'}")
+        if answer is not None and answer.status_code not in (200, 201, 202, 204, 409, 503):
+            self._report.violations.append(f"{title}: {answer.status_code} {answer.text:.300}")
+
+    def _wait(self, wait_s: float) -> None:
+        ends_at = monotonic() + wait_s
+        while (left_s := ends_at - monotonic()) > 0:
+            self._stack.tend()
+            sleep(min(left_s, TEND_INTERVAL_S))
+
+    def _tell(self, what: str) -> None:
+        line = f"{monotonic() - self._begun:7.1f} s  {what}"
+        self._report.told.append(line)
+        self._say(line)
+
+
+def run(
+    database: str,
+    seed: int,
+    n_faults: int,
+    *,
+    fake_engine: bool = False,
+    say: Callable[[str], None] = lambda line: None,
+) -> Report:
+    """A campaign on a new stack.
+
+    Args:
+        database: a name in `DATABASES`.
+        seed: draws faults and pauses. The machine's own timing differs from run to run all the same.
+        n_faults: how many.
+        fake_engine: with an engine that only says that it trains, which takes no processor.
+        say: told what happens, as it happens.
+    """
+    report = Report(database, seed)
+    command = FAKE_WORKER if fake_engine else WORKER
+    with short_folder() as folder, running_stack(folder, DATABASES[database], command) as stack:
+        campaign = Campaign(stack, random.Random(seed), report, say)
+        campaign.rage(n_faults)
+        campaign.settle()
+        campaign.judge()
+        if report.violations:
+            report.told += _logs(folder)
+    return report
+
+
+def _logs(folder: Path) -> list[str]:
+    lines = []
+    for path in sorted(folder.glob("*.log")):
+        lines += [f"--- {path.name}", *path.read_text(errors="replace").splitlines()[-300:]]
+    return lines

@@ -1,0 +1,11 @@
+"""The worker as it is, with an engine that only says that it trains."""
+
+from backend import logging
+from backend.settings import Settings
+from tests.workers.support import FAKE_ENGINE
+from workers import celery_app
+
+if __name__ == "__main__":
+    settings = Settings()
+    logging.configure(settings)
+    celery_app.run(settings, engine=FAKE_ENGINE)

@@ -1,0 +1,150 @@
+"""What goes wrong: each fault names itself, happens, and returns when it is over."""
+
+import random
+import subprocess
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import psutil
+import redis
+
+from tests.chaos.stack import WORKER_STOP_LIMIT_S, Stack
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that is about to go wrong."""
+
+    title: str
+    happen: Callable[[], str | None]
+    """Returns what was violated meanwhile, if anything."""
+
+
+def kill_engine(stack: Stack, rng: random.Random) -> Fault:
+    """Kill -9 of an engine, or of one of its processes."""
+    worker = rng.choice(stack.workers)
+    pick, part = rng.random(), rng.random() < 0.3
+
+    def happen() -> None:
+        engines = sorted(worker.engines(), key=lambda process: process.pid)
+        if not engines:
+            return
+        victim = engines[int(pick * len(engines))]
+        with suppress(psutil.Error):
+            family = victim.children(recursive=True) if part else []
+            (family[int(pick * len(family))] if family else victim).kill()
+
+    return Fault(f"kill {'a part of ' if part else ''}an engine of {worker.name}", happen)
+
+
+def freeze_engine(stack: Stack, rng: random.Random) -> Fault:
+    """SIGSTOP an engine for a while."""
+    worker, frozen_s = rng.choice(stack.workers), rng.uniform(0.5, 5.0)
+
+    def happen() -> None:
+        for process in worker.engines()[:1]:
+            with suppress(psutil.Error):
+                process.suspend()
+                threading.Event().wait(frozen_s)
+                process.resume()
+
+    return Fault(f"freeze an engine of {worker.name} for {frozen_s:.1f} s", happen)
+
+
+def kill_worker(stack: Stack, rng: random.Random) -> Fault:
+    """Kill -9 of a worker, with its supervisors and recorders."""
+    worker = rng.choice(stack.workers)
+    return Fault(f"kill {worker.name}", worker.process.kill)
+
+
+def freeze_worker(stack: Stack, rng: random.Random) -> Fault:
+    """SIGSTOP a worker, at times for longer than its leases hold; its engines train on."""
+    worker, frozen_s = rng.choice(stack.workers), rng.uniform(0.5, 10.0)
+
+    def happen() -> None:
+        with worker.paused, suppress(psutil.Error):
+            process = psutil.Process(worker.process.pid)
+            process.suspend()
+            threading.Event().wait(frozen_s)
+            process.resume()
+
+    return Fault(f"freeze {worker.name} for {frozen_s:.1f} s", happen)
+
+
+def end_worker(stack: Stack, rng: random.Random) -> Fault:
+    """SIGTERM to a worker, as in a deployment."""
+    worker = rng.choice(stack.workers)
+
+    def happen() -> str | None:
+        with worker.paused:
+            process = worker.process
+            process.terminate()
+            try:
+                process.wait(WORKER_STOP_LIMIT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                return f"{worker.name} was not gone {WORKER_STOP_LIMIT_S} s after SIGTERM"
+        return None
+
+    return Fault(f"end {worker.name}", happen)
+
+
+def kill_web(stack: Stack, rng: random.Random) -> Fault:
+    """Kill -9 of the web process."""
+    return Fault("kill web", stack.web.process.kill)
+
+
+def kill_redis(stack: Stack, rng: random.Random) -> Fault:
+    """Kill -9 of Redis, which comes back empty."""
+    down_s = rng.uniform(0.1, 4.0)
+
+    def happen() -> None:
+        with stack.disturbed:
+            stack.redis.stop()
+            threading.Event().wait(down_s)
+            stack.redis.start()
+
+    return Fault(f"kill Redis for {down_s:.1f} s", happen)
+
+
+def flush_redis(stack: Stack, rng: random.Random) -> Fault:
+    """Everything in Redis is forgotten."""
+
+    def happen() -> None:
+        with suppress(redis.RedisError):
+            stack.redis.flush()
+
+    return Fault("flush Redis", happen)
+
+
+def disturb_database(stack: Stack, rng: random.Random) -> Fault:
+    """A restart or a crash, or a lock, as the database has it."""
+    title, disturb = stack.database.disturb(rng)
+
+    def happen() -> None:
+        with stack.disturbed:
+            disturb()
+
+    return Fault(title, happen)
+
+
+FAULTS: dict[Callable[[Stack, random.Random], Fault], int] = {
+    kill_engine: 5,
+    freeze_engine: 2,
+    kill_worker: 2,
+    freeze_worker: 2,
+    end_worker: 1,
+    kill_web: 1,
+    kill_redis: 1,
+    flush_redis: 1,
+    disturb_database: 2,
+}
+"""Every fault with how often it is drawn."""
+
+
+def draw(stack: Stack, rng: random.Random) -> Fault:
+    """The next fault."""
+    kinds = list(FAULTS)
+    return rng.choices(kinds, [FAULTS[kind] for kind in kinds])[0](stack, rng)

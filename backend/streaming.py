@@ -11,6 +11,9 @@ from backend.errors import BadRange
 
 BLOCK_BYTES = 256 * 1024
 
+BINARY = {"schema": {"type": "string", "format": "binary"}}
+"""A file's content, as OpenAPI tells it."""
+
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 

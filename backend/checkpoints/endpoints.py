@@ -12,7 +12,7 @@ from backend.errors import NotFound
 from backend.ids import Ulid
 from backend.pagination import Cursor, Limit
 from backend.runs import service as runs
-from backend.streaming import send_file
+from backend.streaming import BINARY, send_file
 
 router = APIRouter(tags=["checkpoints"])
 
@@ -38,8 +38,8 @@ def list_checkpoints(
     "/checkpoints/{checkpoint_id}/file",
     response_class=Response,
     responses={
-        200: {"content": {MEDIA_TYPE: {}}},
-        206: {"content": {MEDIA_TYPE: {}}, "description": "The part that `Range` asks for."},
+        200: {"content": {MEDIA_TYPE: BINARY}},
+        206: {"content": {MEDIA_TYPE: BINARY}, "description": "The part that `Range` asks for."},
     },
 )
 def read_checkpoint_file(

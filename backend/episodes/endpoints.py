@@ -12,15 +12,15 @@ from backend.ids import Ulid
 from backend.jobs import repository as jobs
 from backend.pagination import Cursor, Limit
 from backend.runs import service as runs
-from backend.streaming import send_file
+from backend.streaming import BINARY, send_file
 
 router = APIRouter(tags=["episodes"])
 
 SORT_PATTERN = f"^-?({'|'.join(repository.SORTS)})$"
 VIDEO_ANSWERS: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"video/mp4": {}}, "description": "H.264 MP4."},
+    200: {"content": {"video/mp4": BINARY}, "description": "H.264 MP4."},
     202: {"model": VideoPending, "description": "Not drawn yet; ask again after `Retry-After` seconds."},
-    206: {"content": {"video/mp4": {}}, "description": "The part that `Range` asks for."},
+    206: {"content": {"video/mp4": BINARY}, "description": "The part that `Range` asks for."},
 }
 
 
@@ -68,7 +68,9 @@ def read_trace(episode_id: Ulid, actor: Viewer, session: ReadSession, artifacts:
     return service.read_trace(artifacts, service.get(session, episode_id))
 
 
-@router.get("/episodes/{episode_id}/video", response_model=None, responses=VIDEO_ANSWERS)
+@router.get(
+    "/episodes/{episode_id}/video", response_model=None, response_class=Response, responses=VIDEO_ANSWERS
+)
 def read_video(
     episode_id: Ulid,
     actor: Viewer,

@@ -1,6 +1,6 @@
 """Routes of series: `/runs/{id}/series`, `/series`, `/runs/{id}/export`."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
@@ -14,6 +14,7 @@ from backend.metrics.export import MEDIA_TYPES, Format
 from backend.metrics.grouping import Interval
 from backend.metrics.schemas import Chart, SeriesInfo, SeriesInfos, X
 from backend.metrics.smoothing import MAX_WEIGHT
+from backend.streaming import BINARY
 from backend.text import Text
 
 router = APIRouter(tags=["series"])
@@ -22,6 +23,11 @@ Runs = Annotated[list[Ulid], Query(min_length=1, max_length=100, description="Ru
 Metrics = Annotated[
     list[Text], Query(min_length=1, max_length=100, description="As `/runs/{id}/series` lists.")
 ]
+
+EXPORTS: dict[str, Any] = {
+    media_type: {"schema": {"type": "string"}} if media_type.startswith("text/") else BINARY
+    for media_type, _ in MEDIA_TYPES.values()
+}
 
 
 @router.get("/runs/{run_id}/series")
@@ -72,11 +78,7 @@ def read_chart(
     return Response(service.chart(session, request), media_type="application/json")
 
 
-@router.get(
-    "/runs/{run_id}/export",
-    response_class=StreamingResponse,
-    responses={200: {"content": {media_type: {} for media_type, _ in MEDIA_TYPES.values()}}},
-)
+@router.get("/runs/{run_id}/export", response_class=StreamingResponse, responses={200: {"content": EXPORTS}})
 def export(
     run_id: Ulid, actor: Viewer, parts: ThisParts, session: ReadSession, format: Format = "csv"
 ) -> StreamingResponse:

@@ -145,18 +145,17 @@ PAAC = Algorithm(
         Preset(
             id="two-cpu-cores",
             title="two CPU cores",
-            description="Learns Pong on two CPU cores within the hour: the constants of the authors' code, "
-            "one worker process a core, an evaluation every half million agent steps.",
+            description="For a small machine: the constants of the authors' code, one worker process a core, "
+            "an evaluation every half million agent steps.",
             observation="pixels",
             config={
                 "n_w": 2,
                 "gradient_scale": 5.0,
                 "value_coefficient": 0.5,
                 "max_grad_norm": 3.0,
-                "learning_rate_schedule": "linear",
                 "evaluation_interval_agent_steps": 500_000,
             },
-            stop={"agent_steps": 6_000_000},
+            stop={"agent_steps": 10_000_000},
         ),
     ),
     vector_defaults={

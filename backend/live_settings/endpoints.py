@@ -23,6 +23,7 @@ class SettingsRequest(Strict):
     """The body of `PATCH /runs/{id}/settings`."""
 
     config: dict[Text, JsonValue] = Field(
+        min_length=1,
         description="Changes to the algorithm's settings; only those marked `live` in its schema."
     )
 

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 from backend.db import LiveSettings
 from backend.live_settings import repository
 from backend.runs import service as runs
-from backend.specs.run import FieldProblem, InvalidSpec, changed_live, parse_run_spec
+from backend.specs.run import changed_live, parse_run_spec
 
 
 def request(session: Session, run_id: str, changes: dict[str, Any], requested_by: str) -> LiveSettings:
@@ -18,8 +18,6 @@ def request(session: Session, run_id: str, changes: dict[str, Any], requested_by
         InvalidSpec: naming each setting that cannot be changed live, or whose value is not allowed.
     """
     run = runs.get(session, run_id, for_update=True)
-    if not changes:
-        raise InvalidSpec([FieldProblem(field="config", message="name at least one setting")])
     spec = parse_run_spec(run.spec)
     for earlier in repository.pending(session, run_id):
         spec = changed_live(spec, earlier.changes)

@@ -133,8 +133,11 @@ def checkpoints(session: Session, run_id: str) -> Sequence[Checkpoint]:
     ).all()
 
 
-def begin(session: Session, run_id: str, attempt: int, checkpoint: Checkpoint | None) -> None:
+def begin(session: Session, run_id: str, attempt: int, checkpoint: Checkpoint | None) -> dict[str, Any]:
     """Settle where a claimed attempt goes on from: all that came after it is superseded.
+
+    Returns:
+        The spec to train by: an earlier attempt's last words may have changed it.
 
     Raises:
         Superseded: the attempt holds the run no more.
@@ -159,6 +162,7 @@ def begin(session: Session, run_id: str, attempt: int, checkpoint: Checkpoint | 
             .where(table.run_id == run_id, table.agent_steps > after, *written)
             .values(superseded=True)
         )
+    return run.spec
 
 
 def after_death(run: Run) -> tuple[RunState, str]:

@@ -11,6 +11,8 @@ from time import monotonic
 import structlog
 
 from backend.hosts import repository as hosts
+from backend.live_settings import repository as live_settings
+from backend.specs.commands import Settings
 from workers import claims, host_facts, jobs
 from workers.context import AWAY, Context
 from workers.engine_process import ENGINE
@@ -146,10 +148,12 @@ class HostAgent:
                 load=host_facts.load(self._gpus),
             )
             wishes = claims.renew(session, self._host, held, self._settings.lease_s)
+            settings = {run_id: live_settings.pending(session, run_id) for run_id in wishes}
         for supervisor in self._supervisors:
             run_id = supervisor.claim.run_id
             if run_id in wishes and supervisor.claim.attempt == held[run_id]:
-                supervisor.tell(wishes[run_id])
+                asked = [Settings(version=row.version, changes=row.changes) for row in settings[run_id]]
+                supervisor.tell(wishes[run_id], asked)
             else:
                 supervisor.lose()
         return host.draining

@@ -16,6 +16,7 @@ from backend.artifacts import Kind
 from backend.db import Attempt, Checkpoint, Episode, Evaluation, Run
 from backend.db.clock import database_now
 from backend.db.ids import new_id
+from backend.live_settings import repository as live_settings
 from backend.metrics import repository as metrics
 from backend.runs import repository as runs
 from backend.specs import events
@@ -189,6 +190,8 @@ class Recorder:
                         .where(Checkpoint.run_id == run.id, Checkpoint.file.in_(event.files))
                         .values(removed=True)
                     )
+                case events.SettingsChanged():
+                    live_settings.settle(session, run, event)
                 case events.Log():
                     time = datetime.fromtimestamp(event.time, UTC)
                     lines.append({"time": time, "level": event.level, "message": storable(event.message)})

@@ -24,11 +24,14 @@ from workers.recorder import Recorder
 log = structlog.get_logger(__name__)
 
 
-def prepare(context: Context, claim: Claim) -> Checkpoint | None:
-    """Make everything ready for the engine; gives the checkpoint it is to go on from, or none.
+def prepare(context: Context, claim: Claim) -> str | None:
+    """Make everything ready for the engine: its spec, and the checkpoint it is to go on from.
 
     What an earlier attempt left on this host comes first: an engine that still lives is killed, and the rest
     of its log is recorded, for it may tell of a newer checkpoint.
+
+    Returns:
+        The checkpoint's file name in the run's folder; none to begin anew.
 
     Raises:
         Superseded: the attempt holds the run no more, or the earlier one had brought it to its end.
@@ -41,8 +44,9 @@ def prepare(context: Context, claim: Claim) -> Checkpoint | None:
         Recorder(context, claim.run_id, claim.attempt - 1, fence=claim.attempt).conclude(_end_if_over)
     checkpoint = _newest_intact(context, claim)
     with context.writing() as session:
-        claims.begin(session, claim.run_id, claim.attempt, checkpoint)
-    return checkpoint
+        spec = claims.begin(session, claim.run_id, claim.attempt, checkpoint)
+    write_spec(context.run_dir(claim.run_id), spec)
+    return checkpoint.file if checkpoint else None
 
 
 def _end_if_over(session: Session, run: Run, last_word: Ended | None) -> None:

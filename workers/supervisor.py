@@ -14,8 +14,8 @@ from typing import TypeVar
 import structlog
 from sqlalchemy.orm import Session
 
-from backend.db import Checkpoint, Run
-from backend.specs.commands import Stop, Watch
+from backend.db import Run
+from backend.specs.commands import Settings, Stop, Watch
 from backend.specs.events import Ended
 from backend.specs.states import RunState
 from workers import claims, recorder, resume
@@ -80,6 +80,8 @@ class Supervisor(threading.Thread):
         self._process: EngineProcess | None = None
         self._wake = threading.Event()
         self._wish: str | None = None
+        self._settings: Sequence[Settings] = ()
+        self._settings_version = 0
         self._handing_back = False
         self._superseded = False
         self._asked_at: float | None = None
@@ -87,9 +89,15 @@ class Supervisor(threading.Thread):
         self._record_at = 0.0
         self._backoff_s = 0.0
 
-    def tell(self, wish: str | None) -> None:
-        """Someone wants the run to `stop`, or to be killed."""
-        if wish != self._wish:
+    def tell(self, wish: str | None, settings: Sequence[Settings] = ()) -> None:
+        """What is wanted of the run by now.
+
+        Args:
+            wish: `stop` or `kill`, where someone wants it to end.
+            settings: the changes to its settings that its engine has not answered yet, the oldest first.
+        """
+        self._settings = settings
+        if wish != self._wish or settings:
             self._wish = wish
             self._wake.set()
 
@@ -135,7 +143,7 @@ class Supervisor(threading.Thread):
             self._insist(partial(mine.conclude, self._settle))
             return
         self._process = self._start_engine(checkpoint)
-        log.info("engine.started", pid=self._process.pid, resumes=checkpoint and checkpoint.file)
+        log.info("engine.started", pid=self._process.pid, resumes=checkpoint)
         while not self._process.has_ended():
             self._wake.wait(PICTURE_TICK_S if self._watched else TICK_S)
             self._wake.clear()
@@ -145,12 +153,11 @@ class Supervisor(threading.Thread):
         self._process.reap()
         self._insist(partial(mine.conclude, self._settle))
 
-    def _start_engine(self, checkpoint: Checkpoint | None) -> EngineProcess:
+    def _start_engine(self, checkpoint: str | None) -> EngineProcess:
         self._attempt_dir.mkdir(parents=True, exist_ok=True)
-        resume.write_spec(self._run_dir, self.claim.spec)
         arguments = ["train", str(self._run_dir), "--attempt", str(self.claim.attempt)]
         if checkpoint is not None:
-            arguments += ["--resume", checkpoint.file]
+            arguments += ["--resume", checkpoint]
         process = EngineProcess(
             arguments, output=self._attempt_dir / "stderr.log", control=True, engine=self._engine
         )
@@ -184,6 +191,10 @@ class Supervisor(threading.Thread):
         assert self._process is not None
         if self._superseded:
             raise Superseded
+        for settings in self._settings:
+            if settings.version > self._settings_version:
+                self._process.send(settings)
+                self._settings_version = settings.version
         now = monotonic()
         if self._asked_at is None and (self._handing_back or self._wish == "stop"):
             reason = "asked to stop" if self._wish else "its worker shuts down"

@@ -5,6 +5,7 @@ One agent step is one point of `loss/policy` whose value is the step. The run's 
 - `step_s`: time a step takes (0.01)
 - `checkpoint_every`: agent steps between checkpoints (10)
 - `die`: by attempt number, `{"at": agent step, "how": a signal's number | "exit" | "raise"}`
+- it takes every change of settings but one to `beta` 0.5
 - `episode_every`: agent steps between kept episodes (none)
 - `wait_at`: agent step at which it waits for a file `go` in the run's directory
 - `deaf`: never stop when asked
@@ -55,6 +56,14 @@ class FakeEngine:
             asked = self.control.stop_requested()
             if asked is not None and not self.notes.get("deaf"):
                 return self.end("stopped", asked.reason)
+            for settings in self.control.take_settings():
+                refused = "not so" if settings.changes.get("beta") == 0.5 else None
+                self.say(
+                    events.SettingsChanged(
+                        version=settings.version, agent_steps=self.step, frames=self.step,
+                        wall_time_s=self.step / 100, changes=settings.changes, refused=refused,
+                    )
+                )  # fmt: skip
             time.sleep(self.notes.get("step_s", 0.01))
             self.step += 1
             one = {"agent_steps": [self.step], "frames": [self.step], "wall_time_s": [self.step / 100]}

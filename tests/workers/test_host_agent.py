@@ -11,6 +11,8 @@ from backend.db import Host
 from backend.db.engine import reading, writing
 from backend.live.bus import Bus
 from backend.live.gameplay import WATCH_CHANNEL, WATCH_LAPSES_S, pictures_channel, read_picture
+from backend.live_settings import repository as live_settings_rows
+from backend.live_settings import service as live_settings
 from backend.runs import service
 from backend.settings import Settings
 from tests.workers.fake_engine import FAMILY
@@ -138,6 +140,39 @@ def test_pictures_come_while_someone_watches_and_only_then(
         behind = run_row(engine, run.id).agent_steps - agent_steps
         assert abs(behind) < 200  # two seconds of this engine
         until(lambda: listener.get_message(timeout=2 * PICTURE_TICK_S) is None, 2 * WATCH_LAPSES_S)
+
+
+def test_settings_reach_the_engine_and_its_answer_the_spec(agents: Agents, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=10_000)
+    agents()
+    until_state(engine, run.id, "running")
+
+    def ask(changes: dict[str, float]) -> None:
+        with writing(engine) as session:
+            live_settings.request(session, run.id, changes, None)  # type: ignore[arg-type]
+
+    def answered() -> list[str]:
+        with reading(engine) as session:
+            rows = live_settings_rows.all_versions(session, run.id)
+        return [row.state for row in rows if row.state != "asked"]
+
+    ask({"beta": 0.25})
+    ask({"beta": 0.5})
+    until(lambda: len(answered()) == 2)
+    assert answered() == ["refused", "applied"]
+    row = run_row(engine, run.id)
+    assert (row.state, row.spec["config"]["beta"]) == ("running", 0.25)
+
+
+def test_settings_wait_for_the_next_attempt(agents: Agents, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=10_000)
+    add_host(engine, "dead")
+    claim(engine, "dead", lease_s=0.1)
+    with writing(engine) as session:
+        live_settings.request(session, run.id, {"beta": 0.25}, None)  # type: ignore[arg-type]
+    agents(lease_s=1.0)
+    until(lambda: run_row(engine, run.id).spec["config"]["beta"] == 0.25)
+    assert run_row(engine, run.id).attempt == 2
 
 
 def test_a_poke_is_quicker_than_the_clock(agents: Agents, engine: Engine) -> None:

@@ -2,7 +2,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import psutil
 import pytest
@@ -374,11 +374,10 @@ def test_a_birthmark_of_another_process_harms_nobody(tmp_path: object, context: 
 
 def test_our_own_error_fails_the_run(context: Context, engine: Engine) -> None:
     run = fake_run(engine)
-    won = claim(engine)
-    assert won is not None
-    thread = _supervisor(context, replace(won, spec=won.spec | {"algorithm": "forgotten"}))
-    thread.start()
-    thread.join(60)
+    with writing(engine) as session:
+        row = session.get_one(Run, run.id)
+        row.spec = row.spec | {"algorithm": "forgotten"}
+    _supervise(context, engine).join(60)
     row = run_row(engine, run.id)
     assert row.state == "failed"
     assert "forgotten" in row.state_reason

@@ -32,8 +32,7 @@ export function EmptyRuns() {
           </Button>
         }
       >
-        Nothing has run here yet: start an agent on Pong, on two CPU cores, and watch
-        it.
+        Nothing has run here yet: start an agent on Pong, on two CPU cores, and watch it.
       </Empty>
       {start.isError && <Problem error={start.error} />}
     </div>

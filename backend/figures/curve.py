@@ -54,24 +54,28 @@ def curve(
         theme: light or dark.
         width_px: for a title that fits; none where the reader decides.
     """
-    about = describe(metric)
-    axis = X_AXES[x]
+    heading = title or describe(metric).title
     figure = go.Figure(
-        layout=layout(title or about.title, theme, width_px, _subtitle(lines, smooth))
-        | {
-            "xaxis": {
-                "title": {"text": axis.axis},
-                "tickformat": "~s",
-                "hoverformat": axis.hover_format,
-                "rangemode": "tozero",
-            },
-            "yaxis": {"title": {"text": about.axis}, "exponentformat": "SI", "minexponent": 4},
-        }
+        layout=layout(heading, theme, width_px, _subtitle(lines, smooth)) | axes_layout(metric, x)
     )
     looks = styles([line.run for line in lines], theme)
     for line in lines:
         _draw(figure, line, *looks[line.run], smooth)
     return figure
+
+
+def axes_layout(metric: str, x: str) -> dict[str, Any]:
+    """Both axes of a metric over training, with what they count."""
+    axis = X_AXES[x]
+    return {
+        "xaxis": {
+            "title": {"text": axis.axis},
+            "tickformat": "~s",
+            "hoverformat": axis.hover_format,
+            "rangemode": "tozero",
+        },
+        "yaxis": {"title": {"text": describe(metric).axis}, "exponentformat": "SI", "minexponent": 4},
+    }
 
 
 def plain(values: Array) -> list[Any]:

@@ -9,11 +9,13 @@ from pydantic import BaseModel
 
 from backend.auth.access import Viewer
 from backend.dependencies import Artifacts, ReadSession
-from backend.figures import service
+from backend.figures import seeds, service
+from backend.figures.learning_curve import METRIC
 from backend.figures.service import Look
 from backend.figures.theme import Theme
 from backend.ids import Ulid
 from backend.metrics.charts import Axes
+from backend.metrics.grouping import Interval
 from backend.metrics.schemas import X
 from backend.metrics.smoothing import MAX_WEIGHT
 from backend.text import Text
@@ -25,8 +27,9 @@ class FigureOut(BaseModel):
     """A plotly figure."""
 
     data: list[dict[str, Any]]
-    """Traces. Those of series have `meta` {run, metric, source, y}; without `data=true` their x and y are
-    empty, to be filled from the columns `x` and `meta.y` of `GET /series`."""
+    """Traces. Those of series have `meta` {run, metric, source, y} (of seed groups, `group` for `run`);
+    without `data=true` their x and y are empty, to be filled from the columns `x` and `meta.y` of
+    `GET /series`."""
     layout: dict[str, Any]
 
 
@@ -83,6 +86,23 @@ def curve(
 ) -> Response:
     """Any metric over training."""
     return _answer(service.draw_curve(session, run, metric, source, axes, look), format, "curve")
+
+
+@router.get("/seed_curve", response_model=None, responses=FORMATS)
+def seed_curve(
+    run: Runs,
+    actor: Viewer,
+    session: ReadSession,
+    axes: TheseAxes,
+    look: ThisLook,
+    metric: Text = METRIC,
+    source: Annotated[list[Text], Query(max_length=100, description="As for `GET /series`.")] = [],  # noqa: B006
+    interval: Annotated[Interval, Query(description="What the band shows.")] = "ci95",
+    format: Form = "json",
+) -> Response:
+    """Runs that differ in their seed alone as one curve: mean and band. Its traces' `meta` has `group`."""
+    figure = seeds.draw_seed_curve(session, run, metric, source, axes, interval, look)
+    return _answer(figure, format, "seed_curve")
 
 
 @router.get("/episode_trace", response_model=None, responses=FORMATS)

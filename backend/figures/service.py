@@ -54,7 +54,7 @@ def draw_curve(
         metric=metric,
         x=axes.x,
         smooth=axes.smooth,
-        title=f"{describe(metric).title}, {_subject(found.values())}",
+        title=f"{describe(metric).title}, {subject(found.values())}",
         theme=look.theme,
         width_px=look.width_px,
     )
@@ -97,7 +97,7 @@ def draw_learning_curve(session: Session, run_ids: Sequence[str], axes: Axes, lo
         ],
         restarts=_restarts(attempts, places, names),
         setting_changes=_setting_changes(changes, attempts, places, names, axes.x),
-        title=f"Learning curve, {_subject(found.values())}",
+        title=f"Learning curve, {subject(found.values())}",
         theme=look.theme,
         width_px=look.width_px,
     )
@@ -118,8 +118,7 @@ def draw_episode_trace(
     config = run.spec["config"]
     clip = config.get("reward_clip") or None
     title = (
-        f"Episode at {episode.agent_steps:,} agent steps, return {episode.episode_return:g}, "
-        f"{_subject([run])}"
+        f"Episode at {episode.agent_steps:,} agent steps, return {episode.episode_return:g}, {subject([run])}"
     )
     return episode_trace(
         rewards,
@@ -152,7 +151,7 @@ def _lines(
     return lines
 
 
-def _subject(found: Iterable[Run]) -> str:
+def subject(found: Iterable[Run]) -> str:
     """What the runs have in common."""
     several = list(found)
     kinds = {(run.algorithm, run.environment) for run in several}

@@ -65,7 +65,7 @@ def chart(session: Session, request: ChartRequest) -> bytes:
     answer: dict[str, Any] = {"x": request.axes.x, "smooth": request.axes.smooth, "series": [], "groups": []}
     if request.grouped:
         answer["groups"] = [
-            _group_document(session, request, members, runs, since) for members in _groups(chosen, runs)
+            _group_document(session, request, members, runs, since) for members in seed_groups(chosen, runs)
         ]
     else:
         found = curves(session, chosen, request.axes, since)
@@ -145,7 +145,8 @@ def choose(
     return chosen
 
 
-def _groups(chosen: Iterable[Series], runs: Mapping[str, Run]) -> Iterable[list[Series]]:
+def seed_groups(chosen: Iterable[Series], runs: Mapping[str, Run]) -> Iterable[list[Series]]:
+    """The series of runs that differ in their seed alone, by metric and source."""
     groups: dict[tuple[str, str, str], list[Series]] = {}
     for series in chosen:
         key = (group_key(runs[series.run_id].spec), series.metric, series.source)

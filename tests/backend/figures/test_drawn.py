@@ -13,6 +13,7 @@ from backend.figures.curve import Line
 from backend.figures.episode_trace import episode_trace
 from backend.figures.learning_curve import METRIC, Evaluated, Level, learning_curve
 from backend.figures.marks import Mark
+from backend.figures.seed_curve import Group, seed_curve
 
 pytestmark = pytest.mark.browser
 
@@ -50,6 +51,24 @@ def returns(width_px: int) -> go.Figure:
     )
 
 
+def seeds(width_px: int) -> go.Figure:
+    groups = []
+    for at, name in enumerate(("PAAC on Pong (n_e = 16)", "PAAC on Pong (n_e = 32)")):
+        mean = np.linspace(-20, 15 - 5 * at, 500)
+        columns = {"x": 2048.0 * np.arange(1, 501), "mean": mean, "low": mean - 3, "high": mean + 3}
+        columns["n"] = np.full(500, 5)
+        groups.append(Group(RUNS[at], name, 5, METRIC, "", columns, 500_000, 500))
+    return seed_curve(
+        groups,
+        metric=METRIC,
+        x="agent_steps",
+        interval="95 % CI of the mean (Student's t)",
+        smooth=0.9,
+        title="Learning curve, PAAC (Clemente et al. 2017) on Pong, 10 runs",
+        width_px=width_px,
+    )
+
+
 def episode(width_px: int) -> go.Figure:
     rng = np.random.default_rng(0)
     return episode_trace(
@@ -64,7 +83,7 @@ def episode(width_px: int) -> go.Figure:
 
 
 @pytest.mark.parametrize("width_px", [390, 1280])
-@pytest.mark.parametrize("figure", [returns, episode])
+@pytest.mark.parametrize("figure", [returns, seeds, episode])
 def test_drawn_whole(browser: Browser, tmp_path: Path, figure, width_px: int) -> None:
     path = tmp_path / "figure.html"
     figure(width_px).update_layout(height=640).write_html(path)

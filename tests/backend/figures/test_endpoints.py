@@ -187,6 +187,28 @@ def test_any_metric(engine: Engine, client: Client) -> None:
     assert len(traces(answer, source="actor 1", y="mean")[0]["y"]) == 10
 
 
+def test_seeds_as_one_curve_with_the_numbers_of_its_series(engine: Engine, client: Client) -> None:
+    lives = [Life(engine, seed) for seed in range(3)]
+    other = Life(engine, 0, changes={"config": {"n_e": 8}})
+    for life in (*lives, other):
+        life.append({KEY: 400})
+    ask = {"run": [life.run_id for life in (*lives, other)], "points": 100, "smooth": 0.5, "interval": "sd"}
+    bare = client.get(f"{FIGURES}/seed_curve", params=ask).json()
+    full = client.get(f"{FIGURES}/seed_curve", params=ask | {"data": True}).json()
+    chart = client.get("/api/v1/series", params=ask | {"metric": KEY[0], "group_by": "seed"}).json()
+    assert len(chart["groups"]) == 2
+    for group in chart["groups"]:
+        for column in ("low", "high", "mean"):
+            (empty,) = traces(bare, group=group["id"], metric=KEY[0], y=column)
+            (trace,) = traces(full, group=group["id"], metric=KEY[0], y=column)
+            assert (empty["x"], empty["y"]) == ([], [])
+            assert (trace["x"], trace["y"]) == (group["x"], group[column])
+        assert traces(full, group=group["id"], y="mean")[0]["customdata"] == group["n"]
+    names = [trace["name"] for trace in traces(full, y="mean")]
+    assert [name.partition(" (")[2] for name in names] == ["n_e = 16), 3 seeds", "n_e = 8), 1 seed"]
+    assert "± 1 s.d." in full["layout"]["title"]["subtitle"]["text"]
+
+
 def test_a_page_stands_alone(client: Client, life: Life) -> None:
     answer = client.get(f"{FIGURES}/learning_curve", params={"run": life.run_id, "format": "html"})
     assert answer.headers["content-type"].startswith("text/html")
@@ -245,6 +267,7 @@ def test_wrong_and_unknown(client: Client, life: Life) -> None:
         ("learning_curve", {"run": life.run_id, "width": 3}, "width"),
         ("learning_curve", {"run": life.run_id, "theme": "pink"}, "theme"),
         ("curve", {"run": life.run_id}, "metric"),
+        ("seed_curve", {"run": life.run_id, "interval": "iqr"}, "interval"),
         ("episode_trace", {"episode": "x"}, "episode"),
     ):
         answer = client.get(f"{FIGURES}/{name}", params=ask)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fastapi import APIRouter, FastAPI
 
-from backend import errors, frontend, health, openapi
+from backend import docs, errors, frontend, health, openapi
 from backend.artifacts import ArtifactStore
 from backend.audit import endpoints as audit
 from backend.auth import endpoints as auth
@@ -89,6 +89,7 @@ def create_app(settings: Settings) -> FastAPI:
         api.include_router(room.router)
     app.include_router(api)
     app.include_router(health.router)
+    app.include_router(docs.router)
     app.include_router(auth.link_router)
     frontend.install(app, settings.frontend_dir or Path(__file__).resolve().parents[1] / "frontend" / "dist")
     app.state.methods = Methods(app, catch_all=frontend.CATCH_ALL)

@@ -7,7 +7,8 @@ A file appears under its key whole or not at all.
 import os
 import re
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Literal
 from uuid import uuid4
@@ -25,6 +26,10 @@ class InvalidKey(ValueError):
     """A run id or a file name that could leave the store."""
 
 
+class StoreAway(OSError):
+    """The artifact store does not answer, or refuses: try again later."""
+
+
 def check_file_name(name: str) -> str:
     """`name` itself, where it is a plain file name.
 
@@ -37,10 +42,14 @@ def check_file_name(name: str) -> str:
 
 
 class ArtifactStore:
-    """Files by key at one fsspec URL, such as `file:///srv/callboard` or `s3://bucket/callboard`."""
+    """Files by key at one fsspec URL, such as `file:///srv/callboard` or `s3://bucket/callboard`.
+
+    Every method raises `StoreAway` where a remote store fails for another reason than a missing file.
+    """
 
     def __init__(self, url: str) -> None:
-        self._fs, self._root = fsspec.core.url_to_fs(url)
+        # Other processes write to the store: what it listed once is no longer so.
+        self._fs, self._root = fsspec.core.url_to_fs(url, use_listings_cache=False)
         self._local = isinstance(self._fs, LocalFileSystem)
 
     def _path(self, run_id: str, kind: Kind, file: str) -> str:
@@ -57,9 +66,15 @@ class ArtifactStore:
         target = self._path(run_id, kind, local.name)
         if self._local:
             _copy_atomically(local, Path(target))
-        else:
-            # Object stores show an upload when it is complete.
-            self._fs.put_file(str(local), target)
+            return
+        if not local.is_file():
+            raise FileNotFoundError(local)
+        with _remote():
+            try:
+                # Object stores show an upload when it is complete.
+                self._fs.put_file(str(local), target)
+            except FileNotFoundError as error:
+                raise StoreAway(f"no such place in the artifact store: {error}") from error
 
     def copy(self, run_id: str, kind: Kind, file: str, to_run_id: str, to_file: str) -> None:
         """Copy a file to another run, under another name.
@@ -71,7 +86,8 @@ class ArtifactStore:
         if self._local:
             _copy_atomically(Path(source), Path(target))
         else:
-            self._fs.copy(source, target)
+            with _remote():
+                self._fs.copy(source, target)
 
     def get(self, run_id: str, kind: Kind, file: str, folder: Path) -> Path:
         """Copy a file from the store into a local folder; gives its local path.
@@ -82,8 +98,10 @@ class ArtifactStore:
         folder.mkdir(parents=True, exist_ok=True)
         target = folder / check_file_name(file)
         temporary = folder / f".{file}.{uuid4().hex}"
+        path = self._path(run_id, kind, file)
         try:
-            self._fs.get_file(self._path(run_id, kind, file), str(temporary))
+            with _remote():
+                self._fs.get_file(path, str(temporary))
             os.replace(temporary, target)
         finally:
             temporary.unlink(missing_ok=True)
@@ -95,7 +113,9 @@ class ArtifactStore:
         Raises:
             FileNotFoundError: the store has no such file.
         """
-        opened: IO[bytes] = self._fs.open(self._path(run_id, kind, file), "rb")
+        path = self._path(run_id, kind, file)
+        with _remote():
+            opened: IO[bytes] = self._fs.open(path, "rb")
         return opened
 
     def size_bytes(self, run_id: str, kind: Kind, file: str) -> int:
@@ -104,18 +124,31 @@ class ArtifactStore:
         Raises:
             FileNotFoundError: the store has no such file.
         """
-        return int(self._fs.info(self._path(run_id, kind, file))["size"])
+        path = self._path(run_id, kind, file)
+        with _remote():
+            return int(self._fs.info(path)["size"])
 
     def delete(self, run_id: str, kind: Kind, file: str) -> None:
         """Delete a file; harmless when it is gone."""
-        with suppress(FileNotFoundError):
-            self._fs.rm_file(self._path(run_id, kind, file))
+        path = self._path(run_id, kind, file)
+        with suppress(FileNotFoundError), _remote():
+            self._fs.rm_file(path)
 
     def delete_run(self, run_id: str) -> None:
         """Delete everything of a run; harmless when there is nothing."""
-        folder = Path(self._path(run_id, "videos", "x")).parent.parent
-        with suppress(FileNotFoundError):
-            self._fs.rm(str(folder), recursive=True)
+        folder = self._path(run_id, "videos", "x").removesuffix("/videos/x")
+        with suppress(FileNotFoundError), _remote():
+            self._fs.rm(folder, recursive=True)
+
+
+@contextmanager
+def _remote() -> Iterator[None]:
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:  # each kind of store has its own tree of errors
+        raise StoreAway(f"the artifact store fails: {error}") from error
 
 
 def _copy_atomically(source: Path, target: Path) -> None:

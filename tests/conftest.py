@@ -4,6 +4,7 @@
 - `own_database_url`: one whose schema the test may change.
 - `engine`: an SQLAlchemy engine on it.
 - `redis_url`: a real Redis, emptied before the test.
+- `s3_url`: a folder of its own on a real S3 server.
 - `service`: the web service on a port of its own, on `database_url` and `redis_url`; `service.client` is an
   HTTP client logged in as admin, `service.engine` its database, `service.artifacts` its files,
   `service.client_as(role)` a script with a token of that role.
@@ -13,6 +14,7 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import structlog
@@ -21,6 +23,7 @@ from sqlalchemy import Engine
 from backend.db.engine import make_engine
 from tests.support.databases import PostgresServer, migrated_sqlite, short_folder
 from tests.support.redis_server import RedisServer
+from tests.support.s3_server import S3Server
 from tests.support.service import RunningService, running_service
 
 # Through the standard library, whose lines pytest keeps: structlog's own way prints to whatever stdout is,
@@ -92,6 +95,22 @@ def redis_url(redis_server: RedisServer) -> str:
     """URL of a running, empty Redis."""
     redis_server.flush()
     return redis_server.url
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """One S3 server for the whole session."""
+    server = S3Server(tmp_path_factory.mktemp("s3") / "log.txt")
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def s3_url(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
+    """URL of a folder in a bucket; the environment says where its server is."""
+    for name, value in s3_server.environment.items():
+        monkeypatch.setenv(name, value)
+    return f"{s3_server.url}/{uuid4().hex}"
 
 
 @pytest.fixture

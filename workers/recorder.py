@@ -6,6 +6,7 @@ While the database or the store is away the log waits on disk; nothing is held i
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -204,7 +205,9 @@ class Recorder:
         for event in batch.events:
             if isinstance(event, events.CheckpointsRemoved):
                 for file in event.files:
-                    self._context.store.delete(self._run_id, "checkpoints", file)
+                    # A store that is away keeps a file too many, no more.
+                    with suppress(OSError):
+                        self._context.store.delete(self._run_id, "checkpoints", file)
 
     def _note_torn_tail(self, session: Session) -> None:
         size_bytes = self._path.stat().st_size if self._path.exists() else 0

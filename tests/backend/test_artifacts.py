@@ -1,16 +1,19 @@
+import socket
 from pathlib import Path
 
 import pytest
 
-from backend.artifacts import ArtifactStore, InvalidKey
+from backend.artifacts import ArtifactStore, InvalidKey, StoreAway
 from backend.db.ids import new_id
 
 RUN = new_id()
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> ArtifactStore:
-    return ArtifactStore((tmp_path / "store").as_uri())
+@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.service)])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> ArtifactStore:
+    if request.param == "folder":
+        return ArtifactStore((tmp_path / "store").as_uri())
+    return ArtifactStore(request.getfixturevalue("s3_url"))
 
 
 def _file(folder: Path, name: str, content: bytes) -> Path:
@@ -35,7 +38,9 @@ def test_put_replaces_and_leaves_no_temporary_file(store: ArtifactStore, tmp_pat
         store.put(_file(tmp_path, "a.npz", content), RUN, "replays")
     with store.open(RUN, "replays", "a.npz") as file:
         assert file.read() == b"second"
-    assert [p.name for p in (tmp_path / "store" / "runs" / RUN / "replays").iterdir()] == ["a.npz"]
+    assert [Path(p).name for p in store._fs.ls(f"{store._root}/runs/{RUN}/replays", detail=False)] == [
+        "a.npz"
+    ]
 
 
 def test_failed_put_leaves_the_old_file(store: ArtifactStore, tmp_path: Path) -> None:
@@ -98,3 +103,21 @@ def test_copy_to_another_run(store: ArtifactStore, tmp_path: Path) -> None:
     assert store.size_bytes(RUN, "checkpoints", "a.pt") == 7
     with pytest.raises(FileNotFoundError):
         store.copy(RUN, "checkpoints", "none.pt", other, "c.pt")
+
+
+@pytest.mark.service
+def test_a_store_that_is_away_is_no_missing_file(
+    s3_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = _file(tmp_path, "a.pt", b"weights")
+    with pytest.raises(StoreAway, match="no such place"):
+        ArtifactStore("s3://nobody-made-this-bucket/lab").put(file, RUN, "checkpoints")
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    away = ArtifactStore(f"{s3_url}/away")
+    away._fs.clear_instance_cache()
+    with pytest.raises(StoreAway):
+        ArtifactStore(f"{s3_url}/away").put(file, RUN, "checkpoints")
+    away._fs.clear_instance_cache()

@@ -1,8 +1,9 @@
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import psutil
 import pytest
@@ -10,6 +11,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
+from backend.artifacts import ArtifactStore
 from backend.db import Attempt, Checkpoint, LogLine, Run
 from backend.db.engine import reading, writing
 from backend.runs import repository as runs
@@ -242,6 +244,17 @@ def test_a_checkpoint_missing_here_comes_from_the_store(context: Context, engine
         file.unlink()
     _supervise(context, engine).join(60)
     assert _resumed_at(engine, run.id) == 30
+
+
+def test_checkpoints_on_an_s3_server(context: Context, engine: Engine, s3_url: str) -> None:
+    lab = replace(context, store=ArtifactStore(s3_url))
+    run = fake_run(engine, die={"1": {"at": 35, "how": signal.SIGKILL}})
+    _supervise(lab, engine).join(60)
+    shutil.rmtree(context.run_dir(run.id) / "checkpoints")
+    _supervise(lab, engine).join(60)
+    assert _resumed_at(engine, run.id) == 30
+    with lab.store.open(run.id, "checkpoints", "a2-s000000000050.pt") as file:
+        assert b'"agent_steps": 50' in file.read()
 
 
 def test_damaged_everywhere_the_next_older_serves(context: Context, engine: Engine) -> None:

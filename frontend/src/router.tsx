@@ -9,7 +9,14 @@ import {
 import { Loading, Problem } from '@/components/feedback';
 import { Frame } from '@/features/frame/Frame';
 import { NotFound } from '@/routes/NotFound';
-import { newRunSearch, runSearch, runsSearch, loginSearch, worldsSearch } from '@/routes/search';
+import {
+  compareSearch,
+  newRunSearch,
+  runSearch,
+  runsSearch,
+  loginSearch,
+  worldsSearch,
+} from '@/routes/search';
 
 const rootRoute = createRootRouteWithContext<{ client: QueryClient }>()({ component: Outlet });
 
@@ -43,6 +50,19 @@ const runRoute = createRoute({
   component: lazyRouteComponent(() => import('@/routes/RunPage')),
 });
 
+const replayRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/runs/$runId/episodes/$episodeId',
+  component: lazyRouteComponent(() => import('@/routes/ReplayPage')),
+});
+
+const compareRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/compare',
+  validateSearch: compareSearch,
+  component: lazyRouteComponent(() => import('@/routes/ComparePage')),
+});
+
 const worldsRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/worlds',
@@ -64,7 +84,16 @@ const settingsRoute = createRoute({
 
 const routeTree = rootRoute.addChildren([
   loginRoute,
-  frameRoute.addChildren([runsRoute, newRunRoute, runRoute, worldsRoute, hostsRoute, settingsRoute]),
+  frameRoute.addChildren([
+    runsRoute,
+    newRunRoute,
+    runRoute,
+    replayRoute,
+    compareRoute,
+    worldsRoute,
+    hostsRoute,
+    settingsRoute,
+  ]),
 ]);
 
 export const makeRouter = (client: QueryClient) =>

@@ -2,13 +2,13 @@
 
 import re
 from itertools import pairwise
-from time import monotonic, sleep
 
 import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.curves import await_points, await_state, drawn
+from tests.browser.stage import delete_all
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -73,21 +73,10 @@ def _watch(page: Page) -> None:
 
 
 def test_start_pong_from_the_empty_page(page: Page, script: httpx.Client) -> None:
-    _delete_all(script)
+    delete_all(script)
     page.goto("/")
     page.get_by_role("button", name="Start PAAC on Pong").click()
     page.wait_for_url(re.compile(r"/runs/\w{26}"))
     run = script.get(f"/api/v1/runs/{page.url.rsplit('/', 1)[1]}").json()
     assert (run["algorithm"], run["environment"]) == ("paac", "ALE/Pong-v5")
     assert run["spec"]["config"]["n_w"] == 2, "the preset for two CPU cores"
-
-
-def _delete_all(script: httpx.Client) -> None:
-    """Delete every run, each as soon as no worker holds it."""
-    deadline = monotonic() + 60
-    while runs := script.get("/api/v1/runs", params={"archived": "all"}).json()["items"]:
-        for run in runs:
-            if script.delete(f"/api/v1/runs/{run['id']}").status_code == 409:
-                script.post(f"/api/v1/runs/{run['id']}/kill")
-        assert monotonic() < deadline
-        sleep(0.2)

@@ -7,7 +7,7 @@ import type { XAxis } from './series';
 export type Figure = { data: Data[]; layout: Partial<Layout> };
 
 export type FigureRequest = {
-  run: string;
+  runs: readonly string[];
   x: XAxis;
   smooth: number;
   points: number;
@@ -20,11 +20,11 @@ export type FigureRequest = {
  * A figure as the service draws it, without the numbers of series, which come from `/series`.
  * `version` is whatever changes when the rest of it does.
  */
-export const figureQuery = ({ run, x, smooth, points, theme, metric }: FigureRequest, version = '') =>
+export const figureQuery = ({ runs, x, smooth, points, theme, metric }: FigureRequest, version = '') =>
   queryOptions({
-    queryKey: keys.figure(run, metric, x, smooth, points, theme, version),
+    queryKey: keys.figure(runs, metric, x, smooth, points, theme, version),
     queryFn: async ({ signal }): Promise<Figure> => {
-      const query = { run: [run], x, smooth, points, theme };
+      const query = { run: [...runs], x, smooth, points, theme };
       const figure = metric
         ? api.GET('/api/v1/figures/curve', { params: { query: { ...query, metric, source: ['*'] } }, signal })
         : api.GET('/api/v1/figures/learning_curve', { params: { query }, signal });
@@ -32,6 +32,7 @@ export const figureQuery = ({ run, x, smooth, points, theme, metric }: FigureReq
       return (await take<unknown>(figure)) as Figure;
     },
     staleTime: Infinity,
+    enabled: runs.length > 0,
     gcTime: 30_000,
     placeholderData: keepPreviousData,
     structuralSharing: false,

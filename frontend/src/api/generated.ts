@@ -217,6 +217,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Change Runs
+         * @description Do the same to many runs: each it fits, with the reason for each it does not.
+         */
+        post: operations["change_runs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}": {
         parameters: {
             query?: never;
@@ -299,6 +319,26 @@ export interface paths {
          * @description Queue an ended run again, to go on from its newest checkpoint; reached bounds need new ones.
          */
         post: operations["resume_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/fork": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Fork Run
+         * @description A new run that begins from a checkpoint of this one, with changes.
+         */
+        post: operations["fork_run"];
         delete?: never;
         options?: never;
         head?: never;
@@ -414,7 +454,7 @@ export interface paths {
         };
         /**
          * Learning Curve
-         * @description Returns over training, with evaluations, published levels, checkpoints and restarts.
+         * @description Returns over training, with evaluations, published levels, checkpoints, restarts, setting changes.
          */
         get: operations["learning_curve"];
         put?: never;
@@ -437,6 +477,26 @@ export interface paths {
          * @description Any metric over training.
          */
         get: operations["curve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/figures/seed_curve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Seed Curve
+         * @description Runs that differ in their seed alone as one curve: mean and band. Its traces' `meta` has `group`.
+         */
+        get: operations["seed_curve"];
         put?: never;
         post?: never;
         delete?: never;
@@ -773,6 +833,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Settings
+         * @description Every change to a run's settings, the newest first.
+         */
+        get: operations["list_settings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Change Settings
+         * @description Train on by other settings. `asked` until the engine answers; at once where none is at work.
+         */
+        patch: operations["change_settings"];
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -945,6 +1029,61 @@ export interface components {
             next_cursor?: string | null;
         };
         /**
+         * BulkItem
+         * @description What became of one run.
+         */
+        BulkItem: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string | null;
+            /** Done */
+            done: boolean;
+            /** Detail */
+            detail: string;
+        };
+        /**
+         * BulkOut
+         * @description What became of each run.
+         */
+        BulkOut: {
+            /** Items */
+            items: components["schemas"]["BulkItem"][];
+            /** N Done */
+            n_done: number;
+            /** N Refused */
+            n_refused: number;
+        };
+        /**
+         * BulkRequest
+         * @description The body of `POST /runs/bulk`: which runs, by ids or by a filter, and what to do to them.
+         */
+        BulkRequest: {
+            /**
+             * Action
+             * @enum {string}
+             */
+            action: "stop" | "kill" | "resume" | "archive" | "unarchive" | "delete" | "tag" | "untag";
+            /** Ids */
+            ids?: string[] | null;
+            /**
+             * Filter
+             * @description As for `GET /runs`.
+             */
+            filter?: string | null;
+            /**
+             * Tags
+             * @description For `tag` and `untag`.
+             */
+            tags?: string[] | null;
+            /**
+             * Dry Run
+             * @description Tell what would be done, and change nothing.
+             * @default false
+             */
+            dry_run: boolean;
+        };
+        /**
          * Chart
          * @description What `GET /series` answers. A series of the request that is not here has no points.
          */
@@ -1007,6 +1146,19 @@ export interface components {
             items: components["schemas"]["CheckpointOut"][];
             /** Next Cursor */
             next_cursor?: string | null;
+        };
+        /**
+         * ChildOut
+         * @description A run that began from a checkpoint of this one.
+         */
+        ChildOut: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            state: components["schemas"]["RunState"];
+            /** Forked At Agent Steps */
+            forked_at_agent_steps: number;
         };
         /**
          * Curve
@@ -1239,6 +1391,53 @@ export interface components {
             layout: {
                 [key: string]: unknown;
             };
+        };
+        /**
+         * ForkRequest
+         * @description The body of `POST /runs/{id}/fork`: what is left out stays as it is in the parent.
+         */
+        ForkRequest: {
+            /**
+             * Checkpoint
+             * @description Id of a checkpoint of the parent; its newest by default.
+             */
+            checkpoint?: string | null;
+            /**
+             * Config
+             * @description Changes to the algorithm's settings.
+             * @default {}
+             */
+            config: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * Environment Config
+             * @description Changes to the world's settings.
+             * @default {}
+             */
+            environment_config: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /** @description New bounds, instead of all the parent's. */
+            stop?: components["schemas"]["StopSpec"] | null;
+            /** Name */
+            name?: string | null;
+            /** Seed */
+            seed?: number | null;
+            /** Device */
+            device?: ("auto" | "cpu" | "cuda") | null;
+            /** Queue */
+            queue?: ("cpu" | "gpu") | null;
+            /** Host */
+            host?: string | null;
+            /** Priority */
+            priority?: number | null;
+            /** Group */
+            group?: string | null;
+            /** Tags */
+            tags?: string[] | null;
+            /** Notes */
+            notes?: string | null;
         };
         /**
          * GroupCurve
@@ -1588,6 +1787,10 @@ export interface components {
             notes: string;
             /** Archived */
             archived: boolean;
+            /** Parent Id */
+            parent_id: string | null;
+            /** Forked At Agent Steps */
+            forked_at_agent_steps: number | null;
             /** Memory Estimate Bytes */
             memory_estimate_bytes: number;
             /** Attempt */
@@ -1626,6 +1829,11 @@ export interface components {
             spec: {
                 [key: string]: unknown;
             };
+            /**
+             * Children
+             * @default []
+             */
+            children: components["schemas"]["ChildOut"][];
             /**
              * Attempts
              * @default []
@@ -1770,6 +1978,10 @@ export interface components {
             notes: string;
             /** Archived */
             archived: boolean;
+            /** Parent Id */
+            parent_id: string | null;
+            /** Forked At Agent Steps */
+            forked_at_agent_steps: number | null;
             /** Memory Estimate Bytes */
             memory_estimate_bytes: number;
             /** Attempt */
@@ -1821,7 +2033,6 @@ export interface components {
             /** Total */
             total: number;
         };
-        RunRequest: components["schemas"]["RunFields"];
         /**
          * RunState
          * @description Where a run is in its life.
@@ -1851,6 +2062,61 @@ export interface components {
         SeriesInfos: {
             /** Items */
             items: components["schemas"]["SeriesInfo"][];
+        };
+        /**
+         * SettingsOut
+         * @description One change to a run's settings.
+         */
+        SettingsOut: {
+            /** Version */
+            version: number;
+            /**
+             * Requested At
+             * Format: date-time
+             */
+            requested_at: string;
+            /** Requested By */
+            requested_by: string | null;
+            /** Changes */
+            changes: {
+                [key: string]: unknown;
+            };
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "asked" | "applied" | "refused";
+            /** Agent Steps */
+            agent_steps: number | null;
+            /** Frames */
+            frames: number | null;
+            /** Wall Time S */
+            wall_time_s: number | null;
+            /** Refused */
+            refused: string | null;
+        };
+        /**
+         * SettingsPage
+         * @description Every change to a run's settings.
+         */
+        SettingsPage: {
+            /** Items */
+            items: components["schemas"]["SettingsOut"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /**
+         * SettingsRequest
+         * @description The body of `PATCH /runs/{id}/settings`.
+         */
+        SettingsRequest: {
+            /**
+             * Config
+             * @description Changes to the algorithm's settings; only those marked `live` in its schema.
+             */
+            config: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
         };
         /**
          * StopSpec
@@ -2636,7 +2902,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["RunRequest"];
+                "application/json": components["schemas"]["RunFields"];
             };
         };
         responses: {
@@ -2647,6 +2913,51 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunOut"] | components["schemas"]["RunItems"];
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    change_runs: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Sent again with the same key, a request is done once and answered alike for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BulkRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkOut"];
                 };
             };
             /** @description What is wrong, as RFC 9457 tells it. */
@@ -2924,6 +3235,53 @@ export interface operations {
             };
         };
     };
+    fork_run: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Sent again with the same key, a request is done once and answered alike for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ForkRequest"] | null;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunOut"];
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     archive_run: {
         parameters: {
             query?: never;
@@ -3138,9 +3496,9 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/csv": unknown;
-                    "application/vnd.apache.parquet": unknown;
-                    "application/zip": unknown;
+                    "text/csv": string;
+                    "application/vnd.apache.parquet": string;
+                    "application/zip": string;
                 };
             };
             /** @description What is wrong, as RFC 9457 tells it. */
@@ -3224,6 +3582,64 @@ export interface operations {
                 metric: string;
                 /** @description As for `GET /series`. */
                 source?: string[];
+                format?: "json" | "html";
+                x?: "agent_steps" | "frames" | "wall_time_s" | "episodes";
+                /** @description At most this many a series. */
+                points?: number;
+                /** @description Weight of the past in the moving average. */
+                smooth?: number;
+                /** @description With the numbers of series; a page always has them. */
+                data?: boolean;
+                theme?: "light" | "dark";
+                /** @description In CSS pixels, if it is known. */
+                width?: number | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A figure, or a page with it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FigureOut"];
+                    "text/html": unknown;
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    seed_curve: {
+        parameters: {
+            query: {
+                /** @description Run ids. */
+                run: string[];
+                metric?: string;
+                /** @description As for `GET /series`. */
+                source?: string[];
+                /** @description What the band shows. */
+                interval?: "ci95" | "sd";
                 format?: "json" | "html";
                 x?: "agent_steps" | "frames" | "wall_time_s" | "episodes";
                 /** @description At most this many a series. */
@@ -3473,8 +3889,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
-                    "video/mp4": unknown;
+                    "video/mp4": string;
                 };
             };
             /** @description Not drawn yet; ask again after `Retry-After` seconds. */
@@ -3492,7 +3907,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "video/mp4": unknown;
+                    "video/mp4": string;
                 };
             };
             /** @description What is wrong, as RFC 9457 tells it. */
@@ -3581,7 +3996,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/octet-stream": unknown;
+                    "application/octet-stream": string;
                 };
             };
             /** @description The part that `Range` asks for. */
@@ -3590,7 +4005,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/octet-stream": unknown;
+                    "application/octet-stream": string;
                 };
             };
             /** @description What is wrong, as RFC 9457 tells it. */
@@ -4003,6 +4418,90 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": unknown;
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SettingsPage"];
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    change_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SettingsRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SettingsOut"];
                 };
             };
             /** @description What is wrong, as RFC 9457 tells it. */

@@ -2,10 +2,11 @@ import type { QueryClient } from '@tanstack/react-query';
 import { useSyncExternalStore } from 'react';
 import { api, take } from './client';
 import { keys } from './keys';
+import { patchLists, runQuery, type RunList } from './runs';
 import { LiveConnection, type Connection, type LiveEvent } from './live';
 
 /** First parts of the keys of what changes by itself. */
-const LIVE: ReadonlySet<string> = new Set(['runs', 'run', 'hosts']);
+const LIVE: ReadonlySet<string> = new Set(['runs', 'run', 'series', 'hosts']);
 
 /** Pages redraw at most this often, however many events arrive. */
 const FLUSH_MS = 1000;
@@ -23,14 +24,45 @@ export function useConnection(): Connection {
   return useSyncExternalStore(subscribe, () => connection);
 }
 
-/** Marks what the events concern as out of date; what is on the screen is then fetched anew. */
-export function applyEvents(client: QueryClient, events: readonly LiveEvent[]): void {
-  const runs = new Set(events.flatMap((event) => event.run ?? []));
-  for (const run of runs) void client.invalidateQueries({ queryKey: keys.run(run) });
-  if (runs.size > 0) void client.invalidateQueries({ queryKey: keys.allRuns() });
-  if (events.some((event) => event.host !== undefined)) {
-    void client.invalidateQueries({ queryKey: keys.hosts() });
+/** Of how many runs at once new rows are fetched one by one; of more, the lists are fetched anew. */
+const FEW = 3;
+/** Filters and orders may depend on any number of a run, so lists are fetched anew now and then. */
+const RENEW_LISTS_MS = 15_000;
+/** A list someone has scrolled further than this is not fetched anew under their eyes. */
+const MAX_PAGES = 5;
+
+const states = new Map<string, string>();
+let listsRenewedAt = 0;
+
+/** Brings lists up to date with as little traffic as will do. */
+async function renewLists(client: QueryClient, events: readonly LiveEvent[]): Promise<void> {
+  const changed = new Map(
+    events
+      .filter(({ job }) => job === undefined)
+      .flatMap(({ run, state }) => (run && state ? [[run, state]] : [])),
+  );
+  if (changed.size === 0) return;
+  const moved = [...changed].some(([run, state]) => states.get(run) !== state);
+  for (const [run, state] of changed) states.set(run, state);
+  if (moved || changed.size > FEW || Date.now() - listsRenewedAt > RENEW_LISTS_MS) {
+    listsRenewedAt = Date.now();
+    await client.invalidateQueries({
+      queryKey: keys.allRuns(),
+      predicate: ({ state: { data } }) => ((data as RunList | undefined)?.pages.length ?? 0) <= MAX_PAGES,
+    });
+    return;
   }
+  for (const id of changed.keys()) patchLists(client, await client.query({ ...runQuery(id), staleTime: 0 }));
+}
+
+/** Marks what the events concern as out of date; what is on the screen is then fetched anew. */
+export async function applyEvents(client: QueryClient, events: readonly LiveEvent[]): Promise<void> {
+  const runs = new Set(events.flatMap((event) => event.run ?? []));
+  const concerns = ({ queryKey: [what, of] }: { queryKey: readonly unknown[] }): boolean =>
+    (what === 'run' && runs.has(String(of))) ||
+    (what === 'series' && Array.isArray(of) && of.some((run) => runs.has(String(run)))) ||
+    (what === 'hosts' && events.some((event) => event.host !== undefined));
+  await Promise.all([client.invalidateQueries({ predicate: concerns }), renewLists(client, events)]);
 }
 
 /** Keeps the cache up to date from the event stream until the returned function is called. */
@@ -44,7 +76,8 @@ export function startLive(client: QueryClient): () => void {
     flushedAt = Date.now();
     const events = waiting;
     waiting = [];
-    applyEvents(client, events);
+    // What could not be fetched shows its own error where it stands.
+    void applyEvents(client, events).catch(() => undefined);
   };
   const live = new LiveConnection({
     onEvent: (event) => {

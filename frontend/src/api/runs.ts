@@ -39,9 +39,11 @@ export const runQuery = (id: string) =>
       take(api.GET('/api/v1/runs/{run_id}', { params: { path: { run_id: id } }, signal })),
   });
 
+export type RunList = InfiniteData<RunPage, string | null>;
+
 /** Puts a run's new row into every list that shows it. */
 export function patchLists(client: QueryClient, run: Run): void {
-  client.setQueriesData<InfiniteData<RunPage, string | null>>({ queryKey: keys.allRuns() }, (lists) => {
+  client.setQueriesData<RunList>({ queryKey: keys.allRuns() }, (lists) => {
     if (!lists?.pages.some((page) => page.items.some(({ id }) => id === run.id))) return lists;
     const pages = lists.pages.map((page) => ({
       ...page,

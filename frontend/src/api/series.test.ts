@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { mergeChart, mergeCurve, type Curve } from './series';
+import { mergeChart, mergeCurve, revisionsOf, type Chart, type Curve, type GroupCurve } from './series';
 
 const curve = (x: number[], more: Partial<Curve> = {}): Curve => ({
   run: 'A',
@@ -52,4 +52,31 @@ it('drops series that no longer have points', () => {
   const had = chart([curve([1]), curve([1], { metric: 'loss/value' })]);
   const merged = mergeChart(had, chart([curve([2], { reset: false, first_bucket: 1 })]));
   expect(merged.series.map(({ metric, x }) => [metric, x])).toEqual([['rollout/episode_return', [1, 2]]]);
+});
+
+describe('groups of seeds', () => {
+  const group = (x: number[], more: Partial<GroupCurve> = {}): GroupCurve =>
+    ({
+      id: 'g',
+      runs: ['A', 'B'],
+      revisions: [4, 7],
+      reset: true,
+      first_bucket: 0,
+      x,
+      mean: x,
+      low: x,
+      high: x,
+      n: x.map(() => 2),
+      ...more,
+    }) as GroupCurve;
+  const chart = (...groups: GroupCurve[]): Chart => ({ x: 'agent_steps', smooth: 0, series: [], groups });
+
+  it('merge like curves', () => {
+    const merged = mergeChart(chart(group([1, 2])), chart(group([20, 3], { reset: false, first_bucket: 1 })));
+    expect(merged.groups[0]?.mean).toEqual([1, 20, 3]);
+  });
+
+  it('know the revision of each of their runs', () => {
+    expect(revisionsOf(chart(group([1])), ['B', 'A', 'C'])).toEqual([7, 4, 0]);
+  });
 });

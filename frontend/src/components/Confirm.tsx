@@ -12,11 +12,12 @@ type Props = {
   /** What the button says; the same words as the action's name. */
   action: string;
   danger?: boolean;
+  disabled?: boolean;
   onConfirm: () => Promise<unknown>;
 };
 
 /** Asks before something that cannot be taken back, and stays open to tell if it failed. */
-export function Confirm({ opened, onClose, title, children, action, danger, onConfirm }: Props) {
+export function Confirm({ opened, onClose, title, children, action, danger, disabled, onConfirm }: Props) {
   const work = useMutation({ mutationFn: onConfirm, onSuccess: onClose });
   const close = (): void => {
     work.reset();
@@ -28,14 +29,16 @@ export function Confirm({ opened, onClose, title, children, action, danger, onCo
         <div>{children}</div>
         {work.isError && <Problem error={work.error} />}
         <Group justify="flex-end" gap={8}>
-          <Button variant="default" onClick={close}>
+          {/* Enter must never delete by accident. */}
+          <Button variant="default" onClick={close} data-autofocus={danger ? true : undefined}>
             Cancel
           </Button>
           <Button
             {...(danger ? { color: 'red' } : {})}
             loading={work.isPending}
+            disabled={disabled ?? false}
             onClick={() => work.mutate()}
-            data-autofocus
+            data-autofocus={danger ? undefined : true}
           >
             {action}
           </Button>

@@ -22,6 +22,8 @@ export type Setting = {
   max: number | null;
   below: number | null;
   optional: boolean;
+  /** May be changed while the run trains. */
+  live: boolean;
   fallback: unknown;
 };
 
@@ -79,6 +81,7 @@ export function readSettings(schema: unknown, section: Section, defaults: Json =
       max: number(type.maximum),
       below: number(type.exclusiveMaximum),
       optional,
+      live: property.live === true,
       fallback: key in defaults ? defaults[key] : (property.default ?? null),
     };
   });

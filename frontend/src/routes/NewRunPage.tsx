@@ -10,12 +10,13 @@ import { LaunchForm } from '@/features/launch/LaunchForm';
 const route = getRouteApi('/frame/new');
 
 export default function NewRunPage() {
-  const { from, environment, algorithm } = route.useSearch();
+  const { from, fork, checkpoint, environment, algorithm } = route.useSearch();
   const navigate = route.useNavigate();
   useDocumentTitle('New run · Callboard');
   const algorithms = useQuery(algorithmsQuery);
   const environments = useQuery(environmentsQuery);
-  const original = useQuery({ ...runQuery(from ?? ''), enabled: from !== undefined });
+  const source = fork ?? from;
+  const original = useQuery({ ...runQuery(source ?? ''), enabled: source !== undefined });
 
   const onStarted = ([first, ...others]: Run[]): void => {
     if (!first) return;
@@ -27,17 +28,21 @@ export default function NewRunPage() {
   const form = () => {
     const error = algorithms.error ?? environments.error ?? original.error;
     if (error) return <Problem error={error} onRetry={() => location.reload()} />;
-    if (!algorithms.data || !environments.data || (from && !original.data)) {
+    if (!algorithms.data || !environments.data || (source && !original.data)) {
       return <Loading label="Loading the catalogue" lines={10} />;
     }
     const catalogue = { algorithms: algorithms.data, environments: environments.data };
     const asked = { ...(environment ? { environment } : {}), ...(algorithm ? { algorithm } : {}) };
-    const start = original.data ? draftFrom(catalogue, original.data) : newDraft(catalogue, asked);
+    const start = original.data
+      ? draftFrom(catalogue, original.data, fork ? 'fork' : 'copy')
+      : newDraft(catalogue, asked);
     return (
       <LaunchForm
-        key={`${from ?? ''} ${environment ?? ''} ${algorithm ?? ''}`}
+        key={`${source ?? ''} ${fork ?? ''} ${environment ?? ''} ${algorithm ?? ''}`}
         catalogue={catalogue}
         start={start}
+        parent={fork ? original.data : undefined}
+        checkpoint={checkpoint}
         onStarted={onStarted}
       />
     );
@@ -46,7 +51,7 @@ export default function NewRunPage() {
   return (
     <div className="page">
       <h1 className="page-title" style={{ marginBottom: 16 }}>
-        {original.data ? `New run, as ${original.data.name}` : 'New run'}
+        {original.data ? `${fork ? 'Fork of' : 'New run, as'} ${original.data.name}` : 'New run'}
       </h1>
       {form()}
     </div>

@@ -6,7 +6,7 @@ import { getRouteApi } from '@tanstack/react-router';
 
 import { runQuery, type RunDetail } from '@/api/runs';
 import { Loading, Problem } from '@/components/feedback';
-import { DEFAULT_SMOOTH, DEFAULT_X } from '@/features/curves/axes';
+import { DEFAULT_SMOOTH, DEFAULT_X } from '@/lib/axes';
 import { LearningCurve } from '@/features/curves/LearningCurve';
 import { MetricCharts } from '@/features/curves/MetricCharts';
 import { EpisodesTab } from '@/features/episodes/EpisodesTab';

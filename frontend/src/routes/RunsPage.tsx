@@ -6,11 +6,14 @@ import { useCallback, useMemo } from 'react';
 import { runsQuery } from '@/api/runs';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { ButtonLink } from '@/components/links';
+import { BulkBar } from '@/features/runs/BulkBar';
+import { ColumnMenu, useColumns } from '@/features/runs/ColumnMenu';
 import { EmptyRuns } from '@/features/runs/EmptyRuns';
 import { RunsTable } from '@/features/runs/RunsTable';
 import { RunsToolbar } from '@/features/runs/RunsToolbar';
 import { defined } from '@/lib/defined';
 import { DEFAULT_SORT, isFiltered, stateFilter, toQuery, type RunsSearch } from '@/features/runs/search';
+import { useSelection } from '@/features/runs/selection';
 
 const route = getRouteApi('/frame/');
 
@@ -25,6 +28,8 @@ export default function RunsPage() {
     });
   const runs = useMemo(() => data?.pages.flatMap((page) => page.items) ?? [], [data]);
   const total = data?.pages.at(-1)?.total;
+  const { columns, hidden, setHidden } = useColumns();
+  const selection = useSelection(useMemo(() => runs.map(({ id }) => id), [runs]));
   const more = useCallback(() => {
     if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
   }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
@@ -40,6 +45,8 @@ export default function RunsPage() {
         <RunsTable
           runs={runs}
           total={total ?? runs.length}
+          columns={columns}
+          selection={selection}
           sort={search.sort ?? DEFAULT_SORT}
           onSort={(sort) => change({ sort })}
           onEndInView={more}
@@ -72,10 +79,12 @@ export default function RunsPage() {
         total={total}
         state={stateFilter(search)}
         archived={search.archived ?? false}
+        columns={<ColumnMenu hidden={hidden} onHidden={setHidden} />}
         onState={(state) => change({ state: state === 'all' ? undefined : state })}
         onArchived={(archived) => change({ archived: archived || undefined })}
       />
       {table()}
+      <BulkBar ids={selection.ids} onClear={selection.clear} />
     </div>
   );
 }

@@ -26,6 +26,8 @@ export const runsSearch = (search: Search) =>
 export const newRunSearch = (search: Search) =>
   defined({
     from: text(search.from),
+    fork: text(search.fork),
+    checkpoint: text(search.checkpoint),
     environment: text(search.environment),
     algorithm: text(search.algorithm),
   });
@@ -33,17 +35,25 @@ export const newRunSearch = (search: Search) =>
 export const X_AXES = ['agent_steps', 'frames', 'wall_time_s', 'episodes'] as const;
 export const RUN_TABS = ['curves', 'episodes', 'evaluations', 'checkpoints', 'settings', 'log'] as const;
 
+const smoothing = (value: unknown): number | undefined =>
+  typeof value === 'number' && value >= 0 && value < 1 ? value : undefined;
+
 export const runSearch = (search: Search) =>
   defined({
     tab: oneOf(search.tab, RUN_TABS),
     x: oneOf(search.x, X_AXES),
-    smooth:
-      typeof search.smooth === 'number' && search.smooth >= 0 && search.smooth < 1
-        ? search.smooth
-        : undefined,
+    smooth: smoothing(search.smooth),
     episode: text(search.episode),
     level: oneOf(search.level, ['debug', 'info', 'warning', 'error'] as const),
     find: text(search.find),
+  });
+
+export const compareSearch = (search: Search) =>
+  defined({
+    runs: text(search.runs),
+    x: oneOf(search.x, X_AXES),
+    smooth: smoothing(search.smooth),
+    group: oneOf(search.group, ['seed'] as const),
   });
 
 export const worldsSearch = (search: Search) => defined({ q: text(search.q), family: text(search.family) });

@@ -1,4 +1,4 @@
-import { SegmentedControl, Slider, useComputedColorScheme } from '@mantine/core';
+import { useComputedColorScheme } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import type { PlotlyHTMLElement } from 'plotly.js';
 import { useMemo, useRef } from 'react';
@@ -7,12 +7,13 @@ import { evaluationsQuery } from '@/api/runParts';
 import type { Run } from '@/api/runs';
 import { chartQuery, type XAxis } from '@/api/series';
 import { Chart } from '@/components/chart/Chart';
+import { CurveControls } from '@/components/chart/CurveControls';
 import { Empty, Problem } from '@/components/feedback';
+import { useSettled } from '@/lib/settled';
 import { hasEnded } from '@/lib/states';
-import { X_AXES } from './axes';
-import { ChartMenu } from './ChartMenu';
+import { ChartMenu } from '@/components/chart/ChartMenu';
 import classes from './curves.module.css';
-import { fill, shownOfTotal, withoutTitle } from './fill';
+import { fill, shownOfTotal, withoutTitle } from '@/components/chart/fill';
 
 const METRIC = 'rollout/episode_return';
 const HEIGHT = 400;
@@ -36,18 +37,24 @@ export function LearningCurve({ run, x, smooth, onX, onSmooth }: Props) {
   const client = useQueryClient();
   const scheme = useComputedColorScheme('light');
   const element = useRef<PlotlyHTMLElement>(null);
-  const chart = useQuery(chartQuery(client, { run: run.id, metrics: [METRIC], x, smooth, points: POINTS }));
+  const chart = useQuery(
+    chartQuery(client, { runs: [run.id], metrics: [METRIC], x, smooth, points: POINTS }),
+  );
   const evaluations = useQuery(evaluationsQuery(run.id));
   const evaluated = evaluations.data?.filter(({ mean_return }) => mean_return !== null).length ?? 0;
   const figure = useQuery(
-    figureQuery({ run: run.id, x, smooth, points: POINTS, theme: scheme }, versionOf(run, evaluated)),
+    figureQuery({ runs: [run.id], x, smooth, points: POINTS, theme: scheme }, versionOf(run, evaluated)),
   );
   const curve = chart.data?.series.find(({ metric, source }) => metric === METRIC && source === '');
-  const data = useMemo(
-    () => (figure.data && chart.data ? fill(figure.data, chart.data) : []),
-    [figure.data, chart.data],
+  const picture = useMemo(
+    () => ({
+      data: figure.data && chart.data ? fill(figure.data, chart.data) : [],
+      layout: withoutTitle(figure.data?.layout),
+      view: `${run.id} ${x}`,
+    }),
+    [figure.data, chart.data, run.id, x],
   );
-  const layout = useMemo(() => withoutTitle(figure.data?.layout), [figure.data]);
+  const shown = useSettled(picture, !chart.isPlaceholderData && !figure.isPlaceholderData);
 
   const error = chart.error ?? figure.error;
   const empty = chart.isSuccess && !curve;
@@ -59,27 +66,7 @@ export function LearningCurve({ run, x, smooth, onX, onSmooth }: Props) {
           {curve ? shownOfTotal([curve]) : ''}
         </span>
         <span className="grow" />
-        <label className={classes.smooth}>
-          Smoothing
-          <Slider
-            size="xs"
-            min={0}
-            max={0.99}
-            step={0.01}
-            label={(value) => value.toFixed(2)}
-            value={smooth}
-            onChange={onSmooth}
-            thumbLabel="Smoothing: weight of the past"
-            className={classes.slider}
-          />
-        </label>
-        <SegmentedControl
-          size="xs"
-          aria-label="Horizontal axis"
-          value={x}
-          data={X_AXES.map(({ id, label }) => ({ value: id, label }))}
-          onChange={(value) => onX(value)}
-        />
+        <CurveControls x={x} smooth={smooth} onX={onX} onSmooth={onSmooth} />
         <ChartMenu
           element={element}
           curves={curve ? [curve] : []}
@@ -100,10 +87,10 @@ export function LearningCurve({ run, x, smooth, onX, onSmooth }: Props) {
       ) : figure.data && chart.isSuccess ? (
         <Chart
           label={`Learning curve of ${run.name}`}
-          data={data}
-          layout={layout}
+          data={shown.data}
+          layout={shown.layout}
           height={HEIGHT}
-          view={`${run.id} ${x}`}
+          view={shown.view}
           onReady={(ready) => (element.current = ready)}
         />
       ) : (

@@ -9,9 +9,10 @@ import { chartQuery, seriesNamesQuery, type XAxis } from '@/api/series';
 import { Chart } from '@/components/chart/Chart';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { groupBy } from '@/lib/group';
-import { ChartMenu } from './ChartMenu';
+import { useSettled } from '@/lib/settled';
+import { ChartMenu } from '@/components/chart/ChartMenu';
 import classes from './curves.module.css';
-import { fill, shownOfTotal, withoutTitle } from './fill';
+import { fill, shownOfTotal, withoutTitle } from '@/components/chart/fill';
 
 const HEIGHT = 200;
 const POINTS = 500;
@@ -63,15 +64,19 @@ function LiveChart({ run, metric, x, smooth }: Props & { metric: string }) {
   const client = useQueryClient();
   const scheme = useComputedColorScheme('light');
   const element = useRef<PlotlyHTMLElement>(null);
-  const { data, error, refetch } = useQuery(
-    chartQuery(client, { run: run.id, metrics: [metric], x, smooth, source: ['*'], points: POINTS }),
+  const { data, error, isPlaceholderData, refetch } = useQuery(
+    chartQuery(client, { runs: [run.id], metrics: [metric], x, smooth, source: ['*'], points: POINTS }),
   );
-  const figure = useQuery(figureQuery({ run: run.id, metric, x, smooth, points: POINTS, theme: scheme }));
-  const traces = useMemo(() => (figure.data && data ? fill(figure.data, data) : []), [figure.data, data]);
-  const layout = useMemo(
-    () => ({ ...withoutTitle(figure.data?.layout), showlegend: (data?.series.length ?? 0) > 1 }),
-    [figure.data, data?.series.length],
+  const figure = useQuery(figureQuery({ runs: [run.id], metric, x, smooth, points: POINTS, theme: scheme }));
+  const picture = useMemo(
+    () => ({
+      data: figure.data && data ? fill(figure.data, data) : [],
+      layout: { ...withoutTitle(figure.data?.layout), showlegend: (data?.series.length ?? 0) > 1 },
+      view: `${run.id} ${metric} ${x}`,
+    }),
+    [figure.data, data, run.id, metric, x],
   );
+  const shown = useSettled(picture, !isPlaceholderData && !figure.isPlaceholderData);
   const problem = error ?? figure.error;
   if (problem)
     return <Problem error={problem} onRetry={() => void Promise.all([refetch(), figure.refetch()])} />;
@@ -92,10 +97,10 @@ function LiveChart({ run, metric, x, smooth }: Props & { metric: string }) {
       {data && figure.data ? (
         <Chart
           label={`${metric} of ${run.name}`}
-          data={traces}
-          layout={layout}
+          data={shown.data}
+          layout={shown.layout}
           height={HEIGHT}
-          view={`${run.id} ${metric} ${x}`}
+          view={shown.view}
           onReady={(ready) => (element.current = ready)}
         />
       ) : (

@@ -1,19 +1,28 @@
-import { TextInput } from '@mantine/core';
+import { Combobox, TextInput, useCombobox } from '@mantine/core';
 import { useHotkeys } from '@mantine/hooks';
 import { IconSearch } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
+import { algorithmsQuery, environmentsQuery } from '@/api/catalog';
+import { hostsQuery } from '@/api/hosts';
 import { defined } from '@/lib/defined';
+import { STATES } from '@/lib/states';
+import { complete, type Values } from './completion';
 import classes from './Frame.module.css';
 
-const WAIT_MS = 250;
+const WAIT_MS = 300;
 
-/** Searches the runs, from any page; `/` goes there. */
+/** Searches the runs, from any page; `/` goes there. Knows the fields of the query language. */
 export function SearchBox() {
   const navigate = useNavigate();
   const { q } = useSearch({ strict: false });
   const [typed, setTyped] = useState(q ?? '');
   const [shown, setShown] = useState(q);
+  const [caret, setCaret] = useState(0);
+  const [used, setUsed] = useState(false);
+  const values = useValues(used);
+  const combobox = useCombobox();
   const box = useRef<HTMLInputElement>(null);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
 
@@ -25,17 +34,24 @@ export function SearchBox() {
   useHotkeys([['/', () => box.current?.focus()]]);
   useEffect(() => () => clearTimeout(timer.current), []);
 
-  const go = (text: string, wait: number): void => {
+  const go = (text: string, wait_ms: number): void => {
     clearTimeout(timer.current);
     timer.current = setTimeout(() => {
-      const next = text.trim();
       void navigate({
         to: '/',
-        search: (before) => defined({ ...before, q: next || undefined }),
+        search: (before) => defined({ ...before, q: text.trim() || undefined }),
         replace: location.pathname === '/',
       });
-    }, wait);
+    }, wait_ms);
   };
+  const type = (text: string, at: number): void => {
+    setTyped(text);
+    setCaret(at);
+    combobox.openDropdown();
+    combobox.resetSelectedOption();
+    if (location.pathname === '/') go(text, WAIT_MS);
+  };
+  const options = complete(typed, caret, values);
 
   return (
     <form
@@ -43,21 +59,59 @@ export function SearchBox() {
       className={classes.search}
       onSubmit={(event) => {
         event.preventDefault();
+        combobox.closeDropdown();
         go(typed, 0);
       }}
     >
-      <TextInput
-        ref={box}
-        type="search"
-        aria-label="Search runs"
-        placeholder="Search runs   /"
-        leftSection={<IconSearch size={14} aria-hidden="true" />}
-        value={typed}
-        onChange={({ currentTarget }) => {
-          setTyped(currentTarget.value);
-          if (location.pathname === '/') go(currentTarget.value, WAIT_MS);
+      <Combobox
+        store={combobox}
+        onOptionSubmit={(option) => {
+          type(option, option.length);
+          box.current?.focus();
         }}
-      />
+      >
+        <Combobox.Target>
+          <TextInput
+            ref={box}
+            type="search"
+            aria-label="Search runs"
+            placeholder="Search, or algorithm:paac score>10   /"
+            autoComplete="off"
+            spellCheck={false}
+            leftSection={<IconSearch size={14} aria-hidden="true" />}
+            value={typed}
+            onFocus={() => setUsed(true)}
+            onBlur={() => combobox.closeDropdown()}
+            onChange={({ currentTarget }) =>
+              type(currentTarget.value, currentTarget.selectionStart ?? currentTarget.value.length)
+            }
+          />
+        </Combobox.Target>
+        <Combobox.Dropdown hidden={options.length === 0}>
+          <Combobox.Options mah={260} style={{ overflowY: 'auto' }}>
+            {options.map((option) => (
+              <Combobox.Option key={option} value={option} className="num">
+                {option}
+              </Combobox.Option>
+            ))}
+          </Combobox.Options>
+        </Combobox.Dropdown>
+      </Combobox>
     </form>
   );
+}
+
+/** What fields are known to hold. */
+function useValues(enabled: boolean): Values {
+  const algorithms = useQuery({ ...algorithmsQuery, enabled });
+  const environments = useQuery({ ...environmentsQuery, enabled });
+  const hosts = useQuery({ ...hostsQuery, enabled });
+  return {
+    algorithm: algorithms.data?.map(({ id }) => id) ?? [],
+    environment: environments.data?.map(({ id }) => id) ?? [],
+    host: hosts.data?.items.map(({ id }) => id) ?? [],
+    state: STATES,
+    queue: ['cpu', 'gpu'],
+    archived: ['true', 'false'],
+  };
 }

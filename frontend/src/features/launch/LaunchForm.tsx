@@ -1,37 +1,40 @@
 import { Button } from '@mantine/core';
 import { useCallback, useMemo, useState, type SubmitEvent } from 'react';
+import { forkRun } from '@/api/fork';
 import { asProblem, type FieldProblem } from '@/api/problem';
-import { startRuns, useRunChange, type Run, type RunFields as Request } from '@/api/runs';
+import { startRuns, useRunChange, type Run } from '@/api/runs';
 import { Problem } from '@/components/feedback';
 import { plural } from '@/lib/format';
-import { Choices } from './Choices';
 import { CostLine } from './CostLine';
 import {
-  algorithmOf,
-  presetsOf,
   problemsOf,
   settingsOf,
+  toForkRequest,
   toRequest,
-  withAlgorithm,
-  withPreset,
-  withWorld,
   worldOf,
   type Catalogue,
   type Draft,
 } from './draft';
 import classes from './launch.module.css';
+import { ForkSide } from './ForkSide';
+import { LaunchSide } from './LaunchSide';
 import { RunFields } from './RunFields';
 import type { Raw } from '@/lib/schema';
 import { SettingsPanel } from './SettingsPanel';
-import { WorldPicker } from './WorldPicker';
 
-type Props = { catalogue: Catalogue; start: Draft; onStarted: (runs: Run[]) => void };
-
-const DEFAULTS = 'defaults';
+type Props = {
+  catalogue: Catalogue;
+  start: Draft;
+  /** The run whose checkpoint the new one begins from. */
+  parent?: Run | undefined;
+  checkpoint?: string | undefined;
+  onStarted: (runs: Run[]) => void;
+};
 
 /** Everything one may set before a run starts. */
-export function LaunchForm({ catalogue, start, onStarted }: Props) {
+export function LaunchForm({ catalogue, start, parent, checkpoint, onStarted }: Props) {
   const [draft, setDraft] = useState(start);
+  const [from, setFrom] = useState(checkpoint ?? null);
   const [refusals, setRefusals] = useState<readonly FieldProblem[]>([]);
   const settings = useMemo(
     () => settingsOf(catalogue, draft),
@@ -44,8 +47,11 @@ export function LaunchForm({ catalogue, start, onStarted }: Props) {
     () => new Map([...refusals, ...problems].map(({ field, message }) => [field, message])),
     [refusals, problems],
   );
-  const launch = useRunChange(async (request: Request) => {
-    onStarted(await startRuns(request));
+  const launch = useRunChange(async () => {
+    const made = parent
+      ? [await forkRun(parent.id, toForkRequest(settings, draft, from))]
+      : await startRuns(toRequest(settings, draft));
+    onStarted(made);
   });
 
   const edit = useCallback((change: Partial<Draft>): void => {
@@ -69,53 +75,21 @@ export function LaunchForm({ catalogue, start, onStarted }: Props) {
       document.querySelector<HTMLElement>('[aria-invalid=true]')?.focus();
       return;
     }
-    launch.mutate(toRequest(settings, draft), { onError: (error) => setRefusals(asProblem(error).fields) });
+    launch.mutate(undefined, { onError: (error) => setRefusals(asProblem(error).fields) });
   };
 
-  const algorithm = algorithmOf(catalogue, draft);
   const world = worldOf(catalogue, draft);
-  const presets = presetsOf(catalogue, draft);
   const known = new Set(settings.map(({ path }) => path));
   const elsewhere = refusals.filter(({ field }) => !known.has(field));
 
   return (
     <form onSubmit={submit} noValidate>
       <div className={classes.layout}>
-        <div className={classes.side}>
-          <section className={`panel ${classes.block}`}>
-            <h2 className="section-title">World</h2>
-            <WorldPicker
-              worlds={catalogue.environments}
-              value={draft.environment}
-              onChange={(id) => edit(withWorld(catalogue, draft, id))}
-            />
-            <span className="muted">{world?.summary}</span>
-          </section>
-          <section className={`panel ${classes.block}`}>
-            <h2 className="section-title">Algorithm</h2>
-            <Choices
-              label="Algorithm"
-              choices={catalogue.algorithms
-                .filter((each) => world && each.observations.includes(world.observation))
-                .map(({ id, title, summary }) => ({ id, title, text: summary }))}
-              value={draft.algorithm}
-              onChange={(id) => edit(withAlgorithm(catalogue, draft, id))}
-            />
-            <span className="muted">{algorithm?.paper}</span>
-          </section>
-          <section className={`panel ${classes.block}`}>
-            <h2 className="section-title">Settings from</h2>
-            <Choices
-              label="Preset"
-              choices={[
-                { id: DEFAULTS, title: 'Defaults', text: 'Those of the algorithm for this kind of world.' },
-                ...presets.map(({ id, title, description }) => ({ id, title, text: description })),
-              ]}
-              value={draft.preset ?? DEFAULTS}
-              onChange={(id) => edit(withPreset(catalogue, draft, id))}
-            />
-          </section>
-        </div>
+        {parent ? (
+          <ForkSide parent={parent} checkpoint={from} onCheckpoint={setFrom} />
+        ) : (
+          <LaunchSide catalogue={catalogue} draft={draft} onEdit={edit} />
+        )}
         <div style={{ display: 'grid', gap: 16, minWidth: 0 }}>
           <SettingsPanel
             settings={settings}
@@ -124,7 +98,7 @@ export function LaunchForm({ catalogue, start, onStarted }: Props) {
             onChange={onChange}
             onReset={onReset}
           />
-          <RunFields draft={draft} problems={shown} onChange={edit} />
+          <RunFields draft={draft} problems={shown} single={parent !== undefined} onChange={edit} />
           {launch.isError && elsewhere.length + refusals.length === 0 && <Problem error={launch.error} />}
           {elsewhere.map(({ field, message }) => (
             <p key={field} role="alert" className={classes.problem}>
@@ -142,7 +116,7 @@ export function LaunchForm({ catalogue, start, onStarted }: Props) {
           <CostLine settings={settings} draft={draft} world={world} />
         )}
         <Button type="submit" size="sm" loading={launch.isPending}>
-          {Number(draft.nSeeds) > 1 ? `Start ${draft.nSeeds} runs` : 'Start run'}
+          {parent ? 'Start fork' : Number(draft.nSeeds) > 1 ? `Start ${draft.nSeeds} runs` : 'Start run'}
         </Button>
       </footer>
     </form>

@@ -8,11 +8,13 @@ import classes from './launch.module.css';
 type Props = {
   draft: Draft;
   problems: ReadonlyMap<string, string>;
+  /** Of a fork there is one, whatever its seed. */
+  single: boolean;
   onChange: (change: Partial<Draft>) => void;
 };
 
 /** What is the same for every algorithm: name, seeds, tags, and where it may run. */
-export function RunFields({ draft, problems, onChange }: Props) {
+export function RunFields({ draft, problems, single, onChange }: Props) {
   const { data: hosts } = useQuery(hostsQuery);
   const n = parseNumber(draft.nSeeds);
   const first = parseNumber(draft.firstSeed);
@@ -34,16 +36,18 @@ export function RunFields({ draft, problems, onChange }: Props) {
             error={error('name')}
             onChange={({ currentTarget }) => onChange({ name: currentTarget.value })}
           />
-          <TextInput
-            label="Number of seeds"
-            description={seeds}
-            inputMode="numeric"
-            classNames={{ input: 'num' }}
-            value={draft.nSeeds}
-            error={error('nSeeds', 'seeds')}
-            onChange={({ currentTarget }) => onChange({ nSeeds: currentTarget.value })}
-            aria-label={`Number of seeds, 1 to ${MAX_SEEDS}`}
-          />
+          {!single && (
+            <TextInput
+              label="Number of seeds"
+              description={seeds}
+              inputMode="numeric"
+              classNames={{ input: 'num' }}
+              value={draft.nSeeds}
+              error={error('nSeeds', 'seeds')}
+              onChange={({ currentTarget }) => onChange({ nSeeds: currentTarget.value })}
+              aria-label={`Number of seeds, 1 to ${MAX_SEEDS}`}
+            />
+          )}
           <TextInput
             label={n > 1 ? 'First seed' : 'Seed'}
             description="The same seed starts from the same weights and worlds."

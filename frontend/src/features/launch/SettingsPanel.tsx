@@ -1,9 +1,9 @@
 import { useMemo } from 'react';
 import classes from './launch.module.css';
 import { rawOf, type Draft } from './draft';
+import { SettingField } from '@/components/settings/SettingField';
 import { groupBy } from '@/lib/group';
 import { GROUPS, isChanged, type Raw, type Setting } from '@/lib/schema';
-import { SettingField } from './SettingField';
 
 type Props = {
   settings: readonly Setting[];

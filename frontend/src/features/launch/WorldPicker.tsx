@@ -76,7 +76,7 @@ export function WorldPicker({ worlds, value, onChange }: Props) {
             <span className="muted">{world.family}</span>
           </button>
         ))}
-        {found.length === 0 && <p className={classes.help}>No world has “{typed}” in its name.</p>}
+        {found.length === 0 && <p className={classes.none}>No world has “{typed}” in its name.</p>}
       </div>
     </div>
   );

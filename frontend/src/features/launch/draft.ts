@@ -1,6 +1,7 @@
 /** What the form holds, and the request it becomes. */
 import type { Algorithm, Environment, Preset } from '@/api/catalog';
 import type { FieldProblem } from '@/api/problem';
+import type { ForkRequest } from '@/api/fork';
 import type { Run, RunFields } from '@/api/runs';
 import schemas from '@/api/schemas.json';
 import { parseNumber } from '@/lib/number';
@@ -103,7 +104,7 @@ export function newDraft(catalogue: Catalogue, asked: { environment?: string; al
 }
 
 /** A form filled in from a run. */
-export function draftFrom(catalogue: Catalogue, run: Run): Draft {
+export function draftFrom(catalogue: Catalogue, run: Run, what: 'copy' | 'fork' = 'copy'): Draft {
   const spec = run.spec as unknown as RunFields;
   const draft = newDraft(catalogue, spec);
   const raw = {
@@ -117,7 +118,7 @@ export function draftFrom(catalogue: Catalogue, run: Run): Draft {
     algorithm: run.algorithm,
     preset: null,
     raw,
-    name: `${run.name} copy`.slice(0, 200),
+    name: `${run.name.slice(0, 190)} ${what}`,
     group: run.group ?? '',
     tags: run.tags.join(', '),
     notes: run.notes,
@@ -201,6 +202,36 @@ const section = (name: Section, settings: readonly Setting[], draft: Draft): Rec
       .filter((setting) => setting.section === name && isChanged(setting, rawOf(draft, setting)))
       .map((setting) => [setting.key, parseRaw(setting, rawOf(draft, setting)).value as never]),
   );
+
+const allOf = (name: Section, settings: readonly Setting[], draft: Draft): Record<string, never> =>
+  Object.fromEntries(
+    settings
+      .filter((setting) => setting.section === name)
+      .map((setting) => [setting.key, parseRaw(setting, rawOf(draft, setting)).value as never]),
+  );
+
+/** The request for a fork: every setting, for what it leaves out would stay as the parent has it. */
+export function toForkRequest(
+  settings: readonly Setting[],
+  draft: Draft,
+  checkpoint: string | null,
+): ForkRequest {
+  return {
+    checkpoint,
+    config: allOf('config', settings, draft),
+    environment_config: allOf('environment_config', settings, draft),
+    stop: allOf('stop', settings, draft),
+    name: draft.name.trim() || null,
+    seed: parseNumber(draft.firstSeed),
+    device: draft.device,
+    queue: draft.queue,
+    host: draft.host || null,
+    priority: parseNumber(draft.priority),
+    group: draft.group.trim() || null,
+    tags: splitTags(draft.tags),
+    notes: draft.notes,
+  };
+}
 
 /** The request: only what differs from the defaults, which are the service's to know. */
 export function toRequest(settings: readonly Setting[], draft: Draft): RunFields {

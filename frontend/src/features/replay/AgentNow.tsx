@@ -3,6 +3,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { episodeQuery, episodesQuery, type Episode } from '@/api/runParts';
 import { Empty, Loading, Problem } from '@/components/feedback';
+import { TextLink } from '@/components/links';
 import { formatCount, formatScore, plural } from '@/lib/format';
 import { EpisodePlayer } from './EpisodePlayer';
 import classes from './replay.module.css';
@@ -70,6 +71,14 @@ export function AgentNow({ run, ended, picked, onUnpick }: Props) {
           </div>
           <EpisodePlayer key={current.id} episode={current} onEnded={() => newer && setShown(newer)} />
           <span className={classes.newer}>
+            <TextLink
+              to="/runs/$runId/episodes/$episodeId"
+              params={{ runId: run, episodeId: current.id }}
+              size="sm"
+              mr={16}
+            >
+              Open large
+            </TextLink>
             {newer && (
               <Anchor component="button" type="button" size="sm" onClick={() => setShown(newer)}>
                 Watch the {which === 'best' ? 'new best' : 'newest'} one

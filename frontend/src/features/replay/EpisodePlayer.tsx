@@ -6,6 +6,7 @@ import { useMemo, useState, type KeyboardEvent } from 'react';
 import { traceQuery, type Episode } from '@/api/runParts';
 import { Problem } from '@/components/feedback';
 import { formatClock } from '@/lib/format';
+import { discounted } from './returns';
 import { PolicyBars } from './PolicyBars';
 import classes from './replay.module.css';
 import { toTrace } from './trace';
@@ -15,10 +16,17 @@ import { videoQuery, videoUrl } from './video';
 
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
 
-type Props = { episode: Episode; onEnded?: () => void };
+type Props = {
+  episode: Episode;
+  onEnded?: () => void;
+  /** How the run's learner discounts and clips, to show what V should have said. */
+  learner?: { gamma: number; clip: number | null } | undefined;
+  /** With room: the picture large, the policy beside it. */
+  large?: boolean;
+};
 
 /** An episode: its video, and under it what was earned and thought, in step with the picture. */
-export function EpisodePlayer({ episode, onEnded }: Props) {
+export function EpisodePlayer({ episode, onEnded, learner, large = false }: Props) {
   const [tries, setTries] = useState(0);
   const still = useReducedMotion();
   const drawn = useQuery(videoQuery(episode.run_id, episode.id, tries));
@@ -27,21 +35,33 @@ export function EpisodePlayer({ episode, onEnded }: Props) {
   const { attach, step, playing, speed, duration_s, time_s, toggle, seek, setSpeed } = usePlayback(
     trace?.actions.length ?? episode.length_steps,
   );
+  const returns = useMemo(
+    () => trace && learner && discounted(trace.rewards, learner.gamma, learner.clip),
+    [trace, learner],
+  );
   const ready = drawn.data === 'ready';
 
   const onKey = (event: KeyboardEvent): void => {
-    if (event.target instanceof HTMLSelectElement || event.target instanceof HTMLButtonElement) return;
+    const target = event.target as HTMLElement;
+    // A select and a slider have their own keys, and a button its space.
+    if (target.matches('select, [role=slider]') || (event.key === ' ' && target.matches('button'))) return;
     const last = (trace?.actions.length ?? 1) - 1;
     if (event.key === ' ') toggle();
-    else if (event.key === ',') seek(Math.max(0, step - 1));
-    else if (event.key === '.') seek(Math.min(last, step + 1));
+    else if (event.key === ',' || event.key === 'ArrowLeft') seek(Math.max(0, step - 1));
+    else if (event.key === '.' || event.key === 'ArrowRight') seek(Math.min(last, step + 1));
     else if (/^[1-8]$/.test(event.key)) setSpeed(Number(event.key));
     else return;
     event.preventDefault();
   };
 
   return (
-    <div className={classes.player} onKeyDown={onKey} role="group" aria-label="Episode player">
+    <div
+      className={large ? classes.large : classes.player}
+      tabIndex={-1}
+      onKeyDown={onKey}
+      role="group"
+      aria-label="Episode player"
+    >
       <div className={classes.stage}>
         {drawn.isError ? (
           <div style={{ display: 'grid', gap: 8, padding: 12 }}>
@@ -101,7 +121,7 @@ export function EpisodePlayer({ episode, onEnded }: Props) {
       {recorded.isError && <Problem error={recorded.error} onRetry={() => void recorded.refetch()} />}
       {trace && (
         <>
-          <TraceLine trace={trace} step={step} onSeek={seek} />
+          <TraceLine trace={trace} returns={returns} step={step} onSeek={seek} />
           <PolicyBars
             names={trace.actionNames}
             policy={trace.policies[step] ?? []}

@@ -7,19 +7,33 @@ import { range } from './envelope';
 import classes from './replay.module.css';
 import type { Trace } from './trace';
 
-type Props = { trace: Trace; step: number; onSeek: (step: number) => void };
+type Props = {
+  trace: Trace;
+  /** What V should have said, drawn faint behind it. */
+  returns?: Float64Array | undefined;
+  step: number;
+  onSeek: (step: number) => void;
+};
+
+const span = (a: [number, number], b: [number, number]): [number, number] => [
+  Math.min(a[0], b[0]),
+  Math.max(a[1], b[1]),
+];
 
 const BAND = 44;
 const GAP = 12;
 const HEIGHT = 2 * BAND + GAP;
 
 /** Reward, value and lost lives over the whole episode; press, drag or use the arrows to move in it. */
-export function TraceLine({ trace, step, onSeek }: Props) {
+export function TraceLine({ trace, returns, step, onSeek }: Props) {
   const { ref, width } = useElementSize();
   const canvas = useRef<HTMLCanvasElement>(null);
   const scheme = useComputedColorScheme('light');
   const steps = trace.rewards.length;
-  const bounds = useMemo(() => ({ reward: withZero(trace.rewards), value: range(trace.values) }), [trace]);
+  const bounds = useMemo(() => {
+    const value = range(trace.values);
+    return { reward: withZero(trace.rewards), value: returns ? span(value, range(returns)) : value };
+  }, [trace, returns]);
 
   useEffect(() => {
     const context = canvas.current?.getContext('2d');
@@ -34,12 +48,10 @@ export function TraceLine({ trace, step, onSeek }: Props) {
     for (const lost of lostLives(trace.lives))
       context.fillRect(((lost + 0.5) / steps) * width - 0.5, 0, 1, HEIGHT);
     drawLine(context, trace.rewards, bounds.reward, ink('--running'), { top: 2, width, height: BAND - 4 });
-    drawLine(context, trace.values, bounds.value, ink('--accent'), {
-      top: BAND + GAP + 2,
-      width,
-      height: BAND - 4,
-    });
-  }, [trace, bounds, width, steps, scheme]);
+    const value = { top: BAND + GAP + 2, width, height: BAND - 4 };
+    if (returns) drawLine(context, returns, bounds.value, ink('--line-strong'), value);
+    drawLine(context, trace.values, bounds.value, ink('--accent'), value);
+  }, [trace, returns, bounds, width, steps, scheme]);
 
   const seek = (event: PointerEvent<HTMLDivElement>): void => {
     const box = event.currentTarget.getBoundingClientRect();
@@ -65,6 +77,13 @@ export function TraceLine({ trace, step, onSeek }: Props) {
           <i style={{ background: 'var(--accent)' }} /> value V{' '}
           <b className="num">{formatNumber(trace.values[step])}</b>
         </span>
+        {returns && (
+          <span title="Value error: what V said less the discounted return that followed">
+            <i style={{ background: 'var(--line-strong)' }} /> discounted return{' '}
+            <b className="num">{formatNumber(returns[step])}</b> error{' '}
+            <b className="num">{formatNumber((trace.values[step] ?? NaN) - (returns[step] ?? NaN))}</b>
+          </span>
+        )}
         {trace.lives.some((lives) => lives > 0) && (
           <span>
             <i style={{ background: 'var(--lost)' }} /> life lost

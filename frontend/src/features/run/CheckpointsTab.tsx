@@ -2,6 +2,7 @@ import { Anchor, Button } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { checkpointsQuery } from '@/api/runParts';
 import { Empty, Loading, Problem } from '@/components/feedback';
+import { ButtonLink } from '@/components/links';
 import { Time } from '@/components/Time';
 import { formatBytes, formatCount, formatDuration, formatWhole } from '@/lib/format';
 
@@ -28,6 +29,9 @@ export function CheckpointsTab({ run }: { run: string }) {
               <th>Saved</th>
               <th className="right">Size</th>
               <th>File</th>
+              <th>
+                <span className="visually-hidden">Actions</span>
+              </th>
             </tr>
           </thead>
           <tbody>
@@ -53,6 +57,16 @@ export function CheckpointsTab({ run }: { run: string }) {
                   >
                     {checkpoint.file}
                   </Anchor>
+                </td>
+                <td className="right">
+                  <ButtonLink
+                    size="compact-xs"
+                    variant="default"
+                    to="/new"
+                    search={{ fork: run, checkpoint: checkpoint.id }}
+                  >
+                    Fork from here
+                  </ButtonLink>
                 </td>
               </tr>
             ))}

@@ -1,4 +1,5 @@
 import { Button } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
 import { useState, type ReactNode } from 'react';
 import type { RunDetail } from '@/api/runs';
 import { ButtonLink } from '@/components/links';
@@ -24,6 +25,7 @@ export function RunHeader({ run, onDeleted }: Props) {
           {run.algorithm} on {run.environment}, seed <span className="num">{run.seed}</span>
           {run.archived && ', archived'}
         </span>
+        <Lineage run={run} />
         <span className="grow" />
         <div className={classes.actions}>
           {actionsFor(run).map((each) => (
@@ -39,6 +41,11 @@ export function RunHeader({ run, onDeleted }: Props) {
           <ButtonLink variant="default" to="/new" search={{ from: run.id }}>
             Clone
           </ButtonLink>
+          {run.agent_steps > 0 && (
+            <ButtonLink variant="default" to="/new" search={{ fork: run.id }}>
+              Fork
+            </ButtonLink>
+          )}
         </div>
       </div>
       <dl className={classes.facts}>
@@ -68,6 +75,31 @@ export function RunHeader({ run, onDeleted }: Props) {
         <ActionDialog run={run} action={action} onClose={() => setAction(null)} onDeleted={onDeleted} />
       )}
     </header>
+  );
+}
+
+/** Where it began, and what began from it. */
+function Lineage({ run }: { run: RunDetail }) {
+  return (
+    <>
+      {run.parent_id && (
+        <span className="muted">
+          forked from{' '}
+          <Link to="/runs/$runId" params={{ runId: run.parent_id }}>
+            another run
+          </Link>{' '}
+          at <span className="num">{formatCount(run.forked_at_agent_steps)}</span> agent steps
+        </span>
+      )}
+      {run.children.map((child) => (
+        <span key={child.id} className="muted">
+          forked to{' '}
+          <Link to="/runs/$runId" params={{ runId: child.id }}>
+            {child.name}
+          </Link>
+        </span>
+      ))}
+    </>
   );
 }
 

@@ -1,4 +1,4 @@
-import { Switch } from '@mantine/core';
+import { Button, Switch } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { algorithmsQuery, environmentsQuery } from '@/api/catalog';
@@ -7,10 +7,12 @@ import schemas from '@/api/schemas.json';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { formatSetting } from '@/lib/format';
 import { allSettings } from '@/lib/schema';
+import { LiveSettingsDialog, SettingsChanges } from './LiveSettings';
 
 /** What the run was asked for, beside the defaults. */
 export function SettingsTab({ run }: { run: Run }) {
   const [onlyChanged, setOnlyChanged] = useState(false);
+  const [changing, setChanging] = useState(false);
   const algorithms = useQuery(algorithmsQuery);
   const environments = useQuery(environmentsQuery);
   const error = algorithms.error ?? environments.error;
@@ -29,6 +31,7 @@ export function SettingsTab({ run }: { run: Run }) {
     const value = values[setting.section]?.[setting.key] ?? null;
     return { setting, value, changed: value !== setting.fallback };
   });
+  const live = rows.flatMap(({ setting, value }) => (setting.live ? { ...setting, fallback: value } : []));
   const others = [
     ['Seed', run.seed],
     ['Device', spec.device],
@@ -42,13 +45,22 @@ export function SettingsTab({ run }: { run: Run }) {
   const shown = rows.filter(({ changed }) => changed || !onlyChanged);
   return (
     <>
-      <Switch
-        size="xs"
-        mb={8}
-        label="Only what differs from the defaults"
-        checked={onlyChanged}
-        onChange={({ currentTarget }) => setOnlyChanged(currentTarget.checked)}
-      />
+      <SettingsChanges run={run.id} />
+      <div className="row wrap" style={{ marginBottom: 8 }}>
+        <Switch
+          size="xs"
+          label="Only what differs from the defaults"
+          checked={onlyChanged}
+          onChange={({ currentTarget }) => setOnlyChanged(currentTarget.checked)}
+        />
+        <span className="grow" />
+        {live.length > 0 && (
+          <Button variant="default" onClick={() => setChanging(true)}>
+            Change settings…
+          </Button>
+        )}
+      </div>
+      {changing && <LiveSettingsDialog run={run} settings={live} onClose={() => setChanging(false)} />}
       <div style={{ overflowX: 'auto' }} className="panel">
         <table className="grid">
           <thead>

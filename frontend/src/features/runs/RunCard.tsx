@@ -1,5 +1,4 @@
 import { Link } from '@tanstack/react-router';
-import type { CSSProperties } from 'react';
 import type { Run } from '@/api/runs';
 import { ProgressBar } from '@/components/ProgressBar';
 import { ActionMenu } from '@/components/run/ActionMenu';
@@ -7,13 +6,12 @@ import { StateMark } from '@/components/StateMark';
 import { Time } from '@/components/Time';
 import { formatScore } from '@/lib/format';
 import { shortWorld } from '@/lib/world';
-import classes from './runs.module.css';
 
 /** A run on a phone. */
-export function RunCard({ run, index, style }: { run: Run; index: number; style: CSSProperties }) {
+export function RunCard({ run }: { run: Run }) {
   return (
-    <div role="row" aria-rowindex={index + 2} className={classes.card} style={style}>
-      <div role="cell" className="grow">
+    <>
+      <div role="gridcell" className="grow">
         <div className="row">
           <Link to="/runs/$runId" params={{ runId: run.id }} className="ellipsis grow">
             {run.name}
@@ -39,9 +37,9 @@ export function RunCard({ run, index, style }: { run: Run; index: number; style:
           </span>
         </div>
       </div>
-      <div role="cell">
+      <div role="gridcell">
         <ActionMenu run={run} />
       </div>
-    </div>
+    </>
   );
 }

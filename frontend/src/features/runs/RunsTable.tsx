@@ -1,15 +1,21 @@
+import { Checkbox } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
-import { IconArrowDown, IconArrowUp } from '@tabler/icons-react';
+import { useNavigate } from '@tanstack/react-router';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { useEffect, useRef } from 'react';
+import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
 import type { Run } from '@/api/runs';
-import { COLUMNS, TEMPLATE, type Column } from './columns';
-import { RunCard } from './RunCard';
+import type { Column } from './columns';
+import { Heading } from './Heading';
+import { RunRow } from './RunRow';
 import classes from './runs.module.css';
+import type { Selection } from './selection';
+import { useSparklines } from './sparklines';
 
 type Props = {
   runs: readonly Run[];
   total: number;
+  columns: readonly Column[];
+  selection: Selection;
   sort: string;
   onSort: (sort: string) => void;
   onEndInView: () => void;
@@ -17,11 +23,16 @@ type Props = {
 
 const ROW = 36;
 const CARD = 76;
+const SELECT = '20px';
 
-/** The runs, of which only the rows in view are in the page. */
-export function RunsTable({ runs, total, sort, onSort, onEndInView }: Props) {
+/** The runs, of which only the rows in view are in the page. Arrows move, space selects, Enter opens. */
+export function RunsTable({ runs, total, columns, selection, sort, onSort, onEndInView }: Props) {
+  const navigate = useNavigate();
   const scroller = useRef<HTMLDivElement>(null);
+  const [cursor, setCursor] = useState(0);
+  const moved = useRef(false);
   const narrow = useMediaQuery('(max-width: 720px)', false, { getInitialValueInEffect: false });
+  const template = [SELECT, ...columns.map(({ width }) => width)].join(' ');
   // The compiler cannot see into this hook; its functions are used in this component only.
   // eslint-disable-next-line react-hooks/incompatible-library
   const virtual = useVirtualizer({
@@ -32,50 +43,100 @@ export function RunsTable({ runs, total, sort, onSort, onEndInView }: Props) {
     overscan: 12,
   });
   const rows = virtual.getVirtualItems();
+  const first = rows[0]?.index ?? 0;
   const last = rows.at(-1)?.index ?? 0;
+  const inView = useMemo(() => runs.slice(first, last + 1).map(({ id }) => id), [runs, first, last]);
+  const sparklines = useSparklines(narrow || !columns.some(({ id }) => id === 'curve') ? NONE : inView);
 
   useEffect(() => virtual.measure(), [narrow, virtual]);
   useEffect(() => {
     if (last >= runs.length - 20) onEndInView();
   }, [last, runs.length, onEndInView]);
+  useEffect(() => {
+    if (!moved.current) return;
+    moved.current = false;
+    scroller.current?.querySelector<HTMLElement>(`[data-index="${cursor}"]`)?.focus();
+  }, [cursor, rows]);
 
+  const onKey = (event: KeyboardEvent<HTMLElement>): void => {
+    const row = event.target as HTMLElement;
+    if (row.getAttribute('role') !== 'row') return;
+    const end = runs.length - 1;
+    const to = { ArrowDown: cursor + 1, ArrowUp: cursor - 1, Home: 0, End: end }[event.key];
+    const run = runs[cursor];
+    if (to !== undefined) {
+      const next = Math.max(0, Math.min(end, to));
+      if (event.shiftKey && run && !selection.ids.has(run.id)) selection.toggle(run.id);
+      const target = runs[next];
+      if (event.shiftKey && target) selection.toggle(target.id, true);
+      moved.current = true;
+      setCursor(next);
+      virtual.scrollToIndex(next);
+    } else if (event.key === ' ' && run) selection.toggle(run.id);
+    else if (event.key === 'Enter' && run) void navigate({ to: '/runs/$runId', params: { runId: run.id } });
+    else return;
+    event.preventDefault();
+  };
+
+  const all = runs.length > 0 && runs.every(({ id }) => selection.ids.has(id));
   return (
     <div className="panel">
-      <div ref={scroller} className={classes.scroller} tabIndex={0} role="region" aria-label="Runs">
-        <div role="table" aria-rowcount={total + 1} aria-label="Runs" className={classes.table}>
+      <div ref={scroller} className={classes.scroller}>
+        <div
+          role="grid"
+          aria-multiselectable
+          aria-rowcount={total + 1}
+          aria-label="Runs"
+          className={classes.table}
+        >
           {!narrow && (
             <div
               role="row"
               aria-rowindex={1}
               className={classes.head}
-              style={{ gridTemplateColumns: TEMPLATE }}
+              style={{ gridTemplateColumns: template }}
             >
-              {COLUMNS.map((column) => (
+              <div role="columnheader">
+                <Checkbox
+                  size="xs"
+                  aria-label="Select all loaded runs"
+                  checked={all}
+                  indeterminate={!all && selection.ids.size > 0}
+                  onChange={() => selection.setAll(all ? [] : runs.map(({ id }) => id))}
+                />
+              </div>
+              {columns.map((column) => (
                 <Heading key={column.id} column={column} sort={sort} onSort={onSort} />
               ))}
             </div>
           )}
-          <div role="rowgroup" style={{ height: virtual.getTotalSize(), position: 'relative' }}>
+          <div
+            role="rowgroup"
+            style={{ height: virtual.getTotalSize(), position: 'relative' }}
+            onKeyDown={onKey}
+            onFocus={({ target }) => {
+              const index = target.closest<HTMLElement>('[data-index]')?.dataset.index;
+              if (index !== undefined) setCursor(Number(index));
+            }}
+          >
             {rows.map(({ index, key, start }) => {
               const run = runs[index];
-              if (!run) return null;
-              const style = { transform: `translateY(${start}px)` };
-              return narrow ? (
-                <RunCard key={key} run={run} index={index} style={style} />
-              ) : (
-                <div
-                  key={key}
-                  role="row"
-                  aria-rowindex={index + 2}
-                  className={classes.row}
-                  style={{ ...style, gridTemplateColumns: TEMPLATE }}
-                >
-                  {COLUMNS.map(({ id, right, cell }) => (
-                    <div key={id} role="cell" className={right ? 'right' : 'ellipsis'}>
-                      {cell(run)}
-                    </div>
-                  ))}
-                </div>
+              return (
+                run && (
+                  <RunRow
+                    key={key}
+                    run={run}
+                    index={index}
+                    columns={columns}
+                    template={template}
+                    narrow={narrow}
+                    selected={selection.ids.has(run.id)}
+                    current={index === Math.min(cursor, runs.length - 1)}
+                    spark={sparklines.get(run.id)}
+                    style={{ transform: `translateY(${start}px)` }}
+                    onToggle={selection.toggle}
+                  />
+                )
               );
             })}
           </div>
@@ -85,27 +146,4 @@ export function RunsTable({ runs, total, sort, onSort, onEndInView }: Props) {
   );
 }
 
-function Heading({ column, sort, onSort }: { column: Column; sort: string; onSort: (sort: string) => void }) {
-  const { title, sort: by, right, largestFirst } = column;
-  const down = sort === `-${by}`;
-  const up = sort === by;
-  const first = largestFirst ? `-${by}` : by;
-  const next = up || down ? (down ? by : `-${by}`) : first;
-  return (
-    <div
-      role="columnheader"
-      className={right ? 'right' : undefined}
-      aria-sort={up ? 'ascending' : down ? 'descending' : undefined}
-    >
-      {by && next ? (
-        <button type="button" className={classes.sort} onClick={() => onSort(next)}>
-          {title}
-          {up && <IconArrowUp size={12} aria-hidden="true" />}
-          {down && <IconArrowDown size={12} aria-hidden="true" />}
-        </button>
-      ) : (
-        title || <span className="visually-hidden">Actions</span>
-      )}
-    </div>
-  );
-}
+const NONE: readonly string[] = [];

@@ -1,4 +1,5 @@
 import { SegmentedControl, Switch } from '@mantine/core';
+import type { ReactNode } from 'react';
 import { plural } from '@/lib/format';
 import classes from './runs.module.css';
 import { STATE_FILTERS, type StateFilter } from './search';
@@ -7,12 +8,13 @@ type Props = {
   total: number | undefined;
   state: StateFilter;
   archived: boolean;
+  columns: ReactNode;
   onState: (state: StateFilter) => void;
   onArchived: (archived: boolean) => void;
 };
 
 /** Which runs to show. */
-export function RunsToolbar({ total, state, archived, onState, onArchived }: Props) {
+export function RunsToolbar({ total, state, archived, columns, onState, onArchived }: Props) {
   return (
     <div className={classes.toolbar}>
       <SegmentedControl
@@ -31,6 +33,8 @@ export function RunsToolbar({ total, state, archived, onState, onArchived }: Pro
       <span className="muted" role="status">
         {total === undefined ? '' : plural(total, 'run')}
       </span>
+      <span className="grow" />
+      {columns}
     </div>
   );
 }

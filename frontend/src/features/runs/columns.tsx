@@ -8,6 +8,7 @@ import { StateMark } from '@/components/StateMark';
 import { Time } from '@/components/Time';
 import { DASH, formatCount, formatScore, formatWhole } from '@/lib/format';
 import { shortWorld } from '@/lib/world';
+import { sparkPath } from './sparklines';
 
 export type Column = {
   id: string;
@@ -18,8 +19,29 @@ export type Column = {
   largestFirst?: boolean;
   width: string;
   right?: boolean;
-  cell: (run: Run) => ReactNode;
+  cell: (run: Run, spark: readonly number[] | undefined) => ReactNode;
 };
+
+const SPARK = { width: 80, height: 20 };
+
+/** A learning curve the size of a word. */
+function Spark({ values }: { values: readonly number[] | undefined }) {
+  return (
+    <svg
+      width={SPARK.width}
+      height={SPARK.height}
+      viewBox={`-1 -1 ${SPARK.width + 2} ${SPARK.height + 2}`}
+      aria-hidden="true"
+    >
+      <path
+        d={sparkPath(values ?? [], SPARK.width, SPARK.height)}
+        fill="none"
+        stroke="var(--muted)"
+        strokeWidth="1.25"
+      />
+    </svg>
+  );
+}
 
 export const COLUMNS: readonly Column[] = [
   {
@@ -72,6 +94,12 @@ export const COLUMNS: readonly Column[] = [
     cell: (run) => <span className="num">{formatScore(run.score)}</span>,
   },
   {
+    id: 'curve',
+    title: 'Curve',
+    width: '88px',
+    cell: (_, spark) => <Spark values={spark} />,
+  },
+  {
     id: 'best',
     title: 'Best',
     sort: 'best_return',
@@ -121,5 +149,3 @@ export const COLUMNS: readonly Column[] = [
   },
   { id: 'actions', title: '', width: '32px', cell: (run) => <ActionMenu run={run} /> },
 ];
-
-export const TEMPLATE = COLUMNS.map(({ width }) => width).join(' ');

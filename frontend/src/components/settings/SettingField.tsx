@@ -2,7 +2,7 @@ import { ActionIcon, NativeSelect, Switch, TextInput, Tooltip } from '@mantine/c
 import { IconArrowBackUp } from '@tabler/icons-react';
 import { memo } from 'react';
 import { formatSetting } from '@/lib/format';
-import classes from './launch.module.css';
+import classes from './settings.module.css';
 import { boundsText, isChanged, parseRaw, type Raw, type Setting } from '@/lib/schema';
 
 type Props = {

@@ -3,7 +3,7 @@ import { IconDownload } from '@tabler/icons-react';
 import type { PlotlyHTMLElement } from 'plotly.js';
 import type { RefObject } from 'react';
 import type { Curve, XAxis } from '@/api/series';
-import { saveCsv, savePicture } from '@/components/chart/export';
+import { saveCsv, savePicture } from './export';
 
 type Props = {
   element: RefObject<PlotlyHTMLElement | null>;

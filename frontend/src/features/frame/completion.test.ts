@@ -1,0 +1,24 @@
+import { describe, expect, it } from 'vitest';
+import { complete } from './completion';
+
+const VALUES = {
+  algorithm: ['paac', 'a3c'],
+  environment: ['ALE/Pong-v5', 'CartPole-v1'],
+  tag: ['two words'],
+};
+const at = (query: string, caret = query.length): string[] => complete(query, caret, VALUES);
+
+describe('complete', () => {
+  it('offers fields that begin so', () => expect(at('alg')).toEqual(['algorithm:']));
+  it('offers comparisons for numbers', () => expect(at('sco')).toEqual(['score>']));
+  it('offers values of a field', () => expect(at('algorithm:p')).toEqual(['algorithm:paac']));
+  it('finds values by any part of them', () =>
+    expect(at('environment:pong')).toEqual(['environment:ALE/Pong-v5']));
+  it('quotes values with blanks', () => expect(at('tag:two')).toEqual(['tag:"two words"']));
+  it('keeps what stands before and after', () =>
+    expect(at('state:running alg score>1', 17)).toEqual(['state:running algorithm: score>1']));
+  it('is silent where there is nothing to offer', () => {
+    expect(at('')).toEqual([]);
+    expect(at('pong')).toEqual([]);
+  });
+});

@@ -1,0 +1,42 @@
+import { NativeSelect } from '@mantine/core';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { checkpointsQuery } from '@/api/runParts';
+import type { Run } from '@/api/runs';
+import { formatWhole } from '@/lib/format';
+import classes from './launch.module.css';
+
+type Props = { parent: Run; checkpoint: string | null; onCheckpoint: (id: string | null) => void };
+
+/** Where a fork begins: the run it comes from, and which of its checkpoints. */
+export function ForkSide({ parent, checkpoint, onCheckpoint }: Props) {
+  const { data } = useInfiniteQuery(checkpointsQuery(parent.id));
+  const checkpoints = data?.pages.flatMap(({ items }) => items) ?? [];
+  return (
+    <div className={classes.side}>
+      <section className={`panel ${classes.block}`}>
+        <h2 className="section-title">Begins where this run was</h2>
+        <Link to="/runs/$runId" params={{ runId: parent.id }}>
+          {parent.name}
+        </Link>
+        <span className="muted">
+          {parent.algorithm} on {parent.environment}. The network keeps its shape, for the checkpoint’s
+          parameters must fit into it.
+        </span>
+        <NativeSelect
+          size="xs"
+          label="Checkpoint"
+          value={checkpoint ?? ''}
+          data={[
+            { value: '', label: 'the newest' },
+            ...checkpoints.map(({ id, agent_steps }) => ({
+              value: id,
+              label: `at ${formatWhole(agent_steps)} agent steps`,
+            })),
+          ]}
+          onChange={({ currentTarget }) => onCheckpoint(currentTarget.value || null)}
+        />
+      </section>
+    </div>
+  );
+}

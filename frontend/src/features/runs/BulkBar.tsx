@@ -1,0 +1,42 @@
+import { Button } from '@mantine/core';
+import { useState } from 'react';
+import type { BulkAction } from '@/api/bulk';
+import { ButtonLink } from '@/components/links';
+import { plural } from '@/lib/format';
+import { BULK, BulkDialog } from './BulkDialog';
+import classes from './runs.module.css';
+
+type Props = { ids: ReadonlySet<string>; onClear: () => void };
+
+const ACTIONS = Object.keys(BULK) as BulkAction[];
+
+/** What can be done to the selected runs. */
+export function BulkBar({ ids, onClear }: Props) {
+  const [action, setAction] = useState<BulkAction | null>(null);
+  if (ids.size === 0) return null;
+  const chosen = [...ids];
+  return (
+    <div className={classes.bulk} role="toolbar" aria-label="Selected runs">
+      <span role="status">{plural(ids.size, 'run')} selected</span>
+      {ids.size > 1 && (
+        <ButtonLink variant="default" to="/compare" search={{ runs: chosen.join(',') }}>
+          Compare
+        </ButtonLink>
+      )}
+      {ACTIONS.map((each) => (
+        <Button
+          key={each}
+          variant="default"
+          {...(BULK[each]?.danger ? { className: classes.danger } : {})}
+          onClick={() => setAction(each)}
+        >
+          {BULK[each]?.label}…
+        </Button>
+      ))}
+      <Button variant="subtle" onClick={onClear}>
+        Clear
+      </Button>
+      {action && <BulkDialog action={action} ids={chosen} onClose={() => setAction(null)} onDone={onClear} />}
+    </div>
+  );
+}

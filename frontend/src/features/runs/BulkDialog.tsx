@@ -1,0 +1,95 @@
+import { TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { doBulk, tryBulk, type BulkAction } from '@/api/bulk';
+import { keys } from '@/api/keys';
+import { useRunChange } from '@/api/runs';
+import { Confirm } from '@/components/Confirm';
+import { Loading, Problem } from '@/components/feedback';
+import { plural } from '@/lib/format';
+
+type Words = { label: string; says: (runs: string) => string; danger?: boolean };
+
+export const BULK: Partial<Record<BulkAction, Words>> = {
+  stop: { label: 'Stop', says: (runs) => `Stops ${runs}; each keeps a checkpoint and can be resumed.` },
+  resume: {
+    label: 'Resume',
+    says: (runs) => `Puts ${runs} back into the queue, from the newest checkpoint.`,
+  },
+  tag: { label: 'Tag', says: (runs) => `Adds to ${runs}:` },
+  archive: { label: 'Archive', says: (runs) => `Leaves ${runs} out of the list. Nothing is deleted.` },
+  delete: {
+    label: 'Delete',
+    danger: true,
+    says: (runs) =>
+      `Deletes ${runs} with curves, logs, episodes, videos and checkpoints. This cannot be undone.`,
+  },
+};
+
+const SHOWN = 5;
+
+type Props = { action: BulkAction; ids: readonly string[]; onClose: () => void; onDone: () => void };
+
+/** Tells what an action will do to how many, and which it leaves alone and why, before it does it. */
+export function BulkDialog({ action, ids, onClose, onDone }: Props) {
+  const [typed, setTyped] = useState('');
+  const words = BULK[action];
+  const tags = typed
+    .split(',')
+    .map((tag) => tag.trim())
+    .filter(Boolean);
+  const needed = action === 'tag';
+  const trial = useQuery({
+    queryKey: keys.trial(action, ids),
+    queryFn: () => tryBulk(action, ids, needed ? ['tag'] : undefined),
+    gcTime: 0,
+    staleTime: 0,
+  });
+  const work = useRunChange(async () => {
+    await doBulk(action, ids, needed ? tags : undefined);
+    onDone();
+  });
+  if (!words) return null;
+  const refused = trial.data?.items.filter(({ done }) => !done) ?? [];
+  const fits = trial.data?.n_done ?? 0;
+  return (
+    <Confirm
+      opened
+      onClose={onClose}
+      title={`${words.label}: ${plural(ids.length, 'selected run')}`}
+      action={`${words.label} ${plural(fits, 'run')}`}
+      danger={words.danger ?? false}
+      disabled={fits === 0 || (needed && tags.length === 0)}
+      onConfirm={() => work.mutateAsync(undefined)}
+    >
+      {trial.isPending && <Loading label="Asking what it would do" lines={2} />}
+      {trial.isError && <Problem error={trial.error} />}
+      {trial.data && fits > 0 && <p style={{ margin: 0 }}>{words.says(plural(fits, 'run'))}</p>}
+      {needed && (
+        <TextInput
+          mt={8}
+          label="Tags"
+          description="Separated by commas."
+          data-autofocus
+          value={typed}
+          onChange={({ currentTarget }) => setTyped(currentTarget.value)}
+        />
+      )}
+      {refused.length > 0 && (
+        <>
+          <p style={{ margin: '12px 0 4px' }}>
+            {plural(refused.length, 'run is', 'runs are')} left as they are:
+          </p>
+          <ul style={{ margin: 0, paddingLeft: 20 }}>
+            {refused.slice(0, SHOWN).map(({ id, name, detail }) => (
+              <li key={id}>
+                {name ?? id}: {detail}
+              </li>
+            ))}
+            {refused.length > SHOWN && <li>and {refused.length - SHOWN} more</li>}
+          </ul>
+        </>
+      )}
+    </Confirm>
+  );
+}

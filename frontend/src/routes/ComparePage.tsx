@@ -1,0 +1,112 @@
+import { SegmentedControl } from '@mantine/core';
+import { useDocumentTitle } from '@mantine/hooks';
+import { useQueries } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useMemo, useState } from 'react';
+import { runQuery } from '@/api/runs';
+import { CurveControls } from '@/components/chart/CurveControls';
+import { Empty, Problem } from '@/components/feedback';
+import { ButtonLink } from '@/components/links';
+import { CompareChart } from '@/features/compare/CompareChart';
+import { RunChips } from '@/features/compare/RunChips';
+import { DifferencesTable, ScoresTable } from '@/features/compare/Tables';
+import { SideBySide } from '@/features/replay/SideBySide';
+import { DEFAULT_SMOOTH, DEFAULT_X } from '@/lib/axes';
+import { defined } from '@/lib/defined';
+import type { compareSearch } from './search';
+
+const route = getRouteApi('/frame/compare');
+
+type Search = ReturnType<typeof compareSearch>;
+
+const NONE: ReadonlySet<string> = new Set();
+
+export default function ComparePage() {
+  useDocumentTitle('Compare · Callboard');
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const [hidden, setHidden] = useState(NONE);
+  const ids = useMemo(() => search.runs?.split(',').filter(Boolean) ?? [], [search.runs]);
+  const found = useQueries({ queries: ids.map((id) => runQuery(id)) });
+  const runs = found.flatMap(({ data }) => data ?? []);
+  const x = search.x ?? DEFAULT_X;
+  const smooth = search.smooth ?? DEFAULT_SMOOTH;
+  const grouped = search.group === 'seed';
+
+  const change = (to: { [K in keyof Search]?: Search[K] | undefined }, replace = false): void => {
+    void navigate({ search: defined({ ...search, ...to }), replace, resetScroll: false });
+  };
+  const setRuns = (next: readonly string[]): void => change({ runs: next.join(',') || undefined });
+  const hide = (id: string, away: boolean): void => {
+    const next = new Set(hidden);
+    if (away) next.add(id);
+    else next.delete(id);
+    setHidden(next);
+  };
+
+  return (
+    <div className="page" style={{ display: 'grid', gap: 16 }}>
+      <h1 className="page-title">Compare</h1>
+      <RunChips
+        runs={runs}
+        hidden={hidden}
+        onHide={hide}
+        onAdd={(id) => setRuns([...ids, id])}
+        onRemove={(id) => setRuns(ids.filter((each) => each !== id))}
+      />
+      {found.map(({ error }, index) => error && <Problem key={ids[index]} error={error} />)}
+      {ids.length === 0 && (
+        <div className="panel">
+          <Empty action={<ButtonLink to="/">To the runs</ButtonLink>}>
+            Nothing to compare yet: add runs above, or select them in the list of runs and press Compare.
+          </Empty>
+        </div>
+      )}
+      {ids.length > 0 && (
+        <CompareChart
+          runs={ids}
+          x={x}
+          smooth={smooth}
+          grouped={grouped}
+          hidden={hidden}
+          controls={
+            <>
+              <SegmentedControl
+                size="xs"
+                aria-label="Curves of"
+                value={grouped ? 'seed' : 'run'}
+                data={[
+                  { value: 'run', label: 'Each run' },
+                  { value: 'seed', label: 'Means over seeds' },
+                ]}
+                onChange={(value) => change({ group: value === 'seed' ? 'seed' : undefined })}
+              />
+              <CurveControls
+                x={x}
+                smooth={smooth}
+                onX={(to) => change({ x: to === DEFAULT_X ? undefined : to })}
+                onSmooth={(to) => change({ smooth: to === DEFAULT_SMOOTH ? undefined : to }, true)}
+              />
+            </>
+          }
+        />
+      )}
+      {runs.length > 0 && (
+        <>
+          <section style={{ display: 'grid', gap: 8, minWidth: 0 }}>
+            <h2 className="section-title">Scores</h2>
+            <ScoresTable runs={runs} />
+          </section>
+          <section style={{ display: 'grid', gap: 8, minWidth: 0 }}>
+            <h2 className="section-title">What differs in their settings</h2>
+            <DifferencesTable runs={runs} />
+          </section>
+          <section style={{ display: 'grid', gap: 8, minWidth: 0 }}>
+            <h2 className="section-title">Playing side by side</h2>
+            <SideBySide runs={runs} />
+          </section>
+        </>
+      )}
+    </div>
+  );
+}

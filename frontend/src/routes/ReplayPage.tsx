@@ -1,0 +1,56 @@
+import { useDocumentTitle } from '@mantine/hooks';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { episodeQuery } from '@/api/runParts';
+import { runQuery } from '@/api/runs';
+import { Loading, Problem } from '@/components/feedback';
+import { EpisodePlayer } from '@/features/replay/EpisodePlayer';
+import { formatScore, formatWhole } from '@/lib/format';
+
+const route = getRouteApi('/frame/runs/$runId/episodes/$episodeId');
+
+/** One episode, large. */
+export default function ReplayPage() {
+  const { runId, episodeId } = route.useParams();
+  const run = useQuery(runQuery(runId));
+  const episode = useQuery(episodeQuery(runId, episodeId));
+  const name = run.data?.name ?? 'Run';
+  useDocumentTitle(`Episode of ${name} · Callboard`);
+  const config = run.data?.spec.config as { gamma?: number; reward_clip?: number } | undefined;
+  const gamma = config?.gamma;
+  const clip = config?.reward_clip ?? 0;
+  const learner = gamma === undefined ? undefined : { gamma, clip: clip > 0 ? clip : null };
+  const error = run.error ?? episode.error;
+  return (
+    <div className="page" style={{ display: 'grid', gap: 16 }}>
+      <header className="row wrap">
+        <h1 className="page-title">
+          Episode of{' '}
+          <Link to="/runs/$runId" params={{ runId }}>
+            {name}
+          </Link>
+        </h1>
+        {episode.data && (
+          <span className="muted">
+            {episode.data.kind}, return <b className="num">{formatScore(episode.data.episode_return)}</b>,
+            ended after <span className="num">{formatWhole(episode.data.agent_steps)}</span> agent steps of
+            the run, seed <span className="num">{episode.data.seed}</span>
+          </span>
+        )}
+      </header>
+      {error && (
+        <Problem error={error} onRetry={() => void Promise.all([run.refetch(), episode.refetch()])} />
+      )}
+      {!error && !episode.data && <Loading label="Loading the episode" lines={10} />}
+      {episode.data && (
+        <section className="panel" style={{ padding: 16 }}>
+          <EpisodePlayer key={episodeId} episode={episode.data} learner={learner} large />
+        </section>
+      )}
+      <p className="muted" style={{ margin: 0 }}>
+        Space plays and pauses; the arrows, comma and full stop go by one decision; 1 to 8 set the speed. On
+        the time line, shift with an arrow goes by ten.
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,80 @@
+"""A copied address shows the same view; back and forward restore it."""
+
+import re
+
+import httpx
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from tests.browser.stage import end, start
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def ended(script: httpx.Client) -> str:
+    """Id of a run that has ended."""
+    run = start(script, name="an old run", tags=["old"])
+    end(script, run["id"])
+    return str(run["id"])
+
+
+def test_the_run_page(page: Page, context: BrowserContext, ended: str) -> None:
+    page.goto(f"/runs/{ended}")
+    page.get_by_role("tab", name="Log").click()
+    page.get_by_role("radiogroup", name="Horizontal axis").get_by_text("Frames").click()
+    page.get_by_role("searchbox", name="Search the log").fill("queued")
+    page.wait_for_url(re.compile("find=queued"))
+
+    copy = context.new_page()
+    copy.goto(page.url)
+    expect(copy.get_by_role("tab", name="Log")).to_have_attribute("aria-selected", "true")
+    expect(copy.get_by_role("radio", name="Frames")).to_be_checked()
+    expect(copy.get_by_role("searchbox", name="Search the log")).to_have_value("queued")
+    expect(copy.get_by_role("log")).to_contain_text("queued")
+
+    page.go_back()
+    expect(page.get_by_role("radio", name="Agent steps")).to_be_checked()
+    page.go_back()
+    expect(page.get_by_role("tab", name="Curves")).to_have_attribute("aria-selected", "true")
+    page.go_forward()
+    expect(page.get_by_role("tab", name="Log")).to_have_attribute("aria-selected", "true")
+
+
+def test_the_runs_list(page: Page, context: BrowserContext, ended: str) -> None:
+    page.goto("/")
+    page.get_by_role("radiogroup", name="Which states").get_by_text("Stopped").click()
+    page.get_by_role("button", name="Score").click()
+    page.get_by_role("searchbox", name="Search runs").fill("tag:old")
+    page.wait_for_url(re.compile("q=tag"))
+    row = page.get_by_role("row").filter(has_text="an old run").first
+    expect(row).to_be_visible()
+
+    copy = context.new_page()
+    copy.goto(page.url)
+    expect(copy.get_by_role("radio", name="Stopped")).to_be_checked()
+    expect(copy.get_by_role("columnheader", name="Score")).to_have_attribute("aria-sort", "descending")
+    expect(copy.get_by_role("searchbox", name="Search runs")).to_have_value("tag:old")
+    expect(copy.get_by_role("row").filter(has_text="an old run").first).to_be_visible()
+
+    page.get_by_role("link", name="an old run").first.click()
+    page.wait_for_url(re.compile("/runs/"))
+    page.go_back()
+    expect(page.get_by_role("searchbox", name="Search runs")).to_have_value("tag:old")
+    expect(row).to_be_visible()
+
+
+def test_clone_fills_the_form(page: Page, script: httpx.Client) -> None:
+    config = {"n_e": 8, "beta": 0.02, "evaluation_episodes": 0}
+    run = start(script, name="to clone", config=config, tags=["a", "b"])
+    end(script, run["id"])
+    page.goto(f"/runs/{run['id']}")
+    page.get_by_role("link", name="Clone").click()
+    expect(page.locator("[name='config.beta']")).to_have_value("0.02")
+    expect(page.locator("[name='stop.agent_steps']")).to_have_value("10,000,000")
+    expect(page.get_by_label("Tags")).to_have_value("a, b")
+    page.get_by_role("button", name="Start run").click()
+    page.wait_for_url(re.compile(r"/runs/\w{26}"))
+    made = script.get(f"/api/v1/runs/{page.url.rsplit('/', 1)[1]}").json()
+    assert made["spec"]["config"] == run["spec"]["config"]
+    assert made["tags"] == ["a", "b"]

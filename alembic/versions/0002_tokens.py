@@ -1,7 +1,6 @@
 """tokens"""
 
 import sqlalchemy as sa
-
 from alembic import op
 
 revision = "0002"

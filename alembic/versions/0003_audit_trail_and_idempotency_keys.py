@@ -1,7 +1,6 @@
 """audit trail and idempotency keys"""
 
 import sqlalchemy as sa
-
 from alembic import op
 
 revision = "0003"

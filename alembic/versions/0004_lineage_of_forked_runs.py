@@ -1,7 +1,6 @@
 """lineage of forked runs"""
 
 import sqlalchemy as sa
-
 from alembic import op
 
 revision = "0004"

@@ -1,7 +1,6 @@
 """live settings"""
 
 import sqlalchemy as sa
-
 from alembic import op
 
 revision = "0005"

@@ -14,9 +14,7 @@ from backend.jobs import repository as jobs
 from backend.pagination import Cursor, Limit
 from backend.runs import service as runs
 
-router = APIRouter(
-    prefix="/runs/{run_id}/evaluations", tags=["evaluations"], route_class=IdempotentRoute
-)
+router = APIRouter(prefix="/runs/{run_id}/evaluations", tags=["evaluations"], route_class=IdempotentRoute)
 
 
 @router.get("")

@@ -24,7 +24,7 @@ class SettingsRequest(Strict):
 
     config: dict[Text, JsonValue] = Field(
         min_length=1,
-        description="Changes to the algorithm's settings; only those marked `live` in its schema."
+        description="Changes to the algorithm's settings; only those marked `live` in its schema.",
     )
 
 

@@ -102,4 +102,7 @@ def test_what_cannot_be_changed_live_is_refused(service: RunningService, subtest
             answer = service.client.patch(url, json={"config": config})
             assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, field)
     assert service.client.get(url).json()["items"] == []
-    assert service.client.patch(f"/api/v1/runs/{'0' * 26}/settings", json={"config": {"beta": 1}}).status_code == 404
+    assert (
+        service.client.patch(f"/api/v1/runs/{'0' * 26}/settings", json={"config": {"beta": 1}}).status_code
+        == 404
+    )

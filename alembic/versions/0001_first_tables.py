@@ -232,7 +232,7 @@ def upgrade() -> None:
 
     op.create_table(
         "log_lines",
-        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("run_id", sa.String(length=26), nullable=False),
         sa.Column("attempt", sa.Integer(), nullable=False),
         sa.Column("time", sa.DateTime(timezone=True), nullable=False),
@@ -265,7 +265,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "transitions",
-        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("run_id", sa.String(length=26), nullable=False),
         sa.Column("time", sa.DateTime(timezone=True), nullable=False),
         sa.Column("before", sa.String(length=20), nullable=True),

@@ -5,7 +5,7 @@ import json
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Select, and_, or_
+from sqlalchemy import BigInteger, ColumnElement, Select, and_, or_
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 M = TypeVar("M")
@@ -93,8 +93,9 @@ def _typed(value: Any, column: InstrumentedAttribute[Any]) -> Any:
         value = float(value)
     if type(value) is not kind:
         raise TypeError("another column's value")
-    # What the databases cannot hold was never a row's value.
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+    # What the column cannot hold was never a row's value.
+    bits = 63 if isinstance(column.type, BigInteger) else 31
+    if isinstance(value, int) and not -(2**bits) <= value < 2**bits:
         raise ValueError("out of range")
     if isinstance(value, str):
         value.encode()

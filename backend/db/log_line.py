@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger, ForeignKey, Index, String, Text
+from sqlalchemy import BigInteger, ForeignKey, Index, Integer, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from backend.db.base import Base
@@ -14,7 +14,7 @@ class LogLine(Base):
     __tablename__ = "log_lines"
     __table_args__ = (Index(None, "run_id", "id"),)
 
-    id: Mapped[int] = mapped_column(primary_key=True)
+    id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"))
     attempt: Mapped[int]
     time: Mapped[datetime]
@@ -29,7 +29,7 @@ class Transition(Base):
     __tablename__ = "transitions"
     __table_args__ = (Index(None, "run_id", "id"),)
 
-    id: Mapped[int] = mapped_column(primary_key=True)
+    id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"))
     time: Mapped[datetime]
     before: Mapped[str | None] = mapped_column(String(20))

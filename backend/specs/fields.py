@@ -5,7 +5,7 @@ Forms, the API schema, the docs and the validation messages all come from these 
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Group = Literal[
     "environment",
@@ -26,9 +26,20 @@ class Frozen(BaseModel):
 
 
 class Strict(Frozen):
-    """Base of what a request holds: `"5"` and `true` are not numbers."""
+    """Base of what a request holds: `"5"` and `true` are not numbers, but 5.0 is a whole one."""
 
     model_config = ConfigDict(strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whole(cls, data: Any) -> Any:
+        # JSON does not tell 5.0 from 5.
+        if not isinstance(data, dict):
+            return data
+        return {
+            name: int(value) if isinstance(value, float) and value.is_integer() else value
+            for name, value in data.items()
+        }
 
 
 def setting(

@@ -111,18 +111,10 @@ def _section(model: type[M], value: Any, name: str, problems: list[FieldProblem]
         problems.append(FieldProblem(field=name, message="should be an object of settings"))
         return None
     try:
-        return model.model_validate(_whole(value))
+        return model.model_validate(value)
     except ValidationError as error:
         problems += _problems(error, name)
         return None
-
-
-def _whole(settings: dict[str, Any]) -> dict[str, Any]:
-    """JSON does not tell 5.0 from 5: both are whole numbers."""
-    return {
-        name: int(value) if isinstance(value, float) and value.is_integer() else value
-        for name, value in settings.items()
-    }
 
 
 def _known(kind: str, name: Any, known: dict[str, Any], problems: list[FieldProblem]) -> Any:
@@ -177,7 +169,6 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
         InvalidSpec: naming every field at fault at once.
     """
     problems: list[FieldProblem] = []
-    data = _whole(data)
     algorithm = _known("algorithm", data.get("algorithm"), ALGORITHMS, problems)
     world = _known("environment", data.get("environment"), ENVIRONMENTS, problems)
     parts: dict[str, Any] = {}

@@ -21,6 +21,14 @@ def _stored(service: RunningService) -> int:
         return len(session.scalars(select(Run.id)).all())
 
 
+def test_a_whole_number_may_be_written_with_a_point(service: RunningService) -> None:
+    body = CARTPOLE | {"seed": 3.0, "config": {"n_e": 8.0}, "priority": -1.0}
+    run = service.client.post("/api/v1/runs", json=body).json()
+    assert (run["seed"], run["spec"]["config"]["n_e"], run["priority"]) == (3, 8, -1)
+    changed = service.client.patch(f"/api/v1/runs/{run['id']}", json={"priority": 7.0})
+    assert changed.json()["priority"] == 7
+
+
 def test_one_seed_is_one_run_several_are_items(service: RunningService) -> None:
     one = service.client.post("/api/v1/runs", json=CARTPOLE | {"name": "first", "seed": 3})
     assert one.status_code == 201
@@ -344,3 +352,5 @@ def test_log_pages_follows_searches(service: RunningService) -> None:
     assert messages(after=rest["items"][-3]["id"]) == everything[-2:]
     assert messages(search="LINE 3") == ["line 3 100%"]
     assert messages(search="1_0%") == []
+    assert messages(after=2**63 - 1) == []
+    assert messages(before=2**63 - 1, limit=1) == everything[-1:]

@@ -105,6 +105,15 @@ def test_two_resumes_of_one_checkpoint_agree(tmp_path: Path, n_w: int) -> None:
     assert min(step for step, _ in columns(second, "rollout/episode_return")) > 2_000
 
 
+@pytest.mark.parametrize("other", [{"n_e": 8}, {"n_e": 2}, {"n_w": 2}, {"beta": 0.5, "t_max": 10}])
+def test_a_fork_goes_on_with_other_settings(tmp_path: Path, other: dict[str, Any]) -> None:
+    train(cartpole({"agent_steps": 1_000}), tmp_path)
+    [saved] = only(CheckpointSaved, events(tmp_path, 1))[-1:]
+    said = train(cartpole({"agent_steps": 2_000}, **other), tmp_path, attempt=2, resume=saved.file)
+    assert only(Started, said)[0].agent_steps == 1_000
+    assert (said[-1].state, said[-1].reason[:8]) == ("finished", "reached ")
+
+
 def test_workers_share_one_update() -> None:
     """Two processes' shares make the update that one process makes of the same decisions."""
     from workers.engine.algorithms.paac import Paac

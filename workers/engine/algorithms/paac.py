@@ -134,8 +134,9 @@ class Paac:
             raise ValueError("the checkpoint is of another network")
         self._flat.theta.copy_(state["theta"])
         self._optimizer.g.copy_(state["g"])
-        # Another number of workers, on another machine, goes on with fresh randomness.
-        if len(state["shares"]) == len(self._shares):
+        # Other numbers of workers or environments (on another machine, in a fork): fresh randomness.
+        shape = [len(kept["episodes_begun"]) for kept in state["shares"]]
+        if shape == [len(share.state()["episodes_begun"]) for share in self._shares]:
             for share, kept in zip(self._shares, state["shares"], strict=True):
                 share.restore(kept)
 

@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Response
+from fastapi.responses import JSONResponse
 
 from backend.auth.access import Viewer
 from backend.dependencies import Artifacts, ReadSession, WriteSession
@@ -77,10 +78,9 @@ def read_video(
     session: ReadSession,
     writing: WriteSession,
     artifacts: Artifacts,
-    response: Response,
     again: Annotated[bool, Query(description="Try once more where drawing failed.")] = False,
     range: Annotated[str | None, Header()] = None,
-) -> Response | VideoPending:
+) -> Response:
     """An episode's video; drawn when first asked for."""
     episode = service.get(session, episode_id)
     if episode.video:
@@ -90,7 +90,5 @@ def read_video(
     job = jobs.find(session, service.VIDEO, episode_id)
     if job is None or job.state not in ("queued", "running"):
         job = service.request_video(writing, episode, again=again)
-    response.status_code = 202
-    response.headers["Retry-After"] = "1"
-    state: Literal["queued", "running"] = "queued" if job.state == "queued" else "running"
-    return VideoPending(job=job.id, state=state)
+    pending = VideoPending(job=job.id, state="queued" if job.state == "queued" else "running")
+    return JSONResponse(pending.model_dump(), 202, headers={"Retry-After": "1"})

@@ -36,6 +36,10 @@ class Settings(BaseSettings):
     slots: int = Field(1, ge=1, le=64, description="Runs this worker trains at once.")
     lease_s: float = Field(15.0, gt=0, description="How long a worker's claim holds without renewal.")
     reconcile_interval_s: float = Field(3.0, gt=0, description="How often a worker looks for work itself.")
+    url: str | None = Field(
+        None, description="Server that the command line talks to; the one running under home by default."
+    )
+    token: str | None = Field(None, description="Key the command line shows it; made for the local one.")
     log_format: str = Field("console", pattern="^(console|json)$", description="How log lines look.")
     log_level: str = Field("INFO", description="Least level that is logged.")
 

@@ -68,6 +68,12 @@ def claim(
     ).first()
     if run is None:
         return None
+    take(session, run, host, lease_s)
+    return Claim(run.id, run.attempt, run.spec, run.memory_estimate_bytes)
+
+
+def take(session: Session, run: Run, host: str, lease_s: float) -> None:
+    """Open the next attempt of a locked, queued run and lease it to a host."""
     now = database_now(session)
     run.attempt += 1
     run.attempts_without_checkpoint += 1
@@ -76,7 +82,6 @@ def claim(
     run.error = None
     session.add(Attempt(run_id=run.id, number=run.attempt, host=host, claimed_at=now))
     runs.transition(session, run, RunState.STARTING, f"claimed by {host}")
-    return Claim(run.id, run.attempt, run.spec, run.memory_estimate_bytes)
 
 
 def renew(session: Session, host: str, held: Mapping[str, int], lease_s: float) -> dict[str, str | None]:

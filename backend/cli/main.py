@@ -2,7 +2,7 @@
 
 import typer
 
-from backend.cli import bench, database, password, serve, train
+from backend.cli import bench, database, keys, password, runs, serve, train
 
 app = typer.Typer(
     name="callboard",
@@ -21,6 +21,8 @@ app.command("train")(train.train)
 app.command("evaluate")(train.evaluate)
 app.add_typer(database.app, name="db")
 app.add_typer(bench.app, name="bench")
+app.add_typer(runs.app, name="runs")
+app.add_typer(keys.app, name="token")
 
 
 if __name__ == "__main__":

@@ -10,50 +10,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from ulid import ULID
 
+from backend.cli.asked_run import asked_run
+from backend.cli.terminal import fail
 from backend.settings import Settings
 from backend.specs.events import AnyEvent, Ended, Log, Report
 from backend.specs.run import InvalidSpec, RunSpec, parse_run_spec
-
-BAD_INPUT = 2
-
-
-def fail(message: str) -> typer.Exit:
-    """Say what is wrong in one line; raise what this returns."""
-    typer.echo(f"callboard: {message}", err=True)
-    return typer.Exit(BAD_INPUT)
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
-def _assignments(pairs: list[str], option: str) -> dict[str, Any]:
-    found = {}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if not name or not equals:
-            raise fail(f"{option} {pair}: should look like name=value")
-        found[name] = _value(text)
-    return found
-
-
-def _preset(algorithm: str, preset: str) -> dict[str, Any]:
-    from backend.specs.algorithms import ALGORITHMS
-
-    if algorithm not in ALGORITHMS:
-        return {}
-    known = {p.id: p for p in ALGORITHMS[algorithm].presets}
-    if preset not in known:
-        raise fail(f"preset: unknown preset {preset!r}; {algorithm} has {', '.join(known) or 'none'}")
-    chosen = known[preset]
-    return {
-        "config": chosen.config,
-        "environment_config": chosen.environment_config,
-        "stop": chosen.stop,
-    }
 
 
 def _spec(request: dict[str, Any]) -> RunSpec:
@@ -150,16 +111,15 @@ def train(
     ] = False,
 ) -> None:
     """Train in this terminal, with no server. Ctrl-C stops and keeps a checkpoint."""
-    request: dict[str, Any] = _preset(algorithm, preset) if preset else {}
-    bounds = {"agent_steps": agent_steps, "wall_time_s": wall_time_s, "score": score}
-    given = {name: bound for name, bound in bounds.items() if bound is not None}
-    request |= {"algorithm": algorithm, "environment": environment, "seed": seed, "device": device}
-    request["config"] = request.get("config", {}) | _assignments(setting or [], "--set")
-    request["environment_config"] = request.get("environment_config", {}) | _assignments(
-        environment_setting or [], "--set-environment"
+    request = asked_run(
+        algorithm,
+        environment,
+        preset=preset,
+        stop={"agent_steps": agent_steps, "wall_time_s": wall_time_s, "score": score},
+        settings=setting or [],
+        environment_settings=environment_setting or [],
     )
-    request["stop"] = request.get("stop", {}) | given
-    spec = _spec(request)
+    spec = _spec(request | {"seed": seed, "device": device})
     folder = run_directory or Settings().runs_dir / str(ULID())
     attempt, resume = _prepare(folder, spec)
 

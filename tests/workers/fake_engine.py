@@ -7,7 +7,7 @@ One agent step is one point of `loss/policy` whose value is the step. The run's 
 - `die`: by attempt number, `{"at": agent step, "how": a signal's number | "exit" | "raise"}`
 - it takes every change of settings but one to `beta` 0.5
 - `episode_every`: agent steps between kept episodes (none)
-- `wait_at`: agent step at which it waits for a file `go` in the run's directory
+- `wait_at`: agent step at which the first attempt waits for a file `go` in the run's directory
 - `deaf`: never stop when asked
 - `family`: start a grandchild in a session of its own
 """
@@ -77,7 +77,7 @@ class FakeEngine:
                 self.control.show(self.step, b"picture")
             self.misbehave()
             if self.step == self.notes.get("wait_at"):
-                while not (self.run_dir / "go").exists():
+                while self.attempt == 1 and not (self.run_dir / "go").exists():
                     time.sleep(0.01)
             if self.step % self.notes.get("checkpoint_every", 10) == 0:
                 self.checkpoint()

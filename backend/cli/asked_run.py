@@ -1,0 +1,65 @@
+"""What a run's options on the command line ask for, as `POST /runs` takes it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from backend.cli.terminal import fail
+
+
+def asked_run(
+    algorithm: str,
+    environment: str,
+    *,
+    preset: str | None,
+    stop: Mapping[str, float | None],
+    settings: Sequence[str],
+    environment_settings: Sequence[str],
+) -> dict[str, Any]:
+    """A request from options; `settings` look like `n_e=32`, and go over those of the preset.
+
+    Raises:
+        typer.Exit: an option makes no sense.
+    """
+    request: dict[str, Any] = _preset(algorithm, preset) if preset else {}
+    request |= {"algorithm": algorithm, "environment": environment}
+    request["config"] = request.get("config", {}) | _assignments(settings, "--set")
+    request["environment_config"] = request.get("environment_config", {}) | _assignments(
+        environment_settings, "--set-environment"
+    )
+    given = {name: bound for name, bound in stop.items() if bound is not None}
+    request["stop"] = request.get("stop", {}) | given
+    return request
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _assignments(pairs: Sequence[str], option: str) -> dict[str, Any]:
+    found = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not name or not equals:
+            raise fail(f"{option} {pair}: should look like name=value")
+        found[name] = _value(text)
+    return found
+
+
+def _preset(algorithm: str, preset: str) -> dict[str, Any]:
+    from backend.specs.algorithms import ALGORITHMS
+
+    if algorithm not in ALGORITHMS:
+        return {}
+    known = {p.id: p for p in ALGORITHMS[algorithm].presets}
+    if preset not in known:
+        raise fail(f"preset: unknown preset {preset!r}; {algorithm} has {', '.join(known) or 'none'}")
+    chosen = known[preset]
+    return {
+        "config": chosen.config,
+        "environment_config": chosen.environment_config,
+        "stop": chosen.stop,
+    }

@@ -2,7 +2,7 @@
 
 import typer
 
-from backend.cli import bench, database, keys, password, runs, serve, train
+from backend.cli import bench, database, doctor, keys, password, runs, serve, train
 
 app = typer.Typer(
     name="callboard",
@@ -17,6 +17,7 @@ app.command("web")(serve.web)
 app.command("worker")(serve.worker)
 app.command("login-link")(serve.login_link)
 app.command("password")(password.password)
+app.command("doctor")(doctor.doctor)
 app.command("train")(train.train)
 app.command("evaluate")(train.evaluate)
 app.add_typer(database.app, name="db")

@@ -124,15 +124,22 @@ def train(
     attempt, resume = _prepare(folder, spec)
 
     from workers.engine.control import Control
+    from workers.engine.devices import prepare_torch
+    from workers.engine.envs.vector import WorldDiedError
     from workers.engine.training import Training
 
+    prepare_torch()
     control = Control()
     control.handle_signals()
     with _Terminal(spec, as_json=as_json) as terminal:
         training = Training(
             spec, folder, attempt=attempt, resume=resume, control=control, on_event=terminal.on_event
         )
-        ended = training.run()
+        try:
+            ended = training.run()
+        except WorldDiedError as error:
+            typer.echo(f"callboard: {error}; the same command goes on from the last checkpoint", err=True)
+            raise typer.Exit(1) from None
     summary = _summary(ended, terminal.last, folder)
     if as_json:
         typer.echo(json.dumps(summary))

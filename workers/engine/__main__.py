@@ -9,6 +9,8 @@ RUN_DIR holds `spec.json`. Exit codes: 0 done, 1 failed, 2 bad input; a signal i
 
 import argparse
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -18,17 +20,27 @@ from workers.engine.lifeline import die_with_parent
 
 def _train(args: argparse.Namespace, spec: RunSpec) -> int:
     from workers.engine.control import Control
+    from workers.engine.devices import prepare_torch
+    from workers.engine.envs.vector import WorldDiedError
     from workers.engine.training import Training
 
+    prepare_torch()
     control = Control(args.control_fd)
     control.handle_signals()
     training = Training(spec, args.run_dir, attempt=args.attempt, resume=args.resume, control=control)
-    return 1 if training.run().state == "failed" else 0
+    try:
+        return 1 if training.run().state == "failed" else 0
+    except WorldDiedError as error:
+        # Whoever killed a part of the engine killed the engine: it is queued again, not failed.
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError from error
 
 
 def _evaluate(args: argparse.Namespace, spec: RunSpec) -> int:
+    from workers.engine.devices import prepare_torch
     from workers.engine.evaluation import evaluate, load_policy
 
+    prepare_torch()
     policy = load_policy(spec, args.run_dir / "checkpoints" / args.checkpoint, args.seed)
     result = evaluate(policy, spec, episodes=args.episodes, seed=args.seed, processes=args.processes)
     report = {

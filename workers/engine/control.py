@@ -52,7 +52,7 @@ class Control:
     def show(self, agent_steps: int, jpeg: bytes) -> None:
         """Send a picture, or drop it."""
         if self._socket is not None:
-            with suppress(BlockingIOError, BrokenPipeError, ConnectionResetError):
+            with suppress(OSError):
                 self._socket.send(_HEADER.pack(agent_steps) + jpeg)
 
     def _receive(self) -> None:

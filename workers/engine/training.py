@@ -9,8 +9,6 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-import torch
-
 from backend.specs.events import (
     AnyEvent,
     CheckpointSaved,
@@ -27,18 +25,18 @@ from backend.specs.run import InvalidSpec, RunSpec, changed_live
 from workers.engine import checkpoint
 from workers.engine.algorithms import LEARNERS
 from workers.engine.control import Control
-from workers.engine.evaluation import EvaluationInterrupted, evaluate
+from workers.engine.envs.vector import WorldDiedError
+from workers.engine.evaluation import STREAM, EvaluationInterrupted, evaluate
 from workers.engine.event_log import EventLog
 from workers.engine.learner import EpisodeEnd, Learner
 from workers.engine.points import Counters, PointBuffer
+from workers.engine.seeds import episode_seed
 
 REPORT_INTERVAL_S = 1.0
 KEPT_CHECKPOINTS = 3
 """Newest checkpoints kept, beside those that were evaluated."""
 REPLAY_INTERVAL_S = 20.0
 """Least training time between two kept training episodes, unless one is the best so far."""
-
-OnReport = Callable[[Report], None]
 
 
 class Training:
@@ -80,30 +78,45 @@ class Training:
         self._last_replay_s = -REPLAY_INTERVAL_S
         self._last_checkpoint_s = 0.0
         self._last_evaluation_steps = 0
+        self._reported_at = 0.0
+        self._reported_agent_steps = 0
 
     def run(self) -> Ended:
-        """Train until a bound is met or someone stops it; never raises for an error of the training."""
+        """Train until a bound is met or someone stops it; an error of the training is told in the answer.
+
+        Raises:
+            WorldDiedError: a process was killed by a signal.
+            OSError: the disk takes no more of the log.
+        """
         learner: Learner | None = None
         try:
-            torch.set_num_threads(1)  # the processes are the parallelism; spinning threads fight them
-            torch.set_flush_denormal(True)
             learner = LEARNERS[self.spec.algorithm](self.spec)
             self._begin(learner)
             ended = self._train(learner)
+        except WorldDiedError as error:
+            if error.signal is not None:
+                # The machine's doing, not the code's: the log ends here, and whoever started this goes on.
+                self._flush_points()
+                self._log.close()
+                raise
+            ended = self._failed(error)
         except Exception as error:
-            self._flush_points()
-            ended = Ended(
-                time=time.time(),
-                state="failed",
-                reason=f"{type(error).__name__}: {error}",
-                traceback=traceback.format_exc(),
-            )
+            ended = self._failed(error)
         finally:
             if learner is not None:
                 learner.close()
         self._say(ended)
         self._log.close()
         return ended
+
+    def _failed(self, error: Exception) -> Ended:
+        self._flush_points()
+        return Ended(
+            time=time.time(),
+            state="failed",
+            reason=f"{type(error).__name__}: {error}",
+            traceback=traceback.format_exc(),
+        )
 
     def _begin(self, learner: Learner) -> None:
         if self._resume is not None:
@@ -113,6 +126,8 @@ class Training:
             self._returns.extend(state["returns"])
             self._best = state["best"]
             self._last_evaluation_steps = state["last_evaluation_steps"]
+            self._saved = list(state["saved"])
+            self._evaluated = set(state["evaluated"])
             self._last_checkpoint_s = self._last_replay_s = self._counters.wall_time_s
         self._say(
             Started(
@@ -137,9 +152,8 @@ class Training:
 
     def _train(self, learner: Learner) -> Ended:
         counters = self._counters
-        last_report = time.monotonic()
-        steps_at_report = counters.agent_steps
-        clock = time.monotonic()
+        clock = self._reported_at = time.monotonic()
+        self._reported_agent_steps = counters.agent_steps
         while True:
             reason, state = self._why_end()
             if reason is not None:
@@ -158,19 +172,16 @@ class Training:
                 self._episode(learner, episode)
             for metric, value in advance.internals.items():
                 self._points.gather(metric, value)
-            if now - last_report >= REPORT_INTERVAL_S:
-                self._report((counters.agent_steps - steps_at_report) / (now - last_report))
-                last_report, steps_at_report = now, counters.agent_steps
+            if now - self._reported_at >= REPORT_INTERVAL_S:
+                self._report()
             every = self.spec.config.evaluation_interval_agent_steps
             if every and counters.agent_steps // every > self._last_evaluation_steps // every:
+                self._report()
                 self._evaluate(learner)
-                # Evaluation is not training time.
-                clock = last_report = time.monotonic()
-                steps_at_report = counters.agent_steps
+                clock = self._reported_at = time.monotonic()  # evaluation is not training time
             if counters.wall_time_s - self._last_checkpoint_s >= self.spec.config.checkpoint_interval_s:
                 self._checkpoint(learner)
-        if counters.agent_steps > steps_at_report:
-            self._report((counters.agent_steps - steps_at_report) / (time.monotonic() - last_report))
+        self._report()
         if state == "finished" and self._last_evaluation_steps < counters.agent_steps:
             self._evaluate(learner)
             if self._last_evaluation_steps < counters.agent_steps:
@@ -261,11 +272,17 @@ class Training:
             )
         )
 
-    def _report(self, agent_steps_per_s: float) -> None:
+    def _report(self) -> None:
+        """Say how far the run is; no point of a rate where nothing was trained since the last report."""
         counters = self._counters
-        frames_per_step = counters.frames / max(counters.agent_steps, 1)
-        self._points.gather("speed/agent_steps_per_s", agent_steps_per_s)
-        self._points.gather("speed/frames_per_s", agent_steps_per_s * frames_per_step)
+        now = time.monotonic()
+        made = counters.agent_steps - self._reported_agent_steps
+        agent_steps_per_s = made / max(now - self._reported_at, 1e-3)
+        self._reported_at, self._reported_agent_steps = now, counters.agent_steps
+        if made:
+            frames_per_step = counters.frames / max(counters.agent_steps, 1)
+            self._points.gather("speed/agent_steps_per_s", agent_steps_per_s)
+            self._points.gather("speed/frames_per_s", agent_steps_per_s * frames_per_step)
         self._points.settle(counters)
         self._flush_points()
         self._say(
@@ -297,6 +314,8 @@ class Training:
                     "returns": list(self._returns),
                     "best": self._best,
                     "last_evaluation_steps": self._last_evaluation_steps,
+                    "saved": [*self._saved, name],
+                    "evaluated": sorted(self._evaluated),
                 },
             )
             self._saved.append(name)
@@ -337,11 +356,11 @@ class Training:
             except EvaluationInterrupted:
                 return  # due again after a resume
         self._last_evaluation_steps = counters.agent_steps
-        self._checkpoint(learner, evaluated=True)
+        self._checkpoint(learner, evaluated=bool(episodes))
 
     def _score_policy(self, learner: Learner, episodes: int) -> None:
         counters = self._counters
-        seed = counters.agent_steps % 2**31
+        seed = episode_seed(self.spec.seed, STREAM, counters.agent_steps) % 2**31
         result = evaluate(
             learner.policy(seed),
             self.spec,

@@ -145,8 +145,8 @@ PAAC = Algorithm(
         Preset(
             id="two-cpu-cores",
             title="two CPU cores",
-            description="For a small machine: the constants of the authors' code, one worker process a core, "
-            "an evaluation every half million agent steps.",
+            description="For a small machine: one worker process a core, the gradient scaled as in the "
+            "authors' code, an evaluation every half million agent steps.",
             observation="pixels",
             config={
                 "n_w": 2,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 import torch
 
@@ -228,3 +229,83 @@ def test_bad_specification_exits_with_2(tmp_path: Path) -> None:
     (tmp_path / "spec.json").write_text(json.dumps({"algorithm": "paac", "environment": "os:system"}))
     assert start_engine(tmp_path).wait(timeout=30) == 2
     assert not (tmp_path / "attempts").exists()
+
+
+def test_a_killed_part_kills_the_engine_so_that_the_run_goes_on(tmp_path: Path) -> None:
+    """A signal is the machine's doing: no last word, and a supervisor queues the run again."""
+    spec = cartpole({"wall_time_s": 200}, n_w=2, checkpoint_interval_s=1)
+    (tmp_path / "spec.json").write_text(spec.model_dump_json())
+    engine = start_engine(tmp_path)
+    while not only(CheckpointSaved, events(tmp_path, 1)):
+        with suppress(subprocess.TimeoutExpired):
+            engine.wait(0.1)
+        assert engine.returncode is None
+    parts = psutil.Process(engine.pid).children(recursive=True)
+    assert len(parts) == 2
+    parts[1].kill()
+    assert engine.wait(timeout=30) == -signal.SIGKILL
+    assert not only(Ended, events(tmp_path, 1))
+    assert psutil.wait_procs(parts, timeout=10)[1] == []
+
+
+def test_an_error_in_a_part_is_told_as_it_was(tmp_path: Path) -> None:
+    said = train(cartpole({"agent_steps": 4_000}, n_w=2, learning_rate=10, max_grad_norm=1e6), tmp_path)
+    [ended] = only(Ended, said)
+    if ended.state == "failed":
+        assert "inf" in (ended.traceback or "")
+
+
+def test_reports_are_true_whatever_the_evaluations(tmp_path: Path) -> None:
+    said = train(
+        cartpole({"agent_steps": 2_000}, evaluation_episodes=1, evaluation_interval_agent_steps=400), tmp_path
+    )
+    assert [r.agent_steps for r in only(Report, said)][-1] == 2_000
+
+
+def test_gradient_of_a_rollout_is_that_of_its_observations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kept activations give the gradient that a fresh pass over the same observations gives."""
+    from workers.engine.algorithms import paac, paac_share
+    from workers.engine.losses import ActorCriticLoss, actor_critic_loss
+
+    batches: list[dict[str, Any]] = []
+
+    def spy(
+        logits: torch.Tensor, v: torch.Tensor, a: torch.Tensor, R: torch.Tensor, **k: Any
+    ) -> ActorCriticLoss:
+        batches.append({"a": a, "R": R, **k})
+        return actor_critic_loss(logits, v, a, R, **k)
+
+    monkeypatch.setattr(paac_share, "actor_critic_loss", spy)
+    learner = paac.Paac(cartpole({"agent_steps": 100}, n_e=4, t_max=5))
+    share = learner._shares[0]
+    assert isinstance(share, paac_share.Share)
+    seen: list[torch.Tensor] = []
+    original = share._observation
+
+    def observe() -> torch.Tensor:
+        observation = original()
+        seen.append(observation.numpy().copy())
+        return observation
+
+    monkeypatch.setattr(share, "_observation", observe)
+    before = learner._flat.theta.clone()
+    share.finish()
+    kept = learner._flat.dtheta.clone()
+    assert torch.equal(before, learner._flat.theta)
+    logits, v = learner.network(torch.from_numpy(np.concatenate(seen[:5])))
+    learner._flat.dtheta.zero_()
+    [batch] = batches
+    loss = actor_critic_loss(
+        logits, v, batch["a"], batch["R"], beta=batch["beta"], value_coefficient=batch["value_coefficient"]
+    )
+    loss.total.backward()  # type: ignore[no-untyped-call]
+    torch.testing.assert_close(kept, learner._flat.dtheta, rtol=1e-5, atol=1e-7)
+    learner.close()
+
+
+def test_a_resume_with_other_parts_plays_new_episodes(tmp_path: Path) -> None:
+    first = train(cartpole({"agent_steps": 2_000}), tmp_path)
+    kept = checkpoint.newest(tmp_path / "checkpoints")
+    second = train(cartpole({"agent_steps": 4_000}, n_e=8), tmp_path, 2, kept)
+    assert only(Ended, second)[0].state == "finished", second[-1]
+    assert columns(second, "rollout/episode_return") != columns(first, "rollout/episode_return")

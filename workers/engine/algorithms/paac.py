@@ -19,6 +19,8 @@ Differences from the paper:
   term has the weight `value_coefficient` (1: as printed).
 - `gradient_scale` multiplies the averaged gradient (1: as printed; the authors' code multiplies by 5).
 - Rewards are clipped to ±`reward_clip`, as in Mnih et al. 2016, whose procedure the paper follows.
+- A return stops at every terminal step within the rollout; Algorithm 1, line 12, tests only the last state.
+- The pictures differ as told in `workers.engine.envs.atari`; a run is one actor, not the best of three.
 - An episode that is cut off, by `max_frames` or a time limit, is not taken as terminal: the value of its
   last state, discounted, is added to its last reward.
 - The learning rate is constant, as printed, or annealed to 0 (Mnih et al. 2016) where so set.
@@ -42,6 +44,7 @@ from workers.engine.networks import actor_critic
 from workers.engine.optimizers import FlatParameters, RMSProp, clip_grad_norm_
 from workers.engine.policies import SampledPolicy
 from workers.engine.schedules import linear
+from workers.engine.seeds import episode_seed
 
 
 class Paac:
@@ -50,6 +53,7 @@ class Paac:
     def __init__(self, spec: RunSpec) -> None:
         assert isinstance(spec.config, PaacConfig)
         self.config = c = spec.config
+        self._seed = spec.seed
         self._device = resolve_device(spec.device)
         self.device = str(self._device)
         world = make_world(spec.environment, spec.environment_config)
@@ -58,7 +62,7 @@ class Paac:
         self.network = actor_critic(c.network, world.observation_shape, len(world.action_names))
         self.network.to(self._device)
         world.close()
-        workers = min(c.n_w, c.n_e, os.cpu_count() or 1)
+        workers = min(c.n_w, c.n_e, len(os.sched_getaffinity(0)))
         self._shares: Sequence[Share | ShareInProcess]
         if self._device.type == "cuda" or workers == 1:
             self._flat = FlatParameters(self.network)
@@ -119,7 +123,7 @@ class Paac:
     def state(self) -> dict[str, Any]:
         """Parameters, accumulator, random states and episode counts of the shares."""
         return {
-            "theta": self._flat.theta,
+            "theta": self._flat.theta.clone(),  # its own storage, not the shares' gradients beside it
             "g": self._optimizer.g,
             "shares": [share.state() for share in self._shares],
         }
@@ -134,16 +138,29 @@ class Paac:
             raise ValueError("the checkpoint is of another network")
         self._flat.theta.copy_(state["theta"])
         self._optimizer.g.copy_(state["g"])
-        # Other numbers of workers or environments (on another machine, in a fork): fresh randomness.
-        shape = [len(kept["episodes_begun"]) for kept in state["shares"]]
-        if shape == [len(share.state()["episodes_begun"]) for share in self._shares]:
-            for share, kept in zip(self._shares, state["shares"], strict=True):
-                share.restore(kept)
+        own = [share.state() for share in self._shares]
+        kept = state["shares"]
+        if [_shape(share) for share in kept] != [_shape(share) for share in own]:
+            # Other workers, environments or device (another machine, a fork): randomness not yet used.
+            begun = max(k for share in kept for k in share["episodes_begun"])
+            kept = [
+                {
+                    "generator": self._generator(k, begun).get_state(),
+                    "episodes_begun": [begun] * len(share["episodes_begun"]),
+                }
+                for k, share in enumerate(own)
+            ]
+        for share, its in zip(self._shares, kept, strict=True):
+            share.restore(its)
 
     def close(self) -> None:
         """End every process it started."""
         for share in self._shares:
             share.close()
+
+    def _generator(self, share: int, begun: int) -> torch.Generator:
+        seed = episode_seed(self._seed, self.config.n_e + share, begun)
+        return torch.Generator(self._device).manual_seed(seed)
 
     def _internals(self, results: list[ShareResult], norm: float, learning_rate: float) -> dict[str, float]:
         losses = {
@@ -151,3 +168,7 @@ class Paac:
             for name in ("loss/policy", "loss/value", "loss/entropy")
         }
         return losses | {"optim/grad_norm": norm, "optim/learning_rate": learning_rate}
+
+
+def _shape(share: dict[str, Any]) -> tuple[int, int]:
+    return len(share["episodes_begun"]), len(share["generator"])

@@ -30,6 +30,10 @@ RECORDED = 0
 """The environment of the run whose episodes are recorded."""
 
 
+class ShareError(RuntimeError):
+    """An error in a share's process; the message is its traceback."""
+
+
 class Slice(NamedTuple):
     """Environments `first` to `last - 1` of the run's n_e."""
 
@@ -80,7 +84,7 @@ class Share:
         self._world.reset()
 
     def wait_ready(self) -> None:
-        """It is."""
+        """Its worlds are built already."""
 
     def begin(self, *, watched: bool) -> None:
         """All else is done in `finish`."""
@@ -162,7 +166,8 @@ class Share:
         self._world.close()
 
     def _observation(self) -> Tensor:
-        return torch.from_numpy(self._world.shared.observation_SB[self._slot]).to(self._device)
+        # A copy: the backward pass needs it when the slot has long been written again.
+        return torch.tensor(self._world.shared.observation_SB[self._slot], device=self._device)
 
     def _record(self, action_B: NDArray[Any], v_B: Tensor, pi_BA: Tensor) -> None:
         shared, i = self._world.shared, self._recorded
@@ -186,7 +191,7 @@ class Share:
     def _bootstrap_truncated(self, reward_B: NDArray[np.float32], terminal_B: NDArray[np.bool_]) -> None:
         """Close cut-off episodes: what would have followed is added to the reward, the return ends there."""
         shared = self._world.shared
-        cut = np.flatnonzero(shared.ended_B & shared.truncated_B)
+        cut = np.flatnonzero(shared.ended_B & shared.truncated_B & ~shared.terminal_B)
         if len(cut):
             with torch.no_grad():
                 _, v = self._network(torch.from_numpy(shared.final_observation_B[cut]).to(self._device))
@@ -211,7 +216,8 @@ class ShareInProcess:
             "channel_fd": theirs.fileno(),
         }
         command = [sys.executable, "-m", "workers.engine.algorithms.paac_process", json.dumps(task)]
-        self._process = subprocess.Popen(command, pass_fds=(memory.fd, theirs.fileno()))
+        # Out of the terminal's foreground group: Ctrl-C is the engine's to answer.
+        self._process = subprocess.Popen(command, pass_fds=(memory.fd, theirs.fileno()), process_group=0)
         theirs.close()
 
     def wait_ready(self) -> None:
@@ -257,11 +263,14 @@ class ShareInProcess:
         try:
             self._channel.send_bytes(pickle.dumps((request, argument)))
         except OSError as error:
-            raise WorldDiedError("a worker process is gone") from error
+            raise WorldDiedError(self._process) from error
 
     def _receive(self) -> Any:
-        # Plain pickles: a Connection's own would pass tensors as files from process to process.
         try:
-            return pickle.loads(self._channel.recv_bytes())  # noqa: S301  # from our own child
+            # Plain pickles: a Connection's own would pass tensors as files from process to process.
+            answer, trouble = pickle.loads(self._channel.recv_bytes())  # noqa: S301  # from our own child
         except (EOFError, OSError) as error:
-            raise WorldDiedError("a worker process is gone") from error
+            raise WorldDiedError(self._process) from error
+        if trouble is not None:
+            raise ShareError(trouble)
+        return answer

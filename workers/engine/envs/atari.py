@@ -4,9 +4,13 @@ An action is held for `frame_skip` frames; of the last two frames the per-pixel 
 to luminance and to 84×84; four such pictures are stacked, oldest first, along the last axis. An episode
 starts with 1 to `noop_max` no-op frames and ends with the game.
 
-Differences from the papers: with `frame_maximum="luminance"` the maximum is taken after greyscale, which
-is a little faster; `"rgb"` is the papers' order. ALE's own luminance weights stand for the papers'
-"Y channel". The picture is shrunk by area averaging, where the papers name no method.
+The first observation of an episode is three black pictures and one frame. `max_frames` counts the no-ops
+and is looked at after each decision.
+
+Differences from the papers: with `frame_skip=1` there is one frame and no maximum. With
+`frame_maximum="luminance"`, the default, the maximum is taken after greyscale, which is a little faster;
+`"rgb"` is the papers' order. ALE's own luminance weights stand for the papers' "Y channel". The picture is
+shrunk by area averaging, where the papers name no method.
 """
 
 from typing import Any
@@ -51,6 +55,7 @@ class AtariWorld:
         rom = roms.get_rom_path(_rom_name(environment))
         assert rom is not None
         self._ale.loadROM(rom)
+        self._power_on = self._ale.cloneSystemState()
         self._actions = self._ale.getMinimalActionSet()
         self.action_names = tuple(action.name for action in self._actions)
         self.on_frame: OnFrame | None = None
@@ -62,7 +67,9 @@ class AtariWorld:
         self._lives = 0
 
     def reset(self, seed: int, out: NDArray[Any]) -> None:
-        """Restart the game and let 1 to `noop_max` frames pass, as many as the seed says."""
+        """Switch the console off and on and let 1 to `noop_max` frames pass, as many as the seed says."""
+        # Some games carry memory over a mere reset.
+        self._ale.restoreSystemState(self._power_on)
         self._ale.reset_game()
         self._frames = 0
         if self._config.noop_max:

@@ -23,7 +23,16 @@ START_TIMEOUT_S = 120.0
 
 
 class WorldDiedError(RuntimeError):
-    """A process that steps environments is gone."""
+    """A process that steps environments is gone; `signal` killed it, if one did."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        try:
+            status = process.wait(timeout=5.0)
+        except subprocess.TimeoutExpired:
+            status = 0
+        self.signal = -status if status < 0 else None
+        how = f"was killed by signal {-status}" if status < 0 else f"is gone (exit status {status})"
+        super().__init__(f"a process of the engine {how}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +50,7 @@ class FinishedEpisode:
 class VectorWorld:
     """B environments behind one `step`; each begins its next episode in the step in which one ends.
 
-    Observations lie in shared memory, in `slots` slots; a step fills one of them, so a whole rollout is
-    written where it is used and never copied.
+    Observations lie in shared memory, in `slots` slots; a step fills one of them and leaves the others.
     """
 
     def __init__(
@@ -111,7 +119,10 @@ class VectorWorld:
                 "last": last,
             }
             command = [sys.executable, "-m", "workers.engine.envs.process", json.dumps(task)]
-            self._processes.append(subprocess.Popen(command, pass_fds=(memory_fd, theirs.fileno())))
+            # Out of the terminal's foreground group: Ctrl-C is the engine's to answer.
+            self._processes.append(
+                subprocess.Popen(command, pass_fds=(memory_fd, theirs.fileno()), process_group=0)
+            )
             theirs.close()
             mine.settimeout(START_TIMEOUT_S)
             self._channels.append(mine)
@@ -185,18 +196,18 @@ class VectorWorld:
         if self._local is not None:
             self._local.reset() if command == RESET else self._local.step(command)
             return
-        try:
-            for channel in self._channels:
+        for channel, process in zip(self._channels, self._processes, strict=True):
+            try:
                 channel.sendall(bytes([command]))
-        except OSError as error:
-            raise WorldDiedError("an environment process is gone") from error
+            except OSError as error:
+                raise WorldDiedError(process) from error
         self._gather()
 
     def _gather(self) -> None:
-        for channel in self._channels:
+        for channel, process in zip(self._channels, self._processes, strict=True):
             try:
                 answer = channel.recv(1)
             except OSError as error:
-                raise WorldDiedError("an environment process does not answer") from error
+                raise WorldDiedError(process) from error
             if not answer:
-                raise WorldDiedError("an environment process is gone")
+                raise WorldDiedError(process)

@@ -68,6 +68,12 @@ class PostgresServer:
         self.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
     @property
+    def bin_dir(self) -> Path:
+        """Where PostgreSQL's programs are."""
+        folder: Path = self._server.bin_path
+        return folder
+
+    @property
     def pid(self) -> int:
         """Process id of the server."""
         pid: int = self._server.get_pid()

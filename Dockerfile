@@ -1,0 +1,42 @@
+# Two images from one file: `web` needs no torch and no emulator, `worker` brings both.
+#
+#   docker build --target web --tag callboard-web .
+#   docker build --target worker --tag callboard-worker .
+
+FROM node:22-slim AS pages
+WORKDIR /src/frontend
+COPY frontend/package.json frontend/package-lock.json ./
+RUN npm ci --no-audit --no-fund
+COPY frontend ./
+RUN npm run build
+
+FROM python:3.11-slim AS base
+ENV PATH=/opt/callboard/venv/bin:$PATH \
+    PIP_NO_CACHE_DIR=1 \
+    PYTHONUNBUFFERED=1 \
+    CALLBOARD_HOME=/var/lib/callboard \
+    CALLBOARD_LOG_FORMAT=json
+WORKDIR /opt/callboard
+RUN python -m venv venv \
+    && useradd --system callboard \
+    && install --directory --owner=callboard --mode=0700 /var/lib/callboard /var/lib/artifacts
+COPY pyproject.toml constraints.txt README.md alembic.ini ./
+COPY alembic alembic
+COPY backend backend
+COPY workers workers
+
+FROM base AS web
+RUN pip install --constraint constraints.txt --editable '.[s3]'
+COPY --from=pages /src/frontend/dist frontend/dist
+USER callboard
+EXPOSE 8642
+HEALTHCHECK --interval=15s --timeout=5s --start-period=20s \
+    CMD ["python", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:8642/healthz', timeout=3)"]
+CMD ["callboard", "web"]
+
+FROM base AS worker
+RUN pip install --constraint constraints.txt --editable '.[worker,s3]'
+USER callboard
+HEALTHCHECK --interval=30s --timeout=20s --start-period=60s \
+    CMD ["callboard", "doctor", "--check", "worker"]
+CMD ["callboard", "worker"]

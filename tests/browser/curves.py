@@ -24,6 +24,11 @@ def await_points(page: Page, more_than: int = 0, timeout_ms: int = 60_000) -> li
     return drawn(page)["x"]
 
 
+def await_first_x(page: Page, x: float) -> None:
+    """Wait until the learning curve begins at `x`: until it is drawn over the axis just chosen."""
+    page.wait_for_function(f"([label, x]) => ({_DRAWN})(label)?.x[0] === x", arg=["Learning curve", x])
+
+
 def await_state(page: Page, state: str, timeout_ms: int = 60_000) -> None:
     """Wait until the run's header says it is in `state`."""
     expect(page.locator("main header").first.get_by_text(state, exact=True)).to_be_visible(timeout=timeout_ms)

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.curves import await_points, await_state, drawn
+from tests.browser.curves import await_first_x, await_points, await_state, drawn
 from tests.browser.stage import delete_all
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
@@ -38,7 +38,8 @@ def test_launch_watch_stop_resume(page: Page, script: httpx.Client) -> None:
     await_state(page, "stopped")
     stopped_at = script.get(f"/api/v1/runs/{run}").json()
 
-    page.get_by_text("Episodes", exact=True).first.click()
+    page.get_by_role("radiogroup", name="Horizontal axis").get_by_text("Episodes").click()
+    await_first_x(page, 1)
     until_stopped = await_points(page)
     page.get_by_role("button", name="Resume").click()
     page.get_by_role("dialog").get_by_role("button", name="Resume").click()

@@ -14,6 +14,8 @@ type Props = {
   onReset: (path: string) => void;
 };
 
+const ORDER = ['input', 'error', 'description'] as ('input' | 'error' | 'description')[];
+
 /** One setting: name, the paper's symbol, unit, default, bounds, help, and what is wrong with it. */
 export const SettingField = memo(function SettingField({ setting, raw, refusal, onChange, onReset }: Props) {
   const { path, title, symbol, unit, help, kind } = setting;
@@ -26,10 +28,16 @@ export const SettingField = memo(function SettingField({ setting, raw, refusal, 
   const shared = {
     id,
     name: path,
-    error: Boolean(problem),
-    'aria-describedby': `${id}-help`,
-    'aria-invalid': Boolean(problem),
-    disabled: false,
+    size: 'xs',
+    error: problem,
+    errorProps: { role: 'alert' },
+    description: (
+      <>
+        <span className={classes.facts}>{facts}</span>
+        {help}
+      </>
+    ),
+    inputWrapperOrder: ORDER,
   };
 
   return (
@@ -58,7 +66,6 @@ export const SettingField = memo(function SettingField({ setting, raw, refusal, 
       {kind === 'boolean' ? (
         <Switch
           {...shared}
-          size="xs"
           checked={raw === true}
           label={raw === true ? 'yes' : 'no'}
           onChange={({ currentTarget }) => onChange(path, currentTarget.checked)}
@@ -66,7 +73,6 @@ export const SettingField = memo(function SettingField({ setting, raw, refusal, 
       ) : kind === 'choice' ? (
         <NativeSelect
           {...shared}
-          size="xs"
           data={setting.choices}
           value={String(raw)}
           onChange={({ currentTarget }) => onChange(path, currentTarget.value)}
@@ -85,16 +91,6 @@ export const SettingField = memo(function SettingField({ setting, raw, refusal, 
           onChange={({ currentTarget }) => onChange(path, currentTarget.value)}
         />
       )}
-      <div id={`${id}-help`} className={classes.help}>
-        {problem ? (
-          <span role="alert" className={classes.problem}>
-            {problem}
-          </span>
-        ) : (
-          <span className={classes.facts}>{facts}</span>
-        )}
-        <span>{help}</span>
-      </div>
     </div>
   );
 });

@@ -31,6 +31,10 @@ type Props = {
   onStarted: (runs: Run[]) => void;
 };
 
+/** What is still refused once a field, and with it its section, is touched. */
+const withoutPath = (problems: readonly FieldProblem[], path: string): FieldProblem[] =>
+  problems.filter(({ field }) => field !== path && field !== path.split('.')[0]);
+
 /** Everything one may set before a run starts. */
 export function LaunchForm({ catalogue, start, parent, checkpoint, onStarted }: Props) {
   const [draft, setDraft] = useState(start);
@@ -60,13 +64,14 @@ export function LaunchForm({ catalogue, start, parent, checkpoint, onStarted }: 
   }, []);
   const onChange = useCallback((path: string, raw: Raw): void => {
     setDraft((draft) => ({ ...draft, raw: { ...draft.raw, [path]: raw } }));
-    setRefusals((before) => before.filter(({ field }) => field !== path && field !== path.split('.')[0]));
+    setRefusals((before) => withoutPath(before, path));
   }, []);
   const onReset = useCallback((path: string): void => {
     setDraft((draft) => ({
       ...draft,
       raw: Object.fromEntries(Object.entries(draft.raw).filter(([each]) => each !== path)),
     }));
+    setRefusals((before) => withoutPath(before, path));
   }, []);
 
   const submit = (event: SubmitEvent): void => {

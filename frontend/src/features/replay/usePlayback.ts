@@ -69,6 +69,8 @@ export function usePlayback(steps: number): Playback {
     (to: number): void => {
       const element = video.current;
       setStep(to);
+      // Who looks for a moment wants it to stay.
+      element?.pause();
       if (element && element.duration > 0) element.currentTime = timeOf(to, element.duration, steps);
     },
     [steps],

@@ -17,8 +17,11 @@ from workers import claims, host_facts, jobs
 from workers.context import AWAY, Context
 from workers.engine_process import ENGINE
 from workers.gameplay import Gameplay
+from workers.housekeeping import forget_deleted_runs
 from workers.jobs import JobRunner
 from workers.supervisor import Supervisor
+
+TIDY_INTERVAL_S = 600.0
 
 log = structlog.get_logger(__name__)
 
@@ -63,6 +66,7 @@ class HostAgent:
         self._gameplay = Gameplay(context.settings.redis)
         self._supervisors: list[Supervisor] = []
         self._job: JobRunner | None = None
+        self._tidy_at = 0.0
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._live, name="host-agent", daemon=True)
@@ -123,6 +127,9 @@ class HostAgent:
                 expired = claims.expire(session)
             for run_id in expired:
                 log.warning("run.lost", run=run_id)
+        if monotonic() >= self._tidy_at:
+            forget_deleted_runs(self._context)
+            self._tidy_at = monotonic() + TIDY_INTERVAL_S
         if draining:
             return
         while len(self._supervisors) < self._settings.slots and not self._stopping.is_set():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from backend.cli.database import upgrade
 from backend.cli.terminal import fail
 from backend.settings import Settings
 from backend.specs.events import Ended, Started
@@ -38,14 +39,13 @@ def import_run(
     numbers = [int(p.name) for p in (run_directory / "attempts").glob("*") if p.name.isdigit()]
     if not numbers:
         raise fail(f"run_directory: {run_directory} holds no attempt's log")
-    from backend.db import migrate
     from backend.runs import repository as runs
     from workers import claims
     from workers.context import Context
     from workers.recorder import Recorder
 
     settings = Settings()
-    migrate.upgrade(settings.database)
+    upgrade(settings)
     context = Context.of(settings)
     with context.writing() as session:
         run = runs.create(session, spec)

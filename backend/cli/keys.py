@@ -64,6 +64,7 @@ class LocalKey(httpx.Auth):
             request.headers["Authorization"] = f"Bearer {self._path.read_text()}"
             if (yield request).status_code != httpx.codes.UNAUTHORIZED:
                 return
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         key = _make(self._settings, "owner", "command line", Role.OPERATOR, LOCAL_LIFETIME) or ""
         with os.fdopen(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(key)

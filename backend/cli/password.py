@@ -4,6 +4,7 @@ import sys
 
 import typer
 
+from backend.cli.database import upgrade
 from backend.cli.terminal import fail
 from backend.settings import Settings
 
@@ -13,7 +14,6 @@ MIN_CHARACTERS = 10
 def password() -> None:
     """Set the owner's password: typed twice at a terminal, else the first line of standard input."""
     from backend.auth import service as auth
-    from backend.db import migrate
     from backend.db.engine import make_engine, writing
 
     if sys.stdin.isatty():
@@ -24,7 +24,7 @@ def password() -> None:
         raise fail(f"password: should have at least {MIN_CHARACTERS} characters")
     settings = Settings()
     settings.home_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    migrate.upgrade(settings.database)
+    upgrade(settings)
     engine = make_engine(settings.database)
     with writing(engine) as session:
         auth.set_owner_password(session, chosen)

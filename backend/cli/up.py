@@ -17,9 +17,9 @@ from backend.auth import service as auth
 from backend.cli import embedded_redis
 from backend.cli.bind import refuse_open_door
 from backend.cli.children import Child
+from backend.cli.database import upgrade
 from backend.cli.installation import Installation
 from backend.cli.terminal import fail
-from backend.db import migrate
 from backend.db.engine import make_engine, writing
 from backend.settings import Settings
 
@@ -42,7 +42,7 @@ def run(settings: Settings) -> None:
         _greet_again(settings, installation)
         return
     try:
-        migrate.upgrade(settings.database)
+        upgrade(settings)
         refuse_open_door(settings)
         with _listen(settings) as listener:
             url = _url(listener)

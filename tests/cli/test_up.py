@@ -1,5 +1,6 @@
 import signal
 import socket
+import sqlite3
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,3 +131,14 @@ def test_db_upgrade_makes_the_database(home: Path) -> None:
     for _ in range(2):
         assert "the database is at the newest schema" in _callboard(home, "db", "upgrade")[1]
     assert (home / "callboard.sqlite3").exists()
+
+
+def test_a_database_of_a_newer_version_is_one_clear_line(home: Path) -> None:
+    _callboard(home, "db", "upgrade")
+    with sqlite3.connect(home / "callboard.sqlite3") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    for command in (["up"], ["db", "upgrade"]):
+        status, said = _callboard(home, *command)
+        assert status == 1
+        assert "another version of Callboard" in said.splitlines()[-1]

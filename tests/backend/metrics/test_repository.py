@@ -92,7 +92,8 @@ def test_small_appends_rewrite_little(engine: Engine) -> None:
     for _ in range(n):
         life.append({METRICS[0]: 1})
         with reading(engine) as session:
-            for chunk in repository.live_chunks(session, [1])[1]:
+            [series] = repository.list_series(session, [life.run_id])
+            for chunk in repository.live_chunks(session, [series.id])[series.id]:
                 written += 0 if (chunk.id, chunk.end_row) in seen else chunk.n_rows
                 seen.add((chunk.id, chunk.end_row))
     assert n <= written <= n * (math.log2(n) + 1)

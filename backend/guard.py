@@ -88,7 +88,7 @@ class Guard:
                     await self._app(scope, _Bounded(receive), send_on)
             finally:
                 seconds = perf_counter() - begun
-                route = getattr(scope.get("route"), "path", "none")
+                route = getattr(scope.get("route"), "path_format", "none")
                 method = scope["method"] if scope["method"] in METHODS else "other"
                 self._instruments.request(method, route, status, seconds)
                 log.info(

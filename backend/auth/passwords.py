@@ -12,6 +12,8 @@ MAX_CHARACTERS = 200
 
 FREE_FAILURES = 5
 """Wrong passwords before one has to wait."""
+FIRST_WAIT_S = 5.0
+"""Doubles with each further one."""
 MAX_WAIT_S = 300.0
 MAX_REMEMBERED = 10_000
 
@@ -43,7 +45,7 @@ class Throttle:
             count, last = self._failures.get(who, (0, 0.0))
         if count < FREE_FAILURES:
             return 0.0
-        wait_s: float = min(MAX_WAIT_S, 2.0 ** (count - FREE_FAILURES))
+        wait_s: float = min(MAX_WAIT_S, FIRST_WAIT_S * 2 ** (count - FREE_FAILURES))
         return max(0.0, last + wait_s - monotonic())
 
     def failed(self, who: str) -> None:

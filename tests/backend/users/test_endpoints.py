@@ -42,7 +42,8 @@ def test_guessing_gets_slow_for_the_guesser_only(service: RunningService) -> Non
         held = browser.post("/api/v1/auth/login", json=ANNA | {"password": PASSWORD})
         assert held.status_code == 422  # `role` is no field of a login
         held = browser.post("/api/v1/auth/login", json={"name": "Anna", "password": PASSWORD})
-        assert (held.status_code, int(held.headers["retry-after"])) == (429, 1)
+        assert held.status_code == 429
+        assert 1 <= int(held.headers["retry-after"]) <= 5
         other = browser.post("/api/v1/auth/login", json={"name": "owner", "password": "x"})
         assert other.status_code == 401
 

@@ -7,6 +7,7 @@ is lost or doubled changes nothing.
 import threading
 from collections.abc import Sequence
 from time import monotonic
+from typing import Any
 
 import structlog
 
@@ -63,6 +64,14 @@ class HostAgent:
         self._host = context.settings.host_name
         self._contact = Contact(context.settings.lease_s)
         self._gpus = host_facts.Gpus()
+        self._facts: dict[str, Any] = {
+            "queues": self._settings.queues,
+            "slots": self._settings.slots,
+            "cpu_count": host_facts.cpu_count(),
+            "memory_bytes": host_facts.memory_bytes(),
+            "devices": ["cpu", *self._gpus.names],
+            "versions": host_facts.versions(),
+        }
         self._gameplay = Gameplay(context.settings.redis)
         self._supervisors: list[Supervisor] = []
         self._job: JobRunner | None = None
@@ -83,6 +92,7 @@ class HostAgent:
     def begin_stop(self) -> None:
         """Take nothing new, and have every engine save a checkpoint and end. Returns at once."""
         self._stopping.set()
+        self._hand_back()
         self._wake.set()
 
     def stop(self, timeout_s: float) -> bool:
@@ -113,6 +123,10 @@ class HostAgent:
                 log.exception("agent.error")
             self._wake.wait(self._settings.reconcile_interval_s)
             self._wake.clear()
+        # Once more: something may have been claimed just now.
+        self._hand_back()
+
+    def _hand_back(self) -> None:
         for supervisor in self._supervisors:
             supervisor.hand_back()
         if self._job is not None:
@@ -142,18 +156,9 @@ class HostAgent:
         """Say that this host is there, and hold what it holds. Gives whether it is to take nothing new."""
         # A run lost and won again may have two for a moment; the newest comes last.
         held = {supervisor.claim.run_id: supervisor.claim.attempt for supervisor in self._supervisors}
+        load = host_facts.load(self._gpus)
         with self._context.writing() as session:
-            host = hosts.announce(
-                session,
-                self._host,
-                queues=self._settings.queues,
-                slots=self._settings.slots,
-                cpu_count=host_facts.cpu_count(),
-                memory_bytes=host_facts.memory_bytes(),
-                devices=["cpu", *self._gpus.names],
-                versions=host_facts.versions(),
-                load=host_facts.load(self._gpus),
-            )
+            host = hosts.announce(session, self._host, **self._facts, load=load)
             wishes = claims.renew(session, self._host, held, self._settings.lease_s)
             settings = {run_id: live_settings.pending(session, run_id) for run_id in wishes}
         for supervisor in self._supervisors:
@@ -166,12 +171,13 @@ class HostAgent:
         return host.draining
 
     def _claim(self) -> bool:
+        free_memory_bytes = self._free_memory_bytes()
         with self._context.writing() as session:
             won = claims.claim(
                 session,
                 self._host,
                 queues=self._settings.queues,
-                free_memory_bytes=self._free_memory_bytes(),
+                free_memory_bytes=free_memory_bytes,
                 lease_s=self._settings.lease_s,
             )
         if won is None:

@@ -50,7 +50,7 @@ class FakeEngine:
 
     def train(self) -> int:
         if self.notes.get("family"):
-            sleeper = f"import time; time.sleep(600)  # {FAMILY}"
+            sleeper = f"import time; time.sleep(600)  # {FAMILY} {self.run_dir}"
             subprocess.Popen([sys.executable, "-c", sleeper], start_new_session=True)
         while self.step < self.spec["stop"]["agent_steps"]:
             asked = self.control.stop_requested()

@@ -21,6 +21,7 @@ from backend.runs import repository as runs
 from backend.specs import events
 from tests.support.runs import make_run
 from workers import claims
+from workers.context import Context
 
 T = TypeVar("T")
 GIB = 2**30
@@ -126,6 +127,11 @@ def moves(engine: Engine, run_id: str) -> list[str]:
     """Every state a run has been in, in order."""
     with reading(engine) as session:
         return [str(t.after) for t in runs.transitions(session, run_id)]
+
+
+def engines_of(context: Context) -> list[psutil.Process]:
+    """Living engines of a worker, and all they started."""
+    return processes_with(str(context.settings.runs_dir))
 
 
 def processes_with(word: str) -> list[psutil.Process]:

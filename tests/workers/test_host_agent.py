@@ -15,7 +15,6 @@ from backend.live_settings import repository as live_settings_rows
 from backend.live_settings import service as live_settings
 from backend.runs import service
 from backend.settings import Settings
-from tests.workers.fake_engine import FAMILY
 from tests.workers.support import (
     FAKE_ENGINE,
     add_host,
@@ -55,7 +54,7 @@ def agents(settings: Settings, engine: Engine) -> Iterator[Agents]:
     yield start
     for agent in started:
         agent.stop(8)
-    until(lambda: not processes_with("fake_engine.py") and not processes_with(FAMILY))
+    until(lambda: not processes_with(str(settings.runs_dir)))
 
 
 def test_grace_after_the_database_was_away() -> None:
@@ -233,25 +232,23 @@ def test_stopping_hands_everything_back(agents: Agents, engine: Engine) -> None:
         assert row.agent_steps == stored_points(engine, run.id)[-1]
 
 
-def test_stopping_does_not_wait_for_the_deaf(
-    agents: Agents, engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopping_does_not_wait_for_the_deaf(agents: Agents, engine: Engine, settings: Settings) -> None:
     run = fake_run(engine, agent_steps=10_000, deaf=True)
     agent = agents()
     until_state(engine, run.id, "running")
     assert not agent.stop(1)
-    until(lambda: not processes_with("fake_engine.py"))
+    until(lambda: not processes_with(str(settings.runs_dir)))
 
 
 def test_a_run_that_would_not_fit_waits(
-    agents: Agents, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    agents: Agents, engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The machine's memory is what it is: the test says how much of it is free.
     estimate = fake_run(engine, agent_steps=10_000).memory_estimate_bytes
     second = fake_run(engine, agent_steps=10_000)
     monkeypatch.setattr(host_facts, "available_memory_bytes", lambda: int(estimate * 1.5))
     agent = agents(slots=2)
-    until(lambda: len(processes_with("fake_engine.py")) == 1)
+    until(lambda: len(processes_with(str(settings.runs_dir))) == 1)
     rounds: list[int] = []
     monkeypatch.setattr(agent, "_claim_job", lambda: rounds.append(1))
     until(lambda: len(rounds) >= 3)

@@ -14,8 +14,8 @@ from backend.evaluations.schemas import EvaluationRequest
 from tests.workers.support import (
     FAKE_ENGINE,
     add_checkpoint,
+    engines_of,
     fake_run,
-    processes_with,
     run_row,
     until,
     until_state,
@@ -29,9 +29,9 @@ pytestmark = pytest.mark.service
 
 
 @pytest.fixture(autouse=True)
-def no_engine_is_left() -> Iterator[None]:
+def no_engine_is_left(context: Context) -> Iterator[None]:
     yield
-    until(lambda: not processes_with("fake_engine.py"))
+    until(lambda: not engines_of(context))
 
 
 def _episode(context: Context, engine: Engine, run: Run) -> Job:
@@ -132,7 +132,7 @@ def test_the_lease_is_held_while_it_takes(context: Context, engine: Engine) -> N
 def test_a_cancelled_job_waits_again(context: Context, engine: Engine) -> None:
     job = _episode(context, engine, fake_run(engine, job_s=60))
     runner = _do(context, engine)
-    until(lambda: processes_with("fake_engine.py"))
+    until(lambda: engines_of(context))
     runner.cancel()
     runner.join(30)
     assert (_row(engine, job).state, _row(engine, job).tries) == ("queued", 0)
@@ -141,7 +141,7 @@ def test_a_cancelled_job_waits_again(context: Context, engine: Engine) -> None:
 def test_a_try_that_lost_its_lease_writes_nothing(context: Context, engine: Engine) -> None:
     job = _episode(context, engine, fake_run(engine, job_s=1))
     runner = _do(context, engine)
-    until(lambda: processes_with("fake_engine.py"))
+    until(lambda: engines_of(context))
     with writing(engine) as session:
         session.get_one(Job, job.id).tries = 2
     runner.join(30)

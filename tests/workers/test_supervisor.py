@@ -23,9 +23,9 @@ from tests.workers.support import (
     FAKE_ENGINE,
     add_host,
     claim,
+    engines_of,
     fake_run,
     moves,
-    processes_with,
     run_out,
     run_row,
     stored_points,
@@ -48,9 +48,9 @@ def host(engine: Engine) -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_engine_is_left(host: None) -> Iterator[None]:
+def no_engine_is_left(host: None, context: Context) -> Iterator[None]:
     yield
-    until(lambda: not processes_with("fake_engine.py") and not processes_with(FAMILY))
+    until(lambda: not engines_of(context))
 
 
 def _supervisor(context: Context, won: Claim) -> Supervisor:
@@ -149,7 +149,7 @@ def test_stop_then_resume_is_one_continuous_series(context: Context, engine: Eng
 def test_kill_takes_every_descendant(context: Context, engine: Engine) -> None:
     run = fake_run(engine, agent_steps=10_000, family=True)
     thread = _supervise(context, engine)
-    until(lambda: processes_with(FAMILY))
+    until(lambda: any(FAMILY in str(process.cmdline()) for process in engines_of(context)))
     _recorded(engine, run.id, 1)
     _ask(engine, run.id, kill=True)
     thread.tell("kill")
@@ -403,7 +403,7 @@ def test_an_engine_is_polite_to_the_rest_of_the_machine(context: Context, engine
     thread = _supervise(context, engine)
     _recorded(engine, run.id, 1)
     assert thread.rss_bytes() > 2**20
-    (process,) = processes_with("fake_engine.py")
+    (process,) = engines_of(context)
     assert process.nice() >= 10
     with writing(engine) as session:
         runs.transition(session, claims.held(session, run.id, 1), RunState.LOST, "test")

@@ -30,7 +30,7 @@ const dark: MantineColorsTuple = [
 
 export const theme = createTheme({
   primaryColor: 'ink',
-  primaryShade: { light: 6, dark: 4 },
+  primaryShade: { light: 6, dark: 5 },
   colors: { ink, dark },
   autoContrast: true,
   fontFamily: "'Inter Variable', system-ui, sans-serif",

@@ -6,14 +6,16 @@ type Props = {
   fraction: number | null;
   timeLeft_s?: number | null | undefined;
   label: string;
+  /** In a table, whose heading says what it is. */
+  compact?: boolean;
 };
 
 /** How far, and how long still. */
-export function ProgressBar({ fraction, timeLeft_s, label }: Props) {
+export function ProgressBar({ fraction, timeLeft_s, label, compact = false }: Props) {
   if (fraction === null) return <span className="muted">–</span>;
   const percent = Math.min(100, Math.floor(fraction * 100));
   return (
-    <span className={classes.progress}>
+    <span className={classes.progress} data-compact={compact || undefined}>
       <span
         role="progressbar"
         aria-label={label}
@@ -25,7 +27,12 @@ export function ProgressBar({ fraction, timeLeft_s, label }: Props) {
         <span style={{ transform: `scaleX(${Math.min(1, fraction)})` }} />
       </span>
       <span className="num">{percent}%</span>
-      {timeLeft_s != null && <span className="num muted">{formatDuration(timeLeft_s)} left</span>}
+      {timeLeft_s != null && (
+        <span className="num muted" title={`${formatDuration(timeLeft_s)} of training left`}>
+          {formatDuration(timeLeft_s)}
+          {!compact && ' left'}
+        </span>
+      )}
     </span>
   );
 }

@@ -37,5 +37,5 @@ export function shownOfTotal(curves: readonly Curve[]): string {
 /** A layout without its title, which the panel around the picture already says. */
 export function withoutTitle(layout: Partial<Layout> = {}): Partial<Layout> {
   const { title, ...rest } = layout;
-  return rest;
+  return { ...rest, margin: { ...rest.margin, t: 8 } };
 }

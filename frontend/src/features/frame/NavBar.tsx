@@ -1,10 +1,15 @@
 import { IconPlus } from '@tabler/icons-react';
-import { Link } from '@tanstack/react-router';
+import { Link, useRouterState } from '@tanstack/react-router';
 import classes from './Frame.module.css';
 import { PAGES } from './nav';
 
+/** A run's page belongs to the runs. */
+const isAt = (path: string, to: string): boolean =>
+  to === '/' ? path === '/' || path.startsWith('/runs/') : path.startsWith(to);
+
 /** The slim bar on the left; on a phone it lies at the bottom. */
 export function NavBar() {
+  const path = useRouterState({ select: ({ location }) => location.pathname });
   return (
     <nav aria-label="Pages" className={classes.nav}>
       <Link to="/" className={classes.brand} aria-label="Callboard, to the runs">
@@ -19,8 +24,7 @@ export function NavBar() {
           key={to}
           to={to}
           className={classes.navItem}
-          activeProps={{ 'data-active': true, 'aria-current': 'page' }}
-          activeOptions={{ exact: to === '/', includeSearch: false }}
+          {...(isAt(path, to) ? { 'data-active': true, 'aria-current': 'page' as const } : {})}
         >
           <Icon size={20} stroke={1.75} aria-hidden="true" />
           {label}

@@ -109,13 +109,7 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false }: Prop
           onChange={({ currentTarget }) => setSpeed(Number(currentTarget.value))}
         />
         <span className="num muted grow right">
-          <span title="Time in the video">
-            {formatClock(time_s)} / {formatClock(duration_s)}
-          </span>
-          {'  '}
-          <span title="Decision of the agent">
-            {step + 1} / {trace?.actions.length ?? episode.length_steps}
-          </span>
+          {formatClock(time_s)} / {formatClock(duration_s)}
         </span>
       </div>
       {recorded.isError && <Problem error={recorded.error} onRetry={() => void recorded.refetch()} />}

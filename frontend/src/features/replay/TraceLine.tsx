@@ -70,6 +70,9 @@ export function TraceLine({ trace, returns, step, onSeek }: Props) {
     <div>
       <div className={classes.traceHead}>
         <span>
+          decision <b className="num">{step + 1}</b> of <span className="num">{steps}</span>
+        </span>
+        <span>
           <i style={{ background: 'var(--running)' }} /> reward{' '}
           <b className="num">{formatNumber(trace.rewards[step])}</b>
         </span>

@@ -22,7 +22,7 @@ export type Column = {
   cell: (run: Run, spark: readonly number[] | undefined) => ReactNode;
 };
 
-const SPARK = { width: 80, height: 20 };
+const SPARK = { width: 64, height: 20 };
 
 /** A learning curve the size of a word. */
 function Spark({ values }: { values: readonly number[] | undefined }) {
@@ -48,26 +48,26 @@ export const COLUMNS: readonly Column[] = [
     id: 'state',
     title: 'State',
     sort: 'state',
-    width: '96px',
+    width: '84px',
     cell: (run) => <StateMark state={run.state} reason={run.state_reason} />,
   },
   {
     id: 'name',
     title: 'Name',
     sort: 'name',
-    width: 'minmax(160px, 2fr)',
+    width: 'minmax(128px, 3fr)',
     cell: (run) => (
       <Link to="/runs/$runId" params={{ runId: run.id }} className="ellipsis" title={run.name}>
         {run.name}
       </Link>
     ),
   },
-  { id: 'algorithm', title: 'Algorithm', sort: 'algorithm', width: '84px', cell: (run) => run.algorithm },
+  { id: 'algorithm', title: 'Algorithm', sort: 'algorithm', width: '62px', cell: (run) => run.algorithm },
   {
     id: 'environment',
     title: 'Environment',
     sort: 'environment',
-    width: 'minmax(96px, 1fr)',
+    width: '80px',
     cell: (run) => (
       <span className="ellipsis" title={run.environment}>
         {shortWorld(run.environment)}
@@ -79,9 +79,14 @@ export const COLUMNS: readonly Column[] = [
     title: 'Progress',
     sort: 'agent_steps',
     largestFirst: true,
-    width: '208px',
+    width: '150px',
     cell: (run) => (
-      <ProgressBar fraction={run.progress} timeLeft_s={run.time_left_s} label={`Progress of ${run.name}`} />
+      <ProgressBar
+        fraction={run.progress}
+        timeLeft_s={run.time_left_s}
+        label={`Progress of ${run.name}`}
+        compact
+      />
     ),
   },
   {
@@ -89,14 +94,14 @@ export const COLUMNS: readonly Column[] = [
     title: 'Score',
     sort: 'score',
     largestFirst: true,
-    width: '72px',
+    width: '60px',
     right: true,
     cell: (run) => <span className="num">{formatScore(run.score)}</span>,
   },
   {
     id: 'curve',
     title: 'Curve',
-    width: '88px',
+    width: '64px',
     cell: (_, spark) => <Spark values={spark} />,
   },
   {
@@ -104,7 +109,7 @@ export const COLUMNS: readonly Column[] = [
     title: 'Best',
     sort: 'best_return',
     largestFirst: true,
-    width: '72px',
+    width: '56px',
     right: true,
     cell: (run) => <span className="num">{formatScore(run.best_return)}</span>,
   },
@@ -113,7 +118,7 @@ export const COLUMNS: readonly Column[] = [
     title: 'Agent steps/s',
     sort: 'agent_steps_per_s',
     largestFirst: true,
-    width: '108px',
+    width: '86px',
     right: true,
     cell: (run) => (
       <span className="num" title={`${formatWhole(run.agent_steps)} agent steps so far`}>
@@ -125,7 +130,7 @@ export const COLUMNS: readonly Column[] = [
     id: 'host',
     title: 'Host',
     sort: 'host',
-    width: 'minmax(72px, 1fr)',
+    width: 'minmax(46px, 1fr)',
     cell: (run) => <span className="ellipsis">{run.host ?? DASH}</span>,
   },
   {
@@ -133,19 +138,19 @@ export const COLUMNS: readonly Column[] = [
     title: 'Age',
     sort: 'created_at',
     largestFirst: true,
-    width: '92px',
+    width: '64px',
     right: true,
-    cell: (run) => <Time at={run.created_at} />,
+    cell: (run) => <Time at={run.created_at} plain />,
   },
   {
     id: 'tags',
     title: 'Tags',
-    width: 'minmax(48px, 1fr)',
+    width: 'minmax(46px, 1fr)',
     cell: (run) => (
       <Tooltip label={run.tags.join(', ')} disabled={run.tags.length === 0}>
         <span className="ellipsis">{run.tags.join(', ')}</span>
       </Tooltip>
     ),
   },
-  { id: 'actions', title: '', width: '32px', cell: (run) => <ActionMenu run={run} /> },
+  { id: 'actions', title: '', width: '28px', cell: (run) => <ActionMenu run={run} /> },
 ];

@@ -4,13 +4,13 @@
 - `script`: an HTTP client logged in to it, to set the stage.
 - `context`: a browser context that has used the login link; pages that log errors fail their test.
 - `page`: a page in it.
+- `service_page`: a page of `sqlite_service`, where a test writes to the database itself.
 """
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, 
 
 from tests.support.databases import short_folder
 from tests.support.installation import Installation, installation
+from tests.support.service import RunningService
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = [
@@ -68,26 +69,15 @@ def browser() -> Iterator[Browser]:
             running.close()
 
 
-@pytest.fixture(scope="session")
-def session_cookies(installed: Installation) -> list[dict[str, Any]]:
-    """The cookie of `script`: a login link works only once."""
-    return [
-        {"name": cookie.name, "value": cookie.value or "", "url": installed.url}
-        for cookie in installed.client.cookies.jar
-    ]
-
-
-@pytest.fixture
-def context(
-    request: pytest.FixtureRequest,
-    browser: Browser,
-    installed: Installation,
-    session_cookies: list[Any],
-    tmp_path: Path,
-) -> Iterator[BrowserContext]:
-    context = browser.new_context(base_url=installed.url, viewport={"width": 1280, "height": 800})
+@contextmanager
+def opened(browser: Browser, client: httpx.Client, pictures: Path) -> Iterator[BrowserContext]:
+    """A browser context that shares the session of `client`: a login link works only once."""
+    url = str(client.base_url).rstrip("/")
+    context = browser.new_context(base_url=url, viewport={"width": 1280, "height": 800})
     context.set_default_timeout(30_000)
-    context.add_cookies(session_cookies)
+    context.add_cookies(
+        [{"name": one.name, "value": one.value or "", "url": url} for one in client.cookies.jar]
+    )
     faults: list[str] = []
 
     def note(message: ConsoleMessage) -> None:
@@ -96,14 +86,29 @@ def context(
 
     context.on("console", note)
     context.on("weberror", lambda error: faults.append(str(error.error)))
-    yield context
-    for number, page in enumerate(context.pages):
-        with suppress(Error):
-            page.screenshot(path=tmp_path / f"page-{number}.png")
-    context.close()
+    try:
+        yield context
+    finally:
+        for number, page in enumerate(context.pages):
+            with suppress(Error):
+                page.screenshot(path=pictures / f"page-{number}.png")
+        context.close()
     assert not faults
+
+
+@pytest.fixture
+def context(browser: Browser, installed: Installation, tmp_path: Path) -> Iterator[BrowserContext]:
+    with opened(browser, installed.client, tmp_path) as context:
+        yield context
 
 
 @pytest.fixture
 def page(context: BrowserContext) -> Page:
     return context.new_page()
+
+
+@pytest.fixture
+def service_page(browser: Browser, sqlite_service: RunningService, tmp_path: Path) -> Iterator[Page]:
+    """A page of `sqlite_service`: real service and database, but no worker that would change them."""
+    with opened(browser, sqlite_service.client, tmp_path) as context:
+        yield context.new_page()

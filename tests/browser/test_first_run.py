@@ -55,7 +55,11 @@ def test_launch_watch_stop_resume(page: Page, script: httpx.Client) -> None:
 
 
 def _watch(page: Page) -> None:
-    """The newest episode's video is drawn and plays; the trace moves with it."""
+    """It plays live; the newest episode's video is drawn and plays; the trace moves with it."""
+    agent = page.get_by_role("region", name="The agent playing")
+    agent.get_by_role("img", name="The agent playing in training, live").wait_for(timeout=30_000)
+    expect(agent).to_contain_text("with the parameters of agent step")
+    agent.get_by_role("radiogroup", name="Which episode").get_by_text("Newest").click()
     player = page.get_by_role("group", name="Episode player")
     video = player.locator("video")
     video.wait_for(timeout=60_000)

@@ -8,8 +8,8 @@ import { LiveConnection, type Connection, type LiveEvent } from './live';
 /** First parts of the keys of what changes by itself. */
 const LIVE: ReadonlySet<string> = new Set(['runs', 'run', 'series', 'hosts']);
 
-/** Pages redraw at most this often, however many events arrive. */
-const FLUSH_MS = 1000;
+/** Data are fetched at most this often, however many events arrive; charts are redrawn half as often. */
+const FLUSH_MS = 500;
 
 let connection: Connection = { status: 'connecting', heardAt: null };
 const listeners = new Set<() => void>();

@@ -97,6 +97,7 @@ function Loaded({ run }: { run: RunDetail }) {
         />
         <AgentNow
           run={run.id}
+          running={run.state === 'running'}
           ended={hasEnded(run.state)}
           picked={search.episode}
           onUnpick={() => change({ episode: undefined })}

@@ -62,7 +62,11 @@ export function CompareChart({ runs, x, smooth, grouped, hidden, controls }: Pro
 
   const error = chart.error ?? figure.error;
   const curves = chart.data?.series ?? [];
-  const drawn = grouped ? (chart.data?.groups.length ?? 0) > 0 : curves.length > 0;
+  // What is still the answer to the question before says nothing of this one.
+  const empty =
+    chart.isSuccess &&
+    !chart.isPlaceholderData &&
+    (grouped ? chart.data.groups : chart.data.series).length === 0;
   return (
     <section className={`panel ${classes.panel}`} aria-label="Learning curves">
       <header className={classes.head}>
@@ -76,7 +80,7 @@ export function CompareChart({ runs, x, smooth, grouped, hidden, controls }: Pro
       </header>
       {error ? (
         <Problem error={error} onRetry={() => void Promise.all([chart.refetch(), figure.refetch()])} />
-      ) : chart.isSuccess && !drawn ? (
+      ) : empty ? (
         <Empty>None of these runs has finished an episode yet.</Empty>
       ) : figure.data && chart.data ? (
         <Chart

@@ -57,7 +57,7 @@ export function LearningCurve({ run, x, smooth, onX, onSmooth }: Props) {
   const shown = useSettled(picture, !chart.isPlaceholderData && !figure.isPlaceholderData);
 
   const error = chart.error ?? figure.error;
-  const empty = chart.isSuccess && !curve;
+  const empty = chart.isSuccess && !chart.isPlaceholderData && !curve;
   return (
     <section className={`panel ${classes.panel}`} aria-label="Learning curve">
       <header className={classes.head}>

@@ -4,25 +4,33 @@ import { useState } from 'react';
 import { episodeQuery, episodesQuery, type Episode } from '@/api/runParts';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { TextLink } from '@/components/links';
-import { formatCount, formatScore, plural } from '@/lib/format';
+import { formatCount, formatScore } from '@/lib/format';
 import { EpisodePlayer } from './EpisodePlayer';
+import { LivePlay } from './LivePlay';
 import classes from './replay.module.css';
 
-type Which = 'newest' | 'best';
+type Which = 'live' | 'newest' | 'best';
 
-const SORTS: Record<Which, string> = { newest: '-agent_steps', best: '-episode_return' };
+const SORTS: Record<Which, string> = {
+  live: '-agent_steps',
+  newest: '-agent_steps',
+  best: '-episode_return',
+};
 
 type Props = {
   run: string;
+  running: boolean;
   ended: boolean;
   /** An episode someone picked; none: the newest or the best. */
   picked: string | undefined;
   onUnpick: () => void;
 };
 
-/** The agent playing: its newest episode, its best, or one that was picked. */
-export function AgentNow({ run, ended, picked, onUnpick }: Props) {
-  const [which, setWhich] = useState<Which>('newest');
+/** The agent playing: live while it trains, its newest or best episode, or one that was picked. */
+export function AgentNow({ run, running, ended, picked, onUnpick }: Props) {
+  const [asked, setWhich] = useState<Which | null>(null);
+  const which = asked === 'live' && !running ? 'best' : (asked ?? (running ? 'live' : 'best'));
+  const [shownAs, setShownAs] = useState(which);
   const [shown, setShown] = useState<Episode | null>(null);
   const list = useInfiniteQuery(episodesQuery(run, SORTS[which]));
   const one = useQuery({ ...episodeQuery(run, picked ?? ''), enabled: picked !== undefined });
@@ -30,7 +38,10 @@ export function AgentNow({ run, ended, picked, onUnpick }: Props) {
 
   // What plays goes on playing; a newer episode waits until it has ended or is asked for.
   const current = picked ? one.data : (shown ?? first);
-  if (!picked && !shown && first) setShown(first);
+  if (shownAs !== which) {
+    setShownAs(which);
+    setShown(null);
+  } else if (!picked && !shown && first) setShown(first);
   const newer = !picked && first && current && first.id !== current.id ? first : null;
   const choose = (next: Which): void => {
     setWhich(next);
@@ -50,13 +61,16 @@ export function AgentNow({ run, ended, picked, onUnpick }: Props) {
           value={picked ? 'picked' : which}
           data={[
             ...(picked ? [{ value: 'picked', label: 'Picked' }] : []),
+            ...(running ? [{ value: 'live', label: 'Live' }] : []),
             { value: 'newest', label: 'Newest' },
             { value: 'best', label: 'Best' },
           ]}
           onChange={(value) => value !== 'picked' && choose(value as Which)}
         />
       </header>
-      {error ? (
+      {which === 'live' && !picked ? (
+        <LivePlay key={run} run={run} />
+      ) : error ? (
         <Problem error={error} onRetry={() => void (picked ? one : list).refetch()} />
       ) : current ? (
         <>
@@ -66,7 +80,7 @@ export function AgentNow({ run, ended, picked, onUnpick }: Props) {
             </span>
             <span className="muted">
               {current.kind}, after <span className="num">{formatCount(current.agent_steps)}</span> agent
-              steps, {plural(current.length_steps, 'decision')} long
+              steps
             </span>
           </div>
           <EpisodePlayer key={current.id} episode={current} onEnded={() => newer && setShown(newer)} />

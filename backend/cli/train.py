@@ -120,6 +120,7 @@ def train(
         environment_settings=environment_setting or [],
     )
     spec = _spec(request | {"seed": seed, "device": device})
+    _check_device(spec)
     folder = run_directory or Settings().runs_dir / str(ULID())
     attempt, resume = _prepare(folder, spec)
 
@@ -151,18 +152,35 @@ def train(
         raise typer.Exit(1)
 
 
+def _check_device(spec: RunSpec) -> None:
+    from workers.engine.devices import NoSuchDeviceError, resolve_device
+
+    try:
+        resolve_device(spec.device)
+    except NoSuchDeviceError as error:
+        raise fail(str(error)) from None
+
+
+def _kept_spec(folder: Path) -> RunSpec:
+    try:
+        return parse_run_spec(json.loads((folder / "spec.json").read_text("utf-8")))
+    except (OSError, ValueError) as error:
+        raise fail(f"run_directory: {folder} holds no readable spec.json: {error}") from None
+
+
 def _prepare(folder: Path, spec: RunSpec) -> tuple[int, str | None]:
     """Make or enter a run directory; the number of the next attempt and the checkpoint it goes on from."""
     from workers.engine.checkpoint import newest
+    from workers.engine.files import replacing
 
     kept = folder / "spec.json"
     if kept.exists():
-        before = _spec(json.loads(kept.read_text("utf-8")))
+        before = _kept_spec(folder)
         if before.model_dump(exclude={"stop"}) != spec.model_dump(exclude={"stop"}):
             raise fail(f"run_directory: {folder} holds a run with other settings; name another directory")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        kept.write_text(spec.model_dump_json(), "utf-8")
+        with replacing(kept) as partial:
+            partial.write_text(spec.model_dump_json(), "utf-8")
     except OSError as error:
         raise fail(f"run_directory: {error}") from None
     attempts = [int(p.name) for p in (folder / "attempts").glob("*") if p.name.isdigit()]
@@ -196,10 +214,7 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Score a checkpoint from fresh starts, as the papers do."""
-    try:
-        spec = parse_run_spec(json.loads((run_directory / "spec.json").read_text("utf-8")))
-    except (OSError, ValueError) as error:
-        raise fail(f"run_directory: {error}") from None
+    spec = _kept_spec(run_directory)
     from workers.engine.checkpoint import DamagedCheckpointError, newest
     from workers.engine.evaluation import evaluate as score
     from workers.engine.evaluation import load_policy

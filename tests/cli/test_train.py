@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 
 def callboard(home: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -25,6 +26,8 @@ def done(home: Path, *arguments: str) -> tuple[int, str, str]:
     out, err = process.communicate(timeout=120)
     return process.returncode, out, err
 
+
+without_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
 
 CARTPOLE = ("train", "--algorithm", "paac", "--environment", "CartPole-v1", "--set", "evaluation_episodes=0")
 
@@ -100,6 +103,7 @@ def test_control_c_keeps_a_checkpoint_and_the_same_command_goes_on(tmp_path: Pat
         ((*CARTPOLE[1:], "--set-environment", "noop_max=3"), "environment_config.noop_max"),
         ((*CARTPOLE[1:], "--seed", "-1"), "seed"),
         ((*CARTPOLE[1:], "--device", "tpu"), "device"),
+        pytest.param((*CARTPOLE[1:], "--device", "cuda"), "device", marks=without_gpu),
         ((*CARTPOLE[1:], "--preset", "one-gpu-farm"), "preset"),
         ((*CARTPOLE[1:], "--run-directory", "/proc/nowhere"), "run_directory"),
     ],
@@ -130,6 +134,21 @@ def test_another_runs_directory_is_left_alone(tmp_path: Path) -> None:
     assert code == 2
     assert "holds a run with other settings" in err
     assert (folder / "spec.json").read_text() == before
+
+
+def test_a_torn_run_directory_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "spec.json").write_text('{"algorithm": "pa')
+    for command in (
+        (*CARTPOLE, "--agent-steps", "500", "--run-directory", str(folder)),
+        ("evaluate", str(folder)),
+    ):
+        code, out, err = done(tmp_path, *command)
+        assert (code, out) == (2, "")
+        assert err.startswith("callboard: run_directory:")
+        assert "no readable spec.json" in err
+    assert [path.name for path in folder.iterdir()] == ["spec.json"]
 
 
 def test_evaluate_names_what_is_missing(tmp_path: Path) -> None:

@@ -2,13 +2,14 @@
 
 import hashlib
 import io
-import os
 import re
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from workers.engine.files import replacing
 
 FORMAT = 1
 NAME = re.compile(r"a(?P<attempt>\d+)-s(?P<agent_steps>\d+)\.pt")
@@ -32,18 +33,8 @@ def save(path: Path, state: dict[str, Any]) -> tuple[str, int]:
     buffer = io.BytesIO()
     torch.save({"format": FORMAT, **state}, buffer)
     content = buffer.getvalue()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    with partial.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    with replacing(path) as partial:
+        partial.write_bytes(content)
     return hashlib.sha256(content).hexdigest(), len(content)
 
 

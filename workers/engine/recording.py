@@ -1,30 +1,28 @@
 """Replays of episodes: seed, actions and what the agent thought; the world itself can be played again."""
 
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from workers.engine.envs.base import Action
+from workers.engine.files import replacing
+
 
 class EpisodeRecorder:
     """Collects one environment's present episode, decision by decision."""
 
     def __init__(self) -> None:
-        self.clear()
-
-    def clear(self) -> None:
-        """Begin an episode."""
-        self._actions: list[int] = []
+        self._actions: list[Action] = []
         self._rewards: list[float] = []
         self._values: list[float] = []
         self._policies: list[NDArray[np.float16]] = []
         self._lives: list[int] = []
 
-    def add(self, action: int, reward: float, value: float, policy_A: NDArray[Any], lives: int) -> None:
+    def add(self, action: Action, reward: float, value: float, policy_A: NDArray[Any], lives: int) -> None:
         """Add a decision: what was done, what it earned, V(s) and pi(.|s) before it, lives after it."""
-        self._actions.append(action)
+        self._actions.append(np.array(action))
         self._rewards.append(reward)
         self._values.append(value)
         self._policies.append(policy_A.astype(np.float16))
@@ -42,12 +40,11 @@ class EpisodeRecorder:
             frames_per_step: emulator frames a decision.
             action_names: (A,).
         """
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial.npz")
-        with partial.open("wb") as file:
+        actions = np.asarray(self._actions)
+        with replacing(path) as partial:
             np.savez_compressed(
-                file,
-                actions=np.asarray(self._actions, np.int16),
+                partial,
+                actions=actions.astype(np.int16 if actions.dtype.kind in "iu" else np.float32),
                 rewards=np.asarray(self._rewards, np.float32),
                 values=np.asarray(self._values, np.float32),
                 policies=np.asarray(self._policies, np.float16),
@@ -57,4 +54,3 @@ class EpisodeRecorder:
                 frames_per_step=np.int64(frames_per_step),
                 action_names=np.asarray(action_names),
             )
-        os.replace(partial, path)

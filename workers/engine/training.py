@@ -1,5 +1,6 @@
 """The life of one engine: build, resume, train, report, save, evaluate, end. Knows no algorithm."""
 
+import math
 import os
 import platform
 import time
@@ -37,6 +38,10 @@ KEPT_CHECKPOINTS = 3
 """Newest checkpoints kept, beside those that were evaluated."""
 REPLAY_INTERVAL_S = 20.0
 """Least training time between two kept training episodes, unless one is the best so far."""
+
+
+class DivergedError(RuntimeError):
+    """Training has left the numbers; what was saved before is intact."""
 
 
 class Training:
@@ -171,6 +176,10 @@ class Training:
             for episode in advance.episodes:
                 self._episode(learner, episode)
             for metric, value in advance.internals.items():
+                if not math.isfinite(value):
+                    raise DivergedError(
+                        f"{metric} became {value}; a smaller learning rate may keep it finite"
+                    )
                 self._points.gather(metric, value)
             if now - self._reported_at >= REPORT_INTERVAL_S:
                 self._report()

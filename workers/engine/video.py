@@ -1,6 +1,5 @@
 """Videos of replays: the exact pipeline plays the actions again and its pictures become H.264."""
 
-import os
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from backend.specs.run import RunSpec
 from workers.engine.envs import evaluation_config, make_world
+from workers.engine.files import replacing
 
 SHORT_SIDE_PIXELS = 320
 """Small pictures are enlarged by whole factors, so that pixels stay sharp."""
@@ -41,9 +41,11 @@ def render(spec: RunSpec, replay: Path, out: Path) -> int:
         evaluation = bool(data["evaluation"])
     config = evaluation_config(spec.environment_config) if evaluation else spec.environment_config
     world = make_world(spec.environment, config)
-    partial = out.with_suffix(".partial.mp4")
     pictures = 0
-    with av.open(str(partial), "w", format="mp4", options={"movflags": "+faststart"}) as container:
+    with (
+        replacing(out) as partial,
+        av.open(str(partial), "w", format="mp4", options={"movflags": "+faststart"}) as container,
+    ):
         stream = container.add_stream(
             "libx264", rate=Fraction(world.frames_per_second).limit_denominator(1000)
         )
@@ -65,11 +67,10 @@ def render(spec: RunSpec, replay: Path, out: Path) -> int:
         world.on_frame = show
         observation = np.empty(world.observation_shape, world.observation_dtype)
         world.reset(seed, observation)
-        for t, action in enumerate(actions.tolist()):
+        for t, action in enumerate(actions):
             step = world.step(action, observation)
             if step.reward != rewards[t]:
                 raise ReplayMismatchError(f"decision {t} earned {step.reward}, recorded was {rewards[t]}")
         container.mux(stream.encode())
     world.close()
-    os.replace(partial, out)
     return pictures

@@ -32,6 +32,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(OSError, match="disk full"):
         checkpoint.save(path, {"n": 2})
     assert checkpoint.load(path)["n"] == 1
+    assert os.listdir(tmp_path) == [path.name]
 
 
 @pytest.mark.parametrize("damage", ["torn", "empty", "flipped", "other"])

@@ -248,11 +248,27 @@ def test_a_killed_part_kills_the_engine_so_that_the_run_goes_on(tmp_path: Path) 
     assert psutil.wait_procs(parts, timeout=10)[1] == []
 
 
-def test_an_error_in_a_part_is_told_as_it_was(tmp_path: Path) -> None:
-    said = train(cartpole({"agent_steps": 4_000}, n_w=2, learning_rate=10, max_grad_norm=1e6), tmp_path)
+def test_a_run_that_diverges_fails_and_keeps_no_such_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workers.engine.algorithms.paac import Paac
+    from workers.engine.learner import Advance
+
+    advance = Paac.advance
+
+    def diverging(self: Paac, progress: float, *, watched: bool) -> Advance:
+        if progress >= 0.5:
+            self._flat.theta.fill_(float("inf"))
+        return advance(self, progress, watched=watched)
+
+    monkeypatch.setattr(Paac, "advance", diverging)
+    said = train(cartpole({"agent_steps": 1_000}), tmp_path)
     [ended] = only(Ended, said)
-    if ended.state == "failed":
-        assert "inf" in (ended.traceback or "")
+    assert ended.state == "failed"
+    assert "smaller learning rate" in ended.reason
+    assert not only(CheckpointSaved, said)
+    assert columns(said, "loss/value")
+    assert np.isfinite([value for _, value in columns(said, "loss/value")]).all()
 
 
 def test_reports_are_true_whatever_the_evaluations(tmp_path: Path) -> None:

@@ -39,3 +39,21 @@ def test_vector_network() -> None:
     logits, value = actor_critic("mlp", (4,), 2)(torch.zeros(3, 4))
     assert logits.shape == (3, 2)
     assert value.shape == (3,)
+
+
+@pytest.mark.parametrize("network", ["nips", "nature"])
+def test_what_is_seen_keeps_its_size_and_the_policy_begins_undecided(network: str) -> None:
+    """Orthogonal rows of length sqrt(2) before a ReLU, which halves; policy rows of length 0.01."""
+    module = actor_critic(network, (84, 84, 4), 6)
+    layers = [
+        layer for layer in module.body.modules() if isinstance(layer, torch.nn.Conv2d | torch.nn.Linear)
+    ]
+    for layer, squared in [*((layer, 2.0) for layer in layers), (module.logits, 1e-4), (module.value, 1.0)]:
+        rows = layer.weight.detach().flatten(1)
+        if len(rows) > rows.shape[1]:
+            rows = rows.T
+        torch.testing.assert_close(rows @ rows.T, squared * torch.eye(len(rows)), atol=1e-4, rtol=0)
+        assert layer.bias is not None
+        assert not layer.bias.any()
+    logits, _ = module(torch.randint(0, 256, (8, 84, 84, 4), dtype=torch.uint8))
+    assert logits.softmax(-1).sub(1 / 6).abs().max() < 0.02

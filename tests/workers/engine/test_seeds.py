@@ -1,0 +1,25 @@
+"""Every episode has a seed of its own."""
+
+from workers.engine.seeds import EpisodeSeeds, episode_seed
+
+
+def test_no_two_episodes_share_a_seed() -> None:
+    drawn = {episode_seed(run, stream, k) for run in range(5) for stream in range(10) for k in range(100)}
+    assert len(drawn) == 5_000
+    assert all(0 <= seed < 2**32 for seed in drawn)
+
+
+def test_an_environments_episodes_do_not_depend_on_the_others() -> None:
+    together, alone = EpisodeSeeds(3, range(4)), EpisodeSeeds(3, range(2, 4))
+    for other in (0, 1, 1, 3, 0):
+        together.next(other)
+    assert [together.next(2) for _ in range(3)] == [alone.next(0) for _ in range(3)]
+    assert together.begun == [2, 2, 3, 1]
+
+
+def test_goes_on_where_it_was() -> None:
+    first = EpisodeSeeds(3, range(2))
+    expected = [first.next(1) for _ in range(4)][2:]
+    resumed = EpisodeSeeds(3, range(2))
+    resumed.begun = [0, 2]
+    assert [resumed.next(1) for _ in range(2)] == expected

@@ -145,17 +145,20 @@ PAAC = Algorithm(
         Preset(
             id="two-cpu-cores",
             title="two CPU cores",
-            description="For a small machine: one worker process a core, the gradient scaled as in the "
-            "authors' code, an evaluation every half million agent steps.",
+            description="For a small machine: one worker process a core; half the paper's batch and a small "
+            "RMSProp epsilon, which learn from fewer agent steps; an evaluation every half million.",
             observation="pixels",
             config={
+                "n_e": 16,
                 "n_w": 2,
-                "gradient_scale": 5.0,
+                "learning_rate": 7e-4,
+                "learning_rate_schedule": "linear",
+                "rmsprop_eps": 1e-10,
                 "value_coefficient": 0.5,
-                "max_grad_norm": 3.0,
+                "max_grad_norm": 0.5,
                 "evaluation_interval_agent_steps": 500_000,
             },
-            stop={"agent_steps": 10_000_000},
+            stop={"agent_steps": 5_000_000},
         ),
     ),
     vector_defaults={

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
@@ -29,7 +30,9 @@ class Child:
         command: what to run.
         environment: its environment variables.
         log_file: where its output goes; a large one is put aside when the child is made.
-        healthy: told apart from dead by asking; a child that answers False for `patience_s` is killed.
+        healthy: told apart from dead by asking; a child that answers False for `patience_s` is killed. The
+            time that it waits for a processor is not counted: on a crowded machine it is slow, not hanging.
+        patience_s: how long it may leave questions unanswered.
         pass_fds: file descriptors it inherits.
     """
 
@@ -53,8 +56,9 @@ class Child:
         self._pass_fds = tuple(pass_fds)
         self._process: subprocess.Popen[bytes] | None = None
         self._started_at = 0.0
-        self._healthy_at = 0.0
-        self._ask_at = 0.0
+        self._silent_s = 0.0
+        self._asked_at = 0.0
+        self._waits_s: Mapping[str, float] = {}
         self._quick_deaths = 0
         self._start_at = 0.0
         log_file.parent.mkdir(parents=True, exist_ok=True)
@@ -83,7 +87,9 @@ class Child:
                 start_new_session=True,
                 preexec_fn=die_with_parent,
             )
-        self._started_at = self._healthy_at = monotonic()
+        self._started_at = self._asked_at = monotonic()
+        self._silent_s = 0.0
+        self._waits_s = {}
 
     @property
     def pid(self) -> int | None:
@@ -99,8 +105,8 @@ class Child:
         """Kill it where it hangs; start it again where it died, at once at first, then ever less eagerly."""
         now = monotonic()
         if self.pid is not None:
-            if now >= self._ask_at:
-                self._ask(now)
+            if now >= self._asked_at + _ASK_INTERVAL_S:
+                self._ask(self.pid)
             return
         if self._start_at < self._started_at:
             quick = now - self._started_at < _QUICK_S
@@ -111,11 +117,15 @@ class Child:
         if now >= self._start_at:
             self.start()
 
-    def _ask(self, now: float) -> None:
-        self._ask_at = now + _ASK_INTERVAL_S
-        if self._healthy():
-            self._healthy_at = now
-        elif now - self._healthy_at > self._patience_s:
+    def _ask(self, pid: int) -> None:
+        healthy = self._healthy()
+        now, waits_s = monotonic(), processor_waits_s(pid)
+        waited_s = max(
+            (wait_s - self._waits_s.get(thread, 0.0) for thread, wait_s in waits_s.items()), default=0.0
+        )
+        self._silent_s = 0.0 if healthy else self._silent_s + max(0.0, now - self._asked_at - waited_s)
+        self._asked_at, self._waits_s = now, waits_s
+        if self._silent_s > self._patience_s:
             log.warning("child.hangs", child=self.name)
             self._signal(signal.SIGKILL)
 
@@ -143,3 +153,15 @@ class Child:
         if self.pid is not None and self._process is not None:
             # The whole session: whatever it started goes with it.
             os.killpg(self._process.pid, number)
+
+
+def processor_waits_s(pid: int) -> dict[str, float]:
+    """How long each thread of a process has been ready to go on with no processor to go on with, in all.
+
+    By the kernel's account (proc(5), `schedstat`); empty where it keeps none.
+    """
+    waits_s = {}
+    for thread in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with suppress(OSError, IndexError):
+            waits_s[thread.parent.name] = int(thread.read_text().split()[1]) / 1e9
+    return waits_s

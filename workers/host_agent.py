@@ -140,7 +140,7 @@ class HostAgent:
             with self._context.writing() as session:
                 expired = claims.expire(session)
             for run_id in expired:
-                log.warning("run.lost", run=run_id)
+                log.warning("run.lost", run_id=run_id)
         if monotonic() >= self._tidy_at:
             forget_deleted_runs(self._context)
             self._tidy_at = monotonic() + TIDY_INTERVAL_S
@@ -182,7 +182,7 @@ class HostAgent:
             )
         if won is None:
             return False
-        log.info("run.claimed", run=won.run_id, attempt=won.attempt)
+        log.info("run.claimed", run_id=won.run_id, attempt=won.attempt)
         supervisor = Supervisor(
             self._context, won, gameplay=self._gameplay, engine=self._engine, on_end=self.poke
         )
@@ -202,6 +202,6 @@ class HostAgent:
         with self._context.writing() as session:
             job = jobs.claim(session, self._host, self._settings.lease_s)
         if job is not None:
-            log.info("job.claimed", run=job.run_id, job=job.id, kind=job.kind)
+            log.info("job.claimed", run_id=job.run_id, job=job.id, kind=job.kind)
             self._job = JobRunner(self._context, job, engine=self._engine, on_end=self.poke)
             self._job.start()

@@ -29,7 +29,7 @@ def forget_deleted_runs(context: Context) -> list[str]:
     gone = [folder for folder in ours if folder.name not in known]
     for folder in gone:
         shutil.rmtree(folder, ignore_errors=True)
-        log.info("run.forgotten", run=folder.name)
+        log.info("run.forgotten", run_id=folder.name)
     return [folder.name for folder in gone]
 
 

@@ -85,7 +85,7 @@ class JobRunner(threading.Thread):
 
     def run(self) -> None:
         """Do the job."""
-        with structlog.contextvars.bound_contextvars(run=self._job.run_id, job=self._job.id):
+        with structlog.contextvars.bound_contextvars(run_id=self._job.run_id, job=self._job.id):
             try:
                 write = self._work()
                 self._end(lambda session: self._keep(session, write))

@@ -39,7 +39,7 @@ def prepare(context: Context, claim: Claim) -> str | None:
     folder = context.run_dir(claim.run_id) / "attempts"
     for number in range(1, claim.attempt):
         if Birthmark(folder / str(number)).kill_survivor():
-            log.warning("engine.survivor", run=claim.run_id, attempt=number)
+            log.warning("engine.survivor", run_id=claim.run_id, attempt=number)
     if (folder / str(claim.attempt - 1) / "events.log").exists():
         Recorder(context, claim.run_id, claim.attempt - 1, fence=claim.attempt).conclude(_end_if_over)
     checkpoint = _newest_intact(context, claim)

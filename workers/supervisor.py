@@ -122,7 +122,7 @@ class Supervisor(threading.Thread):
 
     def run(self) -> None:
         """Supervise until the attempt is over."""
-        with structlog.contextvars.bound_contextvars(run=self.claim.run_id, attempt=self.claim.attempt):
+        with structlog.contextvars.bound_contextvars(run_id=self.claim.run_id, attempt=self.claim.attempt):
             try:
                 self._supervise()
             except Superseded:

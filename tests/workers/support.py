@@ -2,7 +2,9 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import monotonic, sleep
@@ -10,6 +12,7 @@ from typing import Any, TypeVar
 
 import psutil
 from sqlalchemy import Engine, update
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from backend.db import Checkpoint, Host, Run
@@ -25,6 +28,20 @@ from workers.context import Context
 
 T = TypeVar("T")
 GIB = 2**30
+
+
+@dataclass(frozen=True)
+class FlakyContext(Context):
+    """A worker's connections to a database that is out of reach while `away` holds something."""
+
+    away: list[bool] = field(default_factory=list)
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        if self.away:
+            raise OperationalError("SELECT 1", {}, Exception("connection refused"))
+        with super().writing() as session:
+            yield session
 
 
 def add_host(engine: Engine, name: str, **changes: Any) -> None:

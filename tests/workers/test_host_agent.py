@@ -1,5 +1,6 @@
 import signal
 from collections.abc import Callable, Iterator
+from datetime import datetime
 
 import psutil
 import pytest
@@ -7,7 +8,8 @@ from redis import Redis
 from sqlalchemy import Engine
 
 from backend.artifacts import ArtifactStore
-from backend.db import Host
+from backend.db import Host, Run
+from backend.db.clock import database_now
 from backend.db.engine import reading, writing
 from backend.live.bus import Bus
 from backend.live.gameplay import WATCH_CHANNEL, WATCH_LAPSES_S, pictures_channel, read_picture
@@ -17,6 +19,7 @@ from backend.runs import service
 from backend.settings import Settings
 from tests.workers.support import (
     FAKE_ENGINE,
+    FlakyContext,
     add_host,
     claim,
     fake_run,
@@ -29,7 +32,6 @@ from tests.workers.support import (
     until_state,
 )
 from workers import claims, host_facts
-from workers.context import Context
 from workers.host_agent import Contact, HostAgent
 from workers.supervisor import PICTURE_TICK_S
 
@@ -43,9 +45,11 @@ def agents(settings: Settings, engine: Engine) -> Iterator[Agents]:
     """Starts host agents; stops them afterwards and sees that nothing is left."""
     started: list[HostAgent] = []
 
-    def start(**changes: object) -> HostAgent:
+    def start(away: list[bool] | None = None, **changes: object) -> HostAgent:
         mine = settings.model_copy(update=changes)
-        context = Context(mine, engine, ArtifactStore(mine.artifacts), Bus(mine.redis))
+        context = FlakyContext(
+            mine, engine, ArtifactStore(mine.artifacts), Bus(mine.redis), away if away is not None else []
+        )
         agent = HostAgent(context, engine=FAKE_ENGINE)
         agent.start()
         started.append(agent)
@@ -180,6 +184,21 @@ def test_a_poke_is_quicker_than_the_clock(agents: Agents, engine: Engine) -> Non
     until(lambda: agent.poke() or run_row(engine, run.id).state == "running")
 
 
+def test_pokes_doubled_change_nothing(agents: Agents, engine: Engine) -> None:
+    both = [agents(reconcile_interval_s=600.0, host_name=name) for name in ("a", "b")]
+    made = [fake_run(engine, agent_steps=20) for _ in range(3)]
+
+    def all_finished() -> bool:
+        for agent in both:
+            agent.poke()
+        return all(run_row(engine, run.id).state == "finished" for run in made)
+
+    until(all_finished)
+    for run in made:
+        assert moves(engine, run.id) == ["queued", "starting", "running", "finished"]
+        assert stored_points(engine, run.id) == list(range(1, 21))
+
+
 def test_a_draining_host_finishes_what_it_has(agents: Agents, engine: Engine) -> None:
     first = fake_run(engine, agent_steps=60)
     agents()
@@ -188,14 +207,8 @@ def test_a_draining_host_finishes_what_it_has(agents: Agents, engine: Engine) ->
         session.get_one(Host, "a").draining = True
     second = fake_run(engine)
     until_state(engine, first.id, "finished")
-    with reading(engine) as session:
-        seen = session.get_one(Host, "a").last_seen_at
-
-    def later() -> bool:
-        with reading(engine) as session:
-            return session.get_one(Host, "a").last_seen_at > seen
-
-    until(later)
+    seen = _last_seen(engine, "a")
+    until(lambda: _last_seen(engine, "a") > seen)
     assert run_row(engine, second.id).state == "queued"
     with writing(engine) as session:
         session.get_one(Host, "a").draining = False
@@ -218,6 +231,39 @@ def test_leases_are_kept(agents: Agents, engine: Engine) -> None:
     agents(lease_s=1.0, host_name="b")
     until_state(engine, run.id, "finished")
     assert moves(engine, run.id) == ["queued", "starting", "running", "finished"]
+
+
+def test_after_an_outage_the_first_to_come_back_robs_nobody(agents: Agents, engine: Engine) -> None:
+    """Leases run out while nobody can renew them; the rival is back first, and waits one full term."""
+    run = fake_run(engine, agent_steps=10_000)
+    its_outage: list[bool] = []
+    agents(its_outage, lease_s=2.0)
+    until_state(engine, run.id, "running")
+    rivals_outage: list[bool] = []
+    rival = agents(rivals_outage, lease_s=2.0, host_name="b")
+    until(rival._contact.may_expire)
+    for outage in (its_outage, rivals_outage):
+        outage.append(True)
+    until(lambda: not _lease_holds(engine, run.id))
+    seen = _last_seen(engine, "b")
+    rivals_outage.clear()
+    until(lambda: _last_seen(engine, "b") > seen)
+    assert run_row(engine, run.id).state == "running"
+    its_outage.clear()
+    until(lambda: _lease_holds(engine, run.id))
+    until(rival._contact.may_expire)
+    assert moves(engine, run.id) == ["queued", "starting", "running"]
+
+
+def _lease_holds(engine: Engine, run_id: str) -> bool:
+    with reading(engine) as session:
+        ends_at = session.get_one(Run, run_id).lease_expires_at
+        return ends_at is not None and ends_at > database_now(session)
+
+
+def _last_seen(engine: Engine, host: str) -> datetime:
+    with reading(engine) as session:
+        return session.get_one(Host, host).last_seen_at
 
 
 def test_stopping_hands_everything_back(agents: Agents, engine: Engine) -> None:

@@ -1,3 +1,4 @@
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -133,6 +134,25 @@ def test_a_flood_is_taken_in_bites(
         bites += 1
     assert bites == 5
     assert stored_points(engine, mine.run_id) == list(range(5))
+
+
+def test_memory_grows_with_the_bite_not_with_the_flood(
+    context: Context, mine: Attempted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "MAX_BATCH_BYTES", 16_000)
+    mine_recorder = _recorder(context, mine)
+    peaks_bytes, bites = [], []
+    for n_frames in (12, 200):  # what is made once is made by the first
+        for step in range(n_frames):
+            mine.write(points(*range(100 * step, 100 * step + 100)))
+        bites.append(0)
+        tracemalloc.start()
+        while mine_recorder.record():
+            bites[-1] += 1
+        peaks_bytes.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert bites[1] > 10 * bites[0]
+    assert peaks_bytes[1] < 2 * peaks_bytes[0]
 
 
 def test_a_frame_being_written_waits(context: Context, engine: Engine, mine: Attempted) -> None:

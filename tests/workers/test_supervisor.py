@@ -1,15 +1,14 @@
+import logging
 import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import replace
 
 import psutil
 import pytest
 from sqlalchemy import Engine, select
-from sqlalchemy.exc import OperationalError
-from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactStore
 from backend.db import Attempt, Checkpoint, LogLine, Run
@@ -21,6 +20,7 @@ from backend.specs.states import RunState
 from tests.workers.fake_engine import FAMILY
 from tests.workers.support import (
     FAKE_ENGINE,
+    FlakyContext,
     add_host,
     claim,
     engines_of,
@@ -92,6 +92,17 @@ def test_a_run_to_its_end(context: Context, engine: Engine) -> None:
     log = context.run_dir(run.id) / "attempts" / "1" / "events.log"
     assert attempt.ended_at is not None
     assert attempt.log_offset_bytes == log.stat().st_size
+
+
+def test_every_line_says_which_run(
+    context: Context, engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    run = fake_run(engine, agent_steps=1)
+    _supervise(context, engine).join(60)
+    said = {r.getMessage(): vars(r) for r in caplog.records if r.name == "workers.supervisor"}
+    assert set(said) == {"engine.started", "run.settled"}
+    assert {(line["run_id"], line["attempt"]) for line in said.values()} == {(run.id, 1)}
 
 
 def test_a_killed_engine_goes_on_from_its_checkpoint(context: Context, engine: Engine) -> None:
@@ -280,22 +291,8 @@ def test_no_intact_checkpoint_at_all_begins_anew(context: Context, engine: Engin
     assert _resumed_at(engine, run.id) == 0
 
 
-@dataclass(frozen=True)
-class _Flaky(Context):
-    """A context whose database can be out of reach."""
-
-    away: list[bool] = field(default_factory=list)
-
-    @contextmanager
-    def writing(self) -> Iterator[Session]:
-        if self.away:
-            raise OperationalError("SELECT 1", {}, Exception("connection refused"))
-        with super().writing() as session:
-            yield session
-
-
-def _flaky(context: Context) -> _Flaky:
-    return _Flaky(context.settings, context.engine, context.store, context.bus)
+def _flaky(context: Context) -> FlakyContext:
+    return FlakyContext(context.settings, context.engine, context.store, context.bus)
 
 
 def test_training_goes_on_while_the_database_is_away(context: Context, engine: Engine) -> None:

@@ -43,7 +43,10 @@ class Claim:
 def claim(
     session: Session, host: str, *, queues: Sequence[str], free_memory_bytes: int, lease_s: float
 ) -> Claim | None:
-    """Claim the best run this host may have: highest priority, then oldest. None where there is none.
+    """Claim the best run this host can and may have: highest priority, then oldest. None where there is none.
+
+    What the host has said of itself decides: a run for a world it cannot make, or for a GPU it has not, is
+    left for others.
 
     Args:
         session: a writing session.
@@ -55,12 +58,15 @@ def claim(
     row = session.get(Host, host)
     if row is None or row.draining:
         return None
+    able = [Run.environment.in_(row.environments), Run.memory_estimate_bytes <= free_memory_bytes]
+    if not any(device.startswith("cuda") for device in row.devices):
+        able.append(Run.spec["device"].as_string() != "cuda")
     run = session.scalars(
         select(Run)
         .where(
             Run.state == RunState.QUEUED,
             or_(and_(Run.wanted_host.is_(None), Run.queue.in_(queues)), Run.wanted_host == host),
-            Run.memory_estimate_bytes <= free_memory_bytes,
+            *able,
         )
         .order_by(Run.priority.desc(), Run.id)
         .limit(1)

@@ -70,6 +70,7 @@ class HostAgent:
             "cpu_count": host_facts.cpu_count(),
             "memory_bytes": host_facts.memory_bytes(),
             "devices": ["cpu", *self._gpus.names],
+            "environments": host_facts.environments(),
             "versions": host_facts.versions(),
         }
         self._gameplay = Gameplay(context.settings.redis)

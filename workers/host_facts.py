@@ -3,11 +3,16 @@
 import os
 from contextlib import suppress
 from importlib import metadata
+from importlib.util import find_spec
 from typing import Any
 
 import psutil
 
+from backend.specs.environments import ENVIRONMENTS
+
 _PACKAGES = ("callboard", "torch", "gymnasium", "ale-py", "numpy", "av")
+_NEEDED = {"atari": "ale_py"}
+"""What a family of worlds is made by, where gymnasium alone does not do."""
 
 
 def versions() -> dict[str, str]:
@@ -17,6 +22,17 @@ def versions() -> dict[str, str]:
         with suppress(metadata.PackageNotFoundError):
             found[name] = metadata.version(name)
     return found
+
+
+def environments() -> list[str]:
+    """Ids of the worlds that can be made here."""
+    families = {world.family for world in ENVIRONMENTS.values()}
+    there = {
+        family
+        for family in families
+        if find_spec("gymnasium") and find_spec(_NEEDED.get(family, "gymnasium"))
+    }
+    return [world.id for world in ENVIRONMENTS.values() if world.family in there]
 
 
 def cpu_count() -> int:

@@ -23,6 +23,8 @@ class Host(Base):
     cpu_count: Mapped[int]
     memory_bytes: Mapped[int] = mapped_column(BigInteger)
     devices: Mapped[list[str]]
+    environments: Mapped[list[str]]
+    """Ids of the worlds it can make."""
     versions: Mapped[dict[str, str]]
     load: Mapped[dict[str, Any]]
     """Latest reading: `cpu_pct`, `memory_used_bytes`, per-GPU use."""

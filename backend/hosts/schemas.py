@@ -36,6 +36,8 @@ class HostOut(BaseModel):
     cpu_count: int
     memory_bytes: int
     devices: list[str]
+    environments: list[str]
+    """Ids of the worlds it can make."""
     versions: dict[str, str]
     load: dict[str, Any]
     """Latest reading: `cpu_pct`, `memory_used_bytes`, per-GPU use."""

@@ -1,6 +1,7 @@
 """What the worker tests share: hosts, checkpoints, and a look at rows."""
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,12 +23,16 @@ from backend.db.ids import new_id
 from backend.metrics import repository as metrics
 from backend.runs import repository as runs
 from backend.specs import events
+from backend.specs.environments import ENVIRONMENTS
 from tests.support.runs import make_run
 from workers import claims
 from workers.context import Context
 
 T = TypeVar("T")
 GIB = 2**30
+
+Start = Callable[..., subprocess.Popen[bytes]]
+"""Starts a worker process with some settings of its own."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,8 @@ def add_host(engine: Engine, name: str, **changes: Any) -> None:
     now = datetime.now(UTC)
     columns: dict[str, Any] = {
         "first_seen_at": now, "last_seen_at": now, "queues": ["cpu"], "slots": 4, "cpu_count": 2,
-        "memory_bytes": 8 * GIB, "devices": [], "versions": {}, "load": {},
+        "memory_bytes": 8 * GIB, "devices": ["cpu"], "environments": list(ENVIRONMENTS),
+        "versions": {}, "load": {},
     }  # fmt: skip
     with writing(engine) as session:
         session.add(Host(id=name, **(columns | changes)))

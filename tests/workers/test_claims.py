@@ -76,6 +76,22 @@ def test_a_run_too_large_for_the_host_is_passed_over(engine: Engine) -> None:
     assert claim(engine, free_memory_bytes=2 * GIB) is None
 
 
+def test_a_run_the_host_cannot_do_is_passed_over(engine: Engine) -> None:
+    add_host(engine, "a", environments=["CartPole-v1"])
+    atari = make_run(engine, environment="ALE/Pong-v5")
+    cuda = make_run(engine, device="cuda")
+    cartpole = make_run(engine)
+    won = claim(engine)
+    assert won is not None
+    assert won.run_id == cartpole.id
+    assert claim(engine) is None
+    add_host(engine, "b", devices=["cpu", "cuda:0 (some card)"], environments=["CartPole-v1", "ALE/Pong-v5"])
+    for run in (atari, cuda):
+        won = claim(engine, "b")
+        assert won is not None
+        assert won.run_id == run.id
+
+
 @pytest.mark.service
 def test_workers_racing_never_win_the_same_run(engine: Engine) -> None:
     hosts = [f"h{i}" for i in range(4)]

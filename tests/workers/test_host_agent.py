@@ -17,6 +17,7 @@ from backend.live_settings import repository as live_settings_rows
 from backend.live_settings import service as live_settings
 from backend.runs import service
 from backend.settings import Settings
+from backend.specs.environments import ENVIRONMENTS
 from tests.workers.support import (
     FAKE_ENGINE,
     FlakyContext,
@@ -92,6 +93,7 @@ def test_a_host_says_what_it_is(agents: Agents, engine: Engine) -> None:
     assert host.cpu_count >= 1
     assert host.memory_bytes == psutil.virtual_memory().total
     assert host.devices[0] == "cpu"
+    assert host.environments == list(ENVIRONMENTS)
     assert "numpy" in host.versions
     assert set(host.load) == {"cpu_pct", "memory_used_bytes", "gpus"}
     first = host.last_seen_at

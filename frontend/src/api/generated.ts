@@ -1527,6 +1527,8 @@ export interface components {
             memory_bytes: number;
             /** Devices */
             devices: string[];
+            /** Environments */
+            environments: string[];
             /** Versions */
             versions: {
                 [key: string]: string;

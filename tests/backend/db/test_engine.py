@@ -14,7 +14,7 @@ def _host(name: str, slots: int = 0) -> Host:
     now = datetime.now(UTC)
     return Host(
         id=name, first_seen_at=now, last_seen_at=now, queues=[], slots=slots, cpu_count=1, memory_bytes=1,
-        devices=[], versions={}, load={},
+        devices=[], environments=[], versions={}, load={},
     )  # fmt: skip
 
 

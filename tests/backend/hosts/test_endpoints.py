@@ -21,7 +21,8 @@ def _host(engine: Engine, name: str, seen_s_ago: float = 0) -> None:
         session.add(
             Host(
                 id=name, first_seen_at=seen, last_seen_at=seen, queues=["cpu", name], slots=2, cpu_count=4,
-                memory_bytes=8 * 2**30, devices=["cpu"], versions={"torch": "2"}, load={"cpu_pct": 50.0},
+                memory_bytes=8 * 2**30, devices=["cpu"], environments=["CartPole-v1"],
+                versions={"torch": "2"}, load={"cpu_pct": 50.0},
             )
         )  # fmt: skip
 
@@ -39,6 +40,7 @@ def test_who_is_there_and_what_runs_and_waits(service: RunningService) -> None:
     page = service.client.get("/api/v1/hosts").json()
     gone, here = page["items"]
     assert (here["id"], here["alive"], here["draining"], here["slots"]) == ("here", True, False, 2)
+    assert (here["devices"], here["environments"]) == (["cpu"], ["CartPole-v1"])
     assert here["runs"] == [{"id": run.id, "name": run.name, "state": "running"}]
     assert (gone["id"], gone["alive"], gone["runs"]) == ("gone", False, [])
     assert page["waiting"] == {"cpu": 1, "gpu": 1}

@@ -6,7 +6,9 @@ import httpx
 import pytest
 from fastapi import FastAPI
 from fastapi.dependencies.models import Dependant
-from fastapi.routing import iter_route_contexts
+from fastapi.routing import APIWebSocketRoute, iter_route_contexts
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from backend.auth.access import Needs
 from backend.auth.roles import Role
@@ -84,3 +86,20 @@ def test_every_route_for_every_role(service: RunningService, subtests: pytest.Su
                     assert status < 500
     for client in clients.values():
         client.close()
+
+
+def test_every_socket_for_every_role(sqlite_service: RunningService, subtests: pytest.Subtests) -> None:
+    run = make_run(sqlite_service.engine)
+    base = sqlite_service.url.replace("http", "ws")
+    routes = iter_route_contexts(sqlite_service.app.routes)
+    paths = [route.path or "" for route in routes if isinstance(route.original_route, APIWebSocketRoute)]
+    assert paths
+    for path in paths:
+        url = base + path.replace("{run_id:ulid}", run.id)
+        with subtests.test(route=path, role=None), pytest.raises(InvalidStatus, match="403"), connect(url):
+            pass
+        for role in Role:
+            with subtests.test(route=path, role=role), sqlite_service.client_as(role) as script:
+                headers = {"Authorization": script.headers["Authorization"]}
+                with connect(url, additional_headers=headers):
+                    pass

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from backend.pagination import Page
-from backend.specs.algorithms import Observation
+from backend.specs.algorithms import Actions, Observation
 
 
 class PresetOut(BaseModel):
@@ -29,6 +29,8 @@ class AlgorithmOut(BaseModel):
     paper: str
     observations: list[Observation]
     """The worlds it can learn from."""
+    actions: list[Actions]
+    """The kinds of actions it can choose."""
     config_schema: dict[str, Any]
     """JSON Schema of `config`; each field has title, description, bounds, `group`, and may have `symbol` and
     `unit`."""
@@ -59,6 +61,9 @@ class EnvironmentOut(BaseModel):
     defaults: dict[str, Any]
     evaluation_protocol: str
     frames_per_agent_step: int
+    actions: Actions
+    action_names: list[str]
+    """Of each discrete action, or of each number of a continuous one, with the default settings."""
     published: list[PublishedScoreOut]
 
 

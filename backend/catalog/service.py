@@ -28,6 +28,7 @@ def _algorithm(algorithm: Algorithm) -> AlgorithmOut:
             "summary": algorithm.summary,
             "paper": algorithm.paper,
             "observations": list(algorithm.observations),
+            "actions": list(algorithm.actions),
             "config_schema": algorithm.config.model_json_schema(),
             "defaults": {kind: algorithm.defaults(kind) for kind in algorithm.observations},
             "presets": [asdict(preset) for preset in algorithm.presets],
@@ -47,6 +48,8 @@ def _environment(world: Environment) -> EnvironmentOut:
             "defaults": world.config().model_dump(mode="json"),
             "evaluation_protocol": world.evaluation_protocol,
             "frames_per_agent_step": world.frames_per_agent_step,
+            "actions": world.actions,
+            "action_names": list(world.action_names),
             "published": [asdict(score) for score in world.published],
         }
     )

@@ -50,13 +50,14 @@ class Trace(BaseModel):
     seed: int
     frames_per_step: int
     action_names: list[str]
-    actions: list[int]
+    actions: list[int] | list[list[Number]]
+    """Index of each action, or the numbers of a continuous one."""
     rewards: list[Number]
     """True reward of the decision."""
     values: list[Number]
     """V before the decision."""
     policies: list[list[Number]]
-    """Probability of each action."""
+    """Probability of each action; of a continuous one, its mean."""
     lives: list[int]
 
 

@@ -61,7 +61,9 @@ def read_trace(store: ArtifactStore, episode: Episode) -> Trace:
                 seed=int(replay["seed"]),
                 frames_per_step=int(replay["frames_per_step"]),
                 action_names=replay["action_names"].tolist(),
-                actions=replay["actions"].tolist(),
+                actions=_rounded(replay["actions"])
+                if replay["actions"].ndim > 1
+                else replay["actions"].tolist(),
                 rewards=_rounded(replay["rewards"]),
                 values=_rounded(replay["values"]),
                 policies=_rounded(replay["policies"]),

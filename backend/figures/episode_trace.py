@@ -1,6 +1,7 @@
 """One episode from within: reward, what the value network thought, what the policy wanted."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -31,6 +32,7 @@ def episode_trace(
     policies: Array,
     action_names: Sequence[str],
     *,
+    numbers: Array | None = None,
     returns: Array | None = None,
     lives: Array | None = None,
     title: str = "Episode",
@@ -44,7 +46,8 @@ def episode_trace(
         rewards: (T,) true reward of each decision.
         values: (T,) V(s_t).
         policies: (T, A) pi(a | s_t); A may be 0.
-        action_names: A names.
+        action_names: A names, or of D numbers.
+        numbers: (T, D) each action, where actions are continuous: drawn in the policy's place.
         returns: (T,) `discounted`, drawn behind V.
         lives: (T,) lives left; where one is lost, a dotted line is drawn.
         title: of the figure.
@@ -89,13 +92,14 @@ def episode_trace(
         col=1,
         **hover,
     )
-    for action, name in enumerate(action_names if policies.size else ()):
+    drawn = policies if numbers is None else numbers
+    stacked: dict[str, Any] = {"stackgroup": "pi", "line": {"width": 0}} if numbers is None else {}
+    for action, name in enumerate(action_names if drawn.size else ()):
         figure.add_scatter(
             x=steps,
-            y=plain(_averaged(policies[:, action], size)),
+            y=plain(_averaged(drawn[:, action], size)),
             name=name,
-            stackgroup="pi",
-            line={"width": 0},
+            **stacked,
             row=3,
             col=1,
             **hover,
@@ -107,7 +111,10 @@ def episode_trace(
     figure.update_xaxes(title_text="Agent steps in the episode", tickformat="~s", row=3, col=1)
     figure.update_yaxes(title_text="Reward", row=1, col=1)
     figure.update_yaxes(title_text="Value", row=2, col=1)
-    figure.update_yaxes(title_text="π(a)", range=[0, 1], row=3, col=1)
+    if numbers is None:
+        figure.update_yaxes(title_text="π(a)", range=[0, 1], row=3, col=1)
+    else:
+        figure.update_yaxes(title_text="Action", row=3, col=1)
     for at in lost:
         figure.add_vline(
             at,

@@ -125,6 +125,9 @@ def draw_episode_trace(
         np.array(trace.values, "f8"),
         np.array(trace.policies, "f8").reshape(len(rewards), -1) if trace.policies else np.empty((0, 0)),
         trace.action_names,
+        numbers=np.array(trace.actions, "f8")
+        if trace.actions and isinstance(trace.actions[0], list)
+        else None,
         returns=discounted(rewards, config["gamma"], clip) if "gamma" in config else None,
         lives=np.array(trace.lives),
         title=title,
@@ -194,7 +197,9 @@ def _levels(several: Sequence[Run]) -> list[Level]:
     defaults = world.config().model_dump(mode="json")
     for run in several:
         config = run.spec["environment_config"]
-        if any(config.get(name) != value for name, value in defaults.items() if name not in _LEARNING_ONLY):
+        if any(
+            config.get(name, value) != value for name, value in defaults.items() if name not in _LEARNING_ONLY
+        ):
             return []
     return [
         Level(score.label, score.score, score.protocol)

@@ -176,6 +176,11 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
         if world.observation not in algorithm.observations:
             message = f"{algorithm.title} cannot learn from {world.observation}"
             problems.append(FieldProblem(field="environment", message=message))
+        if world.actions not in algorithm.actions:
+            message = (
+                f"{algorithm.title} chooses {' or '.join(algorithm.actions)} actions, not {world.actions}"
+            )
+            problems.append(FieldProblem(field="environment", message=message))
         asked = data.get("config", {})
         if isinstance(asked, dict):
             asked = algorithm.defaults(world.observation) | asked
@@ -188,6 +193,11 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
     if world:
         asked = data.get("environment_config", {})
         parts["environment_config"] = _section(world.config, asked, "environment_config", problems)
+        if parts["environment_config"]:
+            problems += [
+                FieldProblem(field=f"environment_config.{name}", message=message)
+                for name, message in world.refusals(parts["environment_config"]).items()
+            ]
     parts["stop"] = _section(StopSpec, data.get("stop", {}), "stop", problems)
     if parts["stop"] and not parts["stop"].model_dump(exclude_none=True):
         message = "give at least one bound: agent_steps, wall_time_s or score"

@@ -14,7 +14,6 @@ import numpy as np
 
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.run import RunSpec
-from workers.engine.envs.shared import NO_ACTION
 from workers.engine.envs.vector import VectorWorld
 from workers.engine.learner import EpisodeEnd, Policy
 from workers.engine.recording import EpisodeRecorder
@@ -94,16 +93,14 @@ def evaluate(
         while any(todo):
             if interrupted():
                 raise EvaluationInterrupted
-            active = np.array([i for i in range(B) if todo[i]])
-            action_N, value_N, policy_NA = policy.act(shared.observation_SB[0][active])
-            action_B = np.full(B, NO_ACTION)
-            action_B[active] = action_N
-            finished = world.step(action_B, 0)
+            acting_B = np.array([bool(todo[i]) for i in range(B)])
+            action_N, value_N, policy_NA = policy.act(shared.observation_SB[0][acting_B])
+            action_B = np.zeros_like(shared.action_B)
+            action_B[acting_B] = action_N
+            finished = world.step(action_B, 0, acting_B)
             if first is None:
                 lives = 0 if shared.ended_B[0] else int(shared.lives_B[0])
-                recorder.add(
-                    int(action_N[0]), float(shared.reward_B[0]), float(value_N[0]), policy_NA[0], lives
-                )
+                recorder.add(action_N[0], float(shared.reward_B[0]), float(value_N[0]), policy_NA[0], lives)
             for episode in finished:
                 k = todo[episode.environment].pop(0)
                 returns[k] = episode.episode_return

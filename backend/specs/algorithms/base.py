@@ -6,6 +6,7 @@ from typing import Any, Literal
 from backend.specs.fields import Strict, setting
 
 Observation = Literal["pixels", "vector"]
+Actions = Literal["discrete", "continuous"]
 
 
 class AlgorithmConfig(Strict):
@@ -73,6 +74,8 @@ class Algorithm:
     paper: str
     config: type[AlgorithmConfig]
     observations: tuple[Observation, ...]
+    actions: tuple[Actions, ...] = ("discrete",)
+    """The kinds of actions it can choose."""
     presets: tuple[Preset, ...] = ()
     vector_defaults: dict[str, Any] = field(default_factory=dict)
     """Defaults that differ for worlds with vector observations."""

@@ -1,8 +1,16 @@
-"""Atari 2600 games, with the papers' settings as defaults (Mnih et al. 2015, 2016; Clemente et al. 2017)."""
+"""Atari 2600 games, with the papers' settings as defaults (Mnih et al. 2015, 2016; Clemente et al. 2017).
+
+`atari_games.csv` tells each game's ROM, minimal action set, modes and difficulties as ale-py has them;
+`atari_scores.csv` holds what the papers published, each score with its protocol. Left out are the human and
+random rows of Babaeizadeh et al. 2017, table 3, which swap two games and mix two protocols.
+"""
 
 import csv
+from collections import defaultdict
 from importlib import resources
 from typing import Literal
+
+from pydantic import ValidationInfo, field_validator
 
 from backend.specs.environments.base import Environment, EnvironmentConfig, PublishedScore
 from backend.specs.fields import setting
@@ -20,6 +28,21 @@ class AtariConfig(EnvironmentConfig):
         unit="frames",
         description="Emulator frames for which one action is held.",
     )
+    sticky_actions: float = setting(
+        0.0,
+        ge=0,
+        lt=1,
+        title="Sticky actions",
+        group="environment",
+        description="Probability, each frame, that the console keeps the action of the frame before "
+        "(Machado et al. 2018 use 0.25; the papers here use none).",
+    )
+    full_action_set: bool = setting(
+        False,
+        title="Full action set",
+        group="environment",
+        description="All 18 joystick actions, rather than those that mean something in this game.",
+    )
     noop_max: int = setting(
         30,
         ge=0,
@@ -28,6 +51,13 @@ class AtariConfig(EnvironmentConfig):
         group="environment",
         unit="frames",
         description="An episode starts with 1 to this many no-op frames; 0 starts at once.",
+    )
+    fire_at_reset: bool = setting(
+        False,
+        title="FIRE at reset",
+        group="environment",
+        description="FIRE is held for one decision after the no-ops, for games that wait for it. "
+        "Not in the papers; evaluation never does it.",
     )
     max_frames: int = setting(
         108_000,
@@ -44,35 +74,56 @@ class AtariConfig(EnvironmentConfig):
         group="environment",
         description="A lost life counts as terminal for learning; the game goes on.",
     )
+    mode: int | None = setting(
+        None,
+        ge=0,
+        le=100_000,
+        title="Game mode",
+        group="environment",
+        description="The cartridge's game variation; nothing takes the game's default.",
+    )
+    difficulty: int | None = setting(
+        None,
+        ge=0,
+        le=100,
+        title="Difficulty switch",
+        group="environment",
+        description="Position of the console's difficulty switch; nothing takes the game's default.",
+    )
     frame_maximum: Literal["rgb", "luminance"] = setting(
         "luminance",
         title="Maximum of two frames over",
         group="environment",
-        description="rgb: the papers' maximum before greyscale. luminance: the maximum after it, "
-        "a little faster. Evaluation always uses rgb.",
+        description="rgb: the papers' maximum before greyscale. luminance: ALE's greyscale first, then the "
+        "maximum, a little faster. Evaluation always uses rgb.",
     )
 
-
-def _published(row: dict[str, str]) -> tuple[PublishedScore, ...]:
-    source = "Nair et al. 2015, appendix, null-op starts"
-    return tuple(
-        PublishedScore(label=label, score=float(row[label]), protocol="noop_starts", source=source)
-        for label in ("random", "human")
-        if row[label]
-    ) + tuple(
-        PublishedScore(
-            label=f"PAAC {network}",
-            score=float(row[f"paac_{network}"]),
-            protocol="noop_starts",
-            source="Clemente et al. 2017, table 1, best of three actors",
+    @field_validator("max_frames")
+    @classmethod
+    def _beyond_the_start(cls, max_frames: int, info: ValidationInfo) -> int:
+        start = info.data.get("noop_max", 0) + info.data.get("frame_skip", 0) * info.data.get(
+            "fire_at_reset", 0
         )
-        for network in ("nips", "nature")
-        if row[f"paac_{network}"]
-    )
+        if max_frames <= start:
+            raise ValueError(f"must leave frames to play after up to {start} frames of starting (noop_max)")
+        return max_frames
+
+
+def _rows(file: str) -> list[dict[str, str]]:
+    text = resources.files("backend.specs.environments").joinpath(file).read_text("utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+def _numbers(words: str) -> tuple[int, ...]:
+    return tuple(int(word) for word in words.split())
 
 
 def _games() -> tuple[Environment, ...]:
-    text = resources.files("backend.specs.environments").joinpath("atari_games.csv").read_text("utf-8")
+    published: dict[str, list[PublishedScore]] = defaultdict(list)
+    for row in _rows("atari_scores.csv"):
+        published[row["game"]].append(
+            PublishedScore(row["label"], float(row["score"]), row["protocol"], row["source"])
+        )
     return tuple(
         Environment(
             id=f"ALE/{row['game']}-v5",
@@ -83,9 +134,11 @@ def _games() -> tuple[Environment, ...]:
             config=AtariConfig,
             evaluation_protocol="noop_starts",
             frames_per_agent_step=4,
-            published=_published(row),
+            action_names=tuple(row["actions"].split()),
+            published=tuple(published[row["game"]]),
+            allowed={"mode": _numbers(row["modes"]), "difficulty": _numbers(row["difficulties"])},
         )
-        for row in csv.DictReader(text.splitlines())
+        for row in _rows("atari_games.csv")
     )
 
 

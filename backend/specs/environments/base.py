@@ -1,8 +1,8 @@
 """What every world's settings share, and how a world presents itself."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from backend.specs.algorithms.base import Observation
+from backend.specs.algorithms.base import Actions, Observation
 from backend.specs.fields import Strict
 
 
@@ -34,4 +34,23 @@ class Environment:
     """How an agent is scored here: `noop_starts`, or `plain` where there are no no-ops."""
     frames_per_agent_step: int
     """With the default settings."""
+    action_names: tuple[str, ...]
+    """Of each discrete action, or of each number of a continuous one, with the default settings."""
+    actions: Actions = "discrete"
     published: tuple[PublishedScore, ...] = ()
+    allowed: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Of settings that take other values in each world of a family: those it takes here."""
+
+    def refusals(self, config: EnvironmentConfig) -> dict[str, str]:
+        """Setting -> what is wrong with its value in this world."""
+        asked = config.model_dump()
+        return {
+            name: f"{self.title} takes {_listed(allowed)}, got {asked[name]}"
+            for name, allowed in self.allowed.items()
+            if asked[name] is not None and asked[name] not in allowed
+        }
+
+
+def _listed(numbers: tuple[int, ...]) -> str:
+    shown = [str(number) for number in numbers]
+    return ", ".join(shown if len(shown) <= 40 else [*shown[:3], "…", shown[-1]])

@@ -1,14 +1,14 @@
 """Small worlds with vector observations, for first steps and for tests."""
 
+from typing import Any
+
 from backend.specs.environments.base import Environment, EnvironmentConfig
 from backend.specs.fields import setting
 
 
-class ClassicConfig(EnvironmentConfig):
-    """Settings of gymnasium's classic control tasks."""
-
-    max_episode_agent_steps: int = setting(
-        500,
+def _longest(agent_steps: int) -> Any:
+    return setting(
+        agent_steps,
         ge=1,
         le=100_000,
         title="Longest episode",
@@ -16,6 +16,18 @@ class ClassicConfig(EnvironmentConfig):
         unit="agent steps",
         description="An episode is cut off here; the value of what follows is still counted.",
     )
+
+
+class ClassicConfig(EnvironmentConfig):
+    """Settings of gymnasium's classic control tasks."""
+
+    max_episode_agent_steps: int = _longest(500)
+
+
+class PendulumConfig(ClassicConfig):
+    """As gymnasium registers it."""
+
+    max_episode_agent_steps: int = _longest(200)
 
 
 CLASSIC: tuple[Environment, ...] = (
@@ -28,5 +40,29 @@ CLASSIC: tuple[Environment, ...] = (
         config=ClassicConfig,
         evaluation_protocol="plain",
         frames_per_agent_step=1,
+        action_names=("LEFT", "RIGHT"),
+    ),
+    Environment(
+        id="Acrobot-v1",
+        title="Acrobot",
+        family="classic",
+        summary="Swing a two-link arm up by its elbow; -1 a step until it is above the line.",
+        observation="vector",
+        config=ClassicConfig,
+        evaluation_protocol="plain",
+        frames_per_agent_step=1,
+        action_names=("TORQUE -1", "NO TORQUE", "TORQUE +1"),
+    ),
+    Environment(
+        id="Pendulum-v1",
+        title="Pendulum",
+        family="classic",
+        summary="Swing a pendulum up and hold it with little torque; a step costs from 0 to 16.3.",
+        observation="vector",
+        config=PendulumConfig,
+        evaluation_protocol="plain",
+        frames_per_agent_step=1,
+        action_names=("TORQUE",),
+        actions="continuous",
     ),
 )

@@ -936,6 +936,8 @@ export interface components {
             paper: string;
             /** Observations */
             observations: ("pixels" | "vector")[];
+            /** Actions */
+            actions: ("discrete" | "continuous")[];
             /** Config Schema */
             config_schema: {
                 [key: string]: unknown;
@@ -1228,6 +1230,13 @@ export interface components {
             evaluation_protocol: string;
             /** Frames Per Agent Step */
             frames_per_agent_step: number;
+            /**
+             * Actions
+             * @enum {string}
+             */
+            actions: "discrete" | "continuous";
+            /** Action Names */
+            action_names: string[];
             /** Published */
             published: components["schemas"]["PublishedScoreOut"][];
         };
@@ -2201,7 +2210,7 @@ export interface components {
             /** Action Names */
             action_names: string[];
             /** Actions */
-            actions: number[];
+            actions: number[] | (number | null)[][];
             /** Rewards */
             rewards: (number | null)[];
             /** Values */

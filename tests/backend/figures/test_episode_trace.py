@@ -68,3 +68,12 @@ def test_what_v_should_have_been_stands_behind_it() -> None:
 
 def test_an_agent_without_a_policy() -> None:
     assert list(by_name(draw(5, n_actions=0))) == ["Reward", "V"]
+
+
+def test_continuous_actions_are_drawn_as_numbers() -> None:
+    numbers = np.array([[0.5, -2.0], [1.5, 0.25], [0.0, 3.0]])
+    figure = episode_trace(np.zeros(3), np.zeros(3), np.zeros((3, 2)), ("HIP", "KNEE"), numbers=numbers)
+    drawn = {trace.name: list(trace.y) for trace in figure.data if trace.name in ("HIP", "KNEE")}
+    assert drawn == {"HIP": [0.5, 1.5, 0.0], "KNEE": [-2.0, 0.25, 3.0]}
+    assert figure.layout.yaxis3.title.text == "Action"
+    assert figure.layout.yaxis3.range is None

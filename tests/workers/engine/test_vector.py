@@ -2,11 +2,13 @@
 
 from collections import defaultdict
 
+import gymnasium
 import numpy as np
 import pytest
 
+from backend.specs.environments.classic import PendulumConfig
 from backend.specs.run import RunSpec, parse_run_spec
-from workers.engine.envs.shared import NO_ACTION
+from workers.engine.envs import Box
 from workers.engine.envs.vector import FinishedEpisode, VectorWorld, WorldDiedError
 from workers.engine.seeds import EpisodeSeeds
 
@@ -79,7 +81,7 @@ def test_an_environment_can_rest() -> None:
     world = VectorWorld(spec(), environments=2, processes=0, slots=1, next_seed=lambda i: i)
     world.reset()
     before = world.shared.observation_SB[0].copy()
-    world.step(np.array([NO_ACTION, 1]), 0)
+    world.step(np.array([0, 1]), 0, np.array([False, True]))
     np.testing.assert_array_equal(world.shared.observation_SB[0, 0], before[0])
     assert (world.shared.observation_SB[0, 1] != before[1]).any()
     world.close()
@@ -93,3 +95,24 @@ def test_a_dead_process_is_noticed() -> None:
     with pytest.raises(WorldDiedError):
         world.step(np.array([0, 0]), 0)
     world.close()
+
+
+def test_continuous_actions_reach_the_worlds_as_they_are() -> None:
+    cartpole = spec()
+    pendulums = cartpole.model_copy(
+        update={"environment": "Pendulum-v1", "environment_config": PendulumConfig()}
+    )
+    world = VectorWorld(pendulums, environments=3, processes=0, slots=1, next_seed=lambda i: i)
+    assert world.action_space == Box((-2.0,), (2.0,))
+    world.reset()
+    actions = np.random.default_rng(3).normal(0, 3, (200, 3, 1)).astype(np.float32)
+    rewards = []
+    for action_B in actions:
+        world.step(action_B, 0)
+        rewards.append(world.shared.reward_B.copy())
+    world.close()
+    assert world.shared.ended_B.all()
+    reference = gymnasium.make("Pendulum-v1")
+    reference.reset(seed=1)
+    alone = [float(reference.step(np.clip(action[1], -2, 2))[1]) for action in actions]
+    np.testing.assert_array_equal(np.stack(rewards)[:, 1], np.float32(alone))

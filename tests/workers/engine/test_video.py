@@ -6,6 +6,7 @@ import av
 import numpy as np
 import pytest
 
+from backend.specs.environments.classic import PendulumConfig
 from backend.specs.run import parse_run_spec
 from workers.engine.envs import make_world
 from workers.engine.recording import EpisodeRecorder
@@ -70,3 +71,21 @@ def test_an_evaluations_replay_is_played_under_its_own_rules(tmp_path: Path) -> 
     assert Training(spec, tmp_path).run().state == "finished"
     [replay] = (tmp_path / "replays").glob("*evaluation*.npz")
     assert render(spec, replay, tmp_path / "r.mp4") > 0
+
+
+def test_continuous_actions_are_kept_and_played_again(tmp_path: Path) -> None:
+    cartpole = parse_run_spec({"algorithm": "paac", "environment": "CartPole-v1", "stop": {"agent_steps": 1}})
+    spec = cartpole.model_copy(update={"environment": "Pendulum-v1", "environment_config": PendulumConfig()})
+    world = make_world(spec.environment, spec.environment_config)
+    observation = np.empty(world.observation_shape, world.observation_dtype)
+    world.reset(4, observation)
+    recorder = EpisodeRecorder()
+    action = np.empty(1, np.float32)
+    for t in range(10):
+        action[:] = np.sin(t) / 3  # the same memory, as vectorised worlds have it
+        recorder.add(action, world.step(action, observation).reward, 0.5, action, 0)
+    replay = tmp_path / "r.npz"
+    recorder.save(replay, seed=4, evaluation=False, frames_per_step=1, action_names=world.action_names)
+    with np.load(replay) as kept:
+        np.testing.assert_array_equal(kept["actions"][:, 0], np.float32(np.sin(range(10)) / 3))
+    assert render(spec, replay, tmp_path / "r.mp4") == 11

@@ -3,7 +3,7 @@
 from backend.specs.environments import ENVIRONMENTS, EnvironmentConfig
 from backend.specs.environments.atari import AtariConfig
 from backend.specs.environments.classic import ClassicConfig
-from workers.engine.envs.base import Step, World
+from workers.engine.envs.base import ActionSpace, Box, Discrete, Step, World
 
 
 def make_world(environment: str, config: EnvironmentConfig) -> World:
@@ -28,11 +28,18 @@ def make_world(environment: str, config: EnvironmentConfig) -> World:
 def evaluation_config(config: EnvironmentConfig) -> EnvironmentConfig:
     """The settings under which agents are scored: the papers' exact pipeline and starts.
 
-    Atari: RGB maximum before luminance, 1 to 30 no-ops, at most 108,000 frames, whole games.
+    Atari: RGB maximum before luminance, 1 to 30 no-ops, at most 108,000 frames, whole games; no sticky
+    actions, no FIRE at reset. What makes it another game or another agent is kept.
     """
     if isinstance(config, AtariConfig):
-        return AtariConfig(frame_skip=config.frame_skip, frame_maximum="rgb")
+        return AtariConfig(
+            frame_skip=config.frame_skip,
+            full_action_set=config.full_action_set,
+            mode=config.mode,
+            difficulty=config.difficulty,
+            frame_maximum="rgb",
+        )
     return config
 
 
-__all__ = ["Step", "World", "evaluation_config", "make_world"]
+__all__ = ["ActionSpace", "Box", "Discrete", "Step", "World", "evaluation_config", "make_world"]

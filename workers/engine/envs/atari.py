@@ -7,6 +7,9 @@ starts with 1 to `noop_max` no-op frames and ends with the game.
 The first observation of an episode is three black pictures and one frame. `max_frames` counts the no-ops
 and is looked at after each decision.
 
+Each deviation from the papers is a setting of `AtariConfig`, off by default but for `frame_maximum`:
+`sticky_actions`, `full_action_set`, `fire_at_reset`, `life_loss_terminal`, `mode`, `difficulty`.
+
 Differences from the papers: with `frame_skip=1` there is one frame and no maximum. With
 `frame_maximum="luminance"`, the default, the maximum is taken after greyscale, which is a little faster;
 `"rgb"` is the papers' order. ALE's own luminance weights stand for the papers' "Y channel". The picture is
@@ -17,11 +20,11 @@ from typing import Any
 
 import cv2
 import numpy as np
-from ale_py import ALEInterface, LoggerMode, roms
+from ale_py import Action, ALEInterface, LoggerMode, roms
 from numpy.typing import NDArray
 
 from backend.specs.environments.atari import AtariConfig
-from workers.engine.envs.base import OnFrame, Step
+from workers.engine.envs.base import ActionSpace, Discrete, OnFrame, Step
 
 SIZE = 84
 STACK = 4
@@ -55,9 +58,17 @@ class AtariWorld:
         rom = roms.get_rom_path(_rom_name(environment))
         assert rom is not None
         self._ale.loadROM(rom)
+        if config.mode is not None:
+            self._ale.setMode(config.mode)
+        if config.difficulty is not None:
+            self._ale.setDifficulty(config.difficulty)
+        self._ale.reset_game()
         self._power_on = self._ale.cloneSystemState()
-        self._actions = self._ale.getMinimalActionSet()
+        minimal = self._ale.getMinimalActionSet()
+        self._actions = self._ale.getLegalActionSet() if config.full_action_set else minimal
+        self._fires = config.fire_at_reset and Action.FIRE in minimal
         self.action_names = tuple(action.name for action in self._actions)
+        self.action_space: ActionSpace = Discrete(len(self._actions))
         self.on_frame: OnFrame | None = None
         height, width = self._ale.getScreenDims()
         channels = (3,) if config.frame_maximum == "rgb" else ()
@@ -65,19 +76,25 @@ class AtariWorld:
         self._stack = np.zeros((SIZE, SIZE), np.uint32)  # a pixel's four pictures, the newest uppermost
         self._frames = 0
         self._lives = 0
+        self._sticky: np.random.Generator | None = None
+        self._held = Action.NOOP
 
     def reset(self, seed: int, out: NDArray[Any]) -> None:
-        """Switch the console off and on and let 1 to `noop_max` frames pass, as many as the seed says."""
+        """Switch the console off and on and let 1 to `noop_max` frames pass, as many as the seed says.
+
+        With `fire_at_reset`, FIRE is then held for `frame_skip` frames.
+        """
+        rng = np.random.default_rng(seed)
         # Some games carry memory over a mere reset.
         self._ale.restoreSystemState(self._power_on)
         self._ale.reset_game()
         self._frames = 0
         if self._config.noop_max:
-            for _ in range(int(np.random.default_rng(seed).integers(1, self._config.noop_max + 1))):
-                self._ale.act(self._actions[0])
-                self._tick()
-                if self._ale.game_over():
-                    self._ale.reset_game()
+            self._wait(Action.NOOP, int(rng.integers(1, self._config.noop_max + 1)))
+        if self._fires:
+            self._wait(Action.FIRE, self._config.frame_skip)
+        self._sticky = rng if self._config.sticky_actions else None
+        self._held = Action.NOOP
         self._lives = self._ale.lives()
         self._screens[0] = 0
         self._capture(1)
@@ -86,13 +103,15 @@ class AtariWorld:
 
     def step(self, action: int, out: NDArray[Any]) -> Step:
         """Hold the action for `frame_skip` frames, fewer where the game ends."""
-        held = self._actions[action]
+        chosen = self._actions[action]
         skip = self._config.frame_skip
         reward = 0.0
         before = self._frames
         over = False
         for k in range(skip):
-            reward += self._ale.act(held)
+            if self._sticky is None or self._sticky.random() >= self._config.sticky_actions:
+                self._held = chosen
+            reward += self._ale.act(self._held)
             self._tick()
             over = self._ale.game_over()
             if k >= skip - 2 or over:
@@ -121,6 +140,13 @@ class AtariWorld:
 
     def close(self) -> None:
         """ALE frees itself."""
+
+    def _wait(self, held: Action, frames: int) -> None:
+        for _ in range(frames):
+            self._ale.act(held)
+            self._tick()
+            if self._ale.game_over():
+                self._ale.reset_game()
 
     def _tick(self) -> None:
         self._frames += 1

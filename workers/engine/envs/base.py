@@ -9,6 +9,36 @@ from numpy.typing import NDArray
 
 OnFrame = Callable[[NDArray[np.uint8]], None]
 
+Action = Any
+"""What one decision is: the index of a discrete action, or (D,) float32 in a `Box`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discrete:
+    """One of n actions."""
+
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """D numbers at once, each within its bounds; a world takes what lies outside for the bound."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+    @property
+    def shape(self) -> tuple[int]:
+        """(D,)."""
+        return (len(self.low),)
+
+    def clip(self, action: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The nearest action within the bounds."""
+        return np.clip(action, np.asarray(self.low, np.float32), np.asarray(self.high, np.float32))
+
+
+ActionSpace = Discrete | Box
+
 
 @dataclass(slots=True)
 class Step:
@@ -32,7 +62,9 @@ class World(Protocol):
     observation_shape: tuple[int, ...]
     """(H, W, C) of uint8 pixels, or (D,) of float32."""
     observation_dtype: np.dtype[Any]
+    action_space: ActionSpace
     action_names: tuple[str, ...]
+    """Of each discrete action, or of each of the D numbers."""
     frames_per_second: float
     """Pace of `on_frame` pictures at normal speed."""
     on_frame: OnFrame | None
@@ -41,7 +73,7 @@ class World(Protocol):
     def reset(self, seed: int, out: NDArray[Any]) -> None:
         """Begin the episode of this seed; write the first observation to `out`."""
 
-    def step(self, action: int, out: NDArray[Any]) -> Step:
+    def step(self, action: Action, out: NDArray[Any]) -> Step:
         """Take one decision; write the next observation to `out`."""
 
     def lives(self) -> int:

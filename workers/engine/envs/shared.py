@@ -12,10 +12,6 @@ from numpy.typing import NDArray
 
 from backend.specs.fields import Frozen
 
-NO_ACTION = -1
-"""In `action_B`: this environment rests in this step."""
-
-
 NOBODY = -1
 """In `watched`: no one watches."""
 MAX_PICTURE_BYTES = 1 << 18
@@ -28,6 +24,8 @@ class Layout(Frozen):
     environments: int
     observation_shape: tuple[int, ...]
     observation_dtype: Literal["uint8", "float32"]
+    action_shape: tuple[int, ...] = ()
+    """Empty for discrete actions, (D,) for a `Box`."""
 
     def fields(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Name -> shape and dtype of every array, in order."""
@@ -36,7 +34,8 @@ class Layout(Frozen):
         return {
             "observation_SB": ((self.slots, *observation), self.observation_dtype),
             "final_observation_B": (observation, self.observation_dtype),
-            "action_B": (b, "int32"),
+            "action_B": ((*b, *self.action_shape), "float32" if self.action_shape else "int32"),
+            "acting_B": (b, "bool"),
             "reward_B": (b, "float32"),
             "terminal_B": (b, "bool"),
             "ended_B": (b, "bool"),
@@ -61,7 +60,10 @@ class SharedArrays:
     """Observations; a step writes one slot for all environments."""
     final_observation_B: NDArray[Any]
     """Last observation of an episode that was cut off in this step."""
-    action_B: NDArray[np.int32]
+    action_B: NDArray[Any]
+    """(B,) int32, or (B, D) float32."""
+    acting_B: NDArray[np.bool_]
+    """Who takes a decision in this step; the others rest."""
     reward_B: NDArray[np.float32]
     terminal_B: NDArray[np.bool_]
     ended_B: NDArray[np.bool_]

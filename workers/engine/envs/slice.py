@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from backend.specs.run import RunSpec
 from workers.engine.envs import evaluation_config, make_world
-from workers.engine.envs.shared import MAX_PICTURE_BYTES, NO_ACTION, NOBODY, SharedArrays
+from workers.engine.envs.shared import MAX_PICTURE_BYTES, NOBODY, SharedArrays
 
 PICTURE_INTERVAL_S = 1 / 15
 """Least time between two pictures for someone who watches."""
@@ -39,7 +39,7 @@ class WorldSlice:
         if self._shared.watched[0] != self._watched:
             self._watch(int(self._shared.watched[0]))
         for i in self._worlds:
-            if self._shared.action_B[i] != NO_ACTION:
+            if self._shared.acting_B[i]:
                 self._step(i, slot)
 
     def close(self) -> None:
@@ -72,7 +72,7 @@ class WorldSlice:
         shared = self._shared
         if shared.ended_B[i]:
             shared.episode_return_B[i] = shared.episode_length_B[i] = shared.episode_frames_B[i] = 0
-        result = self._worlds[i].step(int(shared.action_B[i]), shared.observation_SB[slot, i])
+        result = self._worlds[i].step(shared.action_B[i], shared.observation_SB[slot, i])
         shared.reward_B[i] = result.reward
         shared.terminal_B[i] = result.terminal
         shared.ended_B[i] = result.ended

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backend.specs.run import RunSpec
-from workers.engine.envs import evaluation_config, make_world
+from workers.engine.envs import Box, evaluation_config, make_world
 from workers.engine.envs.process import RESET
 from workers.engine.envs.shared import NOBODY, Layout, SharedArrays
 from workers.engine.envs.slice import WorldSlice
@@ -77,6 +77,7 @@ class VectorWorld:
         """
         config = evaluation_config(spec.environment_config) if evaluation else spec.environment_config
         probe = make_world(spec.environment, config)
+        self.action_space = probe.action_space
         self.action_names = probe.action_names
         self.observation_shape = probe.observation_shape
         self.observation_dtype = probe.observation_dtype
@@ -90,6 +91,7 @@ class VectorWorld:
                 "environments": environments,
                 "observation_shape": self.observation_shape,
                 "observation_dtype": self.observation_dtype.name,
+                "action_shape": self.action_space.shape if isinstance(self.action_space, Box) else (),
             }
         )
         memory_fd = os.memfd_create("callboard-environments")
@@ -137,20 +139,24 @@ class VectorWorld:
         self._command(RESET)
         self._reseed(range(len(self.shared.seed_B)))
 
-    def step(self, action_B: NDArray[Any], slot: int) -> list[FinishedEpisode]:
+    def step(
+        self, action_B: NDArray[Any], slot: int, acting_B: NDArray[np.bool_] | None = None
+    ) -> list[FinishedEpisode]:
         """Take a decision everywhere; the next observations are in `slot`, the rest in `shared`.
 
         Args:
-            action_B: (B,) integers; `NO_ACTION` lets an environment rest.
+            action_B: (B,) integers, or (B, D) float32 in a `Box`.
             slot: where the next observations go.
+            acting_B: (B,) who acts, where not all do; the others rest.
 
         Raises:
             WorldDiedError: a process is gone.
         """
         shared = self.shared
         shared.action_B[:] = action_B
+        shared.acting_B[:] = True if acting_B is None else acting_B
         self._command(slot)
-        ended = np.flatnonzero(shared.ended_B & (shared.action_B >= 0)).tolist()
+        ended = np.flatnonzero(shared.ended_B & shared.acting_B).tolist()
         finished = [
             FinishedEpisode(
                 environment=i,

@@ -7,6 +7,7 @@ import { traceQuery, type Episode } from '@/api/runParts';
 import { Problem } from '@/components/feedback';
 import { formatClock } from '@/lib/format';
 import { discounted } from './returns';
+import { ActionNumbers } from './ActionNumbers';
 import { PolicyBars } from './PolicyBars';
 import classes from './replay.module.css';
 import { toTrace } from './trace';
@@ -54,6 +55,7 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false }: Prop
     event.preventDefault();
   };
 
+  const action = trace?.actions[step];
   return (
     <div
       className={large ? classes.large : classes.player}
@@ -116,11 +118,11 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false }: Prop
       {trace && (
         <>
           <TraceLine trace={trace} returns={returns} step={step} onSeek={seek} />
-          <PolicyBars
-            names={trace.actionNames}
-            policy={trace.policies[step] ?? []}
-            chosen={trace.actions[step]}
-          />
+          {Array.isArray(action) ? (
+            <ActionNumbers names={trace.actionNames} numbers={action} />
+          ) : (
+            <PolicyBars names={trace.actionNames} policy={trace.policies[step] ?? []} chosen={action} />
+          )}
         </>
       )}
     </div>

@@ -5,7 +5,7 @@ export type Trace = {
   rewards: Float64Array;
   values: Float64Array;
   policies: readonly (number | null)[][];
-  actions: readonly number[];
+  actions: Recorded['actions'];
   lives: readonly number[];
   actionNames: readonly string[];
   framesPerStep: number;

@@ -3,8 +3,9 @@
 from backend.specs.environments.atari import ATARI
 from backend.specs.environments.base import Environment, EnvironmentConfig, PublishedScore
 from backend.specs.environments.classic import CLASSIC
+from backend.specs.environments.small import SMALL
 
-ENVIRONMENTS: dict[str, Environment] = {world.id: world for world in (*ATARI, *CLASSIC)}
+ENVIRONMENTS: dict[str, Environment] = {world.id: world for world in (*ATARI, *CLASSIC, *SMALL)}
 """Every world one may ask for, by id."""
 
 __all__ = ["ENVIRONMENTS", "Environment", "EnvironmentConfig", "PublishedScore"]

@@ -3,6 +3,7 @@
 from backend.specs.environments import ENVIRONMENTS, EnvironmentConfig
 from backend.specs.environments.atari import AtariConfig
 from backend.specs.environments.classic import ClassicConfig
+from backend.specs.environments.small import CatchConfig, MemoryConfig
 from workers.engine.envs.base import ActionSpace, Box, Discrete, Step, World
 
 
@@ -22,6 +23,14 @@ def make_world(environment: str, config: EnvironmentConfig) -> World:
             from workers.engine.envs.classic import ClassicWorld
 
             return ClassicWorld(environment, config)
+        case CatchConfig():
+            from workers.engine.envs.small import CatchWorld
+
+            return CatchWorld(config)
+        case MemoryConfig():
+            from workers.engine.envs.small import MemoryWorld
+
+            return MemoryWorld(config)
     raise TypeError(f"no world is built from {type(config).__name__}")
 
 

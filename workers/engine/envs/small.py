@@ -1,0 +1,120 @@
+"""Our own small worlds: Catch from pixels, and a task that needs memory."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backend.specs.environments.small import CatchConfig, MemoryConfig
+from workers.engine.envs.base import Action, ActionSpace, Discrete, OnFrame, Step
+
+CELLS = 12
+CELL_PIXELS = 7
+PADDLE_CELLS = 2
+
+
+class CatchWorld:
+    """A ball falls, a row a decision, from a random column of a 12×12 board; a paddle moves along the bottom.
+
+    The episode ends after 11 decisions: 1 where the paddle is under the ball, else -1.
+    """
+
+    observation_shape: tuple[int, ...] = (CELLS * CELL_PIXELS, CELLS * CELL_PIXELS, 1)
+    observation_dtype = np.dtype(np.uint8)
+    frames_per_second = 10.0
+    action_names: tuple[str, ...] = ("LEFT", "STAY", "RIGHT")
+    action_space: ActionSpace = Discrete(3)
+
+    def __init__(self, config: CatchConfig) -> None:
+        self.on_frame: OnFrame | None = None
+        self._ball = (0, 0)
+        self._paddle = 0
+
+    def reset(self, seed: int, out: NDArray[Any]) -> None:
+        """Drop a ball from the seed's column; the paddle is in the middle."""
+        self._ball = (0, int(np.random.default_rng(seed).integers(CELLS)))
+        self._paddle = (CELLS - PADDLE_CELLS) // 2
+        self._draw(out)
+
+    def step(self, action: Action, out: NDArray[Any]) -> Step:
+        """Move the paddle by a cell, let the ball fall by one."""
+        self._paddle = min(max(self._paddle + int(action) - 1, 0), CELLS - PADDLE_CELLS)
+        row, column = self._ball
+        self._ball = (row + 1, column)
+        self._draw(out)
+        over = row + 1 == CELLS - 1
+        caught = 0 <= column - self._paddle < PADDLE_CELLS
+        reward = (1.0 if caught else -1.0) if over else 0.0
+        return Step(reward=reward, terminal=over, ended=over, truncated=False, frames=1)
+
+    def lives(self) -> int:
+        """There is one ball."""
+        return 0
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+    def _draw(self, out: NDArray[np.uint8]) -> None:
+        out[:] = 0
+        row, column = self._ball
+        _fill(out, CELLS - 1, self._paddle, PADDLE_CELLS, 128)
+        _fill(out, row, column, 1, 255)
+        if self.on_frame is not None:
+            self.on_frame(np.repeat(out, 3, axis=-1))
+
+
+def _fill(out: NDArray[np.uint8], row: int, column: int, cells: int, value: int) -> None:
+    c = CELL_PIXELS
+    out[row * c : (row + 1) * c, column * c : (column + cells) * c] = value
+
+
+class MemoryWorld:
+    """A cue, left or right, is seen in the first observation only; after a delay comes the question.
+
+    Observation (3,): cue is left, cue is right, the question is asked. The answer earns 1 or -1 and ends the
+    episode; every decision before it does nothing. As both cues are equally likely, no agent without memory
+    has a mean above 0.
+    """
+
+    observation_shape: tuple[int, ...] = (3,)
+    observation_dtype = np.dtype(np.float32)
+    frames_per_second = 5.0
+    action_names: tuple[str, ...] = ("LEFT", "RIGHT")
+    action_space: ActionSpace = Discrete(2)
+
+    def __init__(self, config: MemoryConfig) -> None:
+        self._delay = config.delay_agent_steps
+        self.on_frame: OnFrame | None = None
+        self._cue = 0
+        self._t = 0
+
+    def reset(self, seed: int, out: NDArray[Any]) -> None:
+        """Show the seed's cue."""
+        self._cue = int(np.random.default_rng(seed).integers(2))
+        self._t = 0
+        self._observe(out)
+
+    def step(self, action: Action, out: NDArray[Any]) -> Step:
+        """Wait, or answer."""
+        asked = self._t == self._delay
+        reward = (1.0 if int(action) == self._cue else -1.0) if asked else 0.0
+        self._t += 1
+        self._observe(out)
+        return Step(reward=reward, terminal=asked, ended=asked, truncated=False, frames=1)
+
+    def lives(self) -> int:
+        """None."""
+        return 0
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+    def _observe(self, out: NDArray[np.float32]) -> None:
+        shown = self._t == 0
+        out[:] = (shown and self._cue == 0, shown and self._cue == 1, self._t == self._delay)
+        if self.on_frame is not None:
+            picture = np.zeros((80, 160, 3), np.uint8)
+            picture[:, :80, 0] = 255 * out[0]
+            picture[:, 80:, 1] = 255 * out[1]
+            picture[32:48] |= np.uint8(255 * out[2])
+            self.on_frame(picture)

@@ -12,6 +12,13 @@ from sqlalchemy.orm import Session
 BUSY_TIMEOUT_S = 20.0
 """How long SQLite waits for another writer before it gives up."""
 
+CONNECT_TIMEOUT_S = 10
+"""How long a PostgreSQL server may take to answer a new connection."""
+
+SILENCE_S = 30
+"""A server that has been out of reach for this long is given up; the system's own patience is a quarter of
+an hour, in which nobody would renew a lease."""
+
 MAX_CONNECTIONS = 50
 """More than the web process has threads, so that no request waits for a connection."""
 
@@ -25,7 +32,18 @@ def make_engine(url: str) -> Engine:
     """
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
-        return create_engine(parsed, pool_pre_ping=True, max_overflow=MAX_CONNECTIONS)
+        return create_engine(
+            parsed,
+            pool_pre_ping=True,
+            max_overflow=MAX_CONNECTIONS,
+            connect_args={
+                "connect_timeout": CONNECT_TIMEOUT_S,
+                "tcp_user_timeout": SILENCE_S * 1000,
+                "keepalives_idle": SILENCE_S // 3,
+                "keepalives_interval": SILENCE_S // 3,
+                "keepalives_count": 2,
+            },
+        )
     if parsed.database:
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(

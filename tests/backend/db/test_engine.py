@@ -1,13 +1,18 @@
+import socket
 from datetime import UTC, datetime, timedelta
 from threading import Barrier, Thread
+from time import monotonic
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine, select
-from sqlalchemy.exc import IntegrityError, StatementError
+from sqlalchemy.exc import IntegrityError, OperationalError, StatementError
 
 from backend.db import Host, LogLine
+from backend.db import engine as database
 from backend.db.clock import database_now, utc_now
-from backend.db.engine import reading, writing
+from backend.db.engine import make_engine, reading, writing
+from tests.support.databases import PostgresServer
 
 
 def _host(name: str, slots: int = 0) -> Host:
@@ -95,3 +100,25 @@ def test_naive_times_are_refused(engine: Engine) -> None:
     naive = datetime(2020, 1, 1)
     with reading(engine) as session, pytest.raises(StatementError, match="naive"):
         session.execute(select(Host).where(Host.last_seen_at < naive))
+
+
+def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "CONNECT_TIMEOUT_S", 2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        engine = make_engine(f"postgresql+psycopg://x@127.0.0.1:{silent.getsockname()[1]}/x")
+        begun = monotonic()
+        with pytest.raises(OperationalError, match="timeout"), engine.connect():
+            pass
+        assert monotonic() - begun < 10
+
+
+def test_a_server_out_of_reach_is_given_up(postgres: PostgresServer) -> None:
+    # To cut a connection on its way takes a network of one's own: this sees that the system is told to.
+    engine = make_engine(postgres.url("postgres"))
+    with engine.connect() as connection:
+        driver: Any = connection.connection.driver_connection
+        given = driver.info.get_parameters()
+    engine.dispose()
+    assert given["tcp_user_timeout"] == "30000"
+    idle, interval, count = (int(given[f"keepalives_{name}"]) for name in ("idle", "interval", "count"))
+    assert idle + interval * count <= database.SILENCE_S

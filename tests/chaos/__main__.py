@@ -1,6 +1,6 @@
 """`make chaos`: a hundred faults on each database, and a report.
 
-python -m tests.chaos [--database sqlite|postgresql] [--faults 100] [--seed N]
+python -m tests.chaos [--database sqlite|postgresql] [--faults 100] [--seed N] [--pause 3]
 """
 
 import argparse
@@ -19,6 +19,9 @@ def main() -> int:
     parser.add_argument("--faults", type=int, default=100)
     parser.add_argument("--seed", type=int, default=secrets.randbelow(2**31))
     parser.add_argument("--fake-engine", action="store_true", help="train nothing, to save the processor")
+    parser.add_argument(
+        "--pause", type=float, default=campaign.MEAN_PAUSE_S, help="mean seconds between faults"
+    )
     parser.add_argument("--report", type=Path, help="where a campaign that found something is written")
     args = parser.parse_args()
     violated = False
@@ -28,6 +31,7 @@ def main() -> int:
             args.seed,
             args.faults,
             fake_engine=args.fake_engine,
+            mean_pause_s=args.pause,
             say=lambda line: sys.stdout.write(line + "\n"),
         )
         sys.stdout.write(f"{report}\n")

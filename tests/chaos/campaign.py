@@ -25,6 +25,7 @@ MEAN_PAUSE_S = 3.0
 USER_SHARE = 0.25
 """Chance that a user does something between two faults."""
 SETTLE_LIMIT_S = 240.0
+"""How long nothing at all may happen to runs that have not ended."""
 TEND_INTERVAL_S = 0.5
 WORKER = (*CALLBOARD, "worker")
 FAKE_WORKER = (sys.executable, "-m", "tests.chaos.fake_worker")
@@ -54,9 +55,17 @@ class Report:
 class Campaign:
     """Faults on a running stack."""
 
-    def __init__(self, stack: Stack, rng: random.Random, report: Report, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        stack: Stack,
+        rng: random.Random,
+        report: Report,
+        say: Callable[[str], None],
+        mean_pause_s: float = MEAN_PAUSE_S,
+    ) -> None:
         self._stack = stack
         self._rng = rng
+        self._mean_pause_s = mean_pause_s
         self._report = report
         self._say = say
         self._begun = monotonic()
@@ -69,7 +78,7 @@ class Campaign:
         while self._stack.ask("GET", "/runs") is None:
             self._wait(TEND_INTERVAL_S)
         while self._report.n_faults < n_faults:
-            self._wait(self._rng.expovariate(1 / MEAN_PAUSE_S))
+            self._wait(self._rng.expovariate(1 / self._mean_pause_s))
             self._look_after_runs(new=True)
             if self._rng.random() < USER_SHARE:
                 self._user()
@@ -81,11 +90,15 @@ class Campaign:
     def settle(self) -> None:
         """Let everything come back, and every run come to its end."""
         self._tell("quiet")
-        deadline = monotonic() + SETTLE_LIMIT_S
+        deadline, seen = monotonic() + SETTLE_LIMIT_S, 0
         while any(not future.done() for _, future in self._pending) or not self._look_after_runs(new=False):
             self._wait(TEND_INTERVAL_S)
+            if (revisions := self._revisions()) != seen:
+                deadline, seen = monotonic() + SETTLE_LIMIT_S, revisions
             if monotonic() > deadline:
-                self._report.violations += [f"run {r.id} is still {r.state}" for r in self._runs()]
+                self._report.violations += [
+                    f"run {run.id} is still {run.state}" for run in self._runs() if run.state not in ENDED
+                ]
                 break
         self._threads.shutdown()
         for title, future in self._pending:
@@ -169,6 +182,12 @@ class Campaign:
         with reading(self._stack.engine) as session:
             return list(session.query(Run).order_by(Run.id))
 
+    def _revisions(self) -> int:
+        try:
+            return sum(run.revision for run in self._runs())
+        except SQLAlchemyError:
+            return 0
+
     def _ask(self, title: str, path: str, body: object) -> None:
         answer = self._stack.ask("POST", path, body)
         self._tell(f"{title}: {answer.status_code if answer is not None else 'no answer'}")
@@ -193,6 +212,7 @@ def run(
     n_faults: int,
     *,
     fake_engine: bool = False,
+    mean_pause_s: float = MEAN_PAUSE_S,
     say: Callable[[str], None] = lambda line: None,
 ) -> Report:
     """A campaign on a new stack.
@@ -202,12 +222,13 @@ def run(
         seed: draws faults and pauses. The machine's own timing differs from run to run all the same.
         n_faults: how many.
         fake_engine: with an engine that only says that it trains, which takes no processor.
+        mean_pause_s: between two faults.
         say: told what happens, as it happens.
     """
     report = Report(database, seed)
     command = FAKE_WORKER if fake_engine else WORKER
     with short_folder() as folder, running_stack(folder, DATABASES[database], command) as stack:
-        campaign = Campaign(stack, random.Random(seed), report, say)
+        campaign = Campaign(stack, random.Random(seed), report, say, mean_pause_s)
         campaign.rage(n_faults)
         campaign.settle()
         campaign.judge()

@@ -1,7 +1,6 @@
 """What goes wrong: each fault names itself, happens, and returns when it is over."""
 
 import random
-import subprocess
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -79,14 +78,8 @@ def end_worker(stack: Stack, rng: random.Random) -> Fault:
 
     def happen() -> str | None:
         with worker.paused:
-            process = worker.process
-            process.terminate()
-            try:
-                process.wait(WORKER_STOP_LIMIT_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                return f"{worker.name} was not gone {WORKER_STOP_LIMIT_S} s after SIGTERM"
-        return None
+            in_time = worker.end()
+        return None if in_time else f"{worker.name} was not gone {WORKER_STOP_LIMIT_S} s after SIGTERM"
 
     return Fault(f"end {worker.name}", happen)
 

@@ -1,0 +1,71 @@
+"""What one may ask for: known, bounded, and of a size that a host can judge."""
+
+from typing import Any
+
+import pytest
+
+from backend.specs.run import InvalidSpec, parse_run_spec
+
+PONG = {"algorithm": "paac", "environment": "ALE/Pong-v5", "stop": {"agent_steps": 1000}}
+
+
+def problems(request: dict[str, Any]) -> dict[str, str]:
+    with pytest.raises(InvalidSpec) as refused:
+        parse_run_spec(request)
+    return {problem.field: problem.message for problem in refused.value.problems}
+
+
+def test_every_field_at_fault_is_named_at_once() -> None:
+    found = problems(
+        {
+            "algorithm": "paac",
+            "environment": "ALE/Pong-v5",
+            "config": {"n_e": 10**9, "gama": 0.9, "gamma": "two"},
+            "environment_config": {"noop_max": -1},
+            "seed": -1,
+            "stop": {"agent_steps": 0},
+            "device": "tpu",
+        }
+    )
+    assert set(found) == {
+        "config.n_e",
+        "config.gama",
+        "config.gamma",
+        "environment_config.noop_max",
+        "seed",
+        "stop.agent_steps",
+        "device",
+    }
+    assert found["config.gama"] == "no such setting"
+    assert "512" in found["config.n_e"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("environment", "os:system", "runs code and is refused"),
+        ("environment", "ALE/Poong-v5", "unknown environment"),
+        ("environment", None, "field required"),
+        ("algorithm", "ppo", "unknown algorithm"),
+        ("stop", {}, "at least one bound"),
+    ],
+)
+def test_what_is_unknown_or_unsafe_is_refused(field: str, value: Any, said: str) -> None:
+    assert said in problems(PONG | {field: value})[field]
+
+
+def test_a_spec_comes_back_from_its_json() -> None:
+    spec = parse_run_spec(PONG | {"config": {"n_e": 4, "t_max": 7}, "tags": ["a"], "seed": 3})
+    assert parse_run_spec(spec.model_dump(mode="json")) == spec
+
+
+def test_the_memory_estimate_grows_with_all_that_takes_memory() -> None:
+    def estimate(**config: Any) -> int:
+        return parse_run_spec(PONG | {"config": {"n_e": 8, "n_w": 1, **config}}).memory_estimate_bytes
+
+    base = estimate()
+    for more in ({"n_e": 64}, {"n_w": 4}, {"t_max": 200}, {"evaluation_episodes": 60}):
+        assert estimate(**more) > base, more
+    assert estimate(evaluation_episodes=1_000) == estimate(evaluation_episodes=64)
+    # 214 kB of activations were seen for each decision of `nature`.
+    assert estimate(t_max=1_000) - estimate(t_max=500) >= 8 * 500 * 214_000

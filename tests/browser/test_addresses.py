@@ -71,7 +71,7 @@ def test_clone_fills_the_form(page: Page, script: httpx.Client) -> None:
     page.goto(f"/runs/{run['id']}")
     page.get_by_role("link", name="Clone").click()
     expect(page.locator("[name='config.beta']")).to_have_value("0.02")
-    expect(page.locator("[name='stop.agent_steps']")).to_have_value("5,000,000")
+    expect(page.locator("[name='stop.agent_steps']")).to_have_value("10,000,000")
     expect(page.get_by_label("Tags")).to_have_value("a, b")
     page.get_by_role("button", name="Start run").click()
     page.wait_for_url(re.compile(r"/runs/\w{26}"))

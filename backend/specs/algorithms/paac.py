@@ -158,7 +158,7 @@ PAAC = Algorithm(
                 "max_grad_norm": 0.5,
                 "evaluation_interval_agent_steps": 500_000,
             },
-            stop={"agent_steps": 5_000_000},
+            stop={"agent_steps": 10_000_000},
         ),
     ),
     vector_defaults={

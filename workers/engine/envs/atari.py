@@ -11,8 +11,9 @@ Each deviation from the papers is a setting of `AtariConfig`, off by default but
 `sticky_actions`, `full_action_set`, `fire_at_reset`, `life_loss_terminal`, `mode`, `difficulty`.
 
 Differences from the papers: with `frame_skip=1` there is one frame and no maximum. With
-`frame_maximum="luminance"`, the default, the maximum is taken after greyscale, which is a little faster;
-`"rgb"` is the papers' order. ALE's own luminance weights stand for the papers' "Y channel". The picture is
+`frame_maximum="luminance"`, the default, the maximum is taken after greyscale, which is a little faster, and
+the picture of a game that ends within a decision may hold an older frame (nobody learns from it); `"rgb"` is
+the papers' order, exactly. ALE's own luminance weights stand for the papers' "Y channel". The picture is
 shrunk by area averaging, where the papers name no method.
 """
 
@@ -105,6 +106,7 @@ class AtariWorld:
         """Hold the action for `frame_skip` frames, fewer where the game ends."""
         chosen = self._actions[action]
         skip = self._config.frame_skip
+        exact = self._config.frame_maximum == "rgb"
         reward = 0.0
         before = self._frames
         over = False
@@ -114,7 +116,7 @@ class AtariWorld:
             reward += self._ale.act(self._held)
             self._tick()
             over = self._ale.game_over()
-            if k >= skip - 2 or over:
+            if k >= skip - 2 or over or exact:
                 self._screens[0] = self._screens[1]
                 self._capture(1)
             if over:

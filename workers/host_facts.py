@@ -11,7 +11,7 @@ import psutil
 from backend.specs.environments import ENVIRONMENTS
 
 _PACKAGES = ("callboard", "torch", "gymnasium", "ale-py", "numpy", "av")
-_NEEDED = {"atari": "ale_py"}
+_NEEDED = {"atari": "ale_py", "mujoco": "mujoco"}
 """What a family of worlds is made by, where gymnasium alone does not do."""
 
 

@@ -3,9 +3,10 @@
 from backend.specs.environments.atari import ATARI
 from backend.specs.environments.base import Environment, EnvironmentConfig, PublishedScore
 from backend.specs.environments.classic import CLASSIC
+from backend.specs.environments.mujoco import MUJOCO
 from backend.specs.environments.small import SMALL
 
-ENVIRONMENTS: dict[str, Environment] = {world.id: world for world in (*ATARI, *CLASSIC, *SMALL)}
+ENVIRONMENTS: dict[str, Environment] = {world.id: world for world in (*ATARI, *MUJOCO, *CLASSIC, *SMALL)}
 """Every world one may ask for, by id."""
 
 __all__ = ["ENVIRONMENTS", "Environment", "EnvironmentConfig", "PublishedScore"]

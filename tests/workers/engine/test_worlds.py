@@ -12,8 +12,22 @@ from gymnasium.utils.env_checker import check_env
 from backend.specs.environments import ENVIRONMENTS
 from tests.support.worlds import AsGymnasium, build
 from workers.engine.envs import Box, World
+from workers.engine.envs.mujoco import GL
 
-WORLDS = ["ALE/Pong-v5", "CartPole-v1", "Acrobot-v1", "Pendulum-v1", "Catch-v0", "Memory-v0"]
+WORLDS = [
+    "ALE/Pong-v5",
+    "HalfCheetah-v5",
+    "Reacher-Pixels-v5",
+    "CartPole-v1",
+    "Acrobot-v1",
+    "Pendulum-v1",
+    "Catch-v0",
+    "Memory-v0",
+]
+
+
+if GL == "disable":
+    WORLDS.remove("Reacher-Pixels-v5")  # no libEGL here
 
 
 def random_action(world: World, rng: np.random.Generator) -> Any:

@@ -3,6 +3,7 @@
 from backend.specs.environments import ENVIRONMENTS, EnvironmentConfig
 from backend.specs.environments.atari import AtariConfig
 from backend.specs.environments.classic import ClassicConfig
+from backend.specs.environments.mujoco import MujocoPixelsConfig, MujocoStateConfig
 from backend.specs.environments.small import CatchConfig, MemoryConfig
 from workers.engine.envs.base import ActionSpace, Box, Discrete, Step, World
 
@@ -23,6 +24,14 @@ def make_world(environment: str, config: EnvironmentConfig) -> World:
             from workers.engine.envs.classic import ClassicWorld
 
             return ClassicWorld(environment, config)
+        case MujocoStateConfig():
+            from workers.engine.envs.mujoco import MujocoWorld
+
+            return MujocoWorld(environment, config)
+        case MujocoPixelsConfig():
+            from workers.engine.envs.mujoco import MujocoPixelsWorld
+
+            return MujocoPixelsWorld(environment, config)
         case CatchConfig():
             from workers.engine.envs.small import CatchWorld
 

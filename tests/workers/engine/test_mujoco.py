@@ -1,0 +1,85 @@
+"""MuJoCo's tasks from state and from pixels."""
+
+import gymnasium
+import numpy as np
+import pytest
+
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.environments.mujoco import TASKS
+from tests.support.worlds import build
+from workers.engine.envs import Box
+from workers.engine.envs.mujoco import GL
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_task_is_gymnasiums_seen_through_its_scales(task: str) -> None:
+    env = gymnasium.make(f"{task}-v5")
+    whole, scaled = build(f"{task}-v5", normalise=False), build(f"{task}-v5")
+    assert isinstance(whole.action_space, Box)
+    assert whole.action_names == scaled.action_names == ENVIRONMENTS[f"{task}-v5"].action_names
+    assert len(whole.action_names) == len(whole.action_space.low)
+    out = np.empty(whole.observation_shape, np.float32)
+    normal = np.empty_like(out)
+    wanted, _ = env.reset(seed=4)
+    whole.reset(4, out)
+    scaled.reset(4, normal)
+    rng = np.random.default_rng(0)
+    seen = []
+    for _ in range(30):
+        np.testing.assert_array_equal(out, wanted.astype(np.float32))
+        seen.append(normal.copy())
+        action = rng.normal(0, 2 * np.array(whole.action_space.high)).astype(np.float32)
+        clipped = np.clip(action, env.action_space.low, env.action_space.high)
+        wanted, reward, *_ = env.step(clipped)
+        step = whole.step(action, out)
+        assert step.reward == reward
+        assert scaled.step(action, normal) == step
+    assert np.abs(seen).max() <= 10.0
+    for world in (env, whole, scaled):
+        world.close()
+
+
+@pytest.mark.parametrize("task", ["HalfCheetah", "Hopper", "Reacher"])
+def test_random_play_has_mean_zero_and_deviation_one(task: str) -> None:
+    world = build(f"{task}-v5")
+    assert isinstance(world.action_space, Box)
+    observation = np.empty(world.observation_shape, np.float32)
+    rng = np.random.default_rng(5)
+    seen, seed = [], 1_000
+    world.reset(seed, observation)
+    for _ in range(4_000):
+        if world.step(rng.uniform(world.action_space.low, world.action_space.high), observation).ended:
+            seed += 1
+            world.reset(seed, observation)
+        seen.append(observation.copy())
+    world.close()
+    assert np.abs(np.mean(seen, 0)).max() < 0.5
+    assert np.std(seen, 0).min() > 0.5
+    assert np.std(seen, 0).max() < 1.5
+
+
+def test_an_episode_is_cut_off_at_gymnasiums_bound_or_at_ours() -> None:
+    for bound, settings in ((50, {}), (7, {"max_episode_agent_steps": 7})):
+        world = build("Reacher-v5", **settings)
+        observation = np.empty(world.observation_shape, np.float32)
+        world.reset(0, observation)
+        steps = [world.step(np.zeros(2, np.float32), observation) for _ in range(bound)]
+        assert [step.ended for step in steps] == [False] * (bound - 1) + [True]
+        assert steps[-1].truncated
+        assert not steps[-1].terminal
+        world.close()
+
+
+@pytest.mark.skipif(GL == "disable", reason="pictures of MuJoCo need libEGL: the package libegl1")
+def test_pixels_show_the_task_moving() -> None:
+    world = build("HalfCheetah-Pixels-v5")
+    observation = np.empty(world.observation_shape, np.uint8)
+    world.reset(0, observation)
+    assert not observation[..., :3].any()
+    assert observation[..., 3].std() > 10
+    for t in range(8):
+        before = observation.copy()
+        world.step(np.full(6, 1.0 if t % 4 < 2 else -1.0, np.float32), observation)
+        np.testing.assert_array_equal(observation[..., :3], before[..., 1:])
+        assert np.abs(observation[..., 3].astype(int) - before[..., 3]).mean() > 0.5
+    world.close()

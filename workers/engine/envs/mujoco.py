@@ -1,0 +1,149 @@
+"""MuJoCo through gymnasium's v5 tasks, from state or from pixels, with no screen.
+
+From state, the observation is normalised by the constants of `workers.engine.envs.mujoco_scales` and held
+within ±10. From pixels, the task's own camera draws 84×84 RGB, of which the luminance is kept; the last four
+pictures are stacked, oldest first, along the last axis. An action outside its bounds is taken for the bound.
+
+Differences from the paper (Mnih et al. 2016, section 5.3), which tells neither its tasks' rewards nor their
+physics: gymnasium's. Its agents saw one picture and
+remembered; four pictures serve an agent without memory too.
+"""
+
+import os
+from ctypes import CDLL
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+
+def _gl() -> str:
+    """The way to draw without a screen that this machine has."""
+    for name, library in (("egl", "libEGL.so.1"), ("osmesa", "libOSMesa.so.8")):
+        try:
+            CDLL(library)
+        except OSError:
+            continue
+        return name
+    return "disable"
+
+
+GL = os.environ.setdefault("MUJOCO_GL", _gl())  # MuJoCo looks when it is first imported
+
+import gymnasium  # noqa: E402
+import mujoco  # noqa: E402
+
+from backend.specs.environments import ENVIRONMENTS  # noqa: E402
+from backend.specs.environments.mujoco import MujocoConfig, MujocoPixelsConfig, MujocoStateConfig  # noqa: E402
+from workers.engine.envs.base import OnFrame  # noqa: E402
+from workers.engine.envs.gymnasium_world import GymnasiumWorld  # noqa: E402
+from workers.engine.envs.mujoco_scales import scales  # noqa: E402
+
+SIZE = 84
+STACK = 4
+SHOWN_PIXELS = 240
+"""Side of the picture for people."""
+LIMIT = 10.0
+
+cv2.setNumThreads(1)
+
+
+class Camera:
+    """Draws a task, `size` pixels square, without what costs most: shadows, reflections and smooth edges."""
+
+    def __init__(self, env: Any, size: int) -> None:
+        if GL == "disable":
+            raise RuntimeError("pictures of MuJoCo need libEGL or libOSMesa: install the package libegl1")
+        model = env.model
+        model.vis.quality.offsamples = 0
+        model.vis.quality.shadowsize = 0
+        self._data = env.data
+        self._renderer = mujoco.Renderer(model, size, size)
+        for flag in (mujoco.mjtRndFlag.mjRND_SHADOW, mujoco.mjtRndFlag.mjRND_REFLECTION):
+            self._renderer.scene.flags[flag] = False
+        self._view = mujoco.MjvCamera()
+        track = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, "track")
+        if track >= 0:
+            self._view.type = mujoco.mjtCamera.mjCAMERA_FIXED
+            self._view.fixedcamid = track
+        else:
+            mujoco.mjv_defaultFreeCamera(model, self._view)
+            for name, value in (env.mujoco_renderer.default_cam_config or {}).items():
+                if isinstance(value, np.ndarray):
+                    getattr(self._view, name)[:] = value
+                else:
+                    setattr(self._view, name, value)
+
+    def take(self) -> NDArray[np.uint8]:
+        """The task as it is now, (size, size, 3) RGB."""
+        self._renderer.update_scene(self._data, self._view)
+        return np.asarray(self._renderer.render(), np.uint8)
+
+    def close(self) -> None:
+        """Free the drawing context."""
+        self._renderer.close()
+
+
+class MujocoWorld(GymnasiumWorld):
+    """One task from its state."""
+
+    def __init__(self, environment: str, config: MujocoConfig) -> None:
+        self._task = environment.removesuffix("-v5").removesuffix("-Pixels")
+        longest = config.max_episode_agent_steps
+        env = gymnasium.make(
+            f"{self._task}-v5",
+            disable_env_checker=True,
+            **({} if longest is None else {"max_episode_steps": longest}),
+        )
+        super().__init__(env, ENVIRONMENTS[environment].action_names)
+        self._shown: Camera | None = None
+        normalise = isinstance(config, MujocoStateConfig) and config.normalise
+        self._scales = scales(self._task) if normalise else None
+
+    def close(self) -> None:
+        """Free the simulation and its cameras."""
+        if self._shown is not None:
+            self._shown.close()
+        super().close()
+
+    def _observe(self, observation: Any, out: NDArray[Any]) -> None:
+        np.copyto(out, observation, casting="same_kind")
+        if self._scales is not None:
+            mean, deviation = self._scales
+            out -= mean
+            out /= deviation
+            np.clip(out, -LIMIT, LIMIT, out=out)
+
+    def _show(self, on_frame: OnFrame) -> None:
+        if GL == "disable":
+            return  # what trains from state needs no drawing
+        if self._shown is None:
+            self._shown = Camera(self._env.unwrapped, SHOWN_PIXELS)
+        on_frame(self._shown.take())
+
+
+class MujocoPixelsWorld(MujocoWorld):
+    """One task through its camera."""
+
+    def __init__(self, environment: str, config: MujocoPixelsConfig) -> None:
+        super().__init__(environment, config)
+        self.observation_shape = (SIZE, SIZE, STACK)
+        self.observation_dtype = np.dtype(np.uint8)
+        self._camera = Camera(self._env.unwrapped, SIZE)
+        self._pictures = np.zeros((SIZE, SIZE, STACK), np.uint8)
+
+    def reset(self, seed: int, out: NDArray[Any]) -> None:
+        """Begin the episode of this seed, with three black pictures before the first."""
+        self._pictures[:] = 0
+        super().reset(seed, out)
+
+    def close(self) -> None:
+        """Free the simulation and its cameras."""
+        self._camera.close()
+        super().close()
+
+    def _observe(self, observation: Any, out: NDArray[Any]) -> None:
+        self._pictures[..., :-1] = self._pictures[..., 1:]
+        self._pictures[..., -1] = cv2.cvtColor(self._camera.take(), cv2.COLOR_RGB2GRAY)
+        np.copyto(out, self._pictures)

@@ -53,9 +53,9 @@ class Dropped(Exception):
     """The try holds the job no more, or the worker shuts down."""
 
 
-def claim(session: Session, host: str, lease_s: float) -> ClaimedJob | None:
-    """Claim the oldest job there is to do."""
-    job = jobs.claim(session, host, lease_s)
+def claim(session: Session, host: str, lease_s: float, environments: Sequence[str]) -> ClaimedJob | None:
+    """Claim the oldest job there is to do in one of these worlds."""
+    job = jobs.claim(session, host, lease_s, environments)
     return ClaimedJob(job.id, job.run_id, job.kind, job.target_id, job.tries) if job else None
 
 

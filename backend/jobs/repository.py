@@ -1,11 +1,12 @@
 """Jobs in the database: asked for by the web, claimed by workers, under a lease like a run's."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from backend.db import Job
+from backend.db import Job, Run
 from backend.db.changes import note_job, note_work
 from backend.db.clock import database_now
 from backend.db.ids import new_id
@@ -53,13 +54,21 @@ def request(session: Session, kind: str, run_id: str, target_id: str, *, queue: 
     return job
 
 
-def claim(session: Session, host: str, lease_s: float) -> Job | None:
-    """The oldest job to do, now leased to `host`: queued, or one whose lease has run out."""
+def claim(session: Session, host: str, lease_s: float, environments: Sequence[str]) -> Job | None:
+    """The oldest job to do that `host` can do, now leased to it: queued, or one whose lease has run out.
+
+    Args:
+        session: a writing session.
+        host: who asks.
+        lease_s: how long the claim holds without renewal.
+        environments: the worlds it can make; jobs for runs in others are left for others.
+    """
     now = database_now(session)
     expired = (Job.state == "running") & (Job.lease_expires_at < now)
     job = session.scalars(
         select(Job)
         .where(or_(Job.state == "queued", expired))
+        .where(Job.run_id.in_(select(Run.id).where(Run.environment.in_(environments))))
         .order_by(Job.id)
         .limit(1)
         .with_for_update(skip_locked=True)
@@ -68,7 +77,7 @@ def claim(session: Session, host: str, lease_s: float) -> Job | None:
         return None
     if job.tries >= MAX_TRIES:
         _end(session, job, "failed", f"its worker died {job.tries} times")
-        return claim(session, host, lease_s)
+        return claim(session, host, lease_s, environments)
     job.state, job.host, job.tries = "running", host, job.tries + 1
     job.lease_expires_at = now + timedelta(seconds=lease_s)
     session.flush()

@@ -63,7 +63,7 @@ def _evaluation(context: Context, engine: Engine, run: Run, sha256: str) -> Job:
 
 def _claim(engine: Engine) -> jobs.ClaimedJob | None:
     with writing(engine) as session:
-        return jobs.claim(session, "a", 60)
+        return jobs.claim(session, "a", 60, ["CartPole-v1"])
 
 
 def _do(context: Context, engine: Engine) -> JobRunner:
@@ -121,7 +121,7 @@ def test_a_failure_tells_the_engines_last_words(context: Context, engine: Engine
 def test_the_lease_is_held_while_it_takes(context: Context, engine: Engine) -> None:
     job = _episode(context, engine, fake_run(engine, job_s=4))  # leases are of 3 s
     with writing(engine) as session:
-        won = jobs.claim(session, "a", 1.0)
+        won = jobs.claim(session, "a", 1.0, ["CartPole-v1"])
     assert won is not None
     runner = JobRunner(context, won, engine=FAKE_ENGINE)
     runner.start()

@@ -11,6 +11,7 @@ from backend.jobs import repository
 from tests.support.runs import make_run
 
 TARGET = "0" * 26
+WORLDS = ["CartPole-v1"]
 
 
 def _request(engine: Engine, target: str = TARGET) -> Job:
@@ -40,10 +41,10 @@ def test_asked_twice_it_is_one_job(engine: Engine) -> None:
 def test_claimed_once_and_done(engine: Engine) -> None:
     job = _request(engine)
     with writing(engine) as session:
-        claimed = repository.claim(session, "here", 10)
+        claimed = repository.claim(session, "here", 10, WORLDS)
         assert claimed is not None
         assert (claimed.id, claimed.state, claimed.host, claimed.tries) == (job.id, "running", "here", 1)
-        assert repository.claim(session, "there", 10) is None
+        assert repository.claim(session, "there", 10, WORLDS) is None
         assert repository.renew(session, job.id, 1, 10)
         assert repository.finish(session, job.id, 1)
         assert not repository.finish(session, job.id, 1)
@@ -53,13 +54,20 @@ def test_claimed_once_and_done(engine: Engine) -> None:
         assert (done.state, done.host, done.lease_expires_at) == ("done", None, None)
 
 
+def test_a_job_in_a_world_the_host_cannot_make_is_left_for_others(engine: Engine) -> None:
+    _request(engine)
+    with writing(engine) as session:
+        assert repository.claim(session, "here", 10, ["ALE/Pong-v5"]) is None
+        assert repository.claim(session, "there", 10, ["ALE/Pong-v5", "CartPole-v1"]) is not None
+
+
 def test_a_dead_workers_job_goes_to_another_whose_result_counts(engine: Engine) -> None:
     job = _request(engine)
     with writing(engine) as session:
-        repository.claim(session, "dead", 10)
+        repository.claim(session, "dead", 10, WORLDS)
     _expire(engine, job.id)
     with writing(engine) as session:
-        again = repository.claim(session, "alive", 10)
+        again = repository.claim(session, "alive", 10, WORLDS)
         assert again is not None
         assert (again.id, again.tries) == (job.id, 2)
     with writing(engine) as session:
@@ -73,11 +81,11 @@ def test_after_enough_deaths_it_has_failed_and_the_next_is_claimed(engine: Engin
     job = _request(engine)
     for _ in range(repository.MAX_TRIES):
         with writing(engine) as session:
-            assert repository.claim(session, "here", 10) is not None
+            assert repository.claim(session, "here", 10, WORLDS) is not None
         _expire(engine, job.id)
     other = _request(engine, "1" * 26)
     with writing(engine) as session:
-        claimed = repository.claim(session, "here", 10)
+        claimed = repository.claim(session, "here", 10, WORLDS)
         assert claimed is not None
         assert claimed.id == other.id
     with reading(engine) as session:
@@ -90,7 +98,7 @@ def test_after_enough_deaths_it_has_failed_and_the_next_is_claimed(engine: Engin
 def test_a_failed_job_is_tried_again_when_asked(engine: Engine) -> None:
     job = _request(engine)
     with writing(engine) as session:
-        repository.claim(session, "here", 10)
+        repository.claim(session, "here", 10, WORLDS)
         assert repository.fail(session, job.id, 1, "no ffmpeg")
         again = repository.request(session, "video", job.run_id, TARGET, queue="cpu")
         assert (again.id, again.state, again.tries, again.error) == (job.id, "queued", 0, None)
@@ -104,7 +112,7 @@ def test_several_workers_at_once_get_different_jobs(engine: Engine) -> None:
     def work(host: str) -> None:
         for _ in range(2):
             with writing(engine) as session:
-                job = repository.claim(session, host, 10)
+                job = repository.claim(session, host, 10, WORLDS)
             if job is not None:
                 got.append(job.id)
 

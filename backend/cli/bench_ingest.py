@@ -103,7 +103,16 @@ def _claimed(context: Context) -> claims.Claim:
     )
     with writing(context.engine) as session:
         hosts.announce(
-            session, _HOST, queues=[], slots=1, cpu_count=1, memory_bytes=0, devices=[], versions={}, load={}
+            session,
+            _HOST,
+            queues=[],
+            slots=1,
+            cpu_count=1,
+            memory_bytes=0,
+            devices=[],
+            environments=[spec.environment],
+            versions={},
+            load={},
         )
         runs.create(session, spec)
         claim = claims.claim(session, _HOST, queues=[], free_memory_bytes=2**60, lease_s=3600.0)

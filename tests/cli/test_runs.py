@@ -122,14 +122,33 @@ def test_what_is_wrong_is_one_line(callboard: Callboard, sqlite_service: Running
     assert wrong_key.exit_code == 2
 
 
-def test_another_machines_server(callboard: Callboard, sqlite_service: RunningService) -> None:
+def test_another_machines_server(
+    callboard: Callboard, sqlite_service: RunningService, tmp_path: Path
+) -> None:
     make_run(sqlite_service.engine)
-    token = callboard("token", "create", "script", "--role", "viewer", "--days", "1").output.strip()
-    elsewhere = {"CALLBOARD_URL": sqlite_service.url, "CALLBOARD_TOKEN": token}
-    assert len(json.loads(callboard("runs", "list", "--json", **elsewhere).output)) == 1
-    refused = callboard(*START, "--agent-steps", "30", **elsewhere)
+    viewer, operator = (
+        callboard("token", "create", role, "--role", role, "--days", "1").output.strip()
+        for role in (Role.VIEWER, Role.OPERATOR)
+    )
+    # Nothing of the server's machine is at hand there.
+    elsewhere: dict[str, str | None] = {
+        "CALLBOARD_URL": sqlite_service.url,
+        "CALLBOARD_HOME": str(tmp_path / "elsewhere"),
+        "CALLBOARD_DATABASE_URL": None,
+        "CALLBOARD_REDIS_URL": None,
+    }
+    may_look, may_act = ({**elsewhere, "CALLBOARD_TOKEN": token} for token in (viewer, operator))
+    assert len(json.loads(callboard("runs", "list", "--json", **may_look).output)) == 1
+    refused = callboard(*START, "--agent-steps", "30", **may_look)
     assert refused.exit_code == 2
     assert Role.VIEWER in refused.output
+    run_id = callboard(*START, "--agent-steps", "30", **may_act).output.strip()
+    assert callboard("runs", "stop", run_id, "--wait", **may_act).exit_code == 0
+    assert json.loads(callboard("runs", "show", run_id, "--json", **may_look).output)["state"] == "stopped"
+    target = tmp_path / "points.csv"
+    assert callboard("runs", "export", run_id, "--output", str(target), **may_look).exit_code == 0
+    assert target.read_text().startswith('"metric","source"')
+    assert not (tmp_path / "elsewhere").exists()
     assert callboard("token", "create", "x", "--user", "nobody").exit_code == 2
 
 

@@ -10,6 +10,7 @@ import pytest
 from backend.auth.roles import Role
 from backend.specs.states import RunState
 from tests.support.artifacts import make_checkpoint, make_episode
+from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.runs import make_run
 from tests.support.service import RunningService
 
@@ -47,6 +48,7 @@ def token(service: RunningService, tmp_path: Path) -> str:
     return authorization
 
 
+@ON_SQLITE_FIRST
 def test_a_few_hundred_requests(service: RunningService, token: str) -> None:
     few = ("--phases", "fuzzing", "--max-examples", "5")
     tried = _run(service, *few, "--exclude-path-regex", OWN_ACCOUNT, token=token)

@@ -8,10 +8,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+import pytest
 from sqlalchemy import create_engine, make_url, text
 
 from backend.db import Base
 from backend.db.migrate import upgrade
+
+ON_SQLITE_FIRST = pytest.mark.parametrize(
+    "database_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.long)], indirect=True
+)
+"""For what is slow and hardly depends on the database: on PostgreSQL too, but in `make test-long`."""
 
 TEMPLATE = "callboard_template"
 SHARED = "callboard_shared"

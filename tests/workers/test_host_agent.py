@@ -18,6 +18,7 @@ from backend.live_settings import service as live_settings
 from backend.runs import service
 from backend.settings import Settings
 from backend.specs.environments import ENVIRONMENTS
+from tests.support.databases import ON_SQLITE_FIRST
 from tests.workers.support import (
     FAKE_ENGINE,
     FlakyContext,
@@ -33,10 +34,10 @@ from tests.workers.support import (
     until_state,
 )
 from workers import claims, host_facts
-from workers.host_agent import Contact, HostAgent
+from workers.host_agent import HostAgent
 from workers.supervisor import PICTURE_TICK_S
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
 
 Agents = Callable[..., HostAgent]
 
@@ -60,25 +61,6 @@ def agents(settings: Settings, engine: Engine) -> Iterator[Agents]:
     for agent in started:
         agent.stop(8)
     until(lambda: not processes_with(str(settings.runs_dir)))
-
-
-def test_grace_after_the_database_was_away() -> None:
-    contact = Contact(lease_s=10)
-    assert not contact.may_expire()
-    for now, expected in (
-        (0, False),
-        (4, False),
-        (8, False),
-        (11, True),
-        (15, True),
-        (21, False),
-        (26, False),
-    ):
-        contact.made(float(now))
-        assert contact.may_expire() is expected, now
-    contact.made(30.0)
-    contact.made(31.0)
-    assert contact.may_expire()
 
 
 def test_a_host_says_what_it_is(agents: Agents, engine: Engine) -> None:

@@ -11,6 +11,7 @@ from backend.db.ids import new_id
 from backend.episodes import service as episodes
 from backend.evaluations import service as evaluations
 from backend.evaluations.schemas import EvaluationRequest
+from tests.support.databases import ON_SQLITE_FIRST
 from tests.workers.support import (
     FAKE_ENGINE,
     add_checkpoint,
@@ -25,7 +26,7 @@ from workers.context import Context
 from workers.host_agent import HostAgent
 from workers.jobs import JobRunner
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
 
 
 @pytest.fixture(autouse=True)

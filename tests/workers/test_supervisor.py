@@ -17,6 +17,7 @@ from backend.runs import repository as runs
 from backend.runs import service
 from backend.specs.run import StopSpec
 from backend.specs.states import RunState
+from tests.support.databases import ON_SQLITE_FIRST
 from tests.workers.fake_engine import FAMILY
 from tests.workers.support import (
     FAKE_ENGINE,
@@ -39,7 +40,7 @@ from workers.engine_process import Birthmark
 from workers.gameplay import Gameplay
 from workers.supervisor import Supervisor
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
 
 
 @pytest.fixture(autouse=True)

@@ -1,12 +1,31 @@
 """Losses whose gradients are the papers' updates."""
 
+import math
 from typing import NamedTuple
 
 from torch import Tensor
 
 
+def td_loss(q_NA: Tensor, action_N: Tensor, y_N: Tensor) -> Tensor:
+    """Mean squared difference of Q(s, a; theta) from its target y.
+
+        mean[ (y - Q(s, a; theta))^2 ]
+
+    Mnih et al. 2016, Algorithms 1 and S1.
+
+    Args:
+        q_NA: Q(s, .; theta), (N, A).
+        action_N: actions taken, (N,) int64.
+        y_N: targets, (N,), held constant.
+
+    Returns:
+        A scalar.
+    """
+    return (y_N.detach() - q_NA.gather(-1, action_N[:, None])[:, 0]).square().mean()
+
+
 class ActorCriticLoss(NamedTuple):
-    """Means over a batch; `total` is minimised."""
+    """Means or sums over a batch; `total` is minimised."""
 
     total: Tensor
     policy: Tensor
@@ -49,5 +68,88 @@ def actor_critic_loss(
     policy = -(log_pi_a_N * advantage_N.detach()).mean()
     value = advantage_N.square().mean()
     entropy = -(log_pi_NA.exp() * log_pi_NA).sum(-1).mean()
+    total = policy + value_coefficient * value - beta * entropy
+    return ActorCriticLoss(total, policy, value, entropy)
+
+
+def ga3c_loss(
+    logits_NA: Tensor,
+    value_N: Tensor,
+    action_N: Tensor,
+    R_N: Tensor,
+    *,
+    beta: float,
+    value_coefficient: float,
+    log_eps: float,
+) -> ActorCriticLoss:
+    """Advantage actor-critic on experiences of an older policy, summed over N of them.
+
+        policy  = -sum[ log(pi(a|s) + log_eps) (R - V(s)) ],   (R - V) held constant
+        value   =  sum[ (R - V(s))^2 ]
+        entropy =  sum[ -sum_a (pi(a|s) + log_eps) log(pi(a|s) + log_eps) ]
+        total   =  policy + value_coefficient value - beta entropy
+
+    Babaeizadeh et al. 2017, equations 2 and 5; sums, as in section 5.3 (value_coefficient = 1).
+
+    Args:
+        logits_NA: unnormalised log-probabilities under the present theta, (N, A).
+        value_N: V(s; theta), (N,).
+        action_N: actions taken, (N,) int64.
+        R_N: returns, (N,), held constant.
+        beta: weight of the entropy.
+        value_coefficient: weight of the value loss.
+        log_eps: keeps the logarithm, and its gradient, finite where pi has gone to 0.
+
+    Returns:
+        Scalars.
+    """
+    pi_NA = logits_NA.softmax(-1) + log_eps
+    log_pi_NA = pi_NA.log()
+    log_pi_a_N = log_pi_NA.gather(-1, action_N[:, None])[:, 0]
+    advantage_N = R_N.detach() - value_N
+    policy = -(log_pi_a_N * advantage_N.detach()).sum()
+    value = advantage_N.square().sum()
+    entropy = -(pi_NA * log_pi_NA).sum()
+    total = policy + value_coefficient * value - beta * entropy
+    return ActorCriticLoss(total, policy, value, entropy)
+
+
+def gaussian_actor_critic_loss(
+    mu_ND: Tensor,
+    variance_N: Tensor,
+    value_N: Tensor,
+    action_ND: Tensor,
+    R_N: Tensor,
+    *,
+    beta: float,
+    value_coefficient: float,
+) -> ActorCriticLoss:
+    """As `actor_critic_loss`, for a spherical normal policy N(mu, sigma^2 I) over D numbers.
+
+        log pi(a|s) = -|a - mu|^2 / (2 sigma^2) - D/2 log(2 pi sigma^2)
+        entropy     =  mean[ 1/2 (log(2 pi sigma^2) + 1) ]
+
+    Mnih et al. 2016, supplement, section 9: the entropy is that of one of the D numbers, as printed there.
+
+    Args:
+        mu_ND: means, (N, D).
+        variance_N: sigma^2, (N,), above 0.
+        value_N: V(s; theta_v), (N,).
+        action_ND: actions as they were drawn, (N, D).
+        R_N: returns, (N,), held constant.
+        beta: weight of the entropy.
+        value_coefficient: weight of the value loss.
+
+    Returns:
+        Scalars.
+    """
+    D = mu_ND.shape[-1]
+    log_2pi_variance_N = (2 * math.pi * variance_N).log()
+    distance_N = (action_ND - mu_ND).square().sum(-1)
+    log_pi_a_N = -distance_N / (2 * variance_N) - D / 2 * log_2pi_variance_N
+    advantage_N = R_N.detach() - value_N
+    policy = -(log_pi_a_N * advantage_N.detach()).mean()
+    value = advantage_N.square().mean()
+    entropy = (0.5 * (log_2pi_variance_N + 1)).mean()
     total = policy + value_coefficient * value - beta * entropy
     return ActorCriticLoss(total, policy, value, entropy)

@@ -1,4 +1,4 @@
-"""Networks with a policy and a value head on shared layers.
+"""Networks: a policy and a value head on shared layers, a Gaussian policy beside its value, action values.
 
 Weights begin orthogonal (Saxe et al. 2014) with biases 0: gain sqrt(2) in the body, so that what is seen does
 not fade from layer to layer, 1 for the value, and 0.01 for the policy, which so begins undecided. The papers
@@ -10,29 +10,100 @@ from collections import OrderedDict
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import softplus
 
 
 class ActorCritic(nn.Module):
     """pi(.|s; theta) by softmax over `logits` and V(s; theta_v), sharing all layers but the last."""
 
-    def __init__(self, body: nn.Module, features: int, n_actions: int) -> None:
+    def __init__(self, body: nn.Sequential, features: int, n_actions: int, *, lstm_cells: int = 0) -> None:
         super().__init__()
         self.body = body
+        self.lstm = _lstm(features, lstm_cells) if lstm_cells else None
+        features = lstm_cells or features
         self.logits = nn.Linear(features, n_actions)
         self.value = nn.Linear(features, 1)
-        for layer in self.body.modules():
-            if isinstance(layer, nn.Conv2d | nn.Linear):
-                _orthogonal(layer, gain=2**0.5)
+        _orthogonal_body(body)
         _orthogonal(self.logits, gain=0.01)
         _orthogonal(self.value, gain=1.0)
 
     def forward(self, observation: Tensor) -> tuple[Tensor, Tensor]:
         """Policy logits (B, A) and values (B,) of observations (B, H, W, C) uint8 or (B, D) float32."""
-        if observation.dtype == torch.uint8:
-            # Channels last in memory, as the convolutions like it: the view costs nothing.
-            observation = observation.permute(0, 3, 1, 2).to(torch.float32).mul_(1 / 255)
-        features = self.body(observation)
+        return self.heads(self.body(as_input(observation)))
+
+    def heads(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Policy logits (B, A) and values (B,) of what body, and LSTM where there is one, made of states."""
         return self.logits(features), self.value(features)[:, 0]
+
+
+class ActionValues(nn.Module):
+    """Q(s, a; theta): one linear output an action (Mnih et al. 2016, supplement, section 8)."""
+
+    def __init__(self, body: nn.Sequential, features: int, n_actions: int) -> None:
+        super().__init__()
+        self.body = body
+        self.q = nn.Linear(features, n_actions)
+        _orthogonal_body(body)
+        _orthogonal(self.q, gain=1.0)
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Q (B, A) of observations (B, H, W, C) uint8 or (B, D) float32."""
+        q_BA: Tensor = self.q(self.body(as_input(observation)))
+        return q_BA
+
+
+class GaussianActorCritic(nn.Module):
+    """A normal policy over D numbers, and a value, which share nothing (Mnih et al. 2016, supplement, 9).
+
+    mu(s) is linear, one variance sigma^2(s) for all D numbers is the softplus of something linear.
+    """
+
+    def __init__(self, bodies: tuple[nn.Sequential, nn.Sequential], features: int, D: int, lstm_cells: int):
+        super().__init__()
+        self.policy_body, self.value_body = bodies
+        self.policy_lstm = _lstm(features, lstm_cells) if lstm_cells else None
+        self.value_lstm = _lstm(features, lstm_cells) if lstm_cells else None
+        features = lstm_cells or features
+        self.mu = nn.Linear(features, D)
+        self.variance = nn.Linear(features, 1)
+        self.value = nn.Linear(features, 1)
+        for body in bodies:
+            _orthogonal_body(body)
+        for head, gain in ((self.mu, 0.01), (self.variance, 0.01), (self.value, 1.0)):
+            _orthogonal(head, gain=gain)
+
+    def policy_head(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """mu (B, D) and sigma^2 (B,)."""  # noqa: D403
+        # The floor keeps log pi finite where the softplus has run out of numbers.
+        return self.mu(features), softplus(self.variance(features))[:, 0] + 1e-6
+
+    def value_head(self, features: Tensor) -> Tensor:
+        """V (B,)."""
+        value_B: Tensor = self.value(features)[:, 0]
+        return value_B
+
+
+def as_input(observation: Tensor) -> Tensor:
+    """Pixels (B, H, W, C) uint8 as (B, C, H, W) float32 within 0 and 1; vectors as they are."""
+    if observation.dtype != torch.uint8:
+        return observation
+    # Channels last in memory, as the convolutions like it: the view costs nothing.
+    return observation.permute(0, 3, 1, 2).to(torch.float32).mul_(1 / 255)
+
+
+def _orthogonal_body(body: nn.Module) -> None:
+    for layer in body.modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            _orthogonal(layer, gain=2**0.5)
+
+
+def _lstm(features: int, cells: int) -> nn.LSTMCell:
+    lstm = nn.LSTMCell(features, cells)
+    for weight in (lstm.weight_ih, lstm.weight_hh):
+        nn.init.orthogonal_(weight)
+    for bias in (lstm.bias_ih, lstm.bias_hh):
+        nn.init.zeros_(bias)
+    return lstm
 
 
 def _orthogonal(layer: nn.Conv2d | nn.Linear, *, gain: float) -> None:
@@ -41,7 +112,7 @@ def _orthogonal(layer: nn.Conv2d | nn.Linear, *, gain: float) -> None:
     nn.init.zeros_(layer.bias)
 
 
-def _nips(channels: int) -> tuple[nn.Module, int]:
+def _nips(channels: int) -> tuple[nn.Sequential, int]:
     """Mnih et al. 2013: two convolutions and 256 units."""
     layers = OrderedDict(
         conv1=nn.Conv2d(channels, 16, 8, stride=4),
@@ -55,7 +126,7 @@ def _nips(channels: int) -> tuple[nn.Module, int]:
     return nn.Sequential(layers), 256
 
 
-def _nature(channels: int) -> tuple[nn.Module, int]:
+def _nature(channels: int) -> tuple[nn.Sequential, int]:
     """Mnih et al. 2015: three convolutions and 512 units."""
     layers = OrderedDict(
         conv1=nn.Conv2d(channels, 32, 8, stride=4),
@@ -71,7 +142,7 @@ def _nature(channels: int) -> tuple[nn.Module, int]:
     return nn.Sequential(layers), 512
 
 
-def _mlp(inputs: int) -> tuple[nn.Module, int]:
+def _mlp(inputs: int) -> tuple[nn.Sequential, int]:
     """For vector observations: two layers of 128 units."""
     layers = OrderedDict(
         linear1=nn.Linear(inputs, 128), tanh1=nn.Tanh(), linear2=nn.Linear(128, 128), tanh2=nn.Tanh()
@@ -79,19 +150,67 @@ def _mlp(inputs: int) -> tuple[nn.Module, int]:
     return nn.Sequential(layers), 128
 
 
-_BODIES = {"nips": _nips, "nature": _nature, "mlp": _mlp}
+def _compact(channels: int) -> tuple[nn.Sequential, int]:
+    """Four small convolutions over 42×42 pictures, halved from 84×84 by area averaging.
+
+    The network of ikostrikov/pytorch-a3c (after OpenAI's universe-starter-agent), which learns quickly on a
+    CPU with an LSTM behind it. Differences: all stacked pictures are seen, not the newest alone; no running
+    mean and deviation of the pixels, and no cropping of the score.
+    """
+    layers: list[nn.Module] = [nn.AvgPool2d(2)]
+    for k in range(4):
+        layers += [nn.Conv2d(channels if k == 0 else 32, 32, 3, stride=2, padding=1), nn.ELU()]
+    return nn.Sequential(*layers, nn.Flatten()), 32 * 3 * 3
 
 
-def actor_critic(network: str, observation_shape: tuple[int, ...], n_actions: int) -> ActorCritic:
-    """Build a network.
+_BODIES = {"nips": _nips, "nature": _nature, "compact": _compact, "mlp": _mlp}
+
+
+def actor_critic(
+    network: str, observation_shape: tuple[int, ...], n_actions: int, *, lstm_cells: int = 0
+) -> ActorCritic:
+    """Build a network with a policy and a value.
 
     Args:
-        network: `nips` and `nature` for (84, 84, C) pixels, `mlp` for (D,) vectors.
+        network: `nips`, `nature` and `compact` for (84, 84, C) pixels, `mlp` for (D,) vectors.
         observation_shape: without the batch.
         n_actions: A.
+        lstm_cells: of an LSTM behind the last hidden layer; 0 for none.
 
     Raises:
         KeyError: no such network.
     """
     body, features = _BODIES[network](observation_shape[-1])
-    return ActorCritic(body, features, n_actions)
+    return ActorCritic(body, features, n_actions, lstm_cells=lstm_cells)
+
+
+def action_values(network: str, observation_shape: tuple[int, ...], n_actions: int) -> ActionValues:
+    """Build a network of action values; arguments and errors as for `actor_critic`."""
+    body, features = _BODIES[network](observation_shape[-1])
+    return ActionValues(body, features, n_actions)
+
+
+def gaussian_actor_critic(
+    network: str, observation_shape: tuple[int, ...], D: int, *, lstm_cells: int = 0
+) -> GaussianActorCritic:
+    """Build a network for continuous actions (Mnih et al. 2016, supplement, section 9).
+
+    Args:
+        network: `mlp` (one layer of 200 ReLUs) for vectors; for pixels, any of the others: its convolutions.
+        observation_shape: without the batch.
+        D: numbers in an action.
+        lstm_cells: 128 in the paper; 0 for no LSTM.
+    """
+
+    def body() -> tuple[nn.Sequential, int]:
+        if network == "mlp":
+            return nn.Sequential(nn.Linear(observation_shape[-1], 200), nn.ReLU()), 200
+        layers = list(_BODIES[network](observation_shape[-1])[0])
+        flat = next(k for k, layer in enumerate(layers) if isinstance(layer, nn.Flatten))
+        convolutions = nn.Sequential(*layers[: flat + 1])
+        features = convolutions(as_input(torch.zeros(1, *observation_shape, dtype=torch.uint8))).shape[1]
+        return convolutions, features
+
+    policy_body, features = body()
+    value_body, _ = body()
+    return GaussianActorCritic((policy_body, value_body), features, D, lstm_cells)

@@ -1,5 +1,7 @@
 """Optimizers over one flat parameter vector."""
 
+from typing import Protocol
+
 import torch
 from torch import Tensor, nn
 
@@ -67,14 +69,16 @@ class RMSProp:
         g <- decay g + (1 - decay) dtheta^2
         theta <- theta - learning_rate dtheta / sqrt(g + eps)
 
-    The eps stands inside the root. g begins at 0.
+    The eps stands inside the root. g begins at 0. Given memory that several actors share, theta and g are
+    updated without locks: shared RMSProp.
     """
 
-    def __init__(self, theta: Tensor, *, decay: float, eps: float) -> None:
+    def __init__(self, theta: Tensor, *, decay: float, eps: float, g: Tensor | None = None) -> None:
         self.theta = theta
-        self.g = torch.zeros_like(theta)
+        self.g = torch.zeros_like(theta) if g is None else g
         self.decay = decay
         self.eps = eps
+        self._root = torch.empty_like(theta)
 
     @torch.no_grad()
     def step(self, dtheta: Tensor, learning_rate: float) -> None:
@@ -85,4 +89,55 @@ class RMSProp:
             learning_rate: eta, alpha in Clemente et al. 2017.
         """
         self.g.mul_(self.decay).addcmul_(dtheta, dtheta, value=1.0 - self.decay)
-        self.theta.addcdiv_(dtheta, (self.g + self.eps).sqrt_(), value=-learning_rate)
+        torch.add(self.g, self.eps, out=self._root).sqrt_()
+        self.theta.addcdiv_(dtheta, self._root, value=-learning_rate)
+
+
+class MomentumSGD:
+    """Momentum SGD as in Mnih et al. 2016 (supplement, section 7); m is the actor-learner's own.
+
+    m <- momentum m + (1 - momentum) dtheta
+    theta <- theta - learning_rate m
+    """
+
+    def __init__(self, theta: Tensor, *, momentum: float, m: Tensor) -> None:
+        self.theta = theta
+        self.m = m
+        self.momentum = momentum
+
+    @torch.no_grad()
+    def step(self, dtheta: Tensor, learning_rate: float) -> None:
+        """One update of theta, in place; arguments as for `RMSProp.step`."""
+        self.m.mul_(self.momentum).add_(dtheta, alpha=1.0 - self.momentum)
+        self.theta.add_(self.m, alpha=-learning_rate)
+
+
+class SharedAdam:
+    """Adam (Kingma and Ba 2015) whose moments and count of updates lie in memory that several actors share.
+
+        m <- 0.9 m + 0.1 dtheta,   v <- 0.999 v + 0.001 dtheta^2,   n <- n + 1
+        theta <- theta - learning_rate (m / (1 - 0.9^n)) / (sqrt(v / (1 - 0.999^n)) + 1e-8)
+
+    Not in Mnih et al. 2016; ikostrikov/pytorch-a3c's optimizer.
+    """
+
+    def __init__(self, theta: Tensor, *, m: Tensor, v: Tensor, n: Tensor) -> None:
+        """Update `theta` with moments `m` and `v`, each (P,), and the count `n`, a float32 scalar."""
+        self.theta = theta
+        # PyTorch's own, for its one pass over memory.
+        self._adam = torch.optim.Adam([theta], fused=True)
+        self._adam.state[theta] = {"exp_avg": m, "exp_avg_sq": v, "step": n}
+
+    @torch.no_grad()
+    def step(self, dtheta: Tensor, learning_rate: float) -> None:
+        """One update of theta, in place; arguments as for `RMSProp.step`."""
+        self._adam.param_groups[0]["lr"] = learning_rate
+        self.theta.grad = dtheta
+        self._adam.step()
+
+
+class Optimizer(Protocol):
+    """What turns a gradient into an update of theta, in place."""
+
+    def step(self, dtheta: Tensor, learning_rate: float) -> None:
+        """One update."""

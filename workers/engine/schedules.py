@@ -9,3 +9,8 @@ def linear(start: float, progress: float) -> float:
         progress: share of the run that is done, at least 0.
     """
     return start * max(0.0, 1.0 - progress)
+
+
+def annealed(start: float, end: float, done: float, duration: float) -> float:
+    """From `start` to `end` while `done` goes from 0 to `duration`, and `end` from there on."""
+    return end if done >= duration else start + (end - start) * done / duration

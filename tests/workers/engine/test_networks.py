@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from workers.engine.networks import actor_critic
+from workers.engine.networks import action_values, actor_critic
 
 HEADS = 6 + 1
 
@@ -57,3 +57,20 @@ def test_what_is_seen_keeps_its_size_and_the_policy_begins_undecided(network: st
         assert not layer.bias.any()
     logits, _ = module(torch.randint(0, 256, (8, 84, 84, 4), dtype=torch.uint8))
     assert logits.softmax(-1).sub(1 / 6).abs().max() < 0.02
+
+
+def test_compact_network_is_the_known_recipe() -> None:
+    """Four 3×3 stride-2 convolutions of 32 over 42×42, 3·3·32 features, LSTM(256)."""
+    module = actor_critic("compact", (84, 84, 4), 6, lstm_cells=256)
+    convolutions = (4 * 9 * 32 + 32) + 3 * (32 * 9 * 32 + 32)
+    lstm = 4 * 256 * (288 + 256) + 2 * 4 * 256
+    assert sum(p.numel() for p in module.parameters()) == convolutions + lstm + 257 * HEADS
+    assert module.body(torch.zeros(2, 4, 84, 84)).shape == (2, 288)
+
+
+@pytest.mark.parametrize(("network", "shape"), [("nips", (84, 84, 4)), ("mlp", (4,))])
+def test_action_values_are_one_linear_output_an_action(network: str, shape: tuple[int, ...]) -> None:
+    module = action_values(network, shape, 3)
+    observation = torch.zeros(2, *shape, dtype=torch.uint8 if len(shape) == 3 else torch.float32)
+    assert module(observation).shape == (2, 3)
+    assert module.q.weight.shape == (3, 256 if network == "nips" else 128)

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from workers.engine.networks import actor_critic
-from workers.engine.optimizers import FlatParameters, RMSProp, clip_grad_norm_
+from workers.engine.optimizers import FlatParameters, MomentumSGD, RMSProp, SharedAdam, clip_grad_norm_
 
 
 @pytest.mark.parametrize(("decay", "eps", "eta"), [(0.99, 0.1, 0.0224), (0.9, 1e-5, 7e-4), (0.0, 1.0, 1.0)])
@@ -55,3 +55,33 @@ def test_flat_parameters_are_the_networks_own() -> None:
 def test_flat_parameters_refuse_memory_of_another_size() -> None:
     with pytest.raises(ValueError, match="another network"):
         FlatParameters(nn.Linear(3, 2), theta=torch.zeros(7))
+
+
+def test_momentum_weighs_the_gradient_by_what_it_forgets() -> None:
+    """Supplement, section 7: m <- alpha m + (1 - alpha) dtheta, theta <- theta - eta m."""
+    rng = np.random.default_rng(0)
+    theta, m = rng.normal(size=50), np.zeros(50)
+    optimizer = MomentumSGD(torch.from_numpy(theta.copy()), momentum=0.9, m=torch.zeros(50).double())
+    for _ in range(20):
+        dtheta = rng.normal(size=50)
+        optimizer.step(torch.from_numpy(dtheta), 0.01)
+        m = 0.9 * m + (1 - 0.9) * dtheta
+        theta = theta - 0.01 * m
+    np.testing.assert_allclose(optimizer.theta.numpy(), theta, rtol=0, atol=1e-6)
+
+
+def test_adam_of_two_actors_counts_its_updates_together() -> None:
+    """Kingma and Ba 2015, Algorithm 1, with two optimizers that take turns over the same memory."""
+    rng = np.random.default_rng(0)
+    theta, m, v = rng.normal(size=50), np.zeros(50), np.zeros(50)
+    shared = torch.from_numpy(theta.astype(np.float32))
+    moments = {"m": torch.zeros(50), "v": torch.zeros(50), "n": torch.zeros(2)[0]}
+    actors = [SharedAdam(shared, **moments) for _ in range(2)]
+    for n in range(1, 21):
+        dtheta = rng.normal(size=50)
+        actors[n % 2].step(torch.from_numpy(dtheta.astype(np.float32)), 0.01 / n)
+        m = 0.9 * m + 0.1 * dtheta
+        v = 0.999 * v + 0.001 * dtheta**2
+        theta = theta - 0.01 / n * (m / (1 - 0.9**n)) / (np.sqrt(v / (1 - 0.999**n)) + 1e-8)
+    np.testing.assert_allclose(shared.numpy(), theta, rtol=0, atol=2e-6)
+    assert moments["n"].item() == 20

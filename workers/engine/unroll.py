@@ -1,0 +1,258 @@
+"""An actor's pass through its network, decision by decision, and back through it in one go.
+
+An actor sees one state at a time. Left to autograd, every decision would have a graph of its own, and going
+back through t_max such graphs costs several times what one batch does; a second, batched forward pass over
+the same states costs a fifth of an actor's time. So the activations of acting are kept, and the backward pass
+takes them as a batch: the same gradient, with no second forward pass. theta must not change in between.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from workers.engine.networks import as_input
+
+
+class _Stage(NamedTuple):
+    """A layer with parameters and what follows it."""
+
+    layer: nn.Conv2d | nn.Linear
+    activation: nn.Module | None
+    flatten: bool
+
+
+class Unroll:
+    """A body, and perhaps an LSTM behind it, over the decisions of one update.
+
+    `state` is the LSTM's (h, c), each (1, H), before the next decision; None without an LSTM.
+    """
+
+    state: tuple[Tensor, Tensor] | None
+
+    def __init__(self, body: nn.Sequential, lstm: nn.LSTMCell | None) -> None:
+        """Keep activations of `body`: convolutions and linear layers, each with ReLU, ELU, Tanh or none."""
+        self._before, self._stages = _stages(body)
+        self._lstm = None if lstm is None else _Lstm(lstm)
+        self.reset_state()
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget the decisions of the last update; the state stays."""
+        self._inputs: list[list[Tensor]] = [[] for _ in self._stages]
+        self._out: list[Tensor] = []
+        if self._lstm is not None:
+            self._lstm.begin()
+
+    def reset_state(self) -> None:
+        """Begin an episode."""
+        self.state = None if self._lstm is None else self._lstm.zero_state()
+
+    def step(self, observation: Tensor) -> Tensor:
+        """Take the next state in; what is needed for the way back is kept.
+
+        Args:
+            observation: (1, H, W, C) uint8 or (1, D) float32; may be written again afterwards.
+
+        Returns:
+            Features (1, F).
+        """
+        x = self._forward(observation, self._inputs)
+        if self._lstm is not None:
+            assert self.state is not None
+            x, self.state = self._lstm.step(x, self.state)
+        self._out.append(x)
+        return x
+
+    def peek(self, observation: Tensor) -> Tensor:
+        """Features (1, F) of a state that is only looked at, such as the one after the last decision."""
+        x = self._forward(observation, None)
+        if self._lstm is not None:
+            assert self.state is not None
+            x = self._lstm.peek(x, self.state)
+        return x
+
+    def features(self) -> Tensor:
+        """Features (T, F) of all decisions so far, a leaf whose gradient `backward` takes."""
+        return torch.cat(self._out).requires_grad_()
+
+    @torch.no_grad()
+    def backward(self, d_features_TF: Tensor) -> None:
+        """Add the gradient of the parameters to their `grad`, given that of the features."""
+        d = d_features_TF
+        if self._lstm is not None:
+            d = self._lstm.backward(d)
+            outputs = torch.cat(self._lstm.inputs)
+        else:
+            outputs = torch.cat(self._out)
+        for k in range(len(self._stages) - 1, -1, -1):
+            layer, activation, flatten = self._stages[k]
+            inputs = torch.cat(self._inputs[k])
+            if flatten:
+                assert isinstance(layer, nn.Conv2d)
+                d, outputs = (_unflatten(x, layer.out_channels, inputs, layer) for x in (d, outputs))
+            d = _back_through_activation(activation, d, outputs)
+            d = _back_through_layer(layer, d, inputs, need_input=k > 0)
+            outputs = inputs
+
+    def _forward(self, observation: Tensor, keep: list[list[Tensor]] | None) -> Tensor:
+        weight = self._stages[0].layer.weight
+        x = as_input(observation).to(weight.dtype)
+        if x.data_ptr() == observation.data_ptr():
+            x = x.clone()
+        if self._before is not None:
+            x = self._before(x)
+        for k, (layer, activation, flatten) in enumerate(self._stages):
+            if keep is not None:
+                keep[k].append(x)
+            x = layer(x)
+            if activation is not None:
+                x = activation(x)
+            if flatten:
+                x = x.flatten(1)
+        return x
+
+
+class _Lstm:
+    """An LSTM over the decisions of one update, with its own way back (backpropagation through time)."""
+
+    def __init__(self, cell: nn.LSTMCell) -> None:
+        self._cell = cell
+        self.begin()
+
+    def begin(self) -> None:
+        self.inputs: list[Tensor] = []
+        self._h: list[Tensor] = []
+        self._c: list[Tensor] = []
+        self._gates: list[Tensor] = []
+        self._tanh_c: list[Tensor] = []
+
+    def zero_state(self) -> tuple[Tensor, Tensor]:
+        H = self._cell.hidden_size
+        weight = self._cell.weight_hh
+        return weight.new_zeros(1, H), weight.new_zeros(1, H)
+
+    def step(self, x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        h, c = state
+        gates, new_c, tanh_c, new_h = self._cell_pass(x, h, c)
+        self.inputs.append(x)
+        self._h.append(h)
+        self._c.append(c)
+        self._gates.append(gates)
+        self._tanh_c.append(tanh_c)
+        return new_h, (new_h, new_c)
+
+    def peek(self, x: Tensor, state: tuple[Tensor, Tensor]) -> Tensor:
+        return self._cell_pass(x, *state)[-1]
+
+    def _cell_pass(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Gates i, f, g, o (1, 4, H), c, tanh c and h (1, H) after input x, as `nn.LSTMCell` has them."""
+        cell = self._cell
+        gates = linear(x, cell.weight_ih, cell.bias_ih)
+        gates = gates.add_(linear(h, cell.weight_hh, cell.bias_hh)).view(1, 4, -1)
+        gates[:, :2].sigmoid_()
+        gates[:, 2].tanh_()
+        gates[:, 3].sigmoid_()
+        i, f, g, o = gates.unbind(1)
+        new_c = torch.addcmul(f * c, i, g)
+        tanh_c = new_c.tanh()
+        return gates, new_c, tanh_c, o * tanh_c
+
+    def backward(self, d_h_TH: Tensor) -> Tensor:
+        """Gradient of the inputs (T, I) from that of the outputs (T, H); the parameters' is added."""
+        cell = self._cell
+        i, f, g, o = torch.cat(self._gates).unbind(1)
+        c_TH, tanh_c = torch.cat(self._c), torch.cat(self._tanh_c)
+        # d gates = dc to_c for i, f and g, dh to_o for o: what depends on no later step, for all at once.
+        to_c = torch.stack([g * i * (1 - i), c_TH * f * (1 - f), i * (1 - g * g)], 1)
+        to_o = tanh_c * o * (1 - o)
+        c_from_h = o * (1 - tanh_c * tanh_c)
+        T, H = d_h_TH.shape
+        d_gates = d_h_TH.new_empty(T, 4, H)
+        dh = dc = d_h_TH.new_zeros(H)
+        for t in range(T - 1, -1, -1):
+            dh = dh + d_h_TH[t]
+            dc = torch.addcmul(dc, dh, c_from_h[t])
+            torch.mul(dc, to_c[t], out=d_gates[t, :3])
+            torch.mul(dh, to_o[t], out=d_gates[t, 3])
+            dc = dc * f[t]
+            dh = d_gates[t].view(-1) @ cell.weight_hh
+        d_gates = d_gates.view(T, -1)
+        x_TI, h_TH = torch.cat(self.inputs), torch.cat(self._h)
+        _add_(cell.weight_ih, d_gates.t() @ x_TI)
+        _add_(cell.weight_hh, d_gates.t() @ h_TH)
+        for bias in (cell.bias_ih, cell.bias_hh):
+            _add_(bias, d_gates.sum(0))
+        return d_gates @ cell.weight_ih
+
+
+def _stages(body: nn.Sequential) -> tuple[nn.Module | None, list[_Stage]]:
+    """What comes before the first parameters, and the stages."""
+    before: nn.Module | None = None
+    stages: list[_Stage] = []
+    for layer in body:
+        match layer:
+            case nn.Conv2d() | nn.Linear():
+                stages.append(_Stage(layer, None, False))
+            case nn.ReLU() | nn.ELU() | nn.Tanh() if stages:
+                stages[-1] = stages[-1]._replace(activation=layer)
+            case nn.Flatten() if stages:
+                stages[-1] = stages[-1]._replace(flatten=True)
+            case nn.AvgPool2d() if not stages:
+                before = layer
+            case _:
+                raise TypeError(f"no way back through {layer}")
+    return before, stages
+
+
+def _unflatten(x: Tensor, channels: int, inputs: Tensor, layer: nn.Conv2d) -> Tensor:
+    height, width = (
+        (inputs.shape[2 + k] + 2 * int(layer.padding[k]) - layer.kernel_size[k]) // layer.stride[k] + 1
+        for k in range(2)
+    )
+    return x.view(len(x), channels, height, width)
+
+
+def _back_through_activation(activation: nn.Module | None, d: Tensor, y: Tensor) -> Tensor:
+    """Gradient before an activation from that after it and its output y."""
+    before: Tensor = d
+    match activation:
+        case nn.ReLU():
+            before = torch.ops.aten.threshold_backward(d, y, 0.0)
+        case nn.ELU():
+            before = torch.ops.aten.elu_backward(d, activation.alpha, 1.0, 1.0, True, y)
+        case nn.Tanh():
+            before = torch.ops.aten.tanh_backward(d, y)
+    return before
+
+
+def _back_through_layer(layer: nn.Conv2d | nn.Linear, d: Tensor, x: Tensor, *, need_input: bool) -> Tensor:
+    """Gradient of a layer's input x from that of its output; the parameters' is added to their `grad`."""
+    assert layer.bias is not None
+    d_x: Tensor
+    if isinstance(layer, nn.Conv2d):
+        d_x, d_weight, d_bias = torch.ops.aten.convolution_backward(
+            d,
+            x,
+            layer.weight,
+            [layer.out_channels],
+            layer.stride,
+            layer.padding,
+            layer.dilation,
+            False,
+            [0, 0],
+            1,
+            [need_input, True, True],
+        )
+    else:
+        d_x = d @ layer.weight if need_input else d
+        d_weight, d_bias = d.t() @ x, d.sum(0)
+    _add_(layer.weight, d_weight)
+    _add_(layer.bias, d_bias)
+    return d_x
+
+
+def _add_(parameter: Tensor, gradient: Tensor) -> None:
+    assert parameter.grad is not None
+    parameter.grad.add_(gradient)

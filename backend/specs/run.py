@@ -71,8 +71,6 @@ _PROCESS_BYTES = 150 * 2**20
 _PIXEL_DECISION_BYTES = 260 * 2**10
 """A state as bytes and as floats, and its activations: 160 kB for `nips`, 214 kB for `nature`."""
 _VECTOR_DECISION_BYTES = 4 * 2**10
-_EMULATOR_BYTES = 12 * 2**20
-_SMALL_WORLD_BYTES = 64 * 2**10
 
 
 class RunSpec(Strict):
@@ -103,7 +101,7 @@ class RunSpec(Strict):
         evaluated = min(self.config.evaluation_episodes, MAX_EVALUATION_ENVIRONMENTS)
         pixels = ENVIRONMENTS[self.environment].observation == "pixels"
         decision = _PIXEL_DECISION_BYTES if pixels else _VECTOR_DECISION_BYTES
-        emulator = _EMULATOR_BYTES if pixels else _SMALL_WORLD_BYTES
+        emulator = ENVIRONMENTS[self.environment].memory_bytes
         return (
             _ENGINE_BYTES
             + processes * _PROCESS_BYTES

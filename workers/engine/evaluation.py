@@ -102,6 +102,10 @@ def evaluate(
                 lives = 0 if shared.ended_B[0] else int(shared.lives_B[0])
                 recorder.add(action_N[0], float(shared.reward_B[0]), float(value_N[0]), policy_NA[0], lives)
             for episode in finished:
+                if episode.crashed:
+                    if episode.environment == 0 and first is None:
+                        recorder = EpisodeRecorder()
+                    continue  # its place is taken by the next
                 k = todo[episode.environment].pop(0)
                 returns[k] = episode.episode_return
                 lengths[k] = episode.length_frames

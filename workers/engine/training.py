@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from typing import Literal
 
 from backend.specs.events import (
     AnyEvent,
@@ -242,6 +243,9 @@ class Training:
 
     def _episode(self, learner: Learner, episode: EpisodeEnd) -> None:
         counters = self._counters
+        if episode.crashed:
+            self._note(f"a world broke in episode {episode.seed} and was begun anew", "warning")
+            return
         counters.episodes += 1
         self._returns.append(episode.episode_return)
         self._points.add("rollout/episode_return", counters, episode.episode_return, episode.source)
@@ -399,8 +403,8 @@ class Training:
             f"in {result.time_s:.0f} s"
         )
 
-    def _note(self, message: str) -> None:
-        self._say(Log(time=time.time(), message=message))
+    def _note(self, message: str, level: Literal["info", "warning"] = "info") -> None:
+        self._say(Log(time=time.time(), level=level, message=message))
 
     def _flush_points(self) -> None:
         for points in self._points.take():

@@ -38,6 +38,8 @@ class Environment:
     """Of each discrete action, or of each number of a continuous one, with the default settings."""
     actions: Actions = "discrete"
     published: tuple[PublishedScore, ...] = ()
+    memory_bytes: int = 64 * 2**10
+    """What one environment takes beside the process it is in; a process of its own included."""
     allowed: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Of settings that take other values in each world of a family: those it takes here."""
 

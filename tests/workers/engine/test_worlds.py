@@ -16,6 +16,7 @@ from workers.engine.envs.mujoco import GL
 
 WORLDS = [
     "ALE/Pong-v5",
+    "Labyrinth-Small-v0",
     "HalfCheetah-v5",
     "Reacher-Pixels-v5",
     "CartPole-v1",

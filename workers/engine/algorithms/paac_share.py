@@ -183,6 +183,7 @@ class Share:
             episode_return=episode.episode_return,
             length_steps=episode.length_steps,
             length_frames=episode.length_frames,
+            crashed=episode.crashed,
         )
         if episode.environment == self._recorded:
             end.recording, self._recorder = self._recorder, EpisodeRecorder()

@@ -3,9 +3,10 @@
 from backend.specs.environments import ENVIRONMENTS, EnvironmentConfig
 from backend.specs.environments.atari import AtariConfig
 from backend.specs.environments.classic import ClassicConfig
+from backend.specs.environments.labyrinth import LabyrinthConfig
 from backend.specs.environments.mujoco import MujocoPixelsConfig, MujocoStateConfig
 from backend.specs.environments.small import CatchConfig, MemoryConfig
-from workers.engine.envs.base import ActionSpace, Box, Discrete, Step, World
+from workers.engine.envs.base import ActionSpace, Box, Discrete, Step, World, WorldCrashedError
 
 
 def make_world(environment: str, config: EnvironmentConfig) -> World:
@@ -24,6 +25,10 @@ def make_world(environment: str, config: EnvironmentConfig) -> World:
             from workers.engine.envs.classic import ClassicWorld
 
             return ClassicWorld(environment, config)
+        case LabyrinthConfig():
+            from workers.engine.envs.labyrinth import LabyrinthWorld
+
+            return LabyrinthWorld(environment, config)
         case MujocoStateConfig():
             from workers.engine.envs.mujoco import MujocoWorld
 
@@ -60,4 +65,13 @@ def evaluation_config(config: EnvironmentConfig) -> EnvironmentConfig:
     return config
 
 
-__all__ = ["ActionSpace", "Box", "Discrete", "Step", "World", "evaluation_config", "make_world"]
+__all__ = [
+    "ActionSpace",
+    "Box",
+    "Discrete",
+    "Step",
+    "World",
+    "WorldCrashedError",
+    "evaluation_config",
+    "make_world",
+]

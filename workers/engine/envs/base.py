@@ -54,6 +54,37 @@ class Step:
     """The episode was cut off: what would have followed still has a value."""
     frames: int
     """Emulator frames that passed."""
+    crashed: bool = False
+    """The world broke instead: the episode, which is over, counts for nothing, and `reset` begins anew."""
+
+
+class WorldCrashedError(RuntimeError):
+    """An environment broke, and breaks again and again."""
+
+
+MAX_CRASHES = 3
+
+
+class Crashes:
+    """What becomes of a world that breaks: a lost episode, unless it breaks again and again."""
+
+    def __init__(self) -> None:
+        self._in_a_row = 0
+
+    def lost_episode(self, error: WorldCrashedError) -> Step:
+        """The step in which it broke.
+
+        Raises:
+            WorldCrashedError: it has broken `MAX_CRASHES` times without finishing an episode in between.
+        """
+        self._in_a_row += 1
+        if self._in_a_row >= MAX_CRASHES:
+            raise error
+        return Step(reward=0.0, terminal=True, ended=True, truncated=False, frames=0, crashed=True)
+
+    def finished_episode(self) -> None:
+        """It works."""
+        self._in_a_row = 0
 
 
 class World(Protocol):
@@ -71,10 +102,18 @@ class World(Protocol):
     """Called with each (H, W, 3) RGB picture while set; costs nothing while it is None."""
 
     def reset(self, seed: int, out: NDArray[Any]) -> None:
-        """Begin the episode of this seed; write the first observation to `out`."""
+        """Begin the episode of this seed; write the first observation to `out`.
+
+        Raises:
+            WorldCrashedError: the world cannot be begun.
+        """
 
     def step(self, action: Action, out: NDArray[Any]) -> Step:
-        """Take one decision; write the next observation to `out`."""
+        """Take one decision; write the next observation to `out`.
+
+        Raises:
+            WorldCrashedError: the world breaks again and again.
+        """
 
     def lives(self) -> int:
         """Lives left, 0 where the world has none."""

@@ -10,6 +10,7 @@ remembered; four pictures serve an agent without memory too.
 """
 
 import os
+import sys
 from ctypes import CDLL
 from typing import Any
 
@@ -47,6 +48,9 @@ SHOWN_PIXELS = 240
 LIMIT = 10.0
 
 cv2.setNumThreads(1)
+mujoco.set_mju_user_warning(
+    lambda message: sys.stderr.write(f"MuJoCo: {message}\n")
+)  # else a file in the way
 
 
 class Camera:

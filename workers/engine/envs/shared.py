@@ -41,6 +41,7 @@ class Layout(Frozen):
             "ended_B": (b, "bool"),
             "truncated_B": (b, "bool"),
             "frames_B": (b, "int32"),
+            "crashed_B": (b, "bool"),
             "lives_B": (b, "int8"),
             "seed_B": (b, "uint32"),
             "episode_return_B": (b, "float64"),
@@ -69,6 +70,8 @@ class SharedArrays:
     ended_B: NDArray[np.bool_]
     truncated_B: NDArray[np.bool_]
     frames_B: NDArray[np.int32]
+    crashed_B: NDArray[np.bool_]
+    """The world broke in this step and was begun anew; its episode counts for nothing."""
     lives_B: NDArray[np.int8]
     seed_B: NDArray[np.uint32]
     """Seed of the episode that begins when the present one ends."""

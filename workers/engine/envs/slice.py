@@ -73,6 +73,7 @@ class WorldSlice:
         if shared.ended_B[i]:
             shared.episode_return_B[i] = shared.episode_length_B[i] = shared.episode_frames_B[i] = 0
         result = self._worlds[i].step(shared.action_B[i], shared.observation_SB[slot, i])
+        shared.crashed_B[i] = result.crashed
         shared.reward_B[i] = result.reward
         shared.terminal_B[i] = result.terminal
         shared.ended_B[i] = result.ended

@@ -45,6 +45,8 @@ class FinishedEpisode:
     """True, unclipped."""
     length_steps: int
     length_frames: int
+    crashed: bool = False
+    """The world broke and was begun anew: what there is of the episode counts for nothing."""
 
 
 class VectorWorld:
@@ -164,6 +166,7 @@ class VectorWorld:
                 episode_return=float(shared.episode_return_B[i]),
                 length_steps=int(shared.episode_length_B[i]),
                 length_frames=int(shared.episode_frames_B[i]),
+                crashed=bool(shared.crashed_B[i]),
             )
             for i in ended
         ]

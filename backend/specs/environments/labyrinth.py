@@ -1,0 +1,73 @@
+"""Labyrinth: find apples and the portal in a maze new each episode (Mnih et al. 2016, section 5.4)."""
+
+from typing import NamedTuple
+
+from backend.specs.environments.base import Environment, EnvironmentConfig
+from backend.specs.fields import setting
+
+
+class LabyrinthConfig(EnvironmentConfig):
+    """Settings of every labyrinth."""
+
+    frame_skip: int = setting(
+        4,
+        ge=1,
+        le=35,
+        title="Action repeat",
+        group="environment",
+        unit="frames",
+        description="Frames of the game, 35 a second, for which one action is held.",
+    )
+    episode_s: float = setting(
+        60.0,
+        ge=1,
+        le=3_600,
+        title="Episode",
+        group="environment",
+        unit="s",
+        description="Seconds of game time after which an episode ends.",
+    )
+
+
+class Size(NamedTuple):
+    """How large a labyrinth is."""
+
+    cells: int
+    """Cells along each side, walls included; odd."""
+    rooms: int
+    apples: int
+
+
+SIZES: dict[str, Size] = {
+    "Small": Size(cells=9, rooms=1, apples=4),
+    "Medium": Size(cells=15, rooms=4, apples=8),
+    "Large": Size(cells=21, rooms=8, apples=12),
+}
+
+ACTIONS = (
+    "FORWARD",
+    "BACKWARD",
+    "STRAFE_LEFT",
+    "STRAFE_RIGHT",
+    "LOOK_LEFT",
+    "LOOK_RIGHT",
+    "FORWARD_LOOK_LEFT",
+    "FORWARD_LOOK_RIGHT",
+)
+
+LABYRINTH: tuple[Environment, ...] = tuple(
+    Environment(
+        id=f"Labyrinth-{name}-v0",
+        title=f"Labyrinth, {name.lower()}",
+        family="labyrinth",
+        summary=f"A new maze of {size.cells}×{size.cells} cells each episode: apples 1, the portal 10 and on "
+        "from a new place; 60 s; 84×84 RGB.",
+        observation="pixels",
+        config=LabyrinthConfig,
+        evaluation_protocol="plain",
+        frames_per_agent_step=4,
+        action_names=ACTIONS,
+        memory_bytes=40 * 2**20,
+    )
+    for name, size in SIZES.items()
+)

@@ -94,7 +94,9 @@ def evaluate(
             if interrupted():
                 raise EvaluationInterrupted
             acting_B = np.array([bool(todo[i]) for i in range(B)])
-            action_N, value_N, policy_NA = policy.act(shared.observation_SB[0][acting_B])
+            action_N, value_N, policy_NA = policy.act(
+                shared.observation_SB[0][acting_B], np.flatnonzero(acting_B)
+            )
             action_B = np.zeros_like(shared.action_B)
             action_B[acting_B] = action_N
             finished = world.step(action_B, 0, acting_B)
@@ -102,10 +104,7 @@ def evaluate(
                 lives = 0 if shared.ended_B[0] else int(shared.lives_B[0])
                 recorder.add(action_N[0], float(shared.reward_B[0]), float(value_N[0]), policy_NA[0], lives)
             for episode in finished:
-                if episode.crashed:
-                    if episode.environment == 0 and first is None:
-                        recorder = EpisodeRecorder()
-                    continue  # its place is taken by the next
+                policy.forget(episode.environment)
                 k = todo[episode.environment].pop(0)
                 returns[k] = episode.episode_return
                 lengths[k] = episode.length_frames
@@ -140,21 +139,20 @@ def load_policy(spec: RunSpec, checkpoint: Path, seed: int) -> Policy:
     """
     import torch
 
+    from workers.engine.algorithms import ENGINES
     from workers.engine.checkpoint import load
     from workers.engine.envs import make_world
-    from workers.engine.networks import actor_critic
     from workers.engine.optimizers import FlatParameters
-    from workers.engine.policies import SampledPolicy
 
     state = load(checkpoint)
+    engine = ENGINES[spec.algorithm]
     world = make_world(spec.environment, spec.environment_config)
-    network = actor_critic(
-        spec.config.model_dump()["network"], world.observation_shape, len(world.action_names)
-    )
+    network = engine.network(spec, world)
     world.close()
     flat = FlatParameters(network)
     theta = state["learner"]["theta"]
     if theta.shape != flat.theta.shape:
         raise ValueError("the checkpoint is of another network")
     flat.theta.copy_(theta)
-    return SampledPolicy(network, torch.device("cpu"), seed)
+    policy: Policy = engine.policy(spec, network, torch.device("cpu"), seed)
+    return policy

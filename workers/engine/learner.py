@@ -18,8 +18,6 @@ class EpisodeEnd:
     episode_return: float
     length_steps: int
     length_frames: int
-    crashed: bool = False
-    """The world broke: only a warning is left of it."""
     recording: Any = None
     """An `EpisodeRecorder` with the whole episode, where it was recorded."""
 
@@ -34,15 +32,29 @@ class Advance:
     episodes: list[EpisodeEnd] = field(default_factory=list)
     internals: dict[str, float] = field(default_factory=dict)
     """Metric name -> value, such as `loss/policy`."""
+    of_sources: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Source -> metric name -> value, of what each actor has its own."""
     pictures: list[bytes] = field(default_factory=list)
     """JPEGs of the play, while someone watches."""
+    warnings: list[str] = field(default_factory=list)
+    """What went wrong and was mended, for the run's log."""
 
 
 class Policy(Protocol):
     """How an agent acts when it is evaluated."""
 
-    def act(self, observation_B: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Actions (B,), values V or max Q (B,), and pi or Q (B, A) for a batch of observations."""
+    def act(
+        self, observation_N: NDArray[Any], environment_N: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Actions (N,), values V or max Q (N,), and pi or Q (N, A) for the states of N environments.
+
+        Args:
+            observation_N: (N, …).
+            environment_N: (N,) which environments they are, for policies with a memory.
+        """
+
+    def forget(self, environment: int) -> None:
+        """An episode ended in this environment; its next state is another's first."""
 
 
 class Learner(Protocol):

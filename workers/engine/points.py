@@ -27,7 +27,7 @@ class PointBuffer:
 
     def __init__(self) -> None:
         self._columns: dict[tuple[str, str], Points] = {}
-        self._sums: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        self._sums: defaultdict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
 
     def add(self, metric: str, at: Counters, value: float, source: str = "") -> None:
         """Add one point."""
@@ -49,16 +49,16 @@ class PointBuffer:
         points.episodes.append(at.episodes)
         points.value.append(float(value))
 
-    def gather(self, metric: str, value: float) -> None:
+    def gather(self, metric: str, value: float, source: str = "") -> None:
         """Add to the mean that `settle` will make one point of."""
-        entry = self._sums[metric]
+        entry = self._sums[metric, source]
         entry[0] += value if not math.isnan(value) else math.nan
         entry[1] += 1
 
     def settle(self, at: Counters) -> None:
-        """Turn what was gathered into one point a metric."""
-        for metric, (total, count) in self._sums.items():
-            self.add(metric, at, total / count)
+        """Turn what was gathered into one point a metric and source."""
+        for (metric, source), (total, count) in self._sums.items():
+            self.add(metric, at, total / count, source)
         self._sums.clear()
 
     def take(self) -> list[Points]:

@@ -25,7 +25,7 @@ from backend.specs.events import (
 )
 from backend.specs.run import InvalidSpec, RunSpec, changed_live
 from workers.engine import checkpoint
-from workers.engine.algorithms import LEARNERS
+from workers.engine.algorithms import ENGINES
 from workers.engine.control import Control
 from workers.engine.envs.vector import WorldDiedError
 from workers.engine.evaluation import STREAM, EvaluationInterrupted, evaluate
@@ -96,7 +96,7 @@ class Training:
         """
         learner: Learner | None = None
         try:
-            learner = LEARNERS[self.spec.algorithm](self.spec)
+            learner = ENGINES[self.spec.algorithm].learner(self.spec)
             self._begin(learner)
             ended = self._train(learner)
         except WorldDiedError as error:
@@ -176,12 +176,10 @@ class Training:
             counters.updates += advance.updates
             for episode in advance.episodes:
                 self._episode(learner, episode)
-            for metric, value in advance.internals.items():
-                if not math.isfinite(value):
-                    raise DivergedError(
-                        f"{metric} became {value}; a smaller learning rate may keep it finite"
-                    )
-                self._points.gather(metric, value)
+            for warning in advance.warnings:
+                self._note(warning, "warning")
+            for source, internals in {"": advance.internals, **advance.of_sources}.items():
+                self._gather(internals, source)
             if now - self._reported_at >= REPORT_INTERVAL_S:
                 self._report()
             every = self.spec.config.evaluation_interval_agent_steps
@@ -243,13 +241,11 @@ class Training:
 
     def _episode(self, learner: Learner, episode: EpisodeEnd) -> None:
         counters = self._counters
-        if episode.crashed:
-            self._note(f"a world broke in episode {episode.seed} and was begun anew", "warning")
-            return
         counters.episodes += 1
         self._returns.append(episode.episode_return)
-        self._points.add("rollout/episode_return", counters, episode.episode_return, episode.source)
-        self._points.add("rollout/episode_length", counters, episode.length_steps, episode.source)
+        for source in ("", episode.source) if episode.source else ("",):
+            self._points.add("rollout/episode_return", counters, episode.episode_return, source)
+            self._points.add("rollout/episode_length", counters, episode.length_steps, source)
         best = self._best is None or episode.episode_return > self._best
         if best:
             self._best = episode.episode_return
@@ -403,6 +399,12 @@ class Training:
             f"in {result.time_s:.0f} s"
         )
 
+    def _gather(self, internals: dict[str, float], source: str) -> None:
+        for metric, value in internals.items():
+            if not math.isfinite(value):
+                raise DivergedError(f"{metric} became {value}; a smaller learning rate may keep it finite")
+            self._points.gather(metric, value, source)
+
     def _note(self, message: str, level: Literal["info", "warning"] = "info") -> None:
         self._say(Log(time=time.time(), level=level, message=message))
 
@@ -417,4 +419,6 @@ class Training:
 
 
 def _processes(spec: RunSpec) -> int:
-    return int(spec.config.model_dump().get("n_w", 1))
+    """That step the environments of an evaluation: as many as train, at most one a core."""
+    config = spec.config.model_dump()
+    return min(int(config.get("n_w", config.get("n_actors", 1))), len(os.sched_getaffinity(0)))

@@ -22,10 +22,12 @@ def test_what_is_gathered_becomes_one_mean() -> None:
     for value in (1.0, 2.0, 6.0):
         buffer.gather("loss/value", value)
     buffer.gather("loss/policy", -1.0)
+    buffer.gather("loss/policy", -2.0, "actor 1")
     buffer.settle(Counters(agent_steps=5))
-    assert {p.metric: (p.agent_steps, p.value) for p in buffer.take()} == {
-        "loss/value": ([5], [3.0]),
-        "loss/policy": ([5], [-1.0]),
+    assert {(p.metric, p.source): (p.agent_steps, p.value) for p in buffer.take()} == {
+        ("loss/value", ""): ([5], [3.0]),
+        ("loss/policy", ""): ([5], [-1.0]),
+        ("loss/policy", "actor 1"): ([5], [-2.0]),
     }
     buffer.settle(Counters(agent_steps=6))
     assert buffer.take() == []

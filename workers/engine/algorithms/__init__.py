@@ -1,9 +1,36 @@
 """The registry of algorithms: how each entry of `backend.specs.algorithms` is built here."""
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
 
 from backend.specs.run import RunSpec
-from workers.engine.algorithms.paac import Paac
-from workers.engine.learner import Learner
+from workers.engine.algorithms import a3c, async_q, paac
+from workers.engine.algorithms.hogwild import Hogwild
+from workers.engine.algorithms.hogwild_actor import MethodMaker
+from workers.engine.envs.base import World
+from workers.engine.learner import Learner, Policy
 
-LEARNERS: dict[str, Callable[[RunSpec], Learner]] = {"paac": Paac}
+
+class Engine(NamedTuple):
+    """What the training loop and the evaluation need of an algorithm."""
+
+    learner: Callable[[RunSpec], Learner]
+    network: Callable[[RunSpec, World], Any]
+    """The module whose parameters a checkpoint's theta are."""
+    policy: Callable[[RunSpec, Any, torch.device, int], Policy]
+    """How such a network acts when it is evaluated, given a seed."""
+
+
+def _asynchronous(maker: MethodMaker) -> Engine:
+    return Engine(lambda spec: Hogwild(spec, maker), maker.network, maker.policy)
+
+
+ENGINES: dict[str, Engine] = {
+    "paac": Engine(paac.Paac, paac.network, paac.policy),
+    "a3c": _asynchronous(a3c.A3C),
+    "n_step_q": _asynchronous(async_q.N_STEP_Q),
+    "one_step_q": _asynchronous(async_q.ONE_STEP_Q),
+    "one_step_sarsa": _asynchronous(async_q.ONE_STEP_SARSA),
+}

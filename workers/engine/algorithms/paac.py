@@ -31,6 +31,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import nn
 
 from backend.specs.algorithms import AlgorithmConfig
 from backend.specs.algorithms.paac import PaacConfig
@@ -38,13 +39,26 @@ from backend.specs.run import RunSpec
 from workers.engine.algorithms.paac_share import Share, ShareInProcess, ShareResult, Slice
 from workers.engine.devices import resolve_device
 from workers.engine.envs import make_world
-from workers.engine.learner import Advance
+from workers.engine.envs.base import World
+from workers.engine.learner import Advance, Policy
 from workers.engine.memory import SharedVectors
-from workers.engine.networks import actor_critic
+from workers.engine.networks import ActorCritic, actor_critic
 from workers.engine.optimizers import FlatParameters, RMSProp, clip_grad_norm_
 from workers.engine.policies import SampledPolicy
 from workers.engine.schedules import linear
 from workers.engine.seeds import episode_seed
+
+
+def network(spec: RunSpec, world: World) -> ActorCritic:
+    """The network of a run."""
+    assert isinstance(spec.config, PaacConfig)
+    return actor_critic(spec.config.network, world.observation_shape, len(world.action_names))
+
+
+def policy(spec: RunSpec, network: nn.Module, device: torch.device, seed: int) -> Policy:
+    """Samples from pi, with randomness of its own."""
+    assert isinstance(network, ActorCritic)
+    return SampledPolicy(network, device, seed)
 
 
 class Paac:
@@ -53,13 +67,14 @@ class Paac:
     def __init__(self, spec: RunSpec) -> None:
         assert isinstance(spec.config, PaacConfig)
         self.config = c = spec.config
+        self._spec = spec
         self._seed = spec.seed
         self._device = resolve_device(spec.device)
         self.device = str(self._device)
         world = make_world(spec.environment, spec.environment_config)
         self.action_names = world.action_names
         torch.manual_seed(spec.seed)
-        self.network = actor_critic(c.network, world.observation_shape, len(world.action_names))
+        self.network = network(spec, world)
         self.network.to(self._device)
         world.close()
         workers = min(c.n_w, c.n_e, len(os.sched_getaffinity(0)))
@@ -116,9 +131,9 @@ class Paac:
         for share in self._shares:
             share.change(config)
 
-    def policy(self, seed: int) -> SampledPolicy:
-        """Samples from pi with randomness of its own."""
-        return SampledPolicy(self.network, self._device, seed)
+    def policy(self, seed: int) -> Policy:
+        """The present policy."""
+        return policy(self._spec, self.network, self._device, seed)
 
     def state(self) -> dict[str, Any]:
         """Parameters, accumulator, random states and episode counts of the shares."""

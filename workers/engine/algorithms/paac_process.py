@@ -15,12 +15,12 @@ import torch
 
 from backend.specs.algorithms.paac import PaacConfig
 from backend.specs.run import parse_run_spec
+from workers.engine.algorithms.paac import network as build_network
 from workers.engine.algorithms.paac_share import Share, Slice
 from workers.engine.devices import prepare_torch
 from workers.engine.envs import make_world
 from workers.engine.lifeline import become_helper
 from workers.engine.memory import SharedVectors
-from workers.engine.networks import actor_critic
 from workers.engine.optimizers import FlatParameters
 
 
@@ -34,7 +34,7 @@ def main() -> None:
     memory = SharedVectors(*task["memory_shape"], fd=task["memory_fd"])
     vectors = memory.vectors()
     world = make_world(spec.environment, spec.environment_config)
-    network = actor_critic(spec.config.network, world.observation_shape, len(world.action_names))
+    network = build_network(spec, world)
     world.close()
     flat = FlatParameters(network, theta=vectors[0], dtheta=vectors[task["row"]])
     share = Share(spec, Slice(*task["slice"]), network, flat, torch.device("cpu"), processes=0)

@@ -1,0 +1,93 @@
+"""A3C: asynchronous advantage actor-critic (Mnih et al. 2016, Algorithm S2)."""
+
+from typing import Literal
+
+from backend.specs.algorithms.asynchronous import PAPER, AsynchronousConfig
+from backend.specs.algorithms.base import Algorithm, Preset
+from backend.specs.fields import setting
+
+
+class A3CConfig(AsynchronousConfig):
+    """Settings of A3C."""
+
+    network: Literal["nips", "nature", "compact", "mlp"] = setting(
+        "nips",
+        title="Network",
+        group="network",
+        description="nips: Mnih 2013's; nature: Mnih 2015's, larger; compact: four small convolutions over "
+        "42×42; mlp: for vector observations.",
+    )
+    recurrent: bool = setting(
+        False,
+        title="LSTM",
+        group="network",
+        description="256 LSTM cells after the last hidden layer; their state lasts as long as the episode.",
+    )
+    value_coefficient: float = setting(
+        0.5,
+        ge=0,
+        le=10,
+        title="Value loss weight",
+        live=True,
+        group="optimisation",
+        description="Weight of the value loss (R - V)²; Algorithm S2 has 1, an author names 0.5.",
+    )
+    beta: float = setting(
+        0.01,
+        ge=0,
+        le=10,
+        symbol="β",
+        title="Entropy weight",
+        live=True,
+        group="exploration",
+        description="How strongly an undecided policy is favoured.",
+    )
+
+
+A3C = Algorithm(
+    id="a3c",
+    title="A3C",
+    summary="Actor-learners that each play one world and update one shared network without locks.",
+    paper=PAPER,
+    config=A3CConfig,
+    observations=("pixels", "vector"),
+    presets=(
+        Preset(
+            id="compact-lstm",
+            title="compact LSTM, two CPU cores",
+            description="A known recipe for a small machine (ikostrikov/pytorch-a3c): 42×42 pictures, an "
+            "LSTM, 20 decisions an update, shared Adam.",
+            observation="pixels",
+            config={
+                "n_actors": 4,
+                "network": "compact",
+                "recurrent": True,
+                "t_max": 20,
+                "optimizer": "shared_adam",
+                "learning_rate": 0.0001,
+                "learning_rate_schedule": "constant",
+                "max_grad_norm": 50.0,
+                "evaluation_interval_agent_steps": 200_000,
+            },
+            stop={"agent_steps": 5_000_000},
+        ),
+        Preset(
+            id="two-cpu-cores",
+            title="feed-forward, two CPU cores",
+            description="The paper's feed-forward agent with four actor-learners.",
+            observation="pixels",
+            config={"n_actors": 4, "evaluation_interval_agent_steps": 500_000},
+            stop={"agent_steps": 10_000_000},
+        ),
+    ),
+    vector_defaults={
+        "network": "mlp",
+        "n_actors": 2,
+        "learning_rate": 0.003,
+        "rmsprop_eps": 0.001,
+        "learning_rate_schedule": "constant",
+        "max_grad_norm": 5.0,
+        "reward_clip": 0.0,
+        "evaluation_interval_agent_steps": 100_000,
+    },
+)

@@ -1,0 +1,121 @@
+"""Asynchronous value methods: one-step Q-learning, one-step Sarsa, n-step Q (Mnih et al. 2016)."""
+
+from typing import Literal
+
+from backend.specs.algorithms.asynchronous import PAPER, AsynchronousConfig
+from backend.specs.algorithms.base import Algorithm, Preset
+from backend.specs.fields import setting
+
+
+class AsyncQConfig(AsynchronousConfig):
+    """Settings of the asynchronous value methods."""
+
+    network: Literal["nips", "nature", "compact", "mlp"] = setting(
+        "nips",
+        title="Network",
+        group="network",
+        description="nips: Mnih 2013's; nature: Mnih 2015's, larger; compact: four small convolutions over "
+        "42×42; mlp: for vector observations.",
+    )
+    target_update_frames: int = setting(
+        40_000,
+        ge=1,
+        le=10**9,
+        symbol="I_target",
+        title="Target network period",
+        group="optimisation",
+        unit="frames",
+        description="Emulator frames of all actors together between two copies of θ to the target network.",
+    )
+    exploration_eps: float = setting(
+        0.1,
+        ge=0,
+        le=1,
+        symbol="ε",
+        title="Exploration, commonest",
+        live=True,
+        group="exploration",
+        description="Share of random actions in the end, for an actor with probability 0.4.",
+    )
+    exploration_eps_low: float = setting(
+        0.01,
+        ge=0,
+        le=1,
+        symbol="ε",
+        title="Exploration, least",
+        live=True,
+        group="exploration",
+        description="Share of random actions in the end, for an actor with probability 0.3.",
+    )
+    exploration_eps_high: float = setting(
+        0.5,
+        ge=0,
+        le=1,
+        symbol="ε",
+        title="Exploration, most",
+        live=True,
+        group="exploration",
+        description="Share of random actions in the end, for an actor with probability 0.3.",
+    )
+    exploration_anneal_frames: int = setting(
+        4_000_000,
+        ge=0,
+        le=10**12,
+        title="Exploration annealed over",
+        group="exploration",
+        unit="frames",
+        description="Emulator frames in which the shares of random actions fall from 1 to those above.",
+    )
+
+
+_VECTOR_DEFAULTS = {
+    "network": "mlp",
+    "n_actors": 2,
+    "learning_rate": 0.001,
+    "rmsprop_eps": 0.001,
+    "learning_rate_schedule": "constant",
+    "max_grad_norm": 10.0,
+    "reward_clip": 0.0,
+    "target_update_frames": 1_000,
+    "exploration_anneal_frames": 20_000,
+    "evaluation_interval_agent_steps": 100_000,
+}
+
+_PRESETS = (
+    Preset(
+        id="two-cpu-cores",
+        title="two CPU cores",
+        description="The paper's agent with four actor-learners, exploring for one million frames.",
+        observation="pixels",
+        config={
+            "n_actors": 4,
+            "exploration_anneal_frames": 1_000_000,
+            "evaluation_interval_agent_steps": 500_000,
+        },
+        stop={"agent_steps": 10_000_000},
+    ),
+)
+
+
+def _algorithm(algorithm: str, title: str, summary: str) -> Algorithm:
+    return Algorithm(
+        id=algorithm,
+        title=title,
+        summary=summary,
+        paper=PAPER,
+        config=AsyncQConfig,
+        observations=("pixels", "vector"),
+        presets=_PRESETS,
+        vector_defaults=_VECTOR_DEFAULTS,
+    )
+
+
+N_STEP_Q = _algorithm(
+    "n_step_q", "n-step Q", "Asynchronous Q-learning towards returns over up to t_max rewards."
+)
+ONE_STEP_Q = _algorithm(
+    "one_step_q", "One-step Q", "Asynchronous Q-learning towards one reward and the best next action."
+)
+ONE_STEP_SARSA = _algorithm(
+    "one_step_sarsa", "One-step Sarsa", "Asynchronous learning towards one reward and the action taken next."
+)

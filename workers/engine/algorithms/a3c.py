@@ -1,0 +1,141 @@
+"""A3C: asynchronous advantage actor-critic (Mnih et al. 2016, Algorithm S2).
+
+Each actor-learner copies theta' <- theta, acts in its own world for up to t_max decisions or to a terminal
+state, and with R = 0 at a terminal state, V(s_t; theta_v') at any other, goes back over them:
+
+    R       <- r_i + gamma R
+    dtheta  += grad log pi(a_i | s_i; theta') (R - V(s_i; theta_v')) + beta grad H(pi(s_i; theta'))
+    dtheta_v += grad (R - V(s_i; theta_v'))^2
+
+The sums, not means, are applied to theta at once and without locks.
+
+Differences from the paper:
+- Actor-learners are processes, where the paper has threads: Python runs one thread at a time. theta and the
+  statistics of the optimizer lie in memory that they share.
+- Policy and value share one network (as in the paper's experiments), so one gradient holds both terms; its
+  value term has the weight `value_coefficient` (Algorithm S2 has 1; an author names 0.5, our default).
+- The gradient's norm is clipped (the paper does so in its 57-game tables) before the update.
+- With `recurrent`, the LSTM's state goes on from one update to the next and gradients stop there, as in the
+  paper's agent; it begins at 0 with each episode. A resumed run goes on with each actor's episode and state.
+- An episode that is cut off, by `max_frames` or a time limit, is not taken as terminal.
+- The pictures differ as told in `workers.engine.envs.atari`, and the weights begin as told in
+  `workers.engine.networks`; shared Adam is not the paper's.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from backend.specs.algorithms.a3c import A3CConfig
+from backend.specs.algorithms.asynchronous import AsynchronousConfig
+from backend.specs.run import RunSpec
+from workers.engine.algorithms.hogwild_actor import Choice, MethodMaker, Tools
+from workers.engine.envs.base import World
+from workers.engine.learner import Policy
+from workers.engine.losses import actor_critic_loss
+from workers.engine.networks import ActorCritic, actor_critic
+from workers.engine.policies import RecurrentPolicy, SampledPolicy
+from workers.engine.returns import n_step_returns
+from workers.engine.unroll import Unroll
+
+LSTM_CELLS = 256
+
+
+def network(spec: RunSpec, world: World) -> ActorCritic:
+    """The network of a run."""
+    c = spec.config
+    assert isinstance(c, A3CConfig)
+    cells = LSTM_CELLS if c.recurrent else 0
+    return actor_critic(c.network, world.observation_shape, len(world.action_names), lstm_cells=cells)
+
+
+def policy(spec: RunSpec, network: ActorCritic, device: torch.device, seed: int) -> Policy:
+    """Samples from pi, with randomness of its own."""
+    if network.lstm is not None:
+        return RecurrentPolicy(network, device, seed)
+    return SampledPolicy(network, device, seed)
+
+
+class AdvantageActorCritic:
+    """The method in an actor; see `workers.engine.algorithms.hogwild_actor.Method`."""
+
+    epsilon = None
+
+    def __init__(self, tools: Tools) -> None:
+        self._config: A3CConfig = tools.config
+        self._network: ActorCritic = tools.network
+        self._rng = tools.rng
+        self._unroll = Unroll(self._network.body, self._network.lstm)
+        self._actions: list[int] = []
+
+    def begin(self) -> None:
+        """Begin an update's decisions."""
+        self._unroll.begin()
+        self._actions.clear()
+
+    @torch.inference_mode()
+    def choose(self, observation: NDArray[Any]) -> Choice:
+        """Sample from pi(.|s; theta')."""
+        logits_1A, value_1 = self._network.heads(self._unroll.step(torch.from_numpy(observation)))
+        pi_A = logits_1A.softmax(-1)[0].numpy()
+        # The first action whose cumulated probability exceeds a uniform number; rounding may leave none.
+        action = int(np.searchsorted(pi_A.cumsum(), self._rng.random(), side="right"))
+        action = min(action, len(pi_A) - 1)
+        self._actions.append(action)
+        return Choice(action, value_1.item(), pi_A)
+
+    def learn(self, reward_T: list[float], after: NDArray[Any] | None) -> dict[str, float]:
+        """Add the gradient of Algorithm S2 to dtheta."""
+        c = self._config
+        R = torch.zeros(1)
+        if after is not None:
+            with torch.inference_mode():
+                R = self._network.heads(self._unroll.peek(torch.from_numpy(after)))[1]
+        T = len(reward_T)
+        # The decisions end at a terminal state if at all: where R is 0 already.
+        none_T1 = torch.zeros(T, 1, dtype=torch.bool)
+        R_T1 = n_step_returns(torch.tensor(reward_T)[:, None], none_T1, R, c.gamma)
+        features_TF = self._unroll.features()
+        logits_TA, value_T = self._network.heads(features_TF)
+        loss = actor_critic_loss(
+            logits_TA,
+            value_T,
+            torch.tensor(self._actions),
+            R_T1[:, 0],
+            beta=c.beta,
+            value_coefficient=c.value_coefficient,
+        )
+        (loss.total * T).backward()  # type: ignore[no-untyped-call]
+        assert features_TF.grad is not None
+        self._unroll.backward(features_TF.grad)
+        return {
+            "loss/policy": loss.policy.item(),
+            "loss/value": loss.value.item(),
+            "loss/entropy": loss.entropy.item(),
+        }
+
+    def begin_episode(self) -> None:
+        """The LSTM forgets."""
+        self._unroll.reset_state()
+
+    def change(self, config: AsynchronousConfig) -> None:
+        """Go on with other settings."""
+        assert isinstance(config, A3CConfig)
+        self._config = config
+
+    def state(self) -> dict[str, Any]:
+        """The LSTM's state."""
+        if self._unroll.state is None:
+            return {}
+        return {"lstm": torch.stack(self._unroll.state).clone()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on with the LSTM's state."""
+        if "lstm" in state:
+            h, c = state["lstm"].unbind(0)
+            self._unroll.state = (h.clone(), c.clone())
+
+
+A3C = MethodMaker(network, policy, AdvantageActorCritic)

@@ -105,6 +105,10 @@ def evaluate(
                 recorder.add(action_N[0], float(shared.reward_B[0]), float(value_N[0]), policy_NA[0], lives)
             for episode in finished:
                 policy.forget(episode.environment)
+                if episode.crashed:
+                    if episode.environment == 0 and first is None:
+                        recorder = EpisodeRecorder()
+                    continue  # its place is taken by the next
                 k = todo[episode.environment].pop(0)
                 returns[k] = episode.episode_return
                 lengths[k] = episode.length_frames

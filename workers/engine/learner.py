@@ -18,6 +18,8 @@ class EpisodeEnd:
     episode_return: float
     length_steps: int
     length_frames: int
+    crashed: bool = False
+    """The world broke: only a warning is left of it."""
     recording: Any = None
     """An `EpisodeRecorder` with the whole episode, where it was recorded."""
 

@@ -241,6 +241,9 @@ class Training:
 
     def _episode(self, learner: Learner, episode: EpisodeEnd) -> None:
         counters = self._counters
+        if episode.crashed:
+            self._note(f"a world broke in episode {episode.seed} and was begun anew", "warning")
+            return
         counters.episodes += 1
         self._returns.append(episode.episode_return)
         for source in ("", episode.source) if episode.source else ("",):

@@ -14,6 +14,7 @@ from backend.auth import endpoints as auth
 from backend.auth.passwords import Throttle
 from backend.catalog import endpoints as catalog
 from backend.checkpoints import endpoints as checkpoints
+from backend.comparisons import endpoints as comparisons
 from backend.db.engine import make_engine
 from backend.dependencies import Parts
 from backend.episodes import endpoints as episodes
@@ -78,6 +79,7 @@ def create_app(settings: Settings) -> FastAPI:
         runs,
         metrics,
         figures,
+        comparisons,
         episodes,
         checkpoints,
         evaluations,

@@ -1,5 +1,6 @@
 """Figures of what is stored."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -197,15 +198,22 @@ def _levels(several: Sequence[Run]) -> list[Level]:
     defaults = world.config().model_dump(mode="json")
     for run in several:
         config = run.spec["environment_config"]
-        if any(
-            config.get(name, value) != value for name, value in defaults.items() if name not in _LEARNING_ONLY
-        ):
+        if any(config.get(name, value) != value for name, value in _scored_by(defaults).items()):
             return []
     return [
         Level(score.label, score.score, score.protocol)
         for score in world.published
         if score.protocol == world.evaluation_protocol
     ]
+
+
+def scoring(run: Run) -> str:
+    """The same for runs whose scores can be held against each other: of one world, scored alike."""
+    return json.dumps([run.environment, _scored_by(run.spec["environment_config"])], sort_keys=True)
+
+
+def _scored_by(config: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in config.items() if name not in _LEARNING_ONLY}
 
 
 def _places(saved: Sequence[Checkpoint], found: Mapping[str, Run], x: str) -> Places:

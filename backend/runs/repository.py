@@ -221,23 +221,23 @@ def page(
     Raises:
         BadCursor: `cursor` is not from a list sorted so.
     """
-    condition = _condition(asked)
+    fits = condition(asked)
     rows, next_cursor = keyset.page(
         session,
-        select(Run).where(condition),
+        select(Run).where(fits),
         by=SORTS[sort],
         row_id=Run.id,
         descending=descending,
         limit=limit,
         cursor=cursor,
     )
-    total = session.scalars(select(func.count()).select_from(Run).where(condition)).one()
+    total = session.scalars(select(func.count()).select_from(Run).where(fits)).one()
     return rows, next_cursor, total
 
 
 def ids(session: Session, asked: Node, *, limit: int) -> list[str]:
     """Ids of the runs that `asked` describes."""
-    return list(session.scalars(select(Run.id).where(_condition(asked)).order_by(Run.id).limit(limit)))
+    return list(session.scalars(select(Run.id).where(condition(asked)).order_by(Run.id).limit(limit)))
 
 
 def children(session: Session, run_id: str) -> Sequence[Run]:
@@ -282,20 +282,16 @@ def log_before(
     return list(session.scalars(older.order_by(LogLine.id.desc()).limit(limit)))[::-1]
 
 
-def _log(run_id: str, search: str | None) -> Select[LogLine]:
-    lines = select(LogLine).where(LogLine.run_id == run_id)
-    return lines.where(LogLine.message.icontains(search, autoescape=True)) if search else lines
-
-
-def _condition(node: Node) -> ColumnElement[bool]:
+def condition(node: Node) -> ColumnElement[bool]:
+    """What a row of `runs` must be for `node` to describe it."""
     match node:
         case All(parts):
-            return and_(true(), *map(_condition, parts))
+            return and_(true(), *map(condition, parts))
         case Either(parts):
-            return or_(*map(_condition, parts))
+            return or_(*map(condition, parts))
         case Not(part):
             # A comparison with nothing is unknown, and so would its opposite be.
-            return not_(func.coalesce(_condition(part), false()))
+            return not_(func.coalesce(condition(part), false()))
         case Word(text):
             places = [Run.name, Run.notes, Run.algorithm, Run.environment, Run.group, cast(Run.tags, Text)]
             return or_(*(place.icontains(text, autoescape=True) for place in places))
@@ -310,6 +306,11 @@ def _condition(node: Node) -> ColumnElement[bool]:
         case Term(field, operator, value):
             compared: ColumnElement[bool] = _OPERATORS[operator](_column(field), value)
             return compared
+
+
+def _log(run_id: str, search: str | None) -> Select[LogLine]:
+    lines = select(LogLine).where(LogLine.run_id == run_id)
+    return lines.where(LogLine.message.icontains(search, autoescape=True)) if search else lines
 
 
 def _column(field: str) -> Any:

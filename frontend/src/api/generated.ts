@@ -525,6 +525,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/comparisons": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare Runs
+         * @description Groups of seeds side by side: interquartile means, times to a score, and which beats which.
+         */
+        get: operations["compare_runs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/comparisons/groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Run Groups
+         * @description The list of runs in groups, the one with the newest run first.
+         */
+        get: operations["list_run_groups"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/episodes": {
         parameters: {
             query?: never;
@@ -1163,6 +1203,30 @@ export interface components {
             forked_at_agent_steps: number;
         };
         /**
+         * Comparison
+         * @description What `GET /comparisons` answers.
+         */
+        Comparison: {
+            /**
+             * Score
+             * @enum {string}
+             */
+            score: "training" | "evaluation";
+            /**
+             * At
+             * @enum {string}
+             */
+            at: "common" | "end";
+            /** Threshold */
+            threshold: number | null;
+            /** Method */
+            method: string;
+            /** Groups */
+            groups: components["schemas"]["GroupStatistics"][];
+            /** Improvements */
+            improvements: components["schemas"]["Improvement"][];
+        };
+        /**
          * Curve
          * @description The buckets of one series, from `first_bucket` on. A bucket is `bucket_rows` consecutive points.
          */
@@ -1304,6 +1368,18 @@ export interface components {
             items: components["schemas"]["EpisodeOut"][];
             /** Next Cursor */
             next_cursor?: string | null;
+        };
+        /**
+         * EstimateOut
+         * @description A number with its 95 % interval; null edges where a single run gives none, or it is not finite.
+         */
+        EstimateOut: {
+            /** Value */
+            value: number | null;
+            /** Low */
+            low: number | null;
+            /** High */
+            high: number | null;
         };
         /**
          * EvaluationOut
@@ -1495,6 +1571,31 @@ export interface components {
             n: number[];
         };
         /**
+         * GroupStatistics
+         * @description Runs that differ in their seed alone.
+         */
+        GroupStatistics: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Algorithm */
+            algorithm: string;
+            /** Environment */
+            environment: string;
+            /** At Agent Steps */
+            at_agent_steps: number | null;
+            /** Runs */
+            runs: components["schemas"]["RunScore"][];
+            /** N */
+            n: number;
+            iqm: components["schemas"]["EstimateOut"] | null;
+            /** N Reached */
+            n_reached: number;
+            agent_steps_to_threshold: components["schemas"]["EstimateOut"] | null;
+            wall_time_s_to_threshold: components["schemas"]["EstimateOut"] | null;
+        };
+        /**
          * Health
          * @description The process answers.
          */
@@ -1573,6 +1674,17 @@ export interface components {
             /** Name */
             name: string;
             state: components["schemas"]["RunState"];
+        };
+        /**
+         * Improvement
+         * @description How likely a run of group `a` beats one of group `b` in the same world; ties count half.
+         */
+        Improvement: {
+            /** A */
+            a: string;
+            /** B */
+            b: string;
+            probability: components["schemas"]["EstimateOut"];
         };
         JsonValue: unknown;
         /**
@@ -1937,6 +2049,47 @@ export interface components {
             notes: string;
         };
         /**
+         * RunGroup
+         * @description Runs of a list that are alike, as one row of it.
+         */
+        RunGroup: {
+            /** Key */
+            key: string;
+            /** Name */
+            name: string;
+            /** Algorithm */
+            algorithm: string | null;
+            /** Environment */
+            environment: string | null;
+            /** N */
+            n: number;
+            /** States */
+            states: {
+                [key: string]: number;
+            };
+            /** Runs */
+            runs: string[];
+            /** N Scored */
+            n_scored: number;
+            score: components["schemas"]["EstimateOut"];
+            /** Best Return */
+            best_return: number | null;
+            /** Agent Steps */
+            agent_steps: number;
+        };
+        /**
+         * RunGroupPage
+         * @description A page of groups, and how many there are on all pages.
+         */
+        RunGroupPage: {
+            /** Items */
+            items: components["schemas"]["RunGroup"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+            /** Total */
+            total: number;
+        };
+        /**
          * RunItems
          * @description The runs made from one request with `seeds`.
          */
@@ -2043,6 +2196,22 @@ export interface components {
             next_cursor?: string | null;
             /** Total */
             total: number;
+        };
+        /**
+         * RunScore
+         * @description How good one run was.
+         */
+        RunScore: {
+            /** Run */
+            run: string;
+            /** Seed */
+            seed: number;
+            /** Score */
+            score: number | null;
+            /** Agent Steps To Threshold */
+            agent_steps_to_threshold: number | null;
+            /** Wall Time S To Threshold */
+            wall_time_s_to_threshold: number | null;
         };
         /**
          * RunState
@@ -3727,6 +3896,103 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["FigureOut"];
                     "text/html": unknown;
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    compare_runs: {
+        parameters: {
+            query: {
+                /** @description Run ids. */
+                run: string[];
+                /** @description Mean return of the last 100 training episodes, or of the newest evaluation. */
+                score?: "training" | "evaluation";
+                /** @description Where the shortest run of a world ends, or each run at its own end. */
+                at?: "common" | "end";
+                /** @description A score: when is it first reached? */
+                threshold?: number | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Comparison"];
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_run_groups: {
+        parameters: {
+            query: {
+                /** @description What the runs of a group share; by `seed`, all but the seed. */
+                by: "seed" | "algorithm" | "environment";
+                /** @description Any of these. */
+                state?: components["schemas"]["RunState"][];
+                archived?: "false" | "true" | "all";
+                /** @description As for `GET /runs`. */
+                filter?: string | null;
+                /** @description At most this many items. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunGroupPage"];
                 };
             };
             /** @description What is wrong, as RFC 9457 tells it. */

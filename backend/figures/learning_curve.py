@@ -8,10 +8,13 @@ import plotly.graph_objects as go
 
 from backend.figures.curve import Line, curve
 from backend.figures.marks import Mark, add_marks
-from backend.figures.theme import Theme, muted, styles
+from backend.figures.theme import Theme, faint, ground, muted, styles
 from backend.metrics.catalogue import PROTOCOLS
 
 METRIC = "rollout/episode_return"
+
+_LABEL_SHARE = 0.08
+"""Of the span of all levels: what a label takes of a plot's height."""
 
 
 @dataclass(frozen=True)
@@ -98,19 +101,53 @@ def _add_evaluations(figure: go.Figure, evaluations: Sequence[Evaluated], colour
 
 def _add_levels(figure: go.Figure, levels: Sequence[Level], best: float | None, theme: Theme) -> None:
     ordered = sorted(levels, key=lambda level: level.score)
+    line = {"color": muted(theme), "width": 1, "dash": "dash"}
     for level in ordered:
-        words = PROTOCOLS.get(level.protocol, level.protocol)
-        figure.add_hline(
-            level.score,
-            layer="below",
-            line={"color": muted(theme), "width": 1, "dash": "dash"},
-            annotation={
-                "text": f"{level.label} {level.score:g} ({words})",
-                "font": {"color": muted(theme)},
-            },
-            annotation_position="top right",
+        figure.add_hline(level.score, layer="below", line=line)
+    for some in _close_together(ordered):
+        # At the lowest of them: where it is in view, so is what they are called.
+        figure.add_annotation(
+            text=_named(some),
+            x=1,
+            xref="x domain",
+            xanchor="right",
+            y=some[0].score,
+            yref="y",
+            yanchor="bottom",
+            align="right",
+            showarrow=False,
+            font={"color": muted(theme), "size": 11},
+            bgcolor=faint(ground(theme), 0.8),
+            borderpad=1,
         )
     above = [level.score for level in ordered if best is None or level.score > best][:1]
     reached = [level.score for level in ordered if best is not None and level.score <= best]
     if above or reached:
         figure.update_yaxes(autorangeoptions={"include": reached + above})
+
+
+def _close_together(ordered: Sequence[Level]) -> list[list[Level]]:
+    """Levels whose labels would lie on each other share one."""
+    near = _LABEL_SHARE * (ordered[-1].score - ordered[0].score) if ordered else 0.0
+    found: list[list[Level]] = []
+    for level in ordered:
+        if found and level.score - found[-1][0].score <= near:
+            found[-1].append(level)
+        else:
+            found.append([level])
+    return found
+
+
+def _named(some: Sequence[Level]) -> str:
+    """The highest first, two a line; how all of them were measured is said once where it is the same."""
+    protocols = {level.protocol for level in some}
+    told = [
+        f"{level.label} {level.score:g}"
+        + (f" ({PROTOCOLS.get(level.protocol, level.protocol)})" if len(protocols) > 1 else "")
+        for level in reversed(some)
+    ]
+    lines = [" · ".join(told[at : at + 2]) for at in range(0, len(told), 2)]
+    if len(protocols) == 1:
+        protocol = protocols.pop()
+        lines[-1] += f" ({PROTOCOLS.get(protocol, protocol)})"
+    return "<br>".join(lines)

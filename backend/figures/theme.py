@@ -67,6 +67,11 @@ def muted(theme: Theme) -> str:
     return _MUTED[theme]
 
 
+def ground(theme: Theme) -> str:
+    """The colour that everything is drawn on."""
+    return _GROUND[theme]
+
+
 def template(theme: Theme) -> go.layout.Template:
     """Type, ground and grid."""
     axis = {

@@ -9,7 +9,7 @@ class Metric:
 
     title: str
     axis: str
-    """Name of its axis, unit included."""
+    """Name of its axis, unit included; short enough for a chart 200 pixels high."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ X_AXES: dict[str, XAxis] = {
 }
 
 METRICS: dict[str, Metric] = {
-    "rollout/episode_return": Metric("Training return", "Return of an episode (true score)"),
+    "rollout/episode_return": Metric("Training return", "Episode return (true score)"),
     "rollout/episode_length": Metric("Episode length", "Length (agent steps)"),
     "loss/policy": Metric("Policy loss", "Policy loss"),
     "loss/value": Metric("Value loss", "Value loss"),
@@ -63,6 +63,6 @@ def describe(metric: str) -> Metric:
     if section.startswith("eval/") and name == "mean_return":
         protocol = section.removeprefix("eval/")
         words = PROTOCOLS.get(protocol, protocol)
-        return Metric(f"Evaluation, {words}", f"Mean return of an evaluation ({words})")
+        return Metric(f"Evaluation, {words}", f"Mean return ({words})")
     words = name.replace("_", " ")
     return Metric(words[:1].upper() + words[1:], words[:1].upper() + words[1:])

@@ -37,6 +37,16 @@ def test_levels_are_thin_lines_with_a_name() -> None:
     assert "human 9.3 (no-op starts)" in [note.text for note in layout.annotations]
 
 
+def test_levels_that_lie_close_together_share_a_label() -> None:
+    crowd = [*LEVELS, Level("PAAC nature", 20.9, "noop_starts"), Level("DQN", 18.9, "noop_starts")]
+    notes = draw(levels=crowd, best=-10.0).layout.annotations
+    assert [(note.y, note.text) for note in notes] == [
+        (-20.7, "random -20.7 (no-op starts)"),
+        (9.3, "human 9.3 (no-op starts)"),
+        (18.9, "PAAC nips 21 · PAAC nature 20.9<br>DQN 18.9 (no-op starts)"),
+    ]
+
+
 def test_the_next_level_is_kept_in_view_and_no_further() -> None:
     def in_view(best: float | None) -> list[float]:
         return list(draw(levels=LEVELS, best=best).layout.yaxis.autorangeoptions.include)
@@ -65,4 +75,4 @@ def test_nothing_but_the_curve_where_there_is_nothing_else() -> None:
     assert len(figure.data) == 3
     assert not figure.layout.shapes
     assert "yaxis2" not in figure.layout
-    assert figure.layout.yaxis.title.text == "Return of an episode (true score)"
+    assert figure.layout.yaxis.title.text == "Episode return (true score)"

@@ -26,7 +26,7 @@ check: $(VENV)/.ready-dev frontend/dist/index.html
 	$(BIN)/mypy
 	$(BIN)/lint-imports --cache-dir .import_linter_cache
 	@$(WITH_NODE) cd frontend && npm run --silent lint && npm run --silent typecheck \
-		&& npm run --silent test && npm run --silent api:check
+		&& npm run --silent test && npm run --silent api:check && npm run --silent size
 
 units: $(VENV)/.ready-dev
 	$(PYTEST) -m "not learning and not service and not browser and not long"

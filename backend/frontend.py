@@ -1,12 +1,16 @@
 """The built pages: files with a hash in their name for ever, everything else is the one page."""
 
+import mimetypes
+from contextlib import suppress
 from pathlib import Path
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import FileResponse
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 from backend.routing import Methods
 
@@ -19,11 +23,21 @@ OWN_PATHS = ("api", "docs", "openapi.json", "healthz", "readyz", "metrics", "ass
 
 
 class _ForEver(StaticFiles):
-    """Files whose name changes with their content."""
+    """Files whose name changes with their content; compressed where the build has left such a copy."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        if "gzip" in Headers(scope=scope).get("accept-encoding", ""):
+            with suppress(HTTPException):
+                packed = await super().get_response(f"{path}.gz", scope)
+                packed.headers["Content-Type"] = mimetypes.guess_type(path)[0] or "application/octet-stream"
+                packed.headers["Content-Encoding"] = "gzip"
+                return packed
+        return await super().get_response(path, scope)
 
     def file_response(self, *args: object, **kw: object) -> Response:
         response = super().file_response(*args, **kw)  # type: ignore[arg-type]
         response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
+        response.headers["Vary"] = "Accept-Encoding"
         return response
 
 

@@ -1,3 +1,4 @@
+import gzip
 from pathlib import Path
 
 import httpx
@@ -16,6 +17,8 @@ def pages(tmp_path: Path) -> Path:
     (folder / "index.html").write_text("<title>Callboard</title>")
     (folder / "icon.svg").write_text("<svg/>")
     (folder / "assets" / "index-abc.js").write_text("1")
+    (folder / "assets" / "page-abc.js").write_text("2")
+    (folder / "assets" / "page-abc.js.gz").write_bytes(gzip.compress(b"2"))
     (tmp_path / "secret.txt").write_text("secret")
     return folder
 
@@ -58,6 +61,13 @@ def test_hashed_files_are_kept_for_ever(pages: Path, tmp_path: Path, redis_url: 
         answer = service.client.get("/assets/index-abc.js")
         assert answer.text == "1"
         assert "immutable" in answer.headers["cache-control"]
+        assert "content-encoding" not in answer.headers
+        packed = service.client.get("/assets/page-abc.js")
+        assert (packed.text, packed.headers["content-encoding"]) == ("2", "gzip")
+        assert packed.headers["content-type"].startswith("text/javascript")
+        assert "immutable" in packed.headers["cache-control"]
+        plain = service.client.get("/assets/page-abc.js", headers={"Accept-Encoding": "identity"})
+        assert (plain.text, plain.headers.get("content-encoding")) == ("2", None)
         (pages / "index.html").unlink()
         assert service.client.get("/").status_code == 503
     finally:

@@ -1,0 +1,10 @@
+// Lays a compressed copy beside each built file worth it; the service sends that to browsers that take it.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+
+const folder = fileURLToPath(new URL('../dist/assets/', import.meta.url));
+
+for (const name of readdirSync(folder).filter((each) => /\.(js|css|svg)$/.test(each))) {
+  writeFileSync(`${folder}${name}.gz`, gzipSync(readFileSync(folder + name), { level: 9 }));
+}

@@ -11,7 +11,7 @@ import psutil
 from backend.specs.environments import ENVIRONMENTS
 
 _PACKAGES = ("callboard", "torch", "gymnasium", "ale-py", "numpy", "av")
-_NEEDED = {"atari": "ale_py", "mujoco": "mujoco", "labyrinth": "vizdoom"}
+_NEEDED = {"atari": "ale_py", "mujoco": "mujoco", "labyrinth": "vizdoom", "racing": "Box2D"}
 """What a family of worlds is made by, where gymnasium alone does not do."""
 
 

@@ -5,10 +5,11 @@ from backend.specs.environments.base import Environment, EnvironmentConfig, Publ
 from backend.specs.environments.classic import CLASSIC
 from backend.specs.environments.labyrinth import LABYRINTH
 from backend.specs.environments.mujoco import MUJOCO
+from backend.specs.environments.racing import RACING
 from backend.specs.environments.small import SMALL
 
 ENVIRONMENTS: dict[str, Environment] = {
-    world.id: world for world in (*ATARI, *LABYRINTH, *MUJOCO, *CLASSIC, *SMALL)
+    world.id: world for world in (*ATARI, *LABYRINTH, *RACING, *MUJOCO, *CLASSIC, *SMALL)
 }
 """Every world one may ask for, by id."""
 

@@ -17,6 +17,8 @@ from workers.engine.envs.mujoco import GL
 WORLDS = [
     "ALE/Pong-v5",
     "Labyrinth-Small-v0",
+    "Racing-Slow-v0",
+    "Racing-Fast-Continuous-v0",
     "HalfCheetah-v5",
     "Reacher-Pixels-v5",
     "CartPole-v1",

@@ -5,6 +5,7 @@ from backend.specs.environments.atari import AtariConfig
 from backend.specs.environments.classic import ClassicConfig
 from backend.specs.environments.labyrinth import LabyrinthConfig
 from backend.specs.environments.mujoco import MujocoPixelsConfig, MujocoStateConfig
+from backend.specs.environments.racing import RacingConfig
 from backend.specs.environments.small import CatchConfig, MemoryConfig
 from workers.engine.envs.base import ActionSpace, Box, Discrete, Step, World, WorldCrashedError
 
@@ -29,6 +30,10 @@ def make_world(environment: str, config: EnvironmentConfig) -> World:
             from workers.engine.envs.labyrinth import LabyrinthWorld
 
             return LabyrinthWorld(environment, config)
+        case RacingConfig():
+            from workers.engine.envs.racing import RacingWorld
+
+            return RacingWorld(environment, config)
         case MujocoStateConfig():
             from workers.engine.envs.mujoco import MujocoWorld
 

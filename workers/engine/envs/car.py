@@ -1,0 +1,101 @@
+"""gymnasium's car and track, stepped without what only its pictures need."""
+
+import math
+from typing import Any
+
+from gymnasium.envs.box2d import car_dynamics as dynamics
+from gymnasium.envs.box2d import car_racing
+from gymnasium.envs.box2d.car_racing import FPS, CarRacing
+
+_FRICTION = dynamics.FRICTION_LIMIT
+_GRASS_FRICTION = 0.6 * _FRICTION
+_STIFFNESS = 205000 * dynamics.SIZE * dynamics.SIZE
+_BRAKE_FORCE = 15.0
+
+
+class FastCar(dynamics.Car):
+    """The same car by the same equations, in plain floats and without skid marks.
+
+    `power` is its share of the engine's power.
+    """
+
+    power = 1.0
+
+    def step(self, dt: float) -> None:
+        """Steer, turn and push each wheel for `dt` seconds, as `gymnasium`'s `Car.step` does."""
+        power = dynamics.ENGINE_POWER * self.power
+        inertia = dynamics.WHEEL_MOMENT_OF_INERTIA
+        for w in self.wheels:
+            turn = w.steer - w.joint.angle
+            w.joint.motorSpeed = math.copysign(min(50.0 * abs(turn), 3.0), turn)
+            friction_limit = _FRICTION if w.tiles else _GRASS_FRICTION
+            forward = w.GetWorldVector((0, 1))
+            side = w.GetWorldVector((1, 0))
+            v = w.linearVelocity
+            v_forward = forward[0] * v[0] + forward[1] * v[1]
+            v_side = side[0] * v[0] + side[1] * v[1]
+            omega = w.omega + dt * power * w.gas / inertia / (abs(w.omega) + 5.0)
+            if w.brake >= 0.9:
+                omega = 0.0
+            elif w.brake > 0:
+                omega -= math.copysign(min(_BRAKE_FORCE * w.brake, abs(omega)), omega)
+            f_force = (-v_forward + omega * w.wheel_rad) * _STIFFNESS
+            p_force = -v_side * _STIFFNESS
+            force = math.sqrt(f_force * f_force + p_force * p_force)
+            if force > friction_limit:
+                f_force = f_force / force * friction_limit
+                p_force = p_force / force * friction_limit
+            w.omega = omega - dt * f_force * w.wheel_rad / inertia
+            w.ApplyForceToCenter(
+                (
+                    p_force * side[0] + f_force * forward[0],
+                    p_force * side[1] + f_force * forward[1],
+                ),
+                True,
+            )
+
+
+class _Touch(car_racing.FrictionDetector):
+    """Which tiles each wheel is on; no score is kept."""
+
+    def _contact(self, contact: Any, begin: bool) -> None:
+        one, other = contact.fixtureA.body.userData, contact.fixtureB.body.userData
+        tile, wheel = (other, one) if hasattr(one, "tiles") else (one, other)
+        if tile is None or not hasattr(tile, "road_friction") or not hasattr(wheel, "tiles"):
+            return
+        if begin:
+            wheel.tiles.add(tile)
+        else:
+            wheel.tiles.discard(tile)
+
+
+class Course(CarRacing):
+    """gymnasium's CarRacing with a `FastCar`, driven frame by frame and never drawn.
+
+    Args:
+        power: the car's share of the engine's power.
+    """
+
+    def __init__(self, power: float) -> None:
+        super().__init__(render_mode=None, continuous=True)
+        self._power = power
+
+    def begin(self, seed: int) -> None:
+        """A new track, the seed's, with the car at its start."""
+        self.reset(seed=seed)
+        assert self.car is not None
+        self.car.destroy()  # type: ignore[no-untyped-call]
+        touch = _Touch(self, self.lap_complete_percent)  # type: ignore[no-untyped-call]
+        self.world.contactListener_bug_workaround = self.world.contactListener = touch
+        self.car = FastCar(self.world, *self.track[0][1:4])  # type: ignore[no-untyped-call]
+        self.car.power = self._power
+        self.frame()  # as gymnasium's own reset
+
+    def frame(self) -> None:
+        """One fiftieth of a second."""
+        assert self.car is not None
+        self.car.step(1.0 / FPS)  # type: ignore[no-untyped-call]
+        self.world.Step(1.0 / FPS, 6 * 30, 2 * 30)
+
+    def _render(self, mode: str) -> None:
+        """Nothing: whoever drives it draws it."""

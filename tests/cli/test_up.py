@@ -56,33 +56,44 @@ def _of_home(home: Path) -> list[psutil.Process]:
     return found
 
 
-def test_up_then_open_then_end(home: Path) -> None:
-    with installation(home) as running:
-        assert home.stat().st_mode & 0o777 == 0o700
-        assert _ready(running)
-        assert running.client.get("/api/v1/runs").status_code == 401
-        assert running.log_in().get("/api/v1/runs").status_code == 200
-        assert set(running.family()) == {"redis", "web", "worker"}
-        until(lambda: running.client.get("/api/v1/hosts").json()["items"])
-        assert running.stop(signal.SIGINT) == 0
-    assert _of_home(home) == []
-    assert not (home / "redis.sock").exists()
+@pytest.fixture(scope="module")
+def running() -> Iterator[Installation]:
+    """One installation for all that leave it running."""
+    with short_folder() as folder, installation(folder / "home") as running:
+        yield running
 
 
-def test_a_second_up_greets_with_a_fresh_link(home: Path) -> None:
-    with installation(home) as running:
-        status, said = _callboard(home, "up")
-        assert status == 0
-        assert f"already runs here, as process {running.process.pid}" in said
-        link = next(word for word in said.split() if "/login?token=" in word)
-        assert link.startswith(running.url)
-        assert link != running.login_url
-        assert httpx.get(link).status_code == 303 or httpx.get(link).is_redirect
-        assert _callboard(home, "login-link")[1].startswith(f"{running.url}/login?token=")
-        assert running.process.poll() is None
+def test_the_link_opens_it(running: Installation) -> None:
+    assert running.home.stat().st_mode & 0o777 == 0o700
+    assert _ready(running)
+    assert running.client.get("/api/v1/runs").status_code == 401
+    assert running.log_in().get("/api/v1/runs").status_code == 200
+    assert set(running.family()) == {"redis", "web", "worker"}
+    until(lambda: running.client.get("/api/v1/hosts").json()["items"])
 
 
-def test_killed_itself_it_leaves_nothing_behind(home: Path) -> None:
+def test_a_second_up_greets_with_a_fresh_link(running: Installation) -> None:
+    status, said = _callboard(running.home, "up")
+    assert status == 0
+    assert f"already runs here, as process {running.process.pid}" in said
+    link = next(word for word in said.split() if "/login?token=" in word)
+    assert link.startswith(running.url)
+    assert link != running.login_url
+    assert httpx.get(link).is_redirect
+    assert _callboard(running.home, "login-link")[1].startswith(f"{running.url}/login?token=")
+    assert running.process.poll() is None
+
+
+@pytest.mark.parametrize("name", ["redis", "web", "worker"])
+def test_a_child_that_dies_is_started_again(running: Installation, name: str) -> None:
+    before = running.family()[name]
+    before.kill()
+    until(lambda: running.family().get(name, before).pid != before.pid)
+    until(lambda: _ready(running))
+    assert set(running.family()) == {"redis", "web", "worker"}
+
+
+def test_killed_itself_it_leaves_nothing_behind_and_nor_does_control_c(home: Path) -> None:
     with installation(home) as running:
         assert len(_of_home(home)) >= 4
         running.process.kill()
@@ -90,16 +101,9 @@ def test_killed_itself_it_leaves_nothing_behind(home: Path) -> None:
         until(lambda: not _of_home(home))
     with installation(home) as again:  # and the next one is not in its way
         assert _ready(again)
-
-
-@pytest.mark.parametrize("name", ["redis", "web", "worker"])
-def test_a_child_that_dies_is_started_again(home: Path, name: str) -> None:
-    with installation(home) as running:
-        before = running.family()[name]
-        before.kill()
-        until(lambda: running.family().get(name, before).pid != before.pid)
-        until(lambda: _ready(running))
-        assert set(running.family()) == {"redis", "web", "worker"}
+        assert again.stop(signal.SIGINT) == 0
+    assert _of_home(home) == []
+    assert not (home / "redis.sock").exists()
 
 
 def test_a_taken_port_is_one_clear_line(home: Path) -> None:

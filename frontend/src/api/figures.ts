@@ -14,20 +14,28 @@ export type FigureRequest = {
   theme: 'light' | 'dark';
   /** Any metric; without one, the learning curve. */
   metric?: string;
+  /** Runs that differ in their seed alone as one curve. */
+  grouped?: boolean;
 };
 
 /**
  * A figure as the service draws it, without the numbers of series, which come from `/series`.
  * `version` is whatever changes when the rest of it does.
  */
-export const figureQuery = ({ runs, x, smooth, points, theme, metric }: FigureRequest, version = '') =>
-  queryOptions({
-    queryKey: keys.figure(runs, metric, x, smooth, points, theme, version),
+export const figureQuery = (request: FigureRequest, version = '') => {
+  const { runs, x, smooth, points, theme, metric, grouped = false } = request;
+  return queryOptions({
+    queryKey: keys.figure(runs, metric, x, smooth, points, theme, grouped, version),
     queryFn: async ({ signal }): Promise<Figure> => {
       const query = { run: [...runs], x, smooth, points, theme };
-      const figure = metric
-        ? api.GET('/api/v1/figures/curve', { params: { query: { ...query, metric, source: ['*'] } }, signal })
-        : api.GET('/api/v1/figures/learning_curve', { params: { query }, signal });
+      const figure = grouped
+        ? api.GET('/api/v1/figures/seed_curve', { params: { query }, signal })
+        : metric
+          ? api.GET('/api/v1/figures/curve', {
+              params: { query: { ...query, metric, source: ['*'] } },
+              signal,
+            })
+          : api.GET('/api/v1/figures/learning_curve', { params: { query }, signal });
       // The document says plotly's data and layout are objects; plotly's types say which.
       return (await take<unknown>(figure)) as Figure;
     },
@@ -37,3 +45,4 @@ export const figureQuery = ({ runs, x, smooth, points, theme, metric }: FigureRe
     placeholderData: keepPreviousData,
     structuralSharing: false,
   });
+};

@@ -9,6 +9,7 @@ import { Empty, Problem } from '@/components/feedback';
 import { ButtonLink } from '@/components/links';
 import { CompareChart } from '@/features/compare/CompareChart';
 import { RunChips } from '@/features/compare/RunChips';
+import { Statistics } from '@/features/compare/Statistics';
 import { DifferencesTable, ScoresTable } from '@/features/compare/Tables';
 import { SideBySide } from '@/features/replay/SideBySide';
 import { DEFAULT_SMOOTH, DEFAULT_X } from '@/lib/axes';
@@ -93,8 +94,23 @@ export default function ComparePage() {
       )}
       {runs.length > 0 && (
         <>
+          <Statistics
+            runs={runs}
+            view={{
+              score: search.score ?? 'training',
+              at: search.at ?? 'common',
+              threshold: search.threshold,
+            }}
+            onView={({ score, at, threshold }) =>
+              change({
+                score: score === 'training' ? undefined : score,
+                at: at === 'common' ? undefined : at,
+                threshold,
+              })
+            }
+          />
           <section style={{ display: 'grid', gap: 8, minWidth: 0 }}>
-            <h2 className="section-title">Scores</h2>
+            <h2 className="section-title">Each run</h2>
             <ScoresTable runs={runs} />
           </section>
           <section style={{ display: 'grid', gap: 8, minWidth: 0 }}>

@@ -9,6 +9,7 @@ import { ButtonLink } from '@/components/links';
 import { BulkBar } from '@/features/runs/BulkBar';
 import { ColumnMenu, useColumns } from '@/features/runs/ColumnMenu';
 import { EmptyRuns } from '@/features/runs/EmptyRuns';
+import { RunGroups } from '@/features/runs/RunGroups';
 import { RunsTable } from '@/features/runs/RunsTable';
 import { RunsToolbar } from '@/features/runs/RunsToolbar';
 import { defined } from '@/lib/defined';
@@ -40,6 +41,7 @@ export default function RunsPage() {
   const table = () => {
     if (error) return <Problem error={error} onRetry={() => void refetch()} />;
     if (isPending) return <Loading label="Loading the runs" lines={8} />;
+    if (runs.length > 0 && search.group) return <RunGroups by={search.group} search={search} />;
     if (runs.length > 0) {
       return (
         <RunsTable
@@ -79,7 +81,9 @@ export default function RunsPage() {
         total={total}
         state={stateFilter(search)}
         archived={search.archived ?? false}
-        columns={<ColumnMenu hidden={hidden} onHidden={setHidden} />}
+        columns={!search.group && <ColumnMenu hidden={hidden} onHidden={setHidden} />}
+        group={search.group}
+        onGroup={(group) => change({ group })}
         onState={(state) => change({ state: state === 'all' ? undefined : state })}
         onArchived={(archived) => change({ archived: archived || undefined })}
       />

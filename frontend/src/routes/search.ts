@@ -15,12 +15,15 @@ function oneOf<T extends string>(value: unknown, allowed: readonly T[]): T | und
   return allowed.find((each) => each === value);
 }
 
+export const RUN_GROUPS = ['seed', 'algorithm', 'environment'] as const;
+
 export const runsSearch = (search: Search) =>
   defined({
     q: text(search.q),
     state: text(search.state),
     sort: text(search.sort),
     archived: search.archived === true ? true : undefined,
+    group: oneOf(search.group, RUN_GROUPS),
   });
 
 export const newRunSearch = (search: Search) =>
@@ -54,6 +57,12 @@ export const compareSearch = (search: Search) =>
     x: oneOf(search.x, X_AXES),
     smooth: smoothing(search.smooth),
     group: oneOf(search.group, ['seed'] as const),
+    score: oneOf(search.score, ['evaluation'] as const),
+    at: oneOf(search.at, ['end'] as const),
+    threshold:
+      typeof search.threshold === 'number' && Number.isFinite(search.threshold)
+        ? search.threshold
+        : undefined,
   });
 
 export const worldsSearch = (search: Search) => defined({ q: text(search.q), family: text(search.family) });

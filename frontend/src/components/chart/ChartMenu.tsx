@@ -1,5 +1,5 @@
 import { ActionIcon, Menu } from '@mantine/core';
-import { IconDownload } from '@tabler/icons-react';
+import { IconDots } from '@tabler/icons-react';
 import type { PlotlyHTMLElement } from 'plotly.js';
 import type { RefObject } from 'react';
 import type { Curve, XAxis } from '@/api/series';
@@ -10,10 +10,13 @@ type Props = {
   curves: readonly Curve[];
   x: XAxis;
   name: string;
+  /** Whether the vertical axis is logarithmic. */
+  log: boolean;
+  onLog: (log: boolean) => void;
 };
 
-/** Takes what a chart shows out of the page. */
-export function ChartMenu({ element, curves, x, name }: Props) {
+/** How large and on which scale a chart is drawn, and what it shows as a file. */
+export function ChartMenu({ element, curves, x, name, log, onLog }: Props) {
   const csv = (): void => {
     const rows = curves.flatMap((curve) =>
       curve.x.map((at, index) => [
@@ -34,11 +37,18 @@ export function ChartMenu({ element, curves, x, name }: Props) {
   return (
     <Menu position="bottom-end">
       <Menu.Target>
-        <ActionIcon variant="subtle" color="gray" aria-label={`Save ${name}`}>
-          <IconDownload size={16} />
+        <ActionIcon variant="subtle" color="gray" aria-label={`View and save ${name}`}>
+          <IconDots size={16} />
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
+        <Menu.Item role="menuitemcheckbox" aria-checked={log} onClick={() => onLog(!log)}>
+          {log ? 'Linear scale' : 'Logarithmic scale'}
+        </Menu.Item>
+        <Menu.Item onClick={() => void element.current?.closest('.panel')?.requestFullscreen()}>
+          Full screen
+        </Menu.Item>
+        <Menu.Divider />
         <Menu.Item onClick={picture('png')}>Picture (PNG)</Menu.Item>
         <Menu.Item onClick={picture('svg')}>Drawing (SVG)</Menu.Item>
         <Menu.Item onClick={csv}>Points as drawn (CSV)</Menu.Item>

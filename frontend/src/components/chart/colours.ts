@@ -4,7 +4,7 @@ const COLOURS = {
   dark: ['#56b4e9', '#e69f00', '#2cc79b', '#e29cc4', '#f0e442', '#5a9fd4', '#e8743b', '#cccccc'],
 } as const;
 
-export type Scheme = keyof typeof COLOURS;
+type Scheme = keyof typeof COLOURS;
 
 /** FNV-1a of an id, as the service does it: a run keeps its colour whatever is shown beside it. */
 function colourIndex(id: string): number {
@@ -13,13 +13,6 @@ function colourIndex(id: string): number {
   return value % COLOURS.light.length;
 }
 
-export const runColour = (id: string, scheme: Scheme): string =>
+/** Of a run, or of a group of seeds, by its id. */
+export const colourOf = (id: string, scheme: Scheme): string =>
   COLOURS[scheme][colourIndex(id)] ?? COLOURS[scheme][0];
-
-/** Distinct colours for a few groups, in the order of their ids. */
-export function groupColours(ids: readonly string[], scheme: Scheme): Map<string, string> {
-  const ordered = ids.toSorted();
-  return new Map(
-    ordered.map((id, index) => [id, COLOURS[scheme][index % COLOURS[scheme].length] ?? '#888888']),
-  );
-}

@@ -32,6 +32,20 @@ describe('fill', () => {
     expect(filled([own], chart(curve({})))[0]).toBe(own);
   });
 
+  it('puts a group of seeds into its mean and its band', () => {
+    const group = { id: 'G', metric: 'm', source: '', x: [8], mean: [2], low: [1], high: [3], n: [5] };
+    const seeds = { ...chart(), groups: [group] } as unknown as Chart;
+    const [low, mean] = filled(
+      [
+        trace({ group: 'G', metric: 'm', source: '', y: 'low' }),
+        trace({ group: 'G', metric: 'm', source: '', y: 'mean' }),
+      ],
+      seeds,
+    );
+    expect(low).toMatchObject({ x: [8], y: [1] });
+    expect(mean).toMatchObject({ x: [8], y: [2], customdata: [5] });
+  });
+
   it('empties a trace whose series has no points any more', () => {
     const [gone] = filled([trace({ run: 'B', metric: 'm', source: '', y: 'mean' })], chart(curve({})));
     expect(gone).toMatchObject({ x: [], y: [] });

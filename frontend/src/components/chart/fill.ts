@@ -1,15 +1,20 @@
 import type { Data, Layout, PlotData } from 'plotly.js';
 import type { Figure } from '@/api/figures';
-import type { Chart, Curve } from '@/api/series';
+import type { Chart, Curve, GroupCurve } from '@/api/series';
 
-/** What a trace without numbers says of the column it draws. */
-type Meta = { run?: string; metric?: string; source?: string; y?: string };
+/** What a trace without numbers says of the column it draws: of a run, or of a group of seeds. */
+type Meta = { run?: string; group?: string; metric?: string; source?: string; y?: string };
 
 const COLUMNS = ['mean', 'min', 'max', 'last', 'smoothed'] as const;
+const GROUP_COLUMNS = ['mean', 'low', 'high'] as const;
 
 function columnOf(curve: Curve, name: string): (number | null)[] {
   const column = COLUMNS.find((each) => each === name);
   return (column && curve[column]) ?? curve.mean;
+}
+
+function groupColumnOf(curve: GroupCurve, name: string): (number | null)[] {
+  return curve[GROUP_COLUMNS.find((each) => each === name) ?? 'mean'];
 }
 
 /** The service's figure with the numbers of series put into the traces that ask for them. */
@@ -17,25 +22,38 @@ export function fill(figure: Figure, chart: Chart): Data[] {
   return figure.data.map((trace) => {
     const { meta } = trace as { meta?: Meta };
     if (meta?.y === undefined) return trace;
-    const { run, metric, source, y } = meta;
-    const curve = chart.series.find(
-      (each) => each.run === run && each.metric === metric && each.source === source,
-    );
+    const { run, group, metric, source, y } = meta;
+    const alike = (each: Curve | GroupCurve): boolean => each.metric === metric && each.source === source;
+    if (group !== undefined) {
+      const curve = chart.groups.find((each) => each.id === group && alike(each));
+      const numbers = { x: curve?.x ?? [], y: curve ? groupColumnOf(curve, y) : [] };
+      const of = y === 'mean' ? { customdata: curve?.n ?? [] } : {};
+      return { ...trace, ...(numbers as Partial<PlotData>), ...of } as Data;
+    }
+    const curve = chart.series.find((each) => each.run === run && alike(each));
     const numbers = { x: curve?.x ?? [], y: curve ? columnOf(curve, y) : [] };
     return { ...trace, ...(numbers as Partial<PlotData>) } as Data;
   });
 }
 
+type Counted = { n_total: number; n_shown: number };
+
 /** "1,000 of 123,456 points", where not every point is drawn. */
-export function shownOfTotal(curves: readonly Curve[]): string {
+export function shownOfTotal(curves: readonly Counted[]): string {
   const total = curves.reduce((sum, curve) => sum + curve.n_total, 0);
   const shown = curves.reduce((sum, curve) => sum + curve.n_shown, 0);
   const words = (count: number): string => count.toLocaleString('en');
   return shown < total ? `${words(shown)} of ${words(total)} points` : `${words(total)} points`;
 }
 
-/** A layout without its title, which the panel around the picture already says. */
-export function withoutTitle(layout: Partial<Layout> = {}): Partial<Layout> {
+/** A layout without its title, which the panel around the picture already says; on a log scale if asked. */
+export function inPanel(layout: Partial<Layout> = {}, log = false): Partial<Layout> {
   const { title, ...rest } = layout;
-  return { ...rest, margin: { ...rest.margin, t: 8 } };
+  const { autorangeoptions, ...yaxis } = rest.yaxis ?? {};
+  return {
+    ...rest,
+    margin: { ...rest.margin, t: 8 },
+    // What should be in view on a linear scale may not even exist on this one.
+    ...(log ? { yaxis: { ...yaxis, type: 'log' as const } } : {}),
+  };
 }

@@ -1,7 +1,7 @@
 import { useComputedColorScheme } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import type { PlotlyHTMLElement } from 'plotly.js';
-import { useMemo, useRef } from 'react';
+import { useMemo, useRef, useState } from 'react';
 import { figureQuery } from '@/api/figures';
 import { evaluationsQuery } from '@/api/runParts';
 import type { Run } from '@/api/runs';
@@ -13,7 +13,7 @@ import { useSettled } from '@/lib/settled';
 import { hasEnded } from '@/lib/states';
 import { ChartMenu } from '@/components/chart/ChartMenu';
 import classes from './curves.module.css';
-import { fill, shownOfTotal, withoutTitle } from '@/components/chart/fill';
+import { fill, shownOfTotal, inPanel } from '@/components/chart/fill';
 
 const METRIC = 'rollout/episode_return';
 const HEIGHT = 400;
@@ -37,6 +37,7 @@ export function LearningCurve({ run, x, smooth, onX, onSmooth }: Props) {
   const client = useQueryClient();
   const scheme = useComputedColorScheme('light');
   const element = useRef<PlotlyHTMLElement>(null);
+  const [log, setLog] = useState(false);
   const chart = useQuery(
     chartQuery(client, { runs: [run.id], metrics: [METRIC], x, smooth, points: POINTS }),
   );
@@ -49,10 +50,10 @@ export function LearningCurve({ run, x, smooth, onX, onSmooth }: Props) {
   const picture = useMemo(
     () => ({
       data: figure.data && chart.data ? fill(figure.data, chart.data) : [],
-      layout: withoutTitle(figure.data?.layout),
-      view: `${run.id} ${x}`,
+      layout: inPanel(figure.data?.layout, log),
+      view: `${run.id} ${x} ${log}`,
     }),
-    [figure.data, chart.data, run.id, x],
+    [figure.data, chart.data, run.id, x, log],
   );
   const shown = useSettled(picture, !chart.isPlaceholderData && !figure.isPlaceholderData);
 
@@ -72,6 +73,8 @@ export function LearningCurve({ run, x, smooth, onX, onSmooth }: Props) {
           curves={curve ? [curve] : []}
           x={x}
           name={`${run.name} learning curve`}
+          log={log}
+          onLog={setLog}
         />
       </header>
       {error ? (

@@ -2,7 +2,7 @@ import { useComputedColorScheme } from '@mantine/core';
 import { useInViewport } from '@mantine/hooks';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import type { PlotlyHTMLElement } from 'plotly.js';
-import { useMemo, useRef } from 'react';
+import { useMemo, useRef, useState } from 'react';
 import { figureQuery } from '@/api/figures';
 import type { Run } from '@/api/runs';
 import { chartQuery, seriesNamesQuery, type XAxis } from '@/api/series';
@@ -12,7 +12,7 @@ import { groupBy } from '@/lib/group';
 import { useSettled } from '@/lib/settled';
 import { ChartMenu } from '@/components/chart/ChartMenu';
 import classes from './curves.module.css';
-import { fill, shownOfTotal, withoutTitle } from '@/components/chart/fill';
+import { fill, shownOfTotal, inPanel } from '@/components/chart/fill';
 
 const HEIGHT = 200;
 const POINTS = 500;
@@ -64,6 +64,7 @@ function LiveChart({ run, metric, x, smooth }: Props & { metric: string }) {
   const client = useQueryClient();
   const scheme = useComputedColorScheme('light');
   const element = useRef<PlotlyHTMLElement>(null);
+  const [log, setLog] = useState(false);
   const { data, error, isPlaceholderData, refetch } = useQuery(
     chartQuery(client, { runs: [run.id], metrics: [metric], x, smooth, source: ['*'], points: POINTS }),
   );
@@ -71,10 +72,10 @@ function LiveChart({ run, metric, x, smooth }: Props & { metric: string }) {
   const picture = useMemo(
     () => ({
       data: figure.data && data ? fill(figure.data, data) : [],
-      layout: { ...withoutTitle(figure.data?.layout), showlegend: (data?.series.length ?? 0) > 1 },
-      view: `${run.id} ${metric} ${x}`,
+      layout: { ...inPanel(figure.data?.layout, log), showlegend: (data?.series.length ?? 0) > 1 },
+      view: `${run.id} ${metric} ${x} ${log}`,
     }),
-    [figure.data, data, run.id, metric, x],
+    [figure.data, data, run.id, metric, x, log],
   );
   const shown = useSettled(picture, !isPlaceholderData && !figure.isPlaceholderData);
   const problem = error ?? figure.error;
@@ -92,6 +93,8 @@ function LiveChart({ run, metric, x, smooth }: Props & { metric: string }) {
           curves={data?.series ?? []}
           x={x}
           name={`${run.name} ${metric}`.replaceAll('/', ' ')}
+          log={log}
+          onLog={setLog}
         />
       </header>
       {data && figure.data ? (

@@ -1,5 +1,6 @@
-import { SegmentedControl, Switch } from '@mantine/core';
+import { NativeSelect, SegmentedControl, Switch } from '@mantine/core';
 import type { ReactNode } from 'react';
+import type { GroupBy } from '@/api/comparisons';
 import { plural } from '@/lib/format';
 import classes from './runs.module.css';
 import { STATE_FILTERS, type StateFilter } from './search';
@@ -9,12 +10,21 @@ type Props = {
   state: StateFilter;
   archived: boolean;
   columns: ReactNode;
+  group: GroupBy | undefined;
+  onGroup: (group: GroupBy | undefined) => void;
   onState: (state: StateFilter) => void;
   onArchived: (archived: boolean) => void;
 };
 
-/** Which runs to show. */
-export function RunsToolbar({ total, state, archived, columns, onState, onArchived }: Props) {
+const GROUPS: readonly { value: GroupBy | ''; label: string }[] = [
+  { value: '', label: 'Each run' },
+  { value: 'seed', label: 'By setting, seeds together' },
+  { value: 'algorithm', label: 'By algorithm' },
+  { value: 'environment', label: 'By environment' },
+];
+
+/** Which runs to show, and how. */
+export function RunsToolbar({ total, state, archived, columns, group, onGroup, onState, onArchived }: Props) {
   return (
     <div className={classes.toolbar}>
       <SegmentedControl
@@ -34,6 +44,13 @@ export function RunsToolbar({ total, state, archived, columns, onState, onArchiv
         {total === undefined ? '' : plural(total, 'run')}
       </span>
       <span className="grow" />
+      <NativeSelect
+        size="xs"
+        aria-label="Group the runs"
+        value={group ?? ''}
+        data={[...GROUPS]}
+        onChange={({ currentTarget }) => onGroup((currentTarget.value || undefined) as GroupBy | undefined)}
+      />
       {columns}
     </div>
   );

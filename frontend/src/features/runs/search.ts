@@ -1,8 +1,15 @@
+import type { GroupBy } from '@/api/comparisons';
 import type { RunsQuery } from '@/api/runs';
 import type { RunState } from '@/lib/states';
 
 /** What the runs page keeps in its address. */
-export type RunsSearch = { q?: string; state?: string; sort?: string; archived?: boolean };
+export type RunsSearch = {
+  q?: string;
+  state?: string;
+  sort?: string;
+  archived?: boolean;
+  group?: GroupBy;
+};
 
 export const STATE_FILTERS = {
   all: { label: 'All', states: [] },

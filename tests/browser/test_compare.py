@@ -1,0 +1,86 @@
+"""Which of two learning rates is better, and how sure is it? From the list of runs to the answer."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+from sqlalchemy import Engine
+
+from backend.db import Run
+from backend.db.engine import writing
+from backend.metrics import repository as series
+from backend.specs.events import Points
+from backend.specs.states import RunState
+from tests.support.runs import make_run
+from tests.support.service import RunningService
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+EPISODES = 250
+
+
+def _train(engine: Engine, rate: float, seed: int, score: float) -> None:
+    """A run that plays 100 episodes for nothing and 150 at `score`."""
+    run = make_run(
+        engine, RunState.FINISHED, seed=seed, config={"learning_rate": rate}, name=f"rate {rate} seed {seed}"
+    )
+    steps = [100 * (at + 1) for at in range(EPISODES)]
+    returns = [0.0] * 100 + [score] * 150
+    points = Points(
+        metric="rollout/episode_return",
+        agent_steps=steps,
+        frames=steps,
+        wall_time_s=[step / 1000 for step in steps],
+        episodes=list(range(EPISODES)),
+        value=returns,
+    )
+    with writing(engine) as session:
+        series.append(session, run.id, 1, 2, [points])
+        row = session.get_one(Run, run.id)
+        row.score, row.best_return = score, score
+
+
+def test_two_learning_rates(service_page: Page, sqlite_service: RunningService) -> None:
+    for seed in range(3):
+        _train(sqlite_service.engine, 0.01, seed, 300.0 + seed)
+        _train(sqlite_service.engine, 0.1, seed, 100.0 + seed)
+    page = service_page
+    page.goto("/")
+    page.get_by_role("combobox", name="Group the runs").select_option("seed")
+    page.wait_for_url(re.compile("group=seed"))
+    table = page.get_by_role("table", name="Runs by seed")
+    row = table.get_by_role("row").filter(has_text="learning_rate = 0.01")
+    # 301 ± t(0.975, 2) * 1 / sqrt(3).
+    expect(row).to_contain_text("301.0 ± 2.5")
+    row.get_by_role("button", name=re.compile("Runs of")).click()
+    expect(table.get_by_role("link", name="rate 0.01 seed 2")).to_be_visible()
+
+    page.get_by_role("combobox", name="Group the runs").select_option("algorithm")
+    expect(page.get_by_role("row").filter(has_text="PAAC")).to_contain_text("6")
+    page.get_by_role("link", name="Compare", exact=True).last.click()
+    page.get_by_role("radiogroup", name="Curves of").get_by_text("Means over seeds").click()
+    page.wait_for_function(
+        """() => document.querySelector('[role=img][aria-label^="Learning curves"]')?.data
+          ?.filter(trace => trace.meta?.group && trace.meta.y === 'mean' && trace.x.length).length === 2"""
+    )
+    expect(page.get_by_role("status", name="Points drawn")).to_contain_text("95 % CI")
+
+    statistics = page.get_by_role("region", name="Statistics")
+    better = statistics.get_by_role("row").filter(has_text="learning_rate = 0.01").first
+    expect(better).to_contain_text("301.0 [300.0, 302.0]")
+    expect(statistics.get_by_role("row").last).to_contain_text("100 % [100 %, 100 %]")
+    expect(statistics.get_by_role("row").last).to_contain_text("better, 95 % sure")
+
+    statistics.get_by_role("textbox", name="Time to a score of").fill("250")
+    page.wait_for_url(re.compile("threshold=250"))
+    expect(better).to_contain_text("3 of 3")
+    # 84 of the last hundred at 300 are 252; so far 184 episodes of 100 agent steps.
+    expect(better).to_contain_text("18.4")
+    worse = statistics.get_by_role("row").filter(has_text="learning_rate = 0.1").first
+    expect(worse).to_contain_text("0 of 3")
+
+    copy = page.context.new_page()
+    copy.goto(page.url)
+    again = copy.get_by_role("region", name="Statistics")
+    expect(again.get_by_role("textbox", name="Time to a score of")).to_have_value("250")
+    expect(again.get_by_role("row").filter(has_text="learning_rate = 0.01").first).to_contain_text("3 of 3")

@@ -2,13 +2,9 @@
 
 import os
 import signal
-import subprocess
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from time import monotonic
 
 import numpy as np
-import psutil
 import pytest
 from sqlalchemy import Engine
 
@@ -22,61 +18,21 @@ from backend.metrics import repository as metrics
 from backend.runs import repository as runs
 from backend.runs import service
 from backend.settings import Settings
-from tests.support.installation import CALLBOARD, environment
+from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.redis_server import RedisServer
 from tests.support.runs import make_run
-from tests.workers.support import moves, run_row, until, until_state
+from tests.workers.support import Start, moves, processes_with, run_row, until, until_state
 from workers import claims
 from workers.engine.event_log import read_frames
 
 pytestmark = pytest.mark.service
 
-Start = Callable[..., subprocess.Popen[bytes]]
 FAST = {"n_e": 4, "evaluation_episodes": 2, "evaluation_interval_agent_steps": 0}
 
 
 def _train(engine: Engine, *, agent_steps: int = 10**9, checkpoint_interval_s: float = 1.0) -> Run:
     config = FAST | {"checkpoint_interval_s": checkpoint_interval_s}
     return make_run(engine, stop={"agent_steps": agent_steps}, config=config)
-
-
-@pytest.fixture
-def start(settings: Settings, tmp_path: Path) -> Iterator[Start]:
-    """Starts workers; ends them afterwards and sees that no engine is left."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start(**changes: object) -> subprocess.Popen[bytes]:
-        given = {
-            "database_url": settings.database_url,
-            "redis_url": settings.redis_url,
-            "host_name": "a",
-            "lease_s": 3,
-            "reconcile_interval_s": 0.3,
-        }
-        with (tmp_path / f"worker-{len(started)}.log").open("wb") as output:
-            process = subprocess.Popen(
-                [*CALLBOARD, "worker"],
-                env=environment(settings.home_dir, **(given | changes)),
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
-    until(lambda: not _engines(settings))
-
-
-def _engines(settings: Settings) -> list[psutil.Process]:
-    found = []
-    for process in psutil.process_iter(["cmdline", "status"]):
-        line = " ".join(process.info["cmdline"] or [])
-        if str(settings.runs_dir) in line and process.info["status"] != psutil.STATUS_ZOMBIE:
-            found.append(process)
-    return found
 
 
 def _agent_steps(engine: Engine, run_id: str, metric: str = "rollout/episode_return") -> list[int]:
@@ -120,7 +76,7 @@ def test_kill_9_of_the_engine_and_it_goes_on_without_a_hand(
     run = _train(engine, agent_steps=25_000)
     start()
     _saved(engine, run.id)
-    leader = min(_engines(settings), key=lambda p: p.pid)
+    leader = min(processes_with(str(settings.runs_dir)), key=lambda p: p.pid)
     os.kill(leader.pid, signal.SIGKILL)
     until_state(engine, run.id, "finished", timeout_s=120)
     assert run_row(engine, run.id).attempt == 2
@@ -142,7 +98,7 @@ def test_sigterm_saves_hands_back_and_is_gone_in_time(
     assert monotonic() - begun < 10
     row = run_row(engine, run.id)
     assert (row.state, row.state_reason) == ("queued", "its worker on a shuts down")
-    assert not _engines(settings)
+    assert not processes_with(str(settings.runs_dir))
     start()
     until(lambda: run_row(engine, run.id).state == "running", 60)
     with reading(engine) as session:
@@ -157,13 +113,14 @@ def test_kill_9_of_the_worker_takes_its_engines_along(
     _saved(engine, run.id)
     worker.kill()
     worker.wait()
-    until(lambda: not _engines(settings))
+    until(lambda: not processes_with(str(settings.runs_dir)))
     start()
     until_state(engine, run.id, "finished", timeout_s=120)
     assert moves(engine, run.id)[:5] == ["queued", "starting", "running", "lost", "queued"]
     assert _agent_steps(engine, run.id) == _logged_agent_steps(settings, engine, run.id)
 
 
+@ON_SQLITE_FIRST
 def test_stop_and_resume_make_one_continuous_series(start: Start, engine: Engine, settings: Settings) -> None:
     run = _train(engine, agent_steps=10**9)
     start()
@@ -184,6 +141,7 @@ def test_stop_and_resume_make_one_continuous_series(start: Start, engine: Engine
         assert session.get_one(Attempt, (run.id, 2)).resumed_from_agent_steps == stopped.agent_steps
 
 
+@ON_SQLITE_FIRST
 def test_a_poke_through_redis_wakes_the_worker(
     start: Start, engine: Engine, settings: Settings, redis_url: str
 ) -> None:
@@ -205,6 +163,7 @@ def test_a_poke_through_redis_wakes_the_worker(
     bus.close()
 
 
+@ON_SQLITE_FIRST
 def test_without_redis_work_is_found_all_the_same(
     start: Start, engine: Engine, redis_server: RedisServer, redis_url: str
 ) -> None:
@@ -220,6 +179,7 @@ def test_without_redis_work_is_found_all_the_same(
     assert run_row(engine, run.id).state == "queued"
 
 
+@ON_SQLITE_FIRST
 def test_a_video_is_drawn_while_the_run_trains(start: Start, engine: Engine, settings: Settings) -> None:
     run = _train(engine)
     start()

@@ -1,4 +1,4 @@
-"""`callboard bench`: how fast this machine's service is, beside what it should be."""
+"""`callboard bench`: how fast this machine's service and worlds are, beside what they should be."""
 
 import json
 import logging
@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.table import Table
+
+from backend.cli.terminal import fail
 
 app = typer.Typer(help="Measure this machine.", no_args_is_help=True)
 
@@ -72,6 +74,39 @@ def service(
         "A live second: 20 series of 5 points.\n"
         f"Medians on {machine['cpus']} cores; load {machine['load_before']:.1f} before, "
         f"{machine['load_after']:.1f} after."
+    )
+
+
+@app.command()
+def environments(
+    ids: Annotated[list[str] | None, typer.Argument(help="Worlds; one of each kind by default.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Measure worlds, one alone and many at once, beside gymnasium's own and EnvPool's, in agent steps/s."""
+    from backend.specs.environments import ENVIRONMENTS
+    from workers.engine.envs import bench as worlds
+
+    for one in ids or []:
+        if one not in ENVIRONMENTS:
+            raise fail(f"environment: unknown environment {one!r:.80}")
+    before = os.getloadavg()[0]
+    results = {one: worlds.measure(one) for one in ids or worlds.WORLDS}
+    machine = {"cpus": os.cpu_count() or 1, "load_before": before, "load_after": os.getloadavg()[0]}
+    if as_json:
+        typer.echo(json.dumps({"machine": machine, "batch": worlds.BATCH, "environments": results}))
+        return
+    table = Table(title="callboard bench environments: agent steps a second")
+    table.add_column("world")
+    columns = ("single", "batched", "gymnasium", "envpool")
+    for column in columns:
+        table.add_column(column, justify="right")
+    for one, found in results.items():
+        table.add_row(one, *(f"{found[column]:,.0f}" if column in found else "" for column in columns))
+    Console().print(table)
+    typer.echo(
+        f"Random play. Batched: {worlds.BATCH} on {machine['cpus']} processes. gymnasium's: one alone; "
+        "EnvPool's: batched, where it is installed.\n"
+        f"Load {machine['load_before']:.1f} before, {machine['load_after']:.1f} after."
     )
 
 

@@ -53,10 +53,11 @@ class Unroll:
         """Take the next state in; what is needed for the way back is kept.
 
         Args:
-            observation: (1, H, W, C) uint8 or (1, D) float32; may be written again afterwards.
+            observation: (B, H, W, C) uint8 or (B, D) float32, with an LSTM of one state only; may be written
+                again afterwards.
 
         Returns:
-            Features (1, F).
+            Features (B, F).
         """
         x = self._forward(observation, self._inputs)
         if self._lstm is not None:
@@ -74,7 +75,7 @@ class Unroll:
         return x
 
     def features(self) -> Tensor:
-        """Features (T, F) of all decisions so far, a leaf whose gradient `backward` takes."""
+        """Features (T B, F) of all decisions so far, a leaf whose gradient `backward` takes."""
         return torch.cat(self._out).requires_grad_()
 
     @torch.no_grad()

@@ -25,6 +25,7 @@ from workers.engine.policies import sample
 from workers.engine.recording import EpisodeRecorder
 from workers.engine.returns import n_step_returns
 from workers.engine.seeds import EpisodeSeeds
+from workers.engine.unroll import Unroll
 
 RECORDED = 0
 """The environment of the run whose episodes are recorded."""
@@ -70,17 +71,17 @@ class Share:
         assert isinstance(spec.config, PaacConfig)
         self._config = spec.config
         self._network = network
+        self._unroll = Unroll(network.body, None)
         self._flat = flat
         self._device = device
         self._B = slice_.last - slice_.first
         self._recorded = RECORDED - slice_.first
         self._seeds = EpisodeSeeds(spec.seed, range(slice_.first, slice_.last))
         self._world = VectorWorld(
-            spec, environments=self._B, processes=processes, slots=2, next_seed=self._seeds.next
+            spec, environments=self._B, processes=processes, slots=1, next_seed=self._seeds.next
         )
         self._generator = torch.Generator(device).manual_seed(spec.seed * 1_000_003 + slice_.first)
         self._recorder = EpisodeRecorder()
-        self._slot = 0
         self._world.reset()
 
     def wait_ready(self) -> None:
@@ -99,15 +100,16 @@ class Share:
         c = self._config
         shared = self._world.shared
         result = ShareResult(dtheta=self._flat.dtheta)
-        logits, values, actions = [], [], []
+        actions = []
+        self._unroll.begin()
         reward_TB = np.empty((c.t_max, self._B), np.float32)
         terminal_TB = np.empty((c.t_max, self._B), np.bool_)
         for t in range(c.t_max):
-            logits_BA, v_B = self._network(self._observation())
-            a_B, pi_BA = sample(logits_BA.detach(), self._generator)
+            with torch.no_grad():
+                logits_BA, v_B = self._network.heads(self._unroll.step(self._observation()))
+            a_B, pi_BA = sample(logits_BA, self._generator)
             action_B = a_B.cpu().numpy()
-            self._slot = 1 - self._slot
-            finished = self._world.step(action_B, self._slot)
+            finished = self._world.step(action_B, 0)
             reward_TB[t] = shared.reward_B
             if c.reward_clip:
                 np.clip(reward_TB[t], -c.reward_clip, c.reward_clip, out=reward_TB[t])
@@ -116,12 +118,10 @@ class Share:
             if (picture := self._world.take_picture()) is not None:
                 result.pictures.append(picture)
             if 0 <= self._recorded < self._B:
-                self._record(action_B, v_B.detach(), pi_BA)
+                self._record(action_B, v_B, pi_BA)
             if finished:
                 result.episodes += [self._episode_end(episode) for episode in finished]
                 self._bootstrap_truncated(reward_TB[t], terminal_TB[t])
-            logits.append(logits_BA)
-            values.append(v_B)
             actions.append(a_B)
         with torch.no_grad():
             _, bootstrap_B = self._network(self._observation())
@@ -131,9 +131,9 @@ class Share:
             bootstrap_B,
             c.gamma,
         )
+        features_NF = self._unroll.features()
         loss = actor_critic_loss(
-            torch.cat(logits),
-            torch.cat(values),
+            *self._network.heads(features_NF),
             torch.cat(actions),
             R_TB.reshape(-1),
             beta=c.beta,
@@ -142,6 +142,8 @@ class Share:
         share = self._B / c.n_e
         self._flat.dtheta.zero_()
         (loss.total * share).backward()  # type: ignore[no-untyped-call]
+        assert features_NF.grad is not None
+        self._unroll.backward(features_NF.grad)
         result.losses = {
             "loss/policy": loss.policy.item() * share,
             "loss/value": loss.value.item() * share,
@@ -158,7 +160,6 @@ class Share:
         self._generator.set_state(state["generator"])
         self._seeds.begun = list(state["episodes_begun"])
         self._recorder = EpisodeRecorder()
-        self._slot = 0
         self._world.reset()
 
     def close(self) -> None:
@@ -166,8 +167,7 @@ class Share:
         self._world.close()
 
     def _observation(self) -> Tensor:
-        # A copy: the backward pass needs it when the slot has long been written again.
-        return torch.tensor(self._world.shared.observation_SB[self._slot], device=self._device)
+        return torch.from_numpy(self._world.shared.observation_SB[0]).to(self._device)
 
     def _record(self, action_B: NDArray[Any], v_B: Tensor, pi_BA: Tensor) -> None:
         shared, i = self._world.shared, self._recorded

@@ -142,6 +142,26 @@ def _nature(channels: int) -> tuple[nn.Sequential, int]:
     return nn.Sequential(layers), 512
 
 
+def _large(channels: int, stride: int) -> tuple[nn.Sequential, int]:
+    """GA3C's deeper networks (Babaeizadeh et al. 2017, section 5.1): the smaller the stride, the larger."""
+    units = 1024 if stride == 1 else 256
+    side = (84 - 8) // stride + 1
+    for kernel in (4, 4):
+        side = (side - kernel) // 2 + 1
+    layers = OrderedDict(
+        conv1=nn.Conv2d(channels, 32, 8, stride=stride),
+        relu1=nn.ReLU(),
+        conv2=nn.Conv2d(32, 32, 4, stride=2),
+        relu2=nn.ReLU(),
+        conv3=nn.Conv2d(32, 64, 4, stride=2),
+        relu3=nn.ReLU(),
+        flatten=nn.Flatten(),
+        linear=nn.Linear(64 * side * side, units),
+        relu4=nn.ReLU(),
+    )
+    return nn.Sequential(layers), units
+
+
 def _mlp(inputs: int) -> tuple[nn.Sequential, int]:
     """For vector observations: two layers of 128 units."""
     layers = OrderedDict(
@@ -214,3 +234,9 @@ def gaussian_actor_critic(
     policy_body, features = body()
     value_body, _ = body()
     return GaussianActorCritic((policy_body, value_body), features, D, lstm_cells)
+
+
+def large_actor_critic(observation_shape: tuple[int, ...], n_actions: int, *, stride: int) -> ActorCritic:
+    """GA3C's `large` network for (84, 84, C) pixels; `stride` of its first layer is 1 to 4."""
+    body, features = _large(observation_shape[-1], stride)
+    return ActorCritic(body, features, n_actions)

@@ -6,7 +6,8 @@ from pydantic import Field as PydanticField
 from pydantic import SerializeAsAny, StringConstraints, ValidationError
 
 from backend.specs.algorithms import ALGORITHMS, AlgorithmConfig
-from backend.specs.environments import ENVIRONMENTS, EnvironmentConfig
+from backend.specs.environments import ENVIRONMENTS, Environment, EnvironmentConfig
+from backend.specs.environments.own import PREFIX, OwnWorld
 from backend.specs.fields import Frozen, Strict, setting
 
 MAX_SEED = 2**31 - 1
@@ -81,6 +82,8 @@ class RunSpec(Strict):
     environment: str
     config: SerializeAsAny[AlgorithmConfig]
     environment_config: SerializeAsAny[EnvironmentConfig]
+    own: OwnWorld | None = None
+    """What a host says of its own world, where the environment is one."""
     seed: int = PydanticField(default=0, ge=0, le=MAX_SEED)
     stop: StopSpec
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -92,6 +95,11 @@ class RunSpec(Strict):
     notes: str = PydanticField(default="", max_length=20_000)
 
     @property
+    def world(self) -> Environment:
+        """The environment as the catalogue has it."""
+        return self.own.environment() if self.own is not None else ENVIRONMENTS[self.environment]
+
+    @property
     def memory_estimate_bytes(self) -> int:
         """A safe guess at the engine's memory: processes, kept activations, emulators, evaluation's too."""
         config = self.config.model_dump()
@@ -99,9 +107,9 @@ class RunSpec(Strict):
         environments = int(config.get("n_e", config.get("n_actors", 1)))
         processes = 1 + min(int(config.get("n_w", environments)), environments)
         evaluated = min(self.config.evaluation_episodes, MAX_EVALUATION_ENVIRONMENTS)
-        pixels = ENVIRONMENTS[self.environment].observation == "pixels"
+        pixels = self.world.observation == "pixels"
         decision = _PIXEL_DECISION_BYTES if pixels else _VECTOR_DECISION_BYTES
-        emulator = ENVIRONMENTS[self.environment].memory_bytes
+        emulator = self.world.memory_bytes
         return (
             _ENGINE_BYTES
             + processes * _PROCESS_BYTES
@@ -147,6 +155,20 @@ def _known(kind: str, name: Any, known: dict[str, Any], problems: list[FieldProb
     return None
 
 
+def _world(data: dict[str, Any], problems: list[FieldProblem]) -> Environment | None:
+    name, own = data.get("environment"), data.get("own")
+    if isinstance(name, str) and name.startswith(PREFIX):
+        described = None if own is None else _section(OwnWorld, own, "own", problems)
+        if described is not None and described.id == name:
+            return described.environment()
+        problems.append(FieldProblem(field="environment", message=f"no host has a world of its own {name!r:.80}"))
+        return None
+    if own is not None:
+        problems.append(FieldProblem(field="own", message="only a host's own world has a description"))
+    found: Environment | None = _known("environment", name, ENVIRONMENTS, problems)
+    return found
+
+
 def changed_live(spec: RunSpec, changes: dict[str, Any]) -> RunSpec:
     """The specification with some settings of its algorithm changed while it trains.
 
@@ -180,14 +202,14 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
 
     Args:
         data: plain JSON values, with the fields of `RunSpec`; `config`, `environment_config` and
-            `seed` may be left out.
+            `seed` may be left out. For a host's own world, `own` is that host's description of it.
 
     Raises:
         InvalidSpec: naming every field at fault at once.
     """
     problems: list[FieldProblem] = []
     algorithm = _known("algorithm", data.get("algorithm"), ALGORITHMS, problems)
-    world = _known("environment", data.get("environment"), ENVIRONMENTS, problems)
+    world = _world(data, problems)
     parts: dict[str, Any] = {}
     if algorithm and world:
         if world.observation not in algorithm.observations:
@@ -215,6 +237,10 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
                 FieldProblem(field=f"environment_config.{name}", message=message)
                 for name, message in world.refusals(parts["environment_config"]).items()
             ]
+        network = getattr(parts.get("config"), "network", "compact")
+        if getattr(parts["environment_config"], "picture_size", "84x84") == "42x42" and network != "compact":
+            message = f"{network} sees pictures of 84x84; compact sees smaller ones"
+            problems.append(FieldProblem(field="environment_config.picture_size", message=message))
     parts["stop"] = _section(StopSpec, data.get("stop", {}), "stop", problems)
     if parts["stop"] and not parts["stop"].model_dump(exclude_none=True):
         message = "give at least one bound: agent_steps, wall_time_s or score"

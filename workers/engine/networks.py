@@ -10,7 +10,31 @@ from collections import OrderedDict
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import softplus
+from torch.nn.functional import linear, softplus
+
+
+class Lstm(nn.Module):
+    """LSTM cells with forget gates, input and state in one matrix: a single state is one product with it.
+
+    [i, f, o, g] = [sigmoid, sigmoid, sigmoid, tanh](W [x, h] + b)
+    c <- f c + i g,   h <- o tanh c
+    """
+
+    def __init__(self, inputs: int, cells: int) -> None:
+        super().__init__()
+        self.inputs, self.cells = inputs, cells
+        self.weight = nn.Parameter(torch.empty(4 * cells, inputs + cells))
+        self.bias = nn.Parameter(torch.zeros(4 * cells))
+        for part in (self.weight[:, :inputs], self.weight[:, inputs:]):
+            nn.init.orthogonal_(part)
+
+    def forward(self, x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """New h and c (B, H) after inputs x (B, I), given those before."""
+        h, c = state
+        z = linear(torch.cat([x, h], 1), self.weight, self.bias)
+        i, f, o = z[:, : 3 * self.cells].sigmoid().chunk(3, 1)
+        c = f * c + i * z[:, 3 * self.cells :].tanh()
+        return o * c.tanh(), c
 
 
 class ActorCritic(nn.Module):
@@ -19,7 +43,7 @@ class ActorCritic(nn.Module):
     def __init__(self, body: nn.Sequential, features: int, n_actions: int, *, lstm_cells: int = 0) -> None:
         super().__init__()
         self.body = body
-        self.lstm = _lstm(features, lstm_cells) if lstm_cells else None
+        self.lstm = Lstm(features, lstm_cells) if lstm_cells else None
         features = lstm_cells or features
         self.logits = nn.Linear(features, n_actions)
         self.value = nn.Linear(features, 1)
@@ -61,8 +85,8 @@ class GaussianActorCritic(nn.Module):
     def __init__(self, bodies: tuple[nn.Sequential, nn.Sequential], features: int, D: int, lstm_cells: int):
         super().__init__()
         self.policy_body, self.value_body = bodies
-        self.policy_lstm = _lstm(features, lstm_cells) if lstm_cells else None
-        self.value_lstm = _lstm(features, lstm_cells) if lstm_cells else None
+        self.policy_lstm = Lstm(features, lstm_cells) if lstm_cells else None
+        self.value_lstm = Lstm(features, lstm_cells) if lstm_cells else None
         features = lstm_cells or features
         self.mu = nn.Linear(features, D)
         self.variance = nn.Linear(features, 1)
@@ -95,15 +119,6 @@ def _orthogonal_body(body: nn.Module) -> None:
     for layer in body.modules():
         if isinstance(layer, nn.Conv2d | nn.Linear):
             _orthogonal(layer, gain=2**0.5)
-
-
-def _lstm(features: int, cells: int) -> nn.LSTMCell:
-    lstm = nn.LSTMCell(features, cells)
-    for weight in (lstm.weight_ih, lstm.weight_hh):
-        nn.init.orthogonal_(weight)
-    for bias in (lstm.bias_ih, lstm.bias_hh):
-        nn.init.zeros_(bias)
-    return lstm
 
 
 def _orthogonal(layer: nn.Conv2d | nn.Linear, *, gain: float) -> None:
@@ -171,13 +186,13 @@ def _mlp(inputs: int) -> tuple[nn.Sequential, int]:
 
 
 def _compact(channels: int) -> tuple[nn.Sequential, int]:
-    """Four small convolutions over 42×42 pictures, halved from 84×84 by area averaging.
+    """Four small convolutions over 42×42 pictures; 84×84 ones are halved by area averaging.
 
     The network of ikostrikov/pytorch-a3c (after OpenAI's universe-starter-agent), which learns quickly on a
     CPU with an LSTM behind it. Differences: all stacked pictures are seen, not the newest alone; no running
     mean and deviation of the pixels, and no cropping of the score.
     """
-    layers: list[nn.Module] = [nn.AvgPool2d(2)]
+    layers: list[nn.Module] = []
     for k in range(4):
         layers += [nn.Conv2d(channels if k == 0 else 32, 32, 3, stride=2, padding=1), nn.ELU()]
     return nn.Sequential(*layers, nn.Flatten()), 32 * 3 * 3
@@ -186,13 +201,21 @@ def _compact(channels: int) -> tuple[nn.Sequential, int]:
 _BODIES = {"nips": _nips, "nature": _nature, "compact": _compact, "mlp": _mlp}
 
 
+def _body(network: str, observation_shape: tuple[int, ...]) -> tuple[nn.Sequential, int]:
+    body, features = _BODIES[network](observation_shape[-1])
+    if network == "compact" and observation_shape[0] == 84:
+        body.insert(0, nn.AvgPool2d(2))
+    return body, features
+
+
 def actor_critic(
     network: str, observation_shape: tuple[int, ...], n_actions: int, *, lstm_cells: int = 0
 ) -> ActorCritic:
     """Build a network with a policy and a value.
 
     Args:
-        network: `nips`, `nature` and `compact` for (84, 84, C) pixels, `mlp` for (D,) vectors.
+        network: `nips` and `nature` for (84, 84, C) pixels, `compact` for these and (42, 42, C), `mlp` for
+            (D,) vectors.
         observation_shape: without the batch.
         n_actions: A.
         lstm_cells: of an LSTM behind the last hidden layer; 0 for none.
@@ -200,13 +223,13 @@ def actor_critic(
     Raises:
         KeyError: no such network.
     """
-    body, features = _BODIES[network](observation_shape[-1])
+    body, features = _body(network, observation_shape)
     return ActorCritic(body, features, n_actions, lstm_cells=lstm_cells)
 
 
 def action_values(network: str, observation_shape: tuple[int, ...], n_actions: int) -> ActionValues:
     """Build a network of action values; arguments and errors as for `actor_critic`."""
-    body, features = _BODIES[network](observation_shape[-1])
+    body, features = _body(network, observation_shape)
     return ActionValues(body, features, n_actions)
 
 
@@ -225,7 +248,7 @@ def gaussian_actor_critic(
     def body() -> tuple[nn.Sequential, int]:
         if network == "mlp":
             return nn.Sequential(nn.Linear(observation_shape[-1], 200), nn.ReLU()), 200
-        layers = list(_BODIES[network](observation_shape[-1])[0])
+        layers = list(_body(network, observation_shape)[0])
         flat = next(k for k, layer in enumerate(layers) if isinstance(layer, nn.Flatten))
         convolutions = nn.Sequential(*layers[: flat + 1])
         features = convolutions(as_input(torch.zeros(1, *observation_shape, dtype=torch.uint8))).shape[1]

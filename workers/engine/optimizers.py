@@ -59,7 +59,9 @@ def clip_grad_norm_(dtheta: Tensor, max_norm: float) -> Tensor:
         The norm before clipping, a scalar.
     """
     norm: Tensor = torch.linalg.vector_norm(dtheta)
-    dtheta.mul_(torch.clamp(max_norm / (norm + 1e-12), max=1.0))
+    # On a GPU, to ask for the norm would mean to wait for it.
+    if dtheta.is_cuda or norm > max_norm:
+        dtheta.mul_(torch.clamp(max_norm / (norm + 1e-12), max=1.0))
     return norm
 
 
@@ -78,7 +80,7 @@ class RMSProp:
         self.g = torch.zeros_like(theta) if g is None else g
         self.decay = decay
         self.eps = eps
-        self._root = torch.empty_like(theta)
+        self._divisor = torch.empty_like(theta)
 
     @torch.no_grad()
     def step(self, dtheta: Tensor, learning_rate: float) -> None:
@@ -89,8 +91,8 @@ class RMSProp:
             learning_rate: eta, alpha in Clemente et al. 2017.
         """
         self.g.mul_(self.decay).addcmul_(dtheta, dtheta, value=1.0 - self.decay)
-        torch.add(self.g, self.eps, out=self._root).sqrt_()
-        self.theta.addcdiv_(dtheta, self._root, value=-learning_rate)
+        torch.add(self.g, self.eps, out=self._divisor).rsqrt_()
+        self.theta.addcmul_(dtheta, self._divisor, value=-learning_rate)
 
 
 class MomentumSGD:

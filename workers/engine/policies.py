@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
-from workers.engine.networks import ActionValues, ActorCritic, GaussianActorCritic, as_input
+from workers.engine.networks import ActionValues, ActorCritic, GaussianActorCritic, Lstm, as_input
 
 
 def sample(logits_BA: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -23,7 +23,7 @@ def sample(logits_BA: Tensor, generator: torch.Generator) -> tuple[Tensor, Tenso
 class _States:
     """An LSTM's states, one an environment; without an LSTM, what goes in comes out."""
 
-    def __init__(self, lstm: nn.LSTMCell | None) -> None:
+    def __init__(self, lstm: Lstm | None) -> None:
         self._lstm = lstm
         self._states: dict[int, tuple[Tensor, Tensor]] = {}
 
@@ -33,7 +33,7 @@ class _States:
     def step(self, x_NF: Tensor, environment_N: NDArray[Any]) -> Tensor:
         if self._lstm is None:
             return x_NF
-        zero = x_NF.new_zeros(self._lstm.hidden_size)
+        zero = x_NF.new_zeros(self._lstm.cells)
         known = [self._states.get(i, (zero, zero)) for i in environment_N.tolist()]
         h_NH, c_NH = (torch.stack(part) for part in zip(*known, strict=True))
         state: tuple[Tensor, Tensor] = self._lstm(x_NF, (h_NH, c_NH))

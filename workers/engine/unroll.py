@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from workers.engine.networks import as_input
+from workers.engine.networks import Lstm, as_input
 
 
 class _Stage(NamedTuple):
@@ -31,7 +31,7 @@ class Unroll:
 
     state: tuple[Tensor, Tensor] | None
 
-    def __init__(self, body: nn.Sequential, lstm: nn.LSTMCell | None) -> None:
+    def __init__(self, body: nn.Sequential, lstm: Lstm | None) -> None:
         """Keep activations of `body`: convolutions and linear layers, each with ReLU, ELU, Tanh or none."""
         self._before, self._stages = _stages(body)
         self._lstm = None if lstm is None else _Lstm(lstm)
@@ -84,7 +84,7 @@ class Unroll:
         d = d_features_TF
         if self._lstm is not None:
             d = self._lstm.backward(d)
-            outputs = torch.cat(self._lstm.inputs)
+            outputs = self._lstm.inputs()
         else:
             outputs = torch.cat(self._out)
         for k in range(len(self._stages) - 1, -1, -1):
@@ -118,74 +118,71 @@ class Unroll:
 class _Lstm:
     """An LSTM over the decisions of one update, with its own way back (backpropagation through time)."""
 
-    def __init__(self, cell: nn.LSTMCell) -> None:
-        self._cell = cell
+    def __init__(self, lstm: Lstm) -> None:
+        self._lstm = lstm
         self.begin()
 
     def begin(self) -> None:
-        self.inputs: list[Tensor] = []
-        self._h: list[Tensor] = []
+        self._xh: list[Tensor] = []
         self._c: list[Tensor] = []
         self._gates: list[Tensor] = []
         self._tanh_c: list[Tensor] = []
 
+    def inputs(self) -> Tensor:
+        """What came in, (T, I)."""
+        return torch.cat(self._xh)[:, : self._lstm.inputs]
+
     def zero_state(self) -> tuple[Tensor, Tensor]:
-        H = self._cell.hidden_size
-        weight = self._cell.weight_hh
-        return weight.new_zeros(1, H), weight.new_zeros(1, H)
+        zero = self._lstm.weight.new_zeros(1, self._lstm.cells)
+        return zero, zero
 
     def step(self, x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        h, c = state
-        gates, new_c, tanh_c, new_h = self._cell_pass(x, h, c)
-        self.inputs.append(x)
-        self._h.append(h)
-        self._c.append(c)
+        xh, gates, new_c, tanh_c, new_h = self._pass(x, *state)
+        self._xh.append(xh)
+        self._c.append(state[1])
         self._gates.append(gates)
         self._tanh_c.append(tanh_c)
         return new_h, (new_h, new_c)
 
     def peek(self, x: Tensor, state: tuple[Tensor, Tensor]) -> Tensor:
-        return self._cell_pass(x, *state)[-1]
+        return self._pass(x, *state)[-1]
 
-    def _cell_pass(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Gates i, f, g, o (1, 4, H), c, tanh c and h (1, H) after input x, as `nn.LSTMCell` has them."""
-        cell = self._cell
-        gates = linear(x, cell.weight_ih, cell.bias_ih)
-        gates = gates.add_(linear(h, cell.weight_hh, cell.bias_hh)).view(1, 4, -1)
-        gates[:, :2].sigmoid_()
-        gates[:, 2].tanh_()
-        gates[:, 3].sigmoid_()
-        i, f, g, o = gates.unbind(1)
+    def _pass(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """[x, h], the gates i, f, o, g (1, 4, H), c, tanh c and h (1, H), as `Lstm` has them."""
+        xh = torch.cat([x, h], 1)
+        gates = linear(xh, self._lstm.weight, self._lstm.bias).view(1, 4, -1)
+        gates[:, :3].sigmoid_()
+        gates[:, 3].tanh_()
+        i, f, o, g = gates.unbind(1)
         new_c = torch.addcmul(f * c, i, g)
         tanh_c = new_c.tanh()
-        return gates, new_c, tanh_c, o * tanh_c
+        return xh, gates, new_c, tanh_c, o * tanh_c
 
     def backward(self, d_h_TH: Tensor) -> Tensor:
         """Gradient of the inputs (T, I) from that of the outputs (T, H); the parameters' is added."""
-        cell = self._cell
-        i, f, g, o = torch.cat(self._gates).unbind(1)
+        weight, inputs = self._lstm.weight, self._lstm.inputs
+        i, f, o, g = torch.cat(self._gates).unbind(1)
         c_TH, tanh_c = torch.cat(self._c), torch.cat(self._tanh_c)
-        # d gates = dc to_c for i, f and g, dh to_o for o: what depends on no later step, for all at once.
+        # d gates = dh to_o for o, dc to_c for the others: what depends on no later step, for all at once.
         to_c = torch.stack([g * i * (1 - i), c_TH * f * (1 - f), i * (1 - g * g)], 1)
         to_o = tanh_c * o * (1 - o)
         c_from_h = o * (1 - tanh_c * tanh_c)
         T, H = d_h_TH.shape
         d_gates = d_h_TH.new_empty(T, 4, H)
+        recurrent = weight[:, inputs:]
         dh = dc = d_h_TH.new_zeros(H)
         for t in range(T - 1, -1, -1):
             dh = dh + d_h_TH[t]
             dc = torch.addcmul(dc, dh, c_from_h[t])
-            torch.mul(dc, to_c[t], out=d_gates[t, :3])
-            torch.mul(dh, to_o[t], out=d_gates[t, 3])
+            torch.mul(dc, to_c[t, :2], out=d_gates[t, :2])
+            torch.mul(dh, to_o[t], out=d_gates[t, 2])
+            torch.mul(dc, to_c[t, 2], out=d_gates[t, 3])
             dc = dc * f[t]
-            dh = d_gates[t].view(-1) @ cell.weight_hh
+            dh = d_gates[t].view(-1) @ recurrent
         d_gates = d_gates.view(T, -1)
-        x_TI, h_TH = torch.cat(self.inputs), torch.cat(self._h)
-        _add_(cell.weight_ih, d_gates.t() @ x_TI)
-        _add_(cell.weight_hh, d_gates.t() @ h_TH)
-        for bias in (cell.bias_ih, cell.bias_hh):
-            _add_(bias, d_gates.sum(0))
-        return d_gates @ cell.weight_ih
+        _add_product_(weight, d_gates.t(), torch.cat(self._xh))
+        _add_(self._lstm.bias, d_gates.sum(0))
+        return d_gates @ weight[:, :inputs]
 
 
 def _stages(body: nn.Sequential) -> tuple[nn.Module | None, list[_Stage]]:
@@ -246,10 +243,11 @@ def _back_through_layer(layer: nn.Conv2d | nn.Linear, d: Tensor, x: Tensor, *, n
             1,
             [need_input, True, True],
         )
+        _add_(layer.weight, d_weight)
     else:
         d_x = d @ layer.weight if need_input else d
-        d_weight, d_bias = d.t() @ x, d.sum(0)
-    _add_(layer.weight, d_weight)
+        _add_product_(layer.weight, d.t(), x)
+        d_bias = d.sum(0)
     _add_(layer.bias, d_bias)
     return d_x
 
@@ -257,3 +255,9 @@ def _back_through_layer(layer: nn.Conv2d | nn.Linear, d: Tensor, x: Tensor, *, n
 def _add_(parameter: Tensor, gradient: Tensor) -> None:
     assert parameter.grad is not None
     parameter.grad.add_(gradient)
+
+
+def _add_product_(parameter: Tensor, left: Tensor, right: Tensor) -> None:
+    """Add left @ right without a place for it in between: such gradients are as large as theta."""
+    assert parameter.grad is not None
+    parameter.grad.addmm_(left, right)

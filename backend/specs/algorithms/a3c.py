@@ -69,6 +69,7 @@ A3C = Algorithm(
                 "max_grad_norm": 50.0,
                 "evaluation_interval_agent_steps": 200_000,
             },
+            environment_config={"picture_size": "42x42"},
             stop={"agent_steps": 5_000_000},
         ),
         Preset(

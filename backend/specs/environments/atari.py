@@ -98,6 +98,14 @@ class AtariConfig(EnvironmentConfig):
         "maximum, a little faster. Evaluation always uses rgb.",
     )
 
+    picture_size: Literal["84x84", "42x42"] = setting(
+        "84x84",
+        title="Pictures of",
+        group="environment",
+        unit="pixels",
+        description="84x84: the papers'. 42x42: for the network compact, quicker on a small machine.",
+    )
+
     @field_validator("max_frames")
     @classmethod
     def _beyond_the_start(cls, max_frames: int, info: ValidationInfo) -> int:

@@ -102,8 +102,8 @@ def features(network: nn.Module, state: NDArray[Any]) -> Tensor:
 def lstm(network: Any, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
     """Hochreiter and Schmidhuber's cell with a forget gate, gate by gate."""
     cell, H = network.lstm, len(h)
-    z = cell.weight_ih @ x + cell.bias_ih + cell.weight_hh @ h + cell.bias_hh
-    i, f, g, o = (z[k * H : (k + 1) * H] for k in range(4))
+    z = cell.weight @ torch.cat([x, h]) + cell.bias
+    i, f, o, g = (z[k * H : (k + 1) * H] for k in range(4))
     c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
     return torch.sigmoid(o) * torch.tanh(c), c
 
@@ -128,7 +128,7 @@ def check(played: Played, transcribed: Any) -> None:
 def algorithm_s2(played: Played, *, beta: float, value_coefficient: float, updates: int = 1) -> None:
     """From `R = 0 or V(s_t)` on, with the sign of a descent; the LSTM's state from before is fixed."""
     network, T = played.network, len(played.states)
-    h = c = torch.zeros(network.lstm.hidden_size) if network.lstm is not None else torch.zeros(0)
+    h = c = torch.zeros(network.lstm.cells) if network.lstm is not None else torch.zeros(0)
     outputs = []
     for n, state in enumerate([*played.all_states, played.after]):
         x = features(network, state)

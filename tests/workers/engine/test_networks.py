@@ -61,11 +61,16 @@ def test_what_is_seen_keeps_its_size_and_the_policy_begins_undecided(network: st
 
 def test_compact_network_is_the_known_recipe() -> None:
     """Four 3×3 stride-2 convolutions of 32 over 42×42, 3·3·32 features, LSTM(256)."""
-    module = actor_critic("compact", (84, 84, 4), 6, lstm_cells=256)
+    module = actor_critic("compact", (42, 42, 4), 6, lstm_cells=256)
     convolutions = (4 * 9 * 32 + 32) + 3 * (32 * 9 * 32 + 32)
-    lstm = 4 * 256 * (288 + 256) + 2 * 4 * 256
+    lstm = 4 * 256 * (288 + 256 + 1)
     assert sum(p.numel() for p in module.parameters()) == convolutions + lstm + 257 * HEADS
-    assert module.body(torch.zeros(2, 4, 84, 84)).shape == (2, 288)
+    pictures = torch.rand(2, 4, 84, 84)
+    halved = pictures.view(2, 4, 42, 2, 42, 2).mean((3, 5))
+    assert module.body(halved).shape == (2, 288)
+    twin = actor_critic("compact", (84, 84, 4), 6, lstm_cells=256)
+    twin.load_state_dict(dict(zip(twin.state_dict(), module.state_dict().values(), strict=True)))
+    torch.testing.assert_close(twin.body(pictures), module.body(halved), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(("network", "shape"), [("nips", (84, 84, 4)), ("mlp", (4,))])

@@ -1,10 +1,11 @@
 """The registry of worlds: how each family in `backend.specs.environments` is built here."""
 
-from backend.specs.environments import ENVIRONMENTS, EnvironmentConfig
+from backend.specs.environments import EnvironmentConfig
 from backend.specs.environments.atari import AtariConfig
 from backend.specs.environments.classic import ClassicConfig
 from backend.specs.environments.labyrinth import LabyrinthConfig
 from backend.specs.environments.mujoco import MujocoPixelsConfig, MujocoStateConfig
+from backend.specs.environments.own import OwnConfig
 from backend.specs.environments.racing import RacingConfig
 from backend.specs.environments.small import CatchConfig, MemoryConfig
 from workers.engine.envs.base import ActionSpace, Box, Discrete, Step, World, WorldCrashedError
@@ -14,9 +15,8 @@ def make_world(environment: str, config: EnvironmentConfig) -> World:
     """Build one world. Families are imported when first built, so a worker loads only what it plays.
 
     Raises:
-        KeyError: no such environment.
+        OwnWorldsError: it is a host's own, and not this host's.
     """
-    ENVIRONMENTS[environment]
     match config:
         case AtariConfig():
             from workers.engine.envs.atari import AtariWorld
@@ -34,6 +34,10 @@ def make_world(environment: str, config: EnvironmentConfig) -> World:
             from workers.engine.envs.racing import RacingWorld
 
             return RacingWorld(environment, config)
+        case OwnConfig():
+            from workers.engine.envs.own import OwnGymnasiumWorld
+
+            return OwnGymnasiumWorld(environment, config)
         case MujocoStateConfig():
             from workers.engine.envs.mujoco import MujocoWorld
 
@@ -65,6 +69,7 @@ def evaluation_config(config: EnvironmentConfig) -> EnvironmentConfig:
             full_action_set=config.full_action_set,
             mode=config.mode,
             difficulty=config.difficulty,
+            picture_size=config.picture_size,
             frame_maximum="rgb",
         )
     return config

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from backend.specs.environments.atari import AtariConfig
 from workers.engine.envs.base import ActionSpace, Discrete, OnFrame, Step
 
-SIZE = 84
 STACK = 4
 HISTORY_FRAMES_PER_PICTURE = 2
 """Of the frames that pass, every second one is shown to people: 30 a second."""
@@ -46,7 +45,7 @@ def _rom_name(environment: str) -> str:
 class AtariWorld:
     """One game."""
 
-    observation_shape: tuple[int, ...] = (SIZE, SIZE, STACK)
+    observation_shape: tuple[int, ...]
     observation_dtype = np.dtype(np.uint8)
     frames_per_second = 60 / HISTORY_FRAMES_PER_PICTURE
 
@@ -74,7 +73,9 @@ class AtariWorld:
         height, width = self._ale.getScreenDims()
         channels = (3,) if config.frame_maximum == "rgb" else ()
         self._screens = np.zeros((2, height, width, *channels), np.uint8)
-        self._stack = np.zeros((SIZE, SIZE), np.uint32)  # a pixel's four pictures, the newest uppermost
+        self._size = (42, 42) if config.picture_size == "42x42" else (84, 84)
+        self.observation_shape = (*self._size, STACK)
+        self._stack = np.zeros(self._size, np.uint32)  # a pixel's four pictures, the newest uppermost
         self._frames = 0
         self._lives = 0
         self._sticky: np.random.Generator | None = None
@@ -165,7 +166,7 @@ class AtariWorld:
         picture = np.maximum(self._screens[0], self._screens[1])
         if self._config.frame_maximum == "rgb":
             picture = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
-        small = cv2.resize(picture, (SIZE, SIZE), interpolation=cv2.INTER_AREA)
+        small = cv2.resize(picture, self._size, interpolation=cv2.INTER_AREA)
         self._stack >>= 8
         self._stack |= small.astype(np.uint32) << 24
         np.copyto(out, self._stack.view(np.uint8).reshape(out.shape))

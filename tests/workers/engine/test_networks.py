@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from workers.engine.networks import action_values, actor_critic
+from workers.engine.networks import action_values, actor_critic, large_actor_critic
 
 HEADS = 6 + 1
 
@@ -79,3 +79,15 @@ def test_action_values_are_one_linear_output_an_action(network: str, shape: tupl
     observation = torch.zeros(2, *shape, dtype=torch.uint8 if len(shape) == 3 else torch.float32)
     assert module(observation).shape == (2, 3)
     assert module.q.weight.shape == (3, 256 if network == "nips" else 128)
+
+
+@pytest.mark.parametrize(("stride", "side", "units"), [(4, 3, 256), (3, 5, 256), (2, 8, 256), (1, 17, 1024)])
+def test_ga3cs_larger_networks(stride: int, side: int, units: int) -> None:
+    """Babaeizadeh et al. 2017, section 5.1, note 2: 32 filters first, a third layer of 64 4×4 filters."""
+    module = large_actor_critic((84, 84, 4), 6, stride=stride)
+    convolutions = (32 * 256 + 32) + (32 * 512 + 32) + (64 * 512 + 64)
+    linear = 64 * side * side * units + units
+    assert sum(p.numel() for p in module.parameters()) == convolutions + linear + (units + 1) * HEADS
+    logits, value = module(torch.zeros(2, 84, 84, 4, dtype=torch.uint8))
+    assert logits.shape == (2, 6)
+    assert value.shape == (2,)

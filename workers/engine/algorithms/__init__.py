@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch
 
 from backend.specs.run import RunSpec
-from workers.engine.algorithms import a3c, async_q, paac
+from workers.engine.algorithms import a3c, async_q, ga3c, paac
 from workers.engine.algorithms.hogwild import Hogwild
 from workers.engine.algorithms.hogwild_actor import MethodMaker
 from workers.engine.envs.base import World
@@ -29,6 +29,7 @@ def _asynchronous(maker: MethodMaker) -> Engine:
 
 ENGINES: dict[str, Engine] = {
     "paac": Engine(paac.Paac, paac.network, paac.policy),
+    "ga3c": Engine(ga3c.Ga3c, ga3c.network, ga3c.policy),
     "a3c": _asynchronous(a3c.A3C),
     "n_step_q": _asynchronous(async_q.N_STEP_Q),
     "one_step_q": _asynchronous(async_q.ONE_STEP_Q),

@@ -1,0 +1,158 @@
+"""What GA3C's agents, predictors and trainers share: experiences in memory, indices in queues.
+
+Frames are written once, as the bytes the world gives; a message says only where they lie. The memory has no
+name, so nothing is left behind however the processes end.
+"""
+
+import fcntl
+import mmap
+import os
+import select
+import socket
+import struct
+import termios
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing.reduction import DupFd
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+SEGMENTS = 4
+"""Submissions an agent can have under way; a fifth waits for a trainer."""
+STEPS, FRAMES, EPISODES_BEGUN = range(3)
+"""Columns of `count_AC`."""
+NOBODY = -1
+_POLL_MS = 50
+
+
+class Shape(NamedTuple):
+    """Sizes of the memory: A agents, each with `SEGMENTS` segments of up to t_max decisions."""
+
+    agents: int
+    t_max: int
+    n_actions: int
+    observation_shape: tuple[int, ...]
+    observation_dtype: str
+
+
+class Experiences:
+    """Arrays that every process sees; A agents, S segments, L = t_max + 1 places in a segment.
+
+    The last place of a segment holds the state at which an episode was cut off, which is looked at only.
+    """
+
+    observation_ASL: NDArray[Any]
+    action_ASL: NDArray[np.int32]
+    return_ASL: NDArray[np.float32]
+    """R, discounted by the agent."""
+    version_ASL: NDArray[np.int64]
+    """Updates that theta had seen when the policy of this state was computed."""
+    policy_AN: NDArray[np.float32]
+    """pi of the state last asked about, N actions."""
+    value_A: NDArray[np.float32]
+    count_AC: NDArray[np.int64]
+    """Decisions, frames and episodes begun, over the run."""
+    waited_s_A: NDArray[np.float64]
+    """Time each agent has waited for predictors and trainers."""
+    watched: NDArray[np.int32]
+    """The agent someone watches, or `NOBODY`; one element."""
+
+    def __init__(self, shape: Shape, *, fd: int | None = None) -> None:
+        self.shape = shape
+        a, place = (shape.agents,), (shape.agents, SEGMENTS, shape.t_max + 1)
+        fields: dict[str, tuple[tuple[int, ...], str]] = {
+            "count_AC": ((*a, 3), "int64"),
+            "waited_s_A": (a, "float64"),
+            "version_ASL": (place, "int64"),
+            "action_ASL": (place, "int32"),
+            "return_ASL": (place, "float32"),
+            "policy_AN": ((*a, shape.n_actions), "float32"),
+            "value_A": (a, "float32"),
+            "watched": ((1,), "int32"),
+            "observation_ASL": ((*place, *shape.observation_shape), shape.observation_dtype),
+        }
+        sizes = {n: int(np.prod(s)) * np.dtype(d).itemsize for n, (s, d) in fields.items()}
+        total = sum(-(-size // 64) * 64 for size in sizes.values())
+        self._fd = os.memfd_create("callboard-experiences") if fd is None else fd
+        if fd is None:
+            os.ftruncate(self._fd, total)
+        memory = mmap.mmap(self._fd, total)
+        offset = 0
+        for name, (of_shape, dtype) in fields.items():
+            view = np.frombuffer(memory, dtype, int(np.prod(of_shape)), offset).reshape(of_shape)
+            setattr(self, name, view)
+            offset += -(-sizes[name] // 64) * 64
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As an argument of a child process: the same memory."""
+        return _attached, (self.shape, DupFd(self._fd))
+
+    def close(self) -> None:
+        """Close the file; the views stay."""
+        os.close(self._fd)
+
+
+def _attached(shape: Shape, fd: Any) -> Experiences:
+    return Experiences(shape, fd=fd.detach())
+
+
+class Request(NamedTuple):
+    """One message of an agent, in either queue: where something lies."""
+
+    agent: int
+    generation: int
+    """Which process of this agent; what a dead one has left behind is passed over."""
+    segment: int
+    place: int
+    """The state to predict; in the training queue, how many experiences the segment has."""
+
+
+_REQUEST = struct.Struct("<HHBB")
+REQUEST_BYTES = _REQUEST.size
+
+
+class Queue:
+    """A queue of requests from many processes to the threads of one: a socket in the kernel."""
+
+    def __init__(self) -> None:
+        self._out, self._in = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._out.setblocking(False)
+
+    @property
+    def entrance(self) -> socket.socket:
+        """The end that agents write to."""
+        return self._in
+
+    def take(self, at_most: int) -> list[Request]:
+        """All requests that wait, in order; waits a moment for a first one."""
+        taken: list[Request] = []
+        waiting = select.poll()
+        waiting.register(self._out, select.POLLIN)
+        waiting.poll(_POLL_MS)
+        with suppress(BlockingIOError):
+            while len(taken) < at_most:
+                taken.append(Request(*_REQUEST.unpack(self._out.recv(REQUEST_BYTES))))
+        return taken
+
+    def __len__(self) -> int:
+        """How many requests wait."""
+        waiting = bytearray(4)
+        fcntl.ioctl(self._out, termios.FIONREAD, waiting)
+        return int.from_bytes(waiting, "little") // REQUEST_BYTES
+
+    def close(self) -> None:
+        """Close both ends; what waits is lost."""
+        self._out.close()
+        self._in.close()
+
+
+def put(entrance: socket.socket, request: Request) -> None:
+    """Add a request to a queue; waits where that is full."""
+    entrance.sendall(_REQUEST.pack(*request))
+
+
+def places(requests: Sequence[Request]) -> tuple[list[int], list[int], list[int]]:
+    """Indices of the requests' agents, segments and places, for the arrays."""
+    return [r.agent for r in requests], [r.segment for r in requests], [r.place for r in requests]

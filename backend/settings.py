@@ -33,6 +33,9 @@ class Settings(BaseSettings):
     frontend_dir: Path | None = Field(None, description="The built pages; frontend/dist by default.")
     host_name: str = Field(default_factory=socket.gethostname, description="This worker host's name.")
     queues: list[str] = Field(["cpu"], description="Queues this worker serves.")
+    environments_file: Path | None = Field(
+        None, description="TOML file with this worker host's own gymnasium environments."
+    )
     slots: int = Field(1, ge=1, le=64, description="Runs this worker trains at once.")
     lease_s: float = Field(15.0, gt=0, description="How long a worker's claim holds without renewal.")
     reconcile_interval_s: float = Field(3.0, gt=0, description="How often a worker looks for work itself.")

@@ -64,13 +64,15 @@ class HostAgent:
         self._host = context.settings.host_name
         self._contact = Contact(context.settings.lease_s)
         self._gpus = host_facts.Gpus()
+        own = host_facts.own_environments(context.settings.environments_file)
         self._facts: dict[str, Any] = {
             "queues": self._settings.queues,
             "slots": self._settings.slots,
             "cpu_count": host_facts.cpu_count(),
             "memory_bytes": host_facts.memory_bytes(),
             "devices": ["cpu", *self._gpus.names],
-            "environments": host_facts.environments(),
+            "environments": [*host_facts.environments(), *(world.id for world in own)],
+            "own_environments": [world.model_dump(mode="json") for world in own],
             "versions": host_facts.versions(),
         }
         self._gameplay = Gameplay(context.settings.redis)

@@ -4,11 +4,13 @@ import os
 from contextlib import suppress
 from importlib import metadata
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import psutil
 
 from backend.specs.environments import ENVIRONMENTS
+from backend.specs.environments.own import OwnWorld, read_own
 
 _PACKAGES = ("callboard", "torch", "gymnasium", "ale-py", "numpy", "av")
 _NEEDED = {"atari": "ale_py", "mujoco": "mujoco", "labyrinth": "vizdoom", "racing": "Box2D"}
@@ -24,8 +26,17 @@ def versions() -> dict[str, str]:
     return found
 
 
+def own_environments(file: Path | None) -> list[OwnWorld]:
+    """Worlds of this host's own.
+
+    Raises:
+        OwnWorldsError: their file is wrong.
+    """
+    return [entry.described() for entry in read_own(file).values()] if file is not None else []
+
+
 def environments() -> list[str]:
-    """Ids of the worlds that can be made here."""
+    """Ids of the worlds that can be made here, without the host's own."""
     families = {world.family for world in ENVIRONMENTS.values()}
     there = {
         family

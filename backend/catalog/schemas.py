@@ -65,6 +65,8 @@ class EnvironmentOut(BaseModel):
     action_names: list[str]
     """Of each discrete action, or of each number of a continuous one, with the default settings."""
     published: list[PublishedScoreOut]
+    hosts: list[str]
+    """Where a host's own world is; empty for those that come with Callboard."""
 
 
 class AlgorithmPage(Page[AlgorithmOut]):

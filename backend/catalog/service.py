@@ -1,9 +1,12 @@
-"""The catalogue: read off the specs, which cannot change while the process runs."""
+"""The catalogue: read off the specs, which cannot change while the process runs, and hosts' own worlds."""
 
 from dataclasses import asdict
 from functools import cache
 
+from sqlalchemy.orm import Session
+
 from backend.catalog.schemas import AlgorithmOut, EnvironmentOut
+from backend.hosts.repository import own_worlds
 from backend.specs.algorithms import ALGORITHMS, Algorithm
 from backend.specs.environments import ENVIRONMENTS, Environment
 
@@ -14,10 +17,15 @@ def algorithms() -> dict[str, AlgorithmOut]:
     return {algorithm.id: _algorithm(algorithm) for algorithm in ALGORITHMS.values()}
 
 
+def environments(session: Session) -> dict[str, EnvironmentOut]:
+    """Every world, by id; hosts' own ones last."""
+    own = {name: _environment(world.environment(), at) for name, (world, at) in own_worlds(session).items()}
+    return _shipped() | own
+
+
 @cache
-def environments() -> dict[str, EnvironmentOut]:
-    """Every world, by id."""
-    return {world.id: _environment(world) for world in ENVIRONMENTS.values()}
+def _shipped() -> dict[str, EnvironmentOut]:
+    return {world.id: _environment(world, []) for world in ENVIRONMENTS.values()}
 
 
 def _algorithm(algorithm: Algorithm) -> AlgorithmOut:
@@ -36,7 +44,7 @@ def _algorithm(algorithm: Algorithm) -> AlgorithmOut:
     )
 
 
-def _environment(world: Environment) -> EnvironmentOut:
+def _environment(world: Environment, hosts: list[str]) -> EnvironmentOut:
     return EnvironmentOut.model_validate(
         {
             "id": world.id,
@@ -51,5 +59,6 @@ def _environment(world: Environment) -> EnvironmentOut:
             "actions": world.actions,
             "action_names": list(world.action_names),
             "published": [asdict(score) for score in world.published],
+            "hosts": hosts,
         }
     )

@@ -7,7 +7,9 @@ import typer
 
 from backend import logging
 from backend.cli.installation import Installation
+from backend.cli.terminal import fail
 from backend.settings import Settings
+from backend.specs.environments.own import OwnWorldsError, read_own
 
 
 def up() -> None:
@@ -36,7 +38,13 @@ def worker() -> None:
     """Run this host's worker. It needs `callboard[worker]`."""
     from workers import celery_app
 
-    celery_app.run(_settings())
+    settings = _settings()
+    if settings.environments_file is not None:
+        try:
+            read_own(settings.environments_file)
+        except OwnWorldsError as error:
+            raise fail(str(error)) from None
+    celery_app.run(settings)
 
 
 def login_link() -> None:

@@ -13,14 +13,19 @@ from ulid import ULID
 from backend.cli.asked_run import asked_run
 from backend.cli.terminal import fail
 from backend.settings import Settings
+from backend.specs.environments.own import PREFIX, OwnWorldsError, read_own
 from backend.specs.events import AnyEvent, Ended, Log, Report
 from backend.specs.run import InvalidSpec, RunSpec, parse_run_spec
 
 
 def _spec(request: dict[str, Any]) -> RunSpec:
+    file = Settings().environments_file
     try:
+        if file is not None and request["environment"].startswith(PREFIX):
+            entry = read_own(file).get(request["environment"])
+            request["own"] = None if entry is None else entry.described().model_dump(mode="json")
         return parse_run_spec(request)
-    except InvalidSpec as error:
+    except (InvalidSpec, OwnWorldsError) as error:
         raise fail(str(error)) from None
 
 

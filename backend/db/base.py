@@ -51,6 +51,7 @@ class Base(DeclarativeBase):
         datetime: UtcDateTime,
         dict[str, Any]: JSON,
         list[Any]: JSON,
+        list[dict[str, Any]]: JSON,
         list[str]: JSON,
         list[float]: JSON,
         list[int]: JSON,

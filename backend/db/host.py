@@ -25,6 +25,8 @@ class Host(Base):
     devices: Mapped[list[str]]
     environments: Mapped[list[str]]
     """Ids of the worlds it can make."""
+    own_environments: Mapped[list[dict[str, Any]]] = mapped_column(default=list)
+    """Its own worlds among them, as `OwnWorld` describes them."""
     versions: Mapped[dict[str, str]]
     load: Mapped[dict[str, Any]]
     """Latest reading: `cpu_pct`, `memory_used_bytes`, per-GPU use."""

@@ -10,7 +10,7 @@ from backend.evaluations.schemas import EvaluationRequest
 from backend.jobs import repository as jobs
 from backend.runs import repository as run_rows
 from backend.runs import service as runs
-from backend.specs.environments import ENVIRONMENTS
+from backend.specs.run import parse_run_spec
 
 EVALUATION = "evaluation"
 """Kind of the job that evaluates a checkpoint."""
@@ -25,7 +25,7 @@ def request(session: Session, run_id: str, asked: EvaluationRequest) -> tuple[Ev
         Invalid: the checkpoint is not this run's, or the world has no such protocol.
     """
     run = runs.get(session, run_id)
-    own = ENVIRONMENTS[run.environment].evaluation_protocol
+    own = parse_run_spec(run.spec).world.evaluation_protocol
     if asked.protocol not in (None, own):
         raise Invalid.field("protocol", f"{run.environment} is scored by {own}, not {asked.protocol!r:.60}")
     if asked.checkpoint is None:

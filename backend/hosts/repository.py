@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from backend.db import Host, Run
 from backend.db.changes import note_host
 from backend.db.clock import database_now
+from backend.specs.environments.own import OwnWorld
 from backend.specs.states import LEASED, RunState
 
 
@@ -43,6 +44,17 @@ def announce(session: Session, host_id: str, **facts: Any) -> Host:
     session.flush()
     note_host(session, host_id)
     return host
+
+
+def own_worlds(session: Session) -> dict[str, tuple[OwnWorld, list[str]]]:
+    """Every world of some host's own, by id, with its hosts; described as the newest of them has it."""
+    found: dict[str, tuple[OwnWorld, list[str]]] = {}
+    for host in session.scalars(select(Host).order_by(Host.last_seen_at)):
+        for row in host.own_environments:
+            world = OwnWorld.model_validate(row)
+            _, hosts = found.get(world.id, (world, []))
+            found[world.id] = (world, sorted([*hosts, host.id]))
+    return found
 
 
 def runs_by_host(session: Session) -> dict[str, list[Run]]:

@@ -8,9 +8,11 @@ from sqlalchemy.orm import Session
 from backend.db import Run
 from backend.db.changes import host_queue, note_work
 from backend.errors import Conflict, Invalid, NotFound
+from backend.hosts import repository as hosts
 from backend.runs import filters, repository
 from backend.runs.filters import All, Either, Node, Term, Word
 from backend.runs.schemas import MAX_SEEDS, RunChanges
+from backend.specs.environments.own import PREFIX
 from backend.specs.run import MAX_SEED, FieldProblem, InvalidSpec, RunSpec, StopSpec, parse_run_spec
 from backend.specs.states import ENDED, LEASED, RunState
 from backend.text import unstorable_paths
@@ -22,7 +24,7 @@ def create(session: Session, body: dict[str, Any], created_by: str) -> list[Run]
     Raises:
         InvalidSpec: naming every field at fault; nothing is stored.
     """
-    return [repository.create(session, spec, created_by=created_by) for spec in _specs(body)]
+    return [repository.create(session, spec, created_by=created_by) for spec in _specs(session, body)]
 
 
 def get(session: Session, run_id: str, *, for_update: bool = False) -> Run:
@@ -177,7 +179,7 @@ def _reached(run: Run) -> Sequence[tuple[str, str]]:
     return found
 
 
-def _specs(body: dict[str, Any]) -> list[RunSpec]:
+def _specs(session: Session, body: dict[str, Any]) -> list[RunSpec]:
     """One spec a seed.
 
     Raises:
@@ -186,6 +188,12 @@ def _specs(body: dict[str, Any]) -> list[RunSpec]:
     rest = {name: value for name, value in body.items() if name != "seeds"}
     message = "holds a character that cannot be stored"
     problems = [FieldProblem(field=path or "body", message=message) for path in unstorable_paths(body)]
+    if rest.pop("own", None) is not None:
+        problems.append(FieldProblem(field="own", message="no such setting"))
+    environment = body.get("environment")
+    if isinstance(environment, str) and environment.startswith(PREFIX):
+        described, _ = hosts.own_worlds(session).get(environment, (None, []))
+        rest["own"] = None if described is None else described.model_dump(mode="json")
     seeds = body.get("seeds")
     if seeds is not None:
         problems += _seed_problems(seeds, "seed" in body)

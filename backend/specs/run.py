@@ -161,7 +161,9 @@ def _world(data: dict[str, Any], problems: list[FieldProblem]) -> Environment | 
         described = None if own is None else _section(OwnWorld, own, "own", problems)
         if described is not None and described.id == name:
             return described.environment()
-        problems.append(FieldProblem(field="environment", message=f"no host has a world of its own {name!r:.80}"))
+        problems.append(
+            FieldProblem(field="environment", message=f"no host has a world of its own {name!r:.80}")
+        )
         return None
     if own is not None:
         problems.append(FieldProblem(field="own", message="only a host's own world has a description"))

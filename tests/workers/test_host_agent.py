@@ -1,6 +1,7 @@
 import signal
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from pathlib import Path
 
 import psutil
 import pytest
@@ -18,6 +19,7 @@ from backend.live_settings import service as live_settings
 from backend.runs import service
 from backend.settings import Settings
 from backend.specs.environments import ENVIRONMENTS
+from tests.support import own_world
 from tests.support.databases import ON_SQLITE_FIRST
 from tests.workers.support import (
     FAKE_ENGINE,
@@ -63,8 +65,8 @@ def agents(settings: Settings, engine: Engine) -> Iterator[Agents]:
     until(lambda: not processes_with(str(settings.runs_dir)))
 
 
-def test_a_host_says_what_it_is(agents: Agents, engine: Engine) -> None:
-    agents(slots=3, queues=["cpu", "gpu"])
+def test_a_host_says_what_it_is(agents: Agents, engine: Engine, tmp_path: Path) -> None:
+    agents(slots=3, queues=["cpu", "gpu"], environments_file=own_world.write(tmp_path))
 
     def told() -> Host | None:
         with reading(engine) as session:
@@ -75,7 +77,9 @@ def test_a_host_says_what_it_is(agents: Agents, engine: Engine) -> None:
     assert host.cpu_count >= 1
     assert host.memory_bytes == psutil.virtual_memory().total
     assert host.devices[0] == "cpu"
-    assert host.environments == list(ENVIRONMENTS)
+    assert host.environments == [*ENVIRONMENTS, "Own/Line-v0", "Own/Pictures-v1"]
+    assert [world["id"] for world in host.own_environments] == ["Own/Line-v0", "Own/Pictures-v1"]
+    assert not any("entry_point" in world for world in host.own_environments)
     assert "numpy" in host.versions
     assert set(host.load) == {"cpu_pct", "memory_used_bytes", "gpus"}
     first = host.last_seen_at

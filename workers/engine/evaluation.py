@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from backend.specs.environments import ENVIRONMENTS
 from backend.specs.run import RunSpec
 from workers.engine.envs.vector import VectorWorld
 from workers.engine.learner import EpisodeEnd, Policy
@@ -125,7 +124,7 @@ def evaluate(
         world.close()
     assert first is not None
     return EvaluationResult(
-        protocol=ENVIRONMENTS[spec.environment].evaluation_protocol,
+        protocol=spec.world.evaluation_protocol,
         returns=returns,
         lengths_frames=lengths,
         first_episode=first,

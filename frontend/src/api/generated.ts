@@ -818,7 +818,7 @@ export interface paths {
         };
         /**
          * List Environments
-         * @description Every world, with the JSON Schema of its settings.
+         * @description Every world, with the JSON Schema of its settings; hosts' own worlds last.
          */
         get: operations["list_environments"];
         put?: never;
@@ -1303,6 +1303,8 @@ export interface components {
             action_names: string[];
             /** Published */
             published: components["schemas"]["PublishedScoreOut"][];
+            /** Hosts */
+            hosts: string[];
         };
         /**
          * EnvironmentPage

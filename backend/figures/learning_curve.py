@@ -104,17 +104,19 @@ def _add_levels(figure: go.Figure, levels: Sequence[Level], best: float | None, 
     line = {"color": muted(theme), "width": 1, "dash": "dash"}
     for level in ordered:
         figure.add_hline(level.score, layer="below", line=line)
-    for some in _close_together(ordered):
-        # At the lowest of them: where it is in view, so is what they are called.
+    for number, some in enumerate(_close_together(ordered)):
+        # Out of the way of a curve that rises from the lowest level at the left.
+        side = "right" if number == 0 else "left"
         figure.add_annotation(
             text=_named(some),
-            x=1,
+            x=1 if side == "right" else 0,
             xref="x domain",
-            xanchor="right",
+            xanchor=side,
+            # At the lowest of them: where it is in view, so is what they are called.
             y=some[0].score,
             yref="y",
             yanchor="bottom",
-            align="right",
+            align=side,
             showarrow=False,
             font={"color": muted(theme), "size": 11},
             bgcolor=faint(ground(theme), 0.8),

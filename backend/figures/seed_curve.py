@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from backend.figures.curve import axes_layout, plain
-from backend.figures.theme import Theme, faint, layout, styles
+from backend.figures.theme import Theme, distinct_styles, faint, layout
 from backend.metrics.catalogue import describe
 from backend.metrics.chunks import Columns
 
@@ -58,7 +58,7 @@ def seed_curve(
     heading = title or describe(metric).title
     subtitle = _subtitle(groups, interval, smooth)
     figure = go.Figure(layout=layout(heading, theme, width_px, subtitle) | axes_layout(metric, x))
-    looks = styles([group.id for group in groups], theme)
+    looks = distinct_styles([group.id for group in groups], theme)
     for group in groups:
         _draw(figure, group, *looks[group.id])
     return figure

@@ -69,12 +69,12 @@ def group_names(firsts: Sequence[Run]) -> list[str]:
     """What to call groups, by one run of each: their group's name or what they are, and how they differ."""
     names = [run.group or subject([run]) for run in firsts]
     settings = [_settings(run.spec) for run in firsts]
-    keys = list(dict.fromkeys(key for one in settings for key in one))
-    differ = [key for key in keys if any(one.get(key) != settings[0].get(key) for one in settings)]
-    return [
-        f"{name} ({_told(one, differ)})" if names.count(name) > 1 else name
-        for name, one in zip(names, settings, strict=True)
-    ]
+    told = []
+    for name, own in zip(names, settings, strict=True):
+        alike = [one for other, one in zip(names, settings, strict=True) if other == name]
+        keys = [key for key in own if any(one.get(key) != own[key] for one in alike)]
+        told.append(f"{name} ({_told(own, keys)})" if len(alike) > 1 and keys else name)
+    return told
 
 
 def _settings(spec: dict[str, Any]) -> dict[str, Any]:

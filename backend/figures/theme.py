@@ -48,6 +48,21 @@ def styles(keys: list[str], theme: Theme) -> dict[str, tuple[str, str]]:
     return found
 
 
+def distinct_styles(keys: list[str], theme: Theme) -> dict[str, tuple[str, str]]:
+    """As `styles` for a few things that must be told apart: who comes second takes the next free colour."""
+    palette = _COLOURS[theme]
+    free = list(range(len(palette)))
+    found: dict[str, tuple[str, str]] = {}
+    for number, key in enumerate(sorted(set(keys))):
+        if not free:
+            free = list(range(len(palette)))
+        own = colour_index(key) % len(palette)
+        index = min(free, key=lambda each: (each - own) % len(palette))
+        free.remove(index)
+        found[key] = (palette[index], DASHES[number // len(palette) % len(DASHES)])
+    return found
+
+
 def colour_index(key: str) -> int:
     """FNV-1a of the id: as easily done in a browser."""
     value = 0x811C9DC5

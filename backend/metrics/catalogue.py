@@ -63,6 +63,6 @@ def describe(metric: str) -> Metric:
     if section.startswith("eval/") and name == "mean_return":
         protocol = section.removeprefix("eval/")
         words = PROTOCOLS.get(protocol, protocol)
-        return Metric(f"Evaluation, {words}", f"Mean return ({words})")
+        return Metric(f"Evaluation, {words}", f"Return ({words})")
     words = name.replace("_", " ")
     return Metric(words[:1].upper() + words[1:], words[:1].upper() + words[1:])

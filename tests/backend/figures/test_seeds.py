@@ -24,3 +24,9 @@ def test_groups_of_one_name_are_told_apart_by_what_differs() -> None:
     names = group_names([run(config={"n_e": 8}), run(config={"n_e": 16, "t_max": 10}), run(group="other")])
     common = group_names([run()])[0]
     assert names == [f"{common} (n_e = 8, t_max = 5)", f"{common} (n_e = 16, t_max = 10)", "other"]
+
+
+def test_what_other_groups_are_is_not_told() -> None:
+    rates = [run(group="rates", config={"learning_rate": rate}) for rate in (0.01, 0.1)]
+    names = group_names([*rates, run(environment="ALE/Pong-v5")])
+    assert names[:2] == ["rates (learning_rate = 0.01)", "rates (learning_rate = 0.1)"]

@@ -13,6 +13,20 @@ function colourIndex(id: string): number {
   return value % COLOURS.light.length;
 }
 
-/** Of a run, or of a group of seeds, by its id. */
-export const colourOf = (id: string, scheme: Scheme): string =>
+export const runColour = (id: string, scheme: Scheme): string =>
   COLOURS[scheme][colourIndex(id)] ?? COLOURS[scheme][0];
+
+/** A colour of its own for each of a few groups of seeds, as the service does it. */
+export function groupColours(ids: readonly string[], scheme: Scheme): Map<string, string> {
+  const palette = COLOURS[scheme];
+  const found = new Map<string, string>();
+  let free: number[] = [];
+  for (const id of [...new Set(ids)].toSorted()) {
+    if (free.length === 0) free = palette.map((_, index) => index);
+    const distance = (index: number): number => (index - colourIndex(id) + palette.length) % palette.length;
+    const index = free.reduce((best, each) => (distance(each) < distance(best) ? each : best));
+    free = free.filter((each) => each !== index);
+    found.set(id, palette[index] ?? palette[0]);
+  }
+  return found;
+}

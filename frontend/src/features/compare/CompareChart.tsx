@@ -61,7 +61,7 @@ export function CompareChart({ runs, x, smooth, grouped, hidden, controls }: Pro
         <h2 className="section-title">Learning curves</h2>
         <span className="muted" role="status" aria-label="Points drawn">
           {curves.length > 0 && shownOfTotal(curves)}
-          {groups.length > 0 && `means over ${shownOfTotal(groups)}${band ? `; band: ${band}` : ''}`}
+          {groups.length > 0 && `${shownOfTotal(groups)}${band ? `; band: ${band}` : ''}`}
         </span>
         <span className="grow" />
         {controls}

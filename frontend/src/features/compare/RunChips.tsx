@@ -4,7 +4,7 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { runsQuery, type Run } from '@/api/runs';
-import { colourOf } from '@/components/chart/colours';
+import { runColour } from '@/components/chart/colours';
 import classes from './compare.module.css';
 
 type Props = {
@@ -26,7 +26,7 @@ export function RunChips({ runs, hidden, onHide, onAdd, onRemove }: Props) {
           <li key={run.id} className={classes.chip} data-hidden={away || undefined}>
             <span
               className={classes.swatch}
-              style={{ background: colourOf(run.id, scheme) }}
+              style={{ background: runColour(run.id, scheme) }}
               aria-hidden="true"
             />
             <Link to="/runs/$runId" params={{ runId: run.id }} className="ellipsis" title={run.name}>

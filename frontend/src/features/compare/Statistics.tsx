@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useEffect, useEffectEvent, useState } from 'react';
 import { comparisonQuery, type Comparison, type GroupStatistics } from '@/api/comparisons';
 import type { Run } from '@/api/runs';
-import { colourOf } from '@/components/chart/colours';
+import { groupColours } from '@/components/chart/colours';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { formatCount, formatDuration, formatScore, formatWhole } from '@/lib/format';
 import { groupBy } from '@/lib/group';
@@ -34,6 +34,8 @@ export function Statistics({ runs, view, onView }: Props) {
   const ids = runs.map(({ id }) => id);
   const growing = runs.some(({ state }) => !hasEnded(state));
   const { data, error, refetch } = useQuery(comparisonQuery({ runs: ids, ...view, growing }));
+  const scheme = useComputedColorScheme('light');
+  const colours = groupColours(data?.groups.map(({ id }) => id) ?? [], scheme);
   const worlds = groupBy(data?.groups ?? [], ({ environment }) => environment);
   return (
     <section className={classes.statistics} aria-label="Statistics">
@@ -73,6 +75,7 @@ export function Statistics({ runs, view, onView }: Props) {
         <GroupsTable
           key={world}
           groups={groups}
+          colours={colours}
           threshold={data?.threshold ?? null}
           {...(worlds.size > 1 ? { world } : {})}
         />
@@ -120,10 +123,14 @@ function Threshold({ value, onValue }: { value: number | undefined; onValue: (va
   );
 }
 
-type TableProps = { groups: readonly GroupStatistics[]; threshold: number | null; world?: string };
+type TableProps = {
+  groups: readonly GroupStatistics[];
+  colours: ReadonlyMap<string, string>;
+  threshold: number | null;
+  world?: string;
+};
 
-function GroupsTable({ groups, threshold, world }: TableProps) {
-  const scheme = useComputedColorScheme('light');
+function GroupsTable({ groups, colours, threshold, world }: TableProps) {
   const [from, to] = scaleOf(groups);
   return (
     <div className={`panel ${classes.scroll}`}>
@@ -134,13 +141,13 @@ function GroupsTable({ groups, threshold, world }: TableProps) {
             <th>Setting</th>
             <th className="right">Seeds</th>
             <th className="right">At agent steps</th>
-            <th>Score: interquartile mean [95 %]</th>
+            <th>Interquartile mean [95 %]</th>
             <th aria-hidden="true" />
             {threshold !== null && (
               <>
                 <th className="right">Reached {formatScore(threshold)}</th>
-                <th className="right">Agent steps to it, median [95 %]</th>
-                <th className="right">Training time to it, median [95 %]</th>
+                <th className="right">Agent steps to it [95 %]</th>
+                <th className="right">Time to it [95 %]</th>
               </>
             )}
           </tr>
@@ -149,10 +156,10 @@ function GroupsTable({ groups, threshold, world }: TableProps) {
           {groups.map((group) => (
             <tr key={group.id}>
               <td>
-                <span className="row">
+                <span className={`row ${classes.setting}`}>
                   <span
                     className={classes.swatch}
-                    style={{ background: colourOf(group.id, scheme) }}
+                    style={{ background: colours.get(group.id) }}
                     aria-hidden="true"
                   />
                   {group.name}
@@ -165,9 +172,9 @@ function GroupsTable({ groups, threshold, world }: TableProps) {
                 {group.at_agent_steps === null ? 'each end' : formatWhole(group.at_agent_steps)}
               </td>
               <td className="num nowrap">{formatEstimate(group.iqm, formatScore)}</td>
-              <td style={{ width: '30%' }}>
+              <td style={{ width: '12%' }}>
                 {group.iqm && (
-                  <Interval estimate={group.iqm} from={from} to={to} colour={colourOf(group.id, scheme)} />
+                  <Interval estimate={group.iqm} from={from} to={to} colour={colours.get(group.id)} />
                 )}
               </td>
               {threshold !== null && (

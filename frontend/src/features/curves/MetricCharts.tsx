@@ -37,7 +37,14 @@ export function MetricCharts({ run, x, smooth }: Props) {
           </h3>
           <div className={classes.grid}>
             {names.map((metric) => (
-              <MetricChart key={metric} run={run} metric={metric} x={x} smooth={smooth} />
+              // An evaluation is a mean already.
+              <MetricChart
+                key={metric}
+                run={run}
+                metric={metric}
+                x={x}
+                smooth={section === 'eval' ? 0 : smooth}
+              />
             ))}
           </div>
         </section>

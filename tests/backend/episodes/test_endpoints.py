@@ -7,6 +7,7 @@ import redis
 from backend.db import Episode
 from backend.db.engine import writing
 from backend.jobs import repository as jobs
+from backend.specs.environments import ENVIRONMENTS
 from tests.support.artifacts import N_STEPS, make_episode
 from tests.support.runs import make_run
 from tests.support.service import RunningService
@@ -81,7 +82,7 @@ def test_a_video_is_drawn_when_first_asked_for(
         assert client.llen("cpu") == pokes + 1
     assert service.client.get(f"/api/v1/episodes/{episode.id}").json()["video"] == "queued"
     with writing(service.engine) as session:
-        assert jobs.claim(session, "here", 10) is not None
+        assert jobs.claim(session, "here", 10, list(ENVIRONMENTS)) is not None
     assert service.client.get(url).json()["state"] == "running"
     _give_video(service, episode, tmp_path)
     assert service.client.get(url).content == MP4
@@ -93,7 +94,7 @@ def test_a_drawing_that_failed_is_told_and_can_be_tried_again(service: RunningSe
     url = f"/api/v1/episodes/{episode.id}/video"
     service.client.get(url)
     with writing(service.engine) as session:
-        job = jobs.claim(session, "here", 10)
+        job = jobs.claim(session, "here", 10, list(ENVIRONMENTS))
         assert job is not None
         jobs.fail(session, job.id, job.tries, "Traceback\nno such game")
     failed = service.client.get(url)

@@ -5,6 +5,7 @@ import pytest
 from backend.db import Evaluation
 from backend.db.engine import writing
 from backend.jobs import repository as jobs
+from backend.specs.environments import ENVIRONMENTS
 from tests.support.artifacts import make_checkpoint
 from tests.support.runs import make_run
 from tests.support.service import RunningService
@@ -27,7 +28,7 @@ def test_the_newest_checkpoint_is_scored_by_the_worlds_protocol(service: Running
     }  # fmt: skip
     assert {name: evaluation[name] for name in expected} == expected
     with writing(service.engine) as session:
-        job = jobs.claim(session, "here", 10)
+        job = jobs.claim(session, "here", 10, list(ENVIRONMENTS))
         assert job is not None
         assert (job.kind, job.target_id) == ("evaluation", evaluation["id"])
     assert service.client.get(url).json()["items"][0]["state"] == "running"

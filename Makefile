@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
 PYTEST := nice -n 5 $(BIN)/pytest
+# For tests that wait for other processes more than they compute.
+SIDE_BY_SIDE := --numprocesses=3 --dist=worksteal
 
 WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig*.json 2>/dev/null)
 
@@ -35,7 +37,7 @@ learning: $(VENV)/.ready-dev
 	$(PYTEST) -m "learning and not long"
 
 service: $(VENV)/.ready-dev frontend/dist/index.html
-	$(PYTEST) -m "service and not long"
+	$(PYTEST) $(SIDE_BY_SIDE) -m "service and not long"
 
 browser: $(VENV)/.ready-dev frontend/dist/index.html chromium
 	$(PYTEST) -m "browser and not long"

@@ -1,36 +1,70 @@
 import { Link } from '@tanstack/react-router';
 import type { Environment } from '@/api/catalog';
 import { ButtonLink } from '@/components/links';
-import { DASH, formatScore } from '@/lib/format';
+import { DASH, formatScore, plural } from '@/lib/format';
+import { pictureOf } from './pictures';
 
-/** A published score by its label, with where it is from on hover. */
+type Score = Environment['published'][number];
+
+const words = (protocol: string): string => protocol.replaceAll('_', ' ');
+
+const told = ({ label, score, protocol, source }: Score): string =>
+  `${label} ${formatScore(score)}: ${source}; ${words(protocol)}`;
+
+/** A score published for the protocol by which we score, with where it is from on hover. */
 function Published({ world, label }: { world: Environment; label: string }) {
-  const found = world.published.find((each) => each.label === label);
+  const found = scoredAlike(world).find((each) => each.label === label);
   return (
-    <td className="right num" title={found && `${found.source}; ${found.protocol.replaceAll('_', ' ')}`}>
+    <td className="right num" title={found && told(found)}>
       {found ? formatScore(found.score) : DASH}
     </td>
   );
 }
 
-/** Every world, with what others reached there. */
+const scoredAlike = ({ published, evaluation_protocol }: Environment): Score[] =>
+  published.filter(({ protocol }) => protocol === evaluation_protocol);
+
+/** How many scores there are by other protocols, which are not to be compared; all of them on hover. */
+function Otherwise({ world }: { world: Environment }) {
+  const alike = scoredAlike(world);
+  const others = world.published.filter((each) => !alike.includes(each));
+  return (
+    <td className="right num" title={others.map(told).join('\n') || undefined}>
+      {others.length || DASH}
+    </td>
+  );
+}
+
+function Picture({ id }: { id: string }) {
+  const src = pictureOf(id);
+  return <td>{src && <img src={src} alt="" loading="lazy" height={48} style={{ display: 'block' }} />}</td>;
+}
+
+const acts = ({ actions, action_names }: Environment): string =>
+  actions === 'discrete' ? plural(action_names.length, 'action') : plural(action_names.length, 'number');
+
+/** Every world: what it looks like, what one sees and does there, and what others reached. */
 export function WorldsTable({ worlds }: { worlds: readonly Environment[] }) {
-  const labels = [...new Set(worlds.flatMap(({ published }) => published.map(({ label }) => label)))];
+  const labels = [...new Set(worlds.flatMap((world) => scoredAlike(world).map(({ label }) => label)))];
   return (
     <div className="panel" style={{ overflowX: 'auto' }}>
       <table className="grid">
         <thead>
           <tr>
+            <th>
+              <span className="visually-hidden">Picture</span>
+            </th>
             <th>World</th>
             <th>Id</th>
-            <th>Observations</th>
-            <th className="right">Frames a step</th>
-            <th>Evaluated by</th>
+            <th>Sees</th>
+            <th>Does</th>
+            <th>Scored by</th>
             {labels.map((label) => (
               <th key={label} className="right">
                 {label}
               </th>
             ))}
+            {labels.length > 0 && <th className="right">Other scores</th>}
             <th>
               <span className="visually-hidden">Actions</span>
             </th>
@@ -39,14 +73,21 @@ export function WorldsTable({ worlds }: { worlds: readonly Environment[] }) {
         <tbody>
           {worlds.map((world) => (
             <tr key={world.id}>
-              <td title={world.summary}>{world.title}</td>
+              <Picture id={world.id} />
+              <td title={world.summary}>
+                {world.title}
+                {world.hosts.length > 0 && <div className="muted">on {world.hosts.join(', ')}</div>}
+              </td>
               <td className="num">{world.id}</td>
               <td>{world.observation}</td>
-              <td className="right num">{world.frames_per_agent_step}</td>
-              <td className="nowrap">{world.evaluation_protocol.replaceAll('_', ' ')}</td>
+              <td className="nowrap" title={world.action_names.join(', ').toLowerCase()}>
+                {acts(world)}
+              </td>
+              <td className="nowrap">{words(world.evaluation_protocol)}</td>
               {labels.map((label) => (
                 <Published key={label} world={world} label={label} />
               ))}
+              {labels.length > 0 && <Otherwise world={world} />}
               <td className="right nowrap">
                 <Link to="/" search={{ q: `environment="${world.id}"` }}>
                   runs

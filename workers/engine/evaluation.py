@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from backend.specs.run import RunSpec
+from backend.specs.run import MAX_EVALUATION_ENVIRONMENTS, RunSpec
 from workers.engine.envs.vector import VectorWorld
 from workers.engine.learner import EpisodeEnd, Policy
 from workers.engine.recording import EpisodeRecorder
@@ -20,8 +20,6 @@ from workers.engine.seeds import episode_seed
 
 STREAM = 2**31
 """Stream of evaluation seeds, apart from every training environment's."""
-
-MAX_ENVIRONMENTS = 64
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ def evaluate(
         WorldDiedError: an environment's process died.
     """
     began = time.monotonic()
-    B = min(episodes, MAX_ENVIRONMENTS)
+    B = min(episodes, MAX_EVALUATION_ENVIRONMENTS)
     # Environment i plays episodes i, i + B, i + 2 B, …; the seed drawn last is never played.
     drawn = [0] * B
 

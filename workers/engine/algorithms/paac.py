@@ -96,6 +96,7 @@ class Paac:
                 ShareInProcess(spec, Slice(bounds[k], bounds[k + 1]), self._memory, theta, dthetas[k], k)
                 for k in range(workers)
             ]
+            self._memory.close()  # every share has it now
         self._optimizer = RMSProp(self._flat.theta, decay=c.rmsprop_decay, eps=c.rmsprop_eps)
         for share in self._shares:
             share.wait_ready()

@@ -1,6 +1,7 @@
 import signal
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
@@ -77,7 +78,8 @@ def test_a_host_says_what_it_is(agents: Agents, engine: Engine, tmp_path: Path) 
     assert host.cpu_count >= 1
     assert host.memory_bytes == psutil.virtual_memory().total
     assert host.devices[0] == "cpu"
-    assert host.environments == [*ENVIRONMENTS, "Own/Line-v0", "Own/Pictures-v1"]
+    can_make = [name for name in ENVIRONMENTS if name != "CarRacing-v3" or find_spec("envpool")]
+    assert host.environments == [*can_make, "Own/Line-v0", "Own/Pictures-v1"]
     assert [world["id"] for world in host.own_environments] == ["Own/Line-v0", "Own/Pictures-v1"]
     assert not any("entry_point" in world for world in host.own_environments)
     assert "numpy" in host.versions

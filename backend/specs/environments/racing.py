@@ -30,6 +30,20 @@ class RacingConfig(EnvironmentConfig):
     )
 
 
+class EnvPoolRacingConfig(EnvironmentConfig):
+    """Settings of EnvPool's race."""
+
+    frame_skip: int = setting(
+        4,
+        ge=1,
+        le=50,
+        title="Action repeat",
+        group="environment",
+        unit="frames",
+        description="Frames of the race, 50 a second, for which one action is held.",
+    )
+
+
 POWER: dict[str, float] = {"Slow": 0.05, "Fast": 0.2}
 """Share of the power of gymnasium's car."""
 
@@ -64,4 +78,30 @@ def _worlds(name: str) -> tuple[Environment, Environment]:
     return discrete, continuous
 
 
-RACING: tuple[Environment, ...] = tuple(world for name in POWER for world in _worlds(name))
+ENVPOOL_ACTIONS: dict[str, tuple[float, float, float]] = {
+    "NOTHING": (0.0, 0.0, 0.0),
+    "RIGHT": (0.6, 0.0, 0.0),
+    "LEFT": (-0.6, 0.0, 0.0),
+    "GAS": (0.0, 0.2, 0.0),
+    "BRAKE": (0.0, 0.0, 0.8),
+}
+"""gymnasium's discrete actions -> steering to the right, gas and brake."""
+
+ENVPOOL_RACING = Environment(
+    id="CarRacing-v3",
+    title="CarRacing, EnvPool's",
+    family="envpool",
+    summary="gymnasium's race in C++, with its own car and reward: 1,000 for all tiles of the track, less "
+    "0.1 a frame. Where callboard[envpool] is installed.",
+    observation="pixels",
+    config=EnvPoolRacingConfig,
+    evaluation_protocol="plain",
+    frames_per_agent_step=4,
+    action_names=tuple(ENVPOOL_ACTIONS),
+    memory_bytes=16 * 2**20,
+)
+
+RACING: tuple[Environment, ...] = (
+    *(world for name in POWER for world in _worlds(name)),
+    ENVPOOL_RACING,
+)

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ WORLDS = [
 ]
 
 
+if find_spec("envpool"):
+    WORLDS.append("CarRacing-v3")
 if GL == "disable":
     WORLDS.remove("Reacher-Pixels-v5")  # no libEGL here
 

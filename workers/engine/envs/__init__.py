@@ -6,7 +6,7 @@ from backend.specs.environments.classic import ClassicConfig
 from backend.specs.environments.labyrinth import LabyrinthConfig
 from backend.specs.environments.mujoco import MujocoPixelsConfig, MujocoStateConfig
 from backend.specs.environments.own import OwnConfig
-from backend.specs.environments.racing import RacingConfig
+from backend.specs.environments.racing import EnvPoolRacingConfig, RacingConfig
 from backend.specs.environments.small import CatchConfig, MemoryConfig
 from workers.engine.envs.base import ActionSpace, Box, Discrete, Step, World, WorldCrashedError
 
@@ -34,6 +34,10 @@ def make_world(environment: str, config: EnvironmentConfig) -> World:
             from workers.engine.envs.racing import RacingWorld
 
             return RacingWorld(environment, config)
+        case EnvPoolRacingConfig():
+            from workers.engine.envs.envpool_racing import EnvPoolRacingWorld
+
+            return EnvPoolRacingWorld(config)
         case OwnConfig():
             from workers.engine.envs.own import OwnGymnasiumWorld
 

@@ -3,6 +3,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
+from time import sleep
 
 import psutil
 import pytest
@@ -181,6 +182,7 @@ def test_pokes_doubled_change_nothing(agents: Agents, engine: Engine) -> None:
     def all_finished() -> bool:
         for agent in both:
             agent.poke()
+        sleep(0.1)  # each poke is a round of the agent's
         return all(run_row(engine, run.id).state == "finished" for run in made)
 
     until(all_finished)

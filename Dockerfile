@@ -35,6 +35,10 @@ HEALTHCHECK --interval=15s --timeout=5s --start-period=20s \
 CMD ["callboard", "web"]
 
 FROM base AS worker
+# MuJoCo's pictures are drawn by these, without a screen.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends libegl1 libopengl0 libgl1-mesa-dri \
+    && rm -rf /var/lib/apt/lists/*
 RUN pip install --constraint constraints.txt --editable '.[worker,s3]'
 USER callboard
 HEALTHCHECK --interval=30s --timeout=20s --start-period=60s \

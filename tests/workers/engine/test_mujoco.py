@@ -7,7 +7,7 @@ import pytest
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.mujoco import TASKS
 from tests.support.worlds import build
-from workers.engine.envs import Box
+from workers.engine.envs import Box, mujoco
 from workers.engine.envs.mujoco import GL
 
 
@@ -83,3 +83,17 @@ def test_pixels_show_the_task_moving() -> None:
         np.testing.assert_array_equal(observation[..., :3], before[..., 1:])
         assert np.abs(observation[..., 3].astype(int) - before[..., 3]).mean() > 0.5
     world.close()
+
+
+def test_who_cannot_draw_can_train_from_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mujoco, "GL", "disable")
+    world = build("Reacher-v5")
+    observation = np.empty(world.observation_shape, np.float32)
+    pictures: list[np.ndarray] = []
+    world.on_frame = pictures.append
+    world.reset(0, observation)
+    assert world.step(np.zeros(2, np.float32), observation).frames == 1
+    assert not pictures
+    world.close()
+    with pytest.raises(RuntimeError, match="libegl1"):
+        build("Reacher-Pixels-v5")

@@ -102,6 +102,7 @@ class MujocoWorld(GymnasiumWorld):
         )
         super().__init__(env, ENVIRONMENTS[environment].action_names)
         self._shown: Camera | None = None
+        self._can_show = True
         normalise = isinstance(config, MujocoStateConfig) and config.normalise
         self._scales = scales(self._task) if normalise else None
 
@@ -120,11 +121,14 @@ class MujocoWorld(GymnasiumWorld):
             np.clip(out, -LIMIT, LIMIT, out=out)
 
     def _show(self, on_frame: OnFrame) -> None:
-        if GL == "disable":
-            return  # what trains from state needs no drawing
-        if self._shown is None:
-            self._shown = Camera(self._env.unwrapped, SHOWN_PIXELS)
-        on_frame(self._shown.take())
+        if self._shown is None and self._can_show:
+            try:
+                self._shown = Camera(self._env.unwrapped, SHOWN_PIXELS)
+            except Exception as error:  # whatever the driver lacks: what trains from state needs no drawing
+                self._can_show = False
+                sys.stderr.write(f"no pictures of {self._task}: {error}\n")
+        if self._shown is not None:
+            on_frame(self._shown.take())
 
 
 class MujocoPixelsWorld(MujocoWorld):

@@ -65,6 +65,8 @@ class EnvironmentOut(BaseModel):
     action_names: list[str]
     """Of each discrete action, or of each number of a continuous one, with the default settings."""
     published: list[PublishedScoreOut]
+    config_defaults: dict[str, Any]
+    """Settings of algorithms, of those that have them, whose defaults differ in this world."""
     hosts: list[str]
     """Where a host's own world is; empty for those that come with Callboard."""
 

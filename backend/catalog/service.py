@@ -59,6 +59,7 @@ def _environment(world: Environment, hosts: list[str]) -> EnvironmentOut:
             "actions": world.actions,
             "action_names": list(world.action_names),
             "published": [asdict(score) for score in world.published],
+            "config_defaults": world.config_defaults,
             "hosts": hosts,
         }
     )

@@ -1,6 +1,7 @@
 """What every world's settings share, and how a world presents itself."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from backend.specs.algorithms.base import Actions, Observation
 from backend.specs.fields import Strict
@@ -38,6 +39,8 @@ class Environment:
     """Of each discrete action, or of each number of a continuous one, with the default settings."""
     actions: Actions = "discrete"
     published: tuple[PublishedScore, ...] = ()
+    config_defaults: dict[str, Any] = field(default_factory=dict)
+    """Settings of algorithms, of those that have them, whose defaults differ in this world."""
     memory_bytes: int = 64 * 2**10
     """What one environment takes beside the process it is in; a process of its own included."""
     allowed: dict[str, tuple[int, ...]] = field(default_factory=dict)

@@ -97,6 +97,7 @@ def _worlds(name: str, task: Task) -> tuple[Environment, Environment]:
             frames_per_agent_step=1,
             action_names=motors,
             actions="continuous",
+            config_defaults={"reward_clip": 0.0},
         ),
     )
 

@@ -1303,6 +1303,10 @@ export interface components {
             action_names: string[];
             /** Published */
             published: components["schemas"]["PublishedScoreOut"][];
+            /** Config Defaults */
+            config_defaults: {
+                [key: string]: unknown;
+            };
             /** Hosts */
             hosts: string[];
         };

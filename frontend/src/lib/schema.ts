@@ -92,12 +92,15 @@ type Described = { config_schema: unknown };
 /** Every setting that an algorithm has in a world, with the defaults it has there. */
 export function allSettings(
   algorithm: Described & { defaults: Record<string, Json> },
-  world: Described & { defaults: Json; observation: string },
+  world: Described & { defaults: Json; observation: string; config_defaults?: Json },
   stopSchema: unknown,
 ): Setting[] {
   return [
     ...readSettings(world.config_schema, 'environment_config', world.defaults),
-    ...readSettings(algorithm.config_schema, 'config', algorithm.defaults[world.observation] ?? {}),
+    ...readSettings(algorithm.config_schema, 'config', {
+      ...algorithm.defaults[world.observation],
+      ...world.config_defaults,
+    }),
     ...readSettings(stopSchema, 'stop'),
   ];
 }

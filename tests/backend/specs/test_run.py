@@ -69,3 +69,12 @@ def test_the_memory_estimate_grows_with_all_that_takes_memory() -> None:
     assert estimate(evaluation_episodes=1_000) == estimate(evaluation_episodes=64)
     # 214 kB of activations were seen for each decision of `nature`.
     assert estimate(t_max=1_000) - estimate(t_max=500) >= 8 * 500 * 214_000
+
+
+def test_a_worlds_own_defaults_stand_between_the_algorithms_and_what_is_asked() -> None:
+    request = {"algorithm": "paac", "environment": "Labyrinth-Small-v0", "stop": {"agent_steps": 1}}
+    assert parse_run_spec(request).config.model_dump()["reward_clip"] == 0.0
+    asked = request | {"config": {"reward_clip": 5.0}}
+    assert parse_run_spec(asked).config.model_dump()["reward_clip"] == 5.0
+    pong = request | {"environment": "ALE/Pong-v5"}
+    assert parse_run_spec(pong).config.model_dump()["reward_clip"] == 1.0

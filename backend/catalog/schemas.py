@@ -35,7 +35,7 @@ class AlgorithmOut(BaseModel):
     """JSON Schema of `config`; each field has title, description, bounds, `group`, and may have `symbol` and
     `unit`."""
     defaults: dict[str, dict[str, Any]]
-    """By kind of observation, what `config` is where nothing is given."""
+    """By kind of observation, after `continuous ` for continuous actions: `config` where nothing is given."""
     presets: list[PresetOut]
 
 

@@ -38,7 +38,13 @@ def _algorithm(algorithm: Algorithm) -> AlgorithmOut:
             "observations": list(algorithm.observations),
             "actions": list(algorithm.actions),
             "config_schema": algorithm.config.model_json_schema(),
-            "defaults": {kind: algorithm.defaults(kind) for kind in algorithm.observations},
+            "defaults": {
+                observation if actions == "discrete" else f"continuous {observation}": algorithm.defaults(
+                    observation, actions
+                )
+                for observation in algorithm.observations
+                for actions in algorithm.actions
+            },
             "presets": [asdict(preset) for preset in algorithm.presets],
         }
     )

@@ -225,7 +225,7 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
         asked = data.get("config", {})
         if isinstance(asked, dict):
             special = {n: v for n, v in world.config_defaults.items() if n in algorithm.config.model_fields}
-            asked = algorithm.defaults(world.observation) | special | asked
+            asked = algorithm.defaults(world.observation, world.actions) | special | asked
         parts["config"] = _section(algorithm.config, asked, "config", problems)
         network = getattr(parts["config"], "network", None)
         if network is not None and (network == "mlp") != (world.observation == "vector"):

@@ -37,6 +37,15 @@ class Lstm(nn.Module):
         return o * c.tanh(), c
 
 
+class Standardise(nn.Module):
+    """Gives each state's numbers a mean of 0 and a deviation of 1."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, C, H, W) as it came in."""
+        deviation_B, mean_B = torch.std_mean(x, (1, 2, 3), correction=0, keepdim=True)
+        return (x - mean_B) / (deviation_B + 1e-3)
+
+
 class ActorCritic(nn.Module):
     """pi(.|s; theta) by softmax over `logits` and V(s; theta_v), sharing all layers but the last."""
 
@@ -189,10 +198,10 @@ def _compact(channels: int) -> tuple[nn.Sequential, int]:
     """Four small convolutions over 42×42 pictures; 84×84 ones are halved by area averaging.
 
     The network of ikostrikov/pytorch-a3c (after OpenAI's universe-starter-agent), which learns quickly on a
-    CPU with an LSTM behind it. Differences: all stacked pictures are seen, not the newest alone; no running
-    mean and deviation of the pixels, and no cropping of the score.
+    CPU with an LSTM behind it. Differences: all stacked pictures are seen, not the newest alone; a state's
+    own mean and deviation stand for running ones; the score is not cropped.
     """
-    layers: list[nn.Module] = []
+    layers: list[nn.Module] = [Standardise()]
     for k in range(4):
         layers += [nn.Conv2d(channels if k == 0 else 32, 32, 3, stride=2, padding=1), nn.ELU()]
     return nn.Sequential(*layers, nn.Flatten()), 32 * 3 * 3

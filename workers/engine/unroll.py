@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from workers.engine.networks import Lstm, as_input
+from workers.engine.networks import Lstm, Standardise, as_input
 
 
 class _Stage(NamedTuple):
@@ -99,11 +99,10 @@ class Unroll:
 
     def _forward(self, observation: Tensor, keep: list[list[Tensor]] | None) -> Tensor:
         weight = self._stages[0].layer.weight
-        x = as_input(observation).to(weight.dtype)
+        x: Tensor = as_input(observation).to(weight.dtype)
         if x.data_ptr() == observation.data_ptr():
             x = x.clone()
-        if self._before is not None:
-            x = self._before(x)
+        x = self._before(x)
         for k, (layer, activation, flatten) in enumerate(self._stages):
             if keep is not None:
                 keep[k].append(x)
@@ -185,9 +184,9 @@ class _Lstm:
         return d_gates @ weight[:, :inputs]
 
 
-def _stages(body: nn.Sequential) -> tuple[nn.Module | None, list[_Stage]]:
+def _stages(body: nn.Sequential) -> tuple[nn.Sequential, list[_Stage]]:
     """What comes before the first parameters, and the stages."""
-    before: nn.Module | None = None
+    before = nn.Sequential()
     stages: list[_Stage] = []
     for layer in body:
         match layer:
@@ -197,8 +196,8 @@ def _stages(body: nn.Sequential) -> tuple[nn.Module | None, list[_Stage]]:
                 stages[-1] = stages[-1]._replace(activation=layer)
             case nn.Flatten() if stages:
                 stages[-1] = stages[-1]._replace(flatten=True)
-            case nn.AvgPool2d() if not stages:
-                before = layer
+            case nn.AvgPool2d() | Standardise() if not stages:
+                before.append(layer)
             case _:
                 raise TypeError(f"no way back through {layer}")
     return before, stages

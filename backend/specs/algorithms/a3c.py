@@ -21,7 +21,8 @@ class A3CConfig(AsynchronousConfig):
         False,
         title="LSTM",
         group="network",
-        description="256 LSTM cells after the last hidden layer; their state lasts as long as the episode.",
+        description="256 LSTM cells after the last hidden layer, 128 for continuous actions; their state "
+        "lasts as long as the episode.",
     )
     value_coefficient: float = setting(
         0.5,
@@ -51,6 +52,7 @@ A3C = Algorithm(
     paper=PAPER,
     config=A3CConfig,
     observations=("pixels", "vector"),
+    actions=("discrete", "continuous"),
     presets=(
         Preset(
             id="compact-lstm",
@@ -67,6 +69,7 @@ A3C = Algorithm(
                 "learning_rate": 0.0001,
                 "learning_rate_schedule": "constant",
                 "max_grad_norm": 50.0,
+                "value_coefficient": 0.25,
                 "evaluation_interval_agent_steps": 200_000,
             },
             environment_config={"picture_size": "42x42"},
@@ -90,5 +93,14 @@ A3C = Algorithm(
         "max_grad_norm": 5.0,
         "reward_clip": 0.0,
         "evaluation_interval_agent_steps": 100_000,
+    },
+    continuous_defaults={
+        "n_actors": 4,
+        "optimizer": "shared_adam",
+        "learning_rate": 0.0003,
+        "learning_rate_schedule": "constant",
+        "reward_clip": 0.0,
+        "beta": 0.0001,
+        "t_max": 0,
     },
 )

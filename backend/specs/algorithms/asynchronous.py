@@ -106,5 +106,5 @@ class AsynchronousConfig(AlgorithmConfig):
         title="Rollout length",
         group="parallelism",
         unit="agent steps",
-        description="Decisions of an actor between two updates; 0 updates once an episode.",
+        description="Decisions of an actor between two updates; 0: one update an episode, where returns end.",
     )

@@ -79,8 +79,14 @@ class Algorithm:
     presets: tuple[Preset, ...] = ()
     vector_defaults: dict[str, Any] = field(default_factory=dict)
     """Defaults that differ for worlds with vector observations."""
+    continuous_defaults: dict[str, Any] = field(default_factory=dict)
+    """Defaults that differ, further, for worlds with continuous actions."""
 
-    def defaults(self, observation: Observation) -> dict[str, Any]:
+    def defaults(self, observation: Observation, actions: Actions = "discrete") -> dict[str, Any]:
         """The defaults for worlds of this kind, as plain JSON values."""
         plain = self.config().model_dump(mode="json")
-        return plain | (self.vector_defaults if observation == "vector" else {})
+        return (
+            plain
+            | (self.vector_defaults if observation == "vector" else {})
+            | (self.continuous_defaults if actions == "continuous" else {})
+        )

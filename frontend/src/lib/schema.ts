@@ -92,13 +92,14 @@ type Described = { config_schema: unknown };
 /** Every setting that an algorithm has in a world, with the defaults it has there. */
 export function allSettings(
   algorithm: Described & { defaults: Record<string, Json> },
-  world: Described & { defaults: Json; observation: string; config_defaults?: Json },
+  world: Described & { defaults: Json; observation: string; actions?: string; config_defaults?: Json },
   stopSchema: unknown,
 ): Setting[] {
+  const kind = world.actions === 'continuous' ? `continuous ${world.observation}` : world.observation
   return [
     ...readSettings(world.config_schema, 'environment_config', world.defaults),
     ...readSettings(algorithm.config_schema, 'config', {
-      ...algorithm.defaults[world.observation],
+      ...algorithm.defaults[kind],
       ...world.config_defaults,
     }),
     ...readSettings(stopSchema, 'stop'),

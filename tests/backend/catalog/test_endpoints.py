@@ -25,7 +25,8 @@ def test_every_algorithm_is_told_with_a_schema_its_defaults_fit(sqlite_service: 
     for item in items:
         for kind, defaults in item["defaults"].items():
             jsonschema.validate(defaults, item["config_schema"])
-            assert kind in item["observations"]
+            assert kind.removeprefix("continuous ") in item["observations"]
+            assert kind.startswith("continuous ") <= ("continuous" in item["actions"])
         for name, field in item["config_schema"]["properties"].items():
             assert field["title"], name
             assert field["description"], name

@@ -38,11 +38,11 @@ def float64() -> Iterator[None]:
     torch.set_default_dtype(torch.float32)
 
 
-def spec_of(algorithm: str, **config: Any) -> RunSpec:
+def spec_of(algorithm: str, environment: str = "CartPole-v1", **config: Any) -> RunSpec:
     return parse_run_spec(
         {
             "algorithm": algorithm,
-            "environment": "CartPole-v1",
+            "environment": environment,
             "stop": {"agent_steps": 1_000},
             "config": {"gamma": GAMMA, **config},
         }
@@ -68,7 +68,8 @@ class Played:
         world.close()
         self.method.begin_episode()
         self.all_states: list[NDArray[Any]] = []
-        state = rng.normal(size=(1, 4))
+        shape = (1, *world.observation_shape)
+        state = rng.normal(size=shape)
         for update in range(updates):
             self.flat.dtheta.zero_()
             self.method.begin()
@@ -77,7 +78,7 @@ class Played:
                 self.states.append(state.copy())
                 self.actions.append(self.method.choose(state).action)
                 self.rewards.append(float(rng.normal()))
-                state = rng.normal(size=(1, 4))
+                state = rng.normal(size=shape)
             self.all_states += self.states
             self.terminal = terminal and update == updates - 1
             self.after = state
@@ -125,7 +126,7 @@ def check(played: Played, transcribed: Any) -> None:
     torch.testing.assert_close(mine, played.flat.dtheta, rtol=0, atol=1e-6)
 
 
-def algorithm_s2(played: Played, *, beta: float, value_coefficient: float, updates: int = 1) -> None:
+def algorithm_s2(played: Played, *, beta: float, value_coefficient: float) -> None:
     """From `R = 0 or V(s_t)` on, with the sign of a descent; the LSTM's state from before is fixed."""
     network, T = played.network, len(played.states)
     h = c = torch.zeros(network.lstm.cells) if network.lstm is not None else torch.zeros(0)
@@ -161,7 +162,39 @@ def test_a3c_is_algorithm_s2(terminal: bool, recurrent: bool, updates: int) -> N
     settings = {"beta": 0.05, "value_coefficient": 0.7}
     spec = spec_of("a3c", recurrent=recurrent, **settings)
     played = Played(A3C, spec, terminal=terminal, updates=updates)
-    check(played, lambda p: algorithm_s2(p, **settings, updates=updates))
+    check(played, lambda p: algorithm_s2(p, **settings))
+
+
+def gaussian_s2(played: Played, *, beta: float, value_coefficient: float) -> None:
+    """Algorithm S2 with the supplement's section 9: two networks, N(mu, sigma^2 I)."""
+    network = played.network
+
+    def hidden(layer: nn.Linear, state: NDArray[Any]) -> Tensor:
+        return torch.clamp(layer.weight @ torch.from_numpy(state[0]) + layer.bias, min=0)
+
+    def V(state: NDArray[Any]) -> Tensor:
+        v: Tensor = (network.value.weight @ hidden(network.value_body[0], state) + network.value.bias)[0]
+        return v
+
+    R = 0.0 if played.terminal else V(played.after).item()
+    for i in range(len(played.states) - 1, -1, -1):
+        s, a = played.states[i], torch.tensor(np.asarray(played.actions[i], np.float64))
+        R = played.rewards[i] + GAMMA * R
+        x = hidden(network.policy_body[0], s)
+        mu = network.mu.weight @ x + network.mu.bias
+        variance = torch.log1p(torch.exp(network.variance.weight @ x + network.variance.bias))[0] + 1e-6
+        density = torch.exp(-((a - mu) ** 2) / (2 * variance)) / torch.sqrt(2 * torch.pi * variance)
+        v = V(s)
+        accumulate(played, -torch.log(density).sum() * (R - v.item()))
+        accumulate(played, beta * -0.5 * (torch.log(2 * torch.pi * variance) + 1))
+        accumulate(played, value_coefficient * (R - v) ** 2)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_continuous_a3c_is_algorithm_s2(terminal: bool) -> None:
+    settings = {"beta": 0.05, "value_coefficient": 0.7}
+    spec = spec_of("a3c", "Pendulum-v1", **settings)
+    check(Played(A3C, spec, terminal=terminal), lambda p: gaussian_s2(p, **settings))
 
 
 def target_values(played: Played, state: NDArray[Any]) -> Tensor:

@@ -9,6 +9,8 @@ state, and with R = 0 at a terminal state, V(s_t; theta_v') at any other, goes b
 
 The sums, not means, are applied to theta at once and without locks.
 
+Continuous actions are told in `workers.engine.algorithms.a3c_continuous`.
+
 Differences from the paper:
 - Actor-learners are processes, where the paper has threads: Python runs one thread at a time. theta and the
   statistics of the optimizer lie in memory that they share.
@@ -31,31 +33,54 @@ from numpy.typing import NDArray
 from backend.specs.algorithms.a3c import A3CConfig
 from backend.specs.algorithms.asynchronous import AsynchronousConfig
 from backend.specs.run import RunSpec
-from workers.engine.algorithms.hogwild_actor import Choice, MethodMaker, Tools
-from workers.engine.envs.base import World
+from workers.engine.algorithms import a3c_continuous
+from workers.engine.algorithms.hogwild_actor import Choice, Method, MethodMaker, Tools
+from workers.engine.envs.base import Box, World
 from workers.engine.learner import Policy
 from workers.engine.losses import actor_critic_loss
-from workers.engine.networks import ActorCritic, actor_critic
-from workers.engine.policies import RecurrentPolicy, SampledPolicy
+from workers.engine.networks import (
+    ActorCritic,
+    GaussianActorCritic,
+    actor_critic,
+    gaussian_actor_critic,
+)
+from workers.engine.policies import GaussianPolicy, RecurrentPolicy, SampledPolicy
 from workers.engine.returns import n_step_returns
 from workers.engine.unroll import Unroll
 
 LSTM_CELLS = 256
 
 
-def network(spec: RunSpec, world: World) -> ActorCritic:
+def network(spec: RunSpec, world: World) -> ActorCritic | GaussianActorCritic:
     """The network of a run."""
     c = spec.config
     assert isinstance(c, A3CConfig)
+    shape = world.observation_shape
+    if isinstance(world.action_space, Box):
+        D = len(world.action_space.low)
+        return gaussian_actor_critic(
+            c.network, shape, D, lstm_cells=a3c_continuous.LSTM_CELLS if c.recurrent else 0
+        )
     cells = LSTM_CELLS if c.recurrent else 0
-    return actor_critic(c.network, world.observation_shape, len(world.action_names), lstm_cells=cells)
+    return actor_critic(c.network, shape, world.action_space.n, lstm_cells=cells)
 
 
-def policy(spec: RunSpec, network: ActorCritic, device: torch.device, seed: int) -> Policy:
+def policy(
+    spec: RunSpec, network: ActorCritic | GaussianActorCritic, device: torch.device, seed: int
+) -> Policy:
     """Samples from pi, with randomness of its own."""
+    if isinstance(network, GaussianActorCritic):
+        return GaussianPolicy(network, device, seed)
     if network.lstm is not None:
         return RecurrentPolicy(network, device, seed)
     return SampledPolicy(network, device, seed)
+
+
+def method(tools: Tools) -> Method:
+    """The method for the world's kind of actions."""
+    if isinstance(tools.network, GaussianActorCritic):
+        return a3c_continuous.ContinuousActorCritic(tools)
+    return AdvantageActorCritic(tools)
 
 
 class AdvantageActorCritic:
@@ -138,4 +163,4 @@ class AdvantageActorCritic:
             self._unroll.state = (h.clone(), c.clone())
 
 
-A3C = MethodMaker(network, policy, AdvantageActorCritic)
+A3C = MethodMaker(network, policy, method)

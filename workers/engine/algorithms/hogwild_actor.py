@@ -237,7 +237,9 @@ class Actor:
             )
             if step.terminal or step.ended or len(reward_T) == c.t_max:
                 break
-        metrics = self._method.learn(reward_T, None if step.terminal else play.observation)
+        # Whole episodes are not bootstrapped, however they end (supplement, section 9).
+        ends = step.terminal or c.t_max == 0
+        metrics = self._method.learn(reward_T, None if ends else play.observation)
         norm = clip_grad_norm_(flat.dtheta, c.max_grad_norm)
         self._optimizer.step(flat.dtheta, self._learning_rate())
         self._count(len(reward_T), frames)

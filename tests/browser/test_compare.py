@@ -55,10 +55,11 @@ def test_two_learning_rates(service_page: Page, sqlite_service: RunningService) 
     row.get_by_role("button", name=re.compile("Runs of")).click()
     expect(table.get_by_role("link", name="rate 0.01 seed 2")).to_be_visible()
 
-    page.get_by_role("combobox", name="Group the runs").select_option("algorithm")
-    expect(page.get_by_role("row").filter(has_text="PAAC")).to_contain_text("6")
-    page.get_by_role("link", name="Compare", exact=True).last.click()
-    page.get_by_role("radiogroup", name="Curves of").get_by_text("Means over seeds").click()
+    for rate in (0.01, 0.1):
+        table.get_by_role("checkbox", name=re.compile(rf"learning_rate = {rate}\)")).check()
+    selected = page.get_by_role("toolbar", name="Selected runs")
+    expect(selected).to_contain_text("6 runs selected")
+    selected.get_by_role("link", name="Compare").click()
     page.wait_for_function(
         """() => document.querySelector('[role=img][aria-label^="Learning curves"]')?.data
           ?.filter(trace => trace.meta?.group && trace.meta.y === 'mean' && trace.x.length).length === 2"""

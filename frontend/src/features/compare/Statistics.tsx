@@ -85,7 +85,10 @@ export function Statistics({ runs, view, onView }: Props) {
         <Empty>To say which is better, two settings need two seeds each, or more, in one world.</Empty>
       )}
       {data && (
-        <span className="muted">{data.method}; runs that differ in their seed alone are a group.</span>
+        <span className="muted">
+          {data.method}; runs that differ in their seed alone are a group
+          {data.threshold !== null && '; times are of training, medians over its runs'}.
+        </span>
       )}
     </section>
   );

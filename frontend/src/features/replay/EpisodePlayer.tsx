@@ -6,6 +6,7 @@ import { useMemo, useState, type KeyboardEvent } from 'react';
 import { traceQuery, type Episode } from '@/api/runParts';
 import { Problem } from '@/components/feedback';
 import { formatClock } from '@/lib/format';
+import { lostLives } from './draw';
 import { discounted } from './returns';
 import { ActionNumbers } from './ActionNumbers';
 import { PolicyBars } from './PolicyBars';
@@ -40,6 +41,8 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false }: Prop
     () => trace && learner && discounted(trace.rewards, learner.gamma, learner.clip),
     [trace, learner],
   );
+  const lost = useMemo(() => (trace ? lostLives(trace.lives) : []), [trace]);
+  const nextLost = lost.find((at) => at > step) ?? lost[0];
   const ready = drawn.data === 'ready';
 
   const onKey = (event: KeyboardEvent): void => {
@@ -110,6 +113,11 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false }: Prop
             .map((each) => ({ value: String(each), label: `${each}×` }))}
           onChange={({ currentTarget }) => setSpeed(Number(currentTarget.value))}
         />
+        {nextLost !== undefined && (
+          <Button variant="default" onClick={() => seek(nextLost)}>
+            Next lost life
+          </Button>
+        )}
         <span className="num muted grow right">
           {formatClock(time_s)} / {formatClock(duration_s)}
         </span>

@@ -6,12 +6,17 @@ import { plural } from '@/lib/format';
 import { BULK, BulkDialog } from './BulkDialog';
 import classes from './runs.module.css';
 
-type Props = { ids: ReadonlySet<string>; onClear: () => void };
+type Props = {
+  ids: ReadonlySet<string>;
+  /** Whole groups of seeds are selected: they are compared as such. */
+  grouped?: boolean;
+  onClear: () => void;
+};
 
 const ACTIONS = Object.keys(BULK) as BulkAction[];
 
 /** What can be done to the selected runs. */
-export function BulkBar({ ids, onClear }: Props) {
+export function BulkBar({ ids, grouped = false, onClear }: Props) {
   const [action, setAction] = useState<BulkAction | null>(null);
   if (ids.size === 0) return null;
   const chosen = [...ids];
@@ -19,7 +24,11 @@ export function BulkBar({ ids, onClear }: Props) {
     <div className={classes.bulk} role="toolbar" aria-label="Selected runs">
       <span role="status">{plural(ids.size, 'run')} selected</span>
       {ids.size > 1 && (
-        <ButtonLink variant="default" to="/compare" search={{ runs: chosen.join(',') }}>
+        <ButtonLink
+          variant="default"
+          to="/compare"
+          search={{ runs: chosen.join(','), ...(grouped ? { group: 'seed' } : {}) }}
+        >
           Compare
         </ButtonLink>
       )}

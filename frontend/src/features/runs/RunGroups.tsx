@@ -1,4 +1,4 @@
-import { ActionIcon, Button } from '@mantine/core';
+import { ActionIcon, Button, Checkbox } from '@mantine/core';
 import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
@@ -6,11 +6,11 @@ import { Fragment, useState } from 'react';
 import { runGroupsQuery, type GroupBy, type RunGroup } from '@/api/comparisons';
 import { runsQuery } from '@/api/runs';
 import { Empty, Loading, Problem } from '@/components/feedback';
-import { ButtonLink } from '@/components/links';
 import { StateMark } from '@/components/StateMark';
 import { formatCount, formatScore, formatWhole, plural } from '@/lib/format';
 import type { RunState } from '@/lib/states';
 import { shortWorld } from '@/lib/world';
+import { BulkBar } from './BulkBar';
 import classes from './runs.module.css';
 import { toQuery, type RunsSearch } from './search';
 
@@ -21,6 +21,7 @@ type Props = { by: GroupBy; search: RunsSearch };
 
 /** The runs in groups, each a row with the mean of its scores; opened, it lists its runs. */
 export function RunGroups({ by, search }: Props) {
+  const [keys, setKeys] = useState<ReadonlySet<string>>(new Set());
   const { filter, state, archived } = toQuery(search);
   const asked = {
     by,
@@ -34,42 +35,59 @@ export function RunGroups({ by, search }: Props) {
   if (error) return <Problem error={error} onRetry={() => void refetch()} />;
   if (!data) return <Loading label="Loading the groups" lines={8} />;
   const groups = data.pages.flatMap(({ items }) => items);
+  const chosen = new Set(groups.filter(({ key }) => keys.has(key)).flatMap(({ runs }) => runs));
+  const choose = (key: string): void => {
+    const next = new Set(keys);
+    if (!next.delete(key)) next.add(key);
+    setKeys(next);
+  };
   if (groups.length === 0) return <Empty>No run fits.</Empty>;
   return (
-    <div className={`panel ${classes.groups}`}>
-      <table className="grid" aria-label={`Runs by ${by}`}>
-        <thead>
-          <tr>
-            <th>
-              <span className="visually-hidden">Open</span>
-            </th>
-            <th>{by === 'seed' ? 'Setting' : by === 'algorithm' ? 'Algorithm' : 'Environment'}</th>
-            <th className="right">{by === 'seed' ? 'Seeds' : 'Runs'}</th>
-            <th>States</th>
-            <th className="right">Mean score ± 95 %</th>
-            <th className="right">Best</th>
-            <th className="right">Agent steps</th>
-            <th>
-              <span className="visually-hidden">Compare</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {groups.map((group) => (
-            <GroupRow key={group.key} group={group} by={by} />
-          ))}
-        </tbody>
-      </table>
-      {hasNextPage && (
-        <Button variant="subtle" m={8} loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-          {formatWhole(groups.length)} of {plural(data.pages[0]?.total ?? 0, 'group')}: show more
-        </Button>
-      )}
-    </div>
+    <>
+      <div className={`panel ${classes.groups}`}>
+        <table className="grid" aria-label={`Runs by ${by}`}>
+          <thead>
+            <tr>
+              <th>
+                <span className="visually-hidden">Select</span>
+              </th>
+              <th>
+                <span className="visually-hidden">Open</span>
+              </th>
+              <th>{by === 'seed' ? 'Setting' : by === 'algorithm' ? 'Algorithm' : 'Environment'}</th>
+              <th className="right">{by === 'seed' ? 'Seeds' : 'Runs'}</th>
+              <th>States</th>
+              <th className="right">Mean score ± 95 %</th>
+              <th className="right">Best</th>
+              <th className="right">Agent steps</th>
+            </tr>
+          </thead>
+          <tbody>
+            {groups.map((group) => (
+              <GroupRow
+                key={group.key}
+                group={group}
+                by={by}
+                selected={keys.has(group.key)}
+                onToggle={() => choose(group.key)}
+              />
+            ))}
+          </tbody>
+        </table>
+        {hasNextPage && (
+          <Button variant="subtle" m={8} loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+            {formatWhole(groups.length)} of {plural(data.pages[0]?.total ?? 0, 'group')}: show more
+          </Button>
+        )}
+      </div>
+      <BulkBar ids={chosen} grouped={by === 'seed'} onClear={() => setKeys(new Set())} />
+    </>
   );
 }
 
-function GroupRow({ group, by }: { group: RunGroup; by: GroupBy }) {
+type RowProps = { group: RunGroup; by: GroupBy; selected: boolean; onToggle: () => void };
+
+function GroupRow({ group, by, selected, onToggle }: RowProps) {
   const [open, setOpen] = useState(false);
   const { value, low, high } = group.score;
   const half = low !== null && high !== null ? ` ± ${formatScore((high - low) / 2)}` : '';
@@ -77,6 +95,9 @@ function GroupRow({ group, by }: { group: RunGroup; by: GroupBy }) {
   return (
     <>
       <tr>
+        <td style={{ width: 20, paddingRight: 0 }}>
+          <Checkbox size="xs" aria-label={`Select ${group.name}`} checked={selected} onChange={onToggle} />
+        </td>
         <td style={{ width: 28 }}>
           <ActionIcon
             size={20}
@@ -109,22 +130,11 @@ function GroupRow({ group, by }: { group: RunGroup; by: GroupBy }) {
         </td>
         <td className="right num">{formatScore(group.best_return)}</td>
         <td className="right num">{formatCount(group.agent_steps)}</td>
-        <td>
-          {group.n > 1 && (
-            <ButtonLink
-              variant="default"
-              to="/compare"
-              search={{ runs: group.runs.join(','), ...(by === 'seed' ? { group: 'seed' } : {}) }}
-            >
-              Compare
-            </ButtonLink>
-          )}
-        </td>
       </tr>
       {open && (
         <tr>
-          <td />
-          <td colSpan={7}>
+          <td colSpan={2} />
+          <td colSpan={6}>
             <Members ids={group.runs.slice(0, LISTED)} n={group.n} />
           </td>
         </tr>

@@ -102,7 +102,9 @@ def test_drawn_whole(browser: Browser, tmp_path: Path, figure, width_px: int) ->
         assert box["left"] >= 0, text
         assert box["top"] >= 0, text
         assert box["right"] <= width_px + 16, text  # the page has a margin of 8 on either side
-    titles = [box for text, box in boxes if text.startswith(("Learning curve", "Episode"))]
+    titles = page.locator(".main-svg .g-gtitle text").evaluate_all(
+        "texts => texts.map(text => text.getBoundingClientRect())"
+    )
     inside = page.evaluate("document.querySelector('.js-plotly-plot')._fullLayout._size")
     assert titles
     assert max(box["bottom"] for box in titles) <= inside["t"] + 8

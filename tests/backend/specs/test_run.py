@@ -78,3 +78,13 @@ def test_a_worlds_own_defaults_stand_between_the_algorithms_and_what_is_asked() 
     assert parse_run_spec(asked).config.model_dump()["reward_clip"] == 5.0
     pong = request | {"environment": "ALE/Pong-v5"}
     assert parse_run_spec(pong).config.model_dump()["reward_clip"] == 1.0
+
+
+def test_an_algorithm_without_continuous_actions_is_refused_where_they_are_needed() -> None:
+    request = {"algorithm": "paac", "environment": "Pendulum-v1", "stop": {"agent_steps": 1}}
+    with pytest.raises(InvalidSpec) as caught:
+        parse_run_spec(request)
+    [problem] = caught.value.problems
+    assert problem.field == "environment"
+    assert problem.message == "PAAC chooses discrete actions, not continuous"
+    assert parse_run_spec(request | {"algorithm": "a3c"}).world.actions == "continuous"

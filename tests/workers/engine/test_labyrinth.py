@@ -59,12 +59,12 @@ def play(world: LabyrinthWorld, seed: int, choose) -> float:
     return total
 
 
-@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
 def games() -> list[psutil.Process]:
     """Running games; other tests' helpers, such as a fork server, may live beside them."""
     return [child for child in psutil.Process().children() if child.name() == "vizdoom"]
 
 
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
 def test_every_place_of_a_maze_can_be_reached_and_every_maze_is_another(size) -> None:
     seen = set()
     for seed in range(50):

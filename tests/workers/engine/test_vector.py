@@ -6,7 +6,6 @@ import gymnasium
 import numpy as np
 import pytest
 
-from backend.specs.environments.classic import PendulumConfig
 from backend.specs.run import RunSpec, parse_run_spec
 from workers.engine.envs import Box
 from workers.engine.envs.vector import FinishedEpisode, VectorWorld, WorldDiedError
@@ -97,12 +96,12 @@ def test_a_dead_process_is_noticed() -> None:
     world.close()
 
 
-def test_continuous_actions_reach_the_worlds_as_they_are() -> None:
-    cartpole = spec()
-    pendulums = cartpole.model_copy(
-        update={"environment": "Pendulum-v1", "environment_config": PendulumConfig()}
+@pytest.mark.parametrize("processes", [0, 2])
+def test_continuous_actions_reach_the_worlds_as_they_are(processes: int) -> None:
+    request = {"algorithm": "a3c", "environment": "Pendulum-v1", "stop": {"agent_steps": 1}}
+    world = VectorWorld(
+        parse_run_spec(request), environments=3, processes=processes, slots=1, next_seed=lambda i: i
     )
-    world = VectorWorld(pendulums, environments=3, processes=0, slots=1, next_seed=lambda i: i)
     assert world.action_space == Box((-2.0,), (2.0,))
     world.reset()
     actions = np.random.default_rng(3).normal(0, 3, (200, 3, 1)).astype(np.float32)
@@ -110,8 +109,8 @@ def test_continuous_actions_reach_the_worlds_as_they_are() -> None:
     for action_B in actions:
         world.step(action_B, 0)
         rewards.append(world.shared.reward_B.copy())
-    world.close()
     assert world.shared.ended_B.all()
+    world.close()
     reference = gymnasium.make("Pendulum-v1")
     reference.reset(seed=1)
     alone = [float(reference.step(np.clip(action[1], -2, 2))[1]) for action in actions]

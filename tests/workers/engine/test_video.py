@@ -6,7 +6,6 @@ import av
 import numpy as np
 import pytest
 
-from backend.specs.environments.classic import PendulumConfig
 from backend.specs.run import parse_run_spec
 from workers.engine.envs import make_world
 from workers.engine.recording import EpisodeRecorder
@@ -74,8 +73,7 @@ def test_an_evaluations_replay_is_played_under_its_own_rules(tmp_path: Path) -> 
 
 
 def test_continuous_actions_are_kept_and_played_again(tmp_path: Path) -> None:
-    cartpole = parse_run_spec({"algorithm": "paac", "environment": "CartPole-v1", "stop": {"agent_steps": 1}})
-    spec = cartpole.model_copy(update={"environment": "Pendulum-v1", "environment_config": PendulumConfig()})
+    spec = parse_run_spec({"algorithm": "a3c", "environment": "Pendulum-v1", "stop": {"agent_steps": 1}})
     world = make_world(spec.environment, spec.environment_config)
     observation = np.empty(world.observation_shape, world.observation_dtype)
     world.reset(4, observation)

@@ -16,7 +16,7 @@ def test_who_stands_under_the_ball_catches_it_and_who_does_not_misses() -> None:
             for _ in range(11):
                 cells = observation[3::7, 3::7, 0]
                 ball = int(np.argwhere(cells == 255)[0, 1])
-                paddle = int(np.argwhere(cells[-1] == 128)[0, 0])
+                [paddle, _] = np.flatnonzero(cells[-1] == 128).tolist()
                 towards = 1 + np.sign(ball - paddle) if not away else 2 * int(ball < 6)
                 step = world.step(int(towards), observation)
                 rewards.append(step.reward)

@@ -13,7 +13,13 @@ from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.own import OwnWorld, read_own
 
 _PACKAGES = ("callboard", "torch", "gymnasium", "ale-py", "numpy", "av")
-_NEEDED = {"atari": "ale_py", "mujoco": "mujoco", "labyrinth": "vizdoom", "racing": "Box2D", "envpool": "envpool"}
+_NEEDED = {
+    "atari": "ale_py",
+    "mujoco": "mujoco",
+    "labyrinth": "vizdoom",
+    "racing": "Box2D",
+    "envpool": "envpool",
+}
 """What a family of worlds is made by, where gymnasium alone does not do."""
 
 

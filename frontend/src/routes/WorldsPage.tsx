@@ -1,4 +1,4 @@
-import { SegmentedControl, TextInput } from '@mantine/core';
+import { NativeSelect, TextInput } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { IconSearch } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
@@ -36,12 +36,12 @@ export default function WorldsPage() {
           onChange={({ currentTarget }) => change({ q: currentTarget.value }, true)}
         />
         {families.length > 1 && (
-          <SegmentedControl
+          <NativeSelect
             size="xs"
             aria-label="Family"
             value={family ?? ''}
-            data={[{ value: '', label: 'All' }, ...families.map((each) => ({ value: each, label: each }))]}
-            onChange={(value) => change({ family: value }, false)}
+            data={[{ value: '', label: 'All families' }, ...families]}
+            onChange={({ currentTarget }) => change({ family: currentTarget.value }, false)}
           />
         )}
         <span className="muted" role="status">

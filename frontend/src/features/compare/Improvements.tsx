@@ -1,4 +1,5 @@
 import type { Comparison } from '@/api/comparisons';
+import { ScrollPanel } from '@/components/ScrollPanel';
 import classes from './compare.module.css';
 import { formatEstimate, verdict } from './estimates';
 import { Interval } from './Interval';
@@ -9,7 +10,7 @@ const percent = (share: number): string => `${(share * 100).toFixed(0)} %`;
 export function Improvements({ comparison }: { comparison: Comparison }) {
   const names = new Map(comparison.groups.map(({ id, name }) => [id, name]));
   return (
-    <div className={`panel ${classes.scroll}`}>
+    <ScrollPanel label="Which beats which" className={classes.scroll}>
       <table className="grid">
         <thead>
           <tr>
@@ -34,6 +35,6 @@ export function Improvements({ comparison }: { comparison: Comparison }) {
           ))}
         </tbody>
       </table>
-    </div>
+    </ScrollPanel>
   );
 }

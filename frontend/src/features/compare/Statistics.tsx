@@ -5,6 +5,7 @@ import { comparisonQuery, type Comparison, type GroupStatistics } from '@/api/co
 import type { Run } from '@/api/runs';
 import { groupColours } from '@/components/chart/colours';
 import { Empty, Loading, Problem } from '@/components/feedback';
+import { ScrollPanel } from '@/components/ScrollPanel';
 import { formatCount, formatDuration, formatScore, formatWhole } from '@/lib/format';
 import { groupBy } from '@/lib/group';
 import { parseNumber } from '@/lib/number';
@@ -136,7 +137,10 @@ type TableProps = {
 function GroupsTable({ groups, colours, threshold, world }: TableProps) {
   const [from, to] = scaleOf(groups);
   return (
-    <div className={`panel ${classes.scroll}`}>
+    <ScrollPanel
+      label={world ? `Scores in ${shortWorld(world)}` : 'Scores by setting'}
+      className={classes.scroll}
+    >
       <table className="grid">
         {world && <caption className={classes.caption}>{shortWorld(world)}</caption>}
         <thead>
@@ -197,6 +201,6 @@ function GroupsTable({ groups, colours, threshold, world }: TableProps) {
           ))}
         </tbody>
       </table>
-    </div>
+    </ScrollPanel>
   );
 }

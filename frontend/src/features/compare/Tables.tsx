@@ -1,5 +1,6 @@
 import type { Run } from '@/api/runs';
 import { StateMark } from '@/components/StateMark';
+import { ScrollPanel } from '@/components/ScrollPanel';
 import { Empty } from '@/components/feedback';
 import { formatCount, formatDuration, formatScore, formatSetting } from '@/lib/format';
 import classes from './compare.module.css';
@@ -8,7 +9,7 @@ import { differencesOf } from './differences';
 /** How far each run came. */
 export function ScoresTable({ runs }: { runs: readonly Run[] }) {
   return (
-    <div className={`panel ${classes.scroll}`}>
+    <ScrollPanel label="Each run" className={classes.scroll}>
       <table className="grid">
         <thead>
           <tr>
@@ -41,7 +42,7 @@ export function ScoresTable({ runs }: { runs: readonly Run[] }) {
           ))}
         </tbody>
       </table>
-    </div>
+    </ScrollPanel>
   );
 }
 
@@ -50,7 +51,7 @@ export function DifferencesTable({ runs }: { runs: readonly Run[] }) {
   const differences = differencesOf(runs);
   if (differences.length === 0) return <Empty>These runs have the same settings.</Empty>;
   return (
-    <div className={`panel ${classes.scroll}`}>
+    <ScrollPanel label="What differs" className={classes.scroll}>
       <table className="grid">
         <thead>
           <tr>
@@ -75,6 +76,6 @@ export function DifferencesTable({ runs }: { runs: readonly Run[] }) {
           ))}
         </tbody>
       </table>
-    </div>
+    </ScrollPanel>
   );
 }

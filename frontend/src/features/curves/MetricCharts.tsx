@@ -10,6 +10,7 @@ import { Chart } from '@/components/chart/Chart';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { groupBy } from '@/lib/group';
 import { useSettled } from '@/lib/settled';
+import { hasEnded } from '@/lib/states';
 import { ChartMenu } from '@/components/chart/ChartMenu';
 import classes from './curves.module.css';
 import { fill, shownOfTotal, inPanel } from '@/components/chart/fill';
@@ -26,7 +27,13 @@ export function MetricCharts({ run, x, smooth }: Props) {
   if (!data) return <Loading label="Loading the metrics" />;
   const metrics = [...new Set(data.items.map(({ metric }) => metric))].sort();
   if (metrics.length === 0)
-    return <Empty>No metric yet; the engine reports some seconds after it starts.</Empty>;
+    return (
+      <Empty>
+        {hasEnded(run.state)
+          ? 'The run ended before it reported anything.'
+          : 'No metric yet; the engine reports some seconds after it starts.'}
+      </Empty>
+    );
   const sections = groupBy(metrics, (metric) => metric.split('/')[0] ?? metric);
   return (
     <div className={classes.sections}>

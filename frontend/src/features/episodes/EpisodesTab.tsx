@@ -3,6 +3,7 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { episodesQuery, type Episode } from '@/api/runParts';
 import { Empty, Loading, Problem } from '@/components/feedback';
+import { ScrollPanel } from '@/components/ScrollPanel';
 import { Time } from '@/components/Time';
 import { formatCount, formatScore, formatWhole } from '@/lib/format';
 
@@ -39,7 +40,7 @@ export function EpisodesTab({ run, picked, onPick }: Props) {
         ]}
         onChange={setSort}
       />
-      <div style={{ overflowX: 'auto' }} className="panel">
+      <ScrollPanel label="Episodes">
         <table className="grid">
           <thead>
             <tr>
@@ -83,7 +84,7 @@ export function EpisodesTab({ run, picked, onPick }: Props) {
             ))}
           </tbody>
         </table>
-      </div>
+      </ScrollPanel>
       {hasNextPage && (
         <Button variant="default" mt={8} loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>
           Show more

@@ -2,6 +2,7 @@ import { Anchor, Button } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { checkpointsQuery } from '@/api/runParts';
 import { Empty, Loading, Problem } from '@/components/feedback';
+import { ScrollPanel } from '@/components/ScrollPanel';
 import { ButtonLink } from '@/components/links';
 import { Time } from '@/components/Time';
 import { formatBytes, formatCount, formatDuration, formatWhole } from '@/lib/format';
@@ -17,7 +18,7 @@ export function CheckpointsTab({ run }: { run: string }) {
   if (checkpoints.length === 0) return <Empty>No checkpoint yet.</Empty>;
   return (
     <>
-      <div style={{ overflowX: 'auto' }} className="panel">
+      <ScrollPanel label="Checkpoints">
         <table className="grid">
           <thead>
             <tr>
@@ -72,7 +73,7 @@ export function CheckpointsTab({ run }: { run: string }) {
             ))}
           </tbody>
         </table>
-      </div>
+      </ScrollPanel>
       {hasNextPage && (
         <Button variant="default" mt={8} loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>
           Show more

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { evaluationsQuery, requestEvaluation, type Evaluation } from '@/api/runParts';
 import { useRunChange, type Run } from '@/api/runs';
 import { Empty, Loading, Problem } from '@/components/feedback';
+import { ScrollPanel } from '@/components/ScrollPanel';
 import { Time } from '@/components/Time';
 import { DASH, formatCount, formatScore, formatWhole } from '@/lib/format';
 
@@ -40,7 +41,7 @@ export function EvaluationsTab({ run, canEvaluate }: { run: Run; canEvaluate: bo
       {!data && !error && <Loading label="Loading the evaluations" />}
       {data?.length === 0 && <Empty>Nothing has been evaluated yet.</Empty>}
       {data && data.length > 0 && (
-        <div style={{ overflowX: 'auto' }} className="panel">
+        <ScrollPanel label="Evaluations">
           <table className="grid">
             <thead>
               <tr>
@@ -71,7 +72,7 @@ export function EvaluationsTab({ run, canEvaluate }: { run: Run; canEvaluate: bo
               ))}
             </tbody>
           </table>
-        </div>
+        </ScrollPanel>
       )}
     </>
   );

@@ -5,6 +5,7 @@ import { algorithmsQuery, environmentsQuery } from '@/api/catalog';
 import type { Run, RunFields } from '@/api/runs';
 import schemas from '@/api/schemas.json';
 import { Empty, Loading, Problem } from '@/components/feedback';
+import { ScrollPanel } from '@/components/ScrollPanel';
 import { formatSetting } from '@/lib/format';
 import { allSettings } from '@/lib/schema';
 import { LiveSettingsDialog, SettingsChanges } from './LiveSettings';
@@ -28,7 +29,9 @@ export function SettingsTab({ run }: { run: Run }) {
     stop: spec.stop,
   };
   const rows = allSettings(algorithm, world, schemas.StopSpec).map((setting) => {
-    const value = values[setting.section]?.[setting.key] ?? null;
+    const own = values[setting.section]?.[setting.key];
+    // A run from before there was this setting did what is its default now.
+    const value = own === undefined ? setting.fallback : own;
     return { setting, value, changed: value !== setting.fallback };
   });
   const live = rows.flatMap(({ setting, value }) => (setting.live ? { ...setting, fallback: value } : []));
@@ -61,7 +64,7 @@ export function SettingsTab({ run }: { run: Run }) {
         )}
       </div>
       {changing && <LiveSettingsDialog run={run} settings={live} onClose={() => setChanging(false)} />}
-      <div style={{ overflowX: 'auto' }} className="panel">
+      <ScrollPanel label="Settings of the run">
         <table className="grid">
           <thead>
             <tr>
@@ -104,7 +107,7 @@ export function SettingsTab({ run }: { run: Run }) {
           </tbody>
         </table>
         {shown.length === 0 && <Empty>Every setting has its default.</Empty>}
-      </div>
+      </ScrollPanel>
     </>
   );
 }

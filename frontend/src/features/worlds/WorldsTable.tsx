@@ -1,4 +1,5 @@
 import { Link } from '@tanstack/react-router';
+import { ScrollPanel } from '@/components/ScrollPanel';
 import type { Environment } from '@/api/catalog';
 import { ButtonLink } from '@/components/links';
 import { DASH, formatScore, plural } from '@/lib/format';
@@ -47,7 +48,7 @@ const acts = ({ actions, action_names }: Environment): string =>
 export function WorldsTable({ worlds }: { worlds: readonly Environment[] }) {
   const labels = [...new Set(worlds.flatMap((world) => scoredAlike(world).map(({ label }) => label)))];
   return (
-    <div className="panel" style={{ overflowX: 'auto' }}>
+    <ScrollPanel label="Worlds">
       <table className="grid">
         <thead>
           <tr>
@@ -100,6 +101,6 @@ export function WorldsTable({ worlds }: { worlds: readonly Environment[] }) {
           ))}
         </tbody>
       </table>
-    </div>
+    </ScrollPanel>
   );
 }

@@ -145,6 +145,29 @@ def test_actors_rest_while_the_policy_is_scored(started: Callable[[RunSpec], Hog
     assert advance_until(learner, lambda made: made.updates > 0).updates > 0
 
 
+def test_settings_are_in_force_while_the_actors_run(started: Callable[[RunSpec], Hogwild]) -> None:
+    learner = started(spec_of(n_actors=1, learning_rate_schedule="constant"))
+    advance_until(learner, lambda made: made.updates > 0)
+    learner.change(learner.config.model_copy(update={"learning_rate": 1e-30}))
+    advance_until(learner, lambda made: made.updates > 0)  # one update may have been under way
+    before = learner._vectors.theta.clone()
+    made = advance_until(learner, lambda made: made.updates > 0)
+    assert made.internals["optim/learning_rate"] == 1e-30
+    torch.testing.assert_close(learner._vectors.theta, before, rtol=0, atol=1e-12)
+
+
+def test_pictures_are_drawn_while_someone_watches(started: Callable[[RunSpec], Hogwild]) -> None:
+    learner = started(spec_of())
+    pictures: list[bytes] = []
+    while not pictures:
+        pictures += learner.advance(0.0, watched=True).pictures
+    assert pictures[0].startswith(b"\xff\xd8")  # a JPEG's first bytes
+    learner.advance(0.0, watched=False)
+    learner.policy(0)  # at rest: what was under way has arrived
+    learner.advance(0.0, watched=False)
+    assert not learner.advance(0.0, watched=False).pictures
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -198,7 +221,11 @@ def events(run_dir: Path) -> list[Any]:
 
 def start_engine(run_dir: Path, spec: RunSpec) -> subprocess.Popen[bytes]:
     (run_dir / "spec.json").write_text(spec.model_dump_json())
-    return subprocess.Popen([sys.executable, "-m", "workers.engine", "train", str(run_dir)])
+    (run_dir / "temporary").mkdir()
+    return subprocess.Popen(
+        [sys.executable, "-m", "workers.engine", "train", str(run_dir)],
+        env=os.environ | {"TMPDIR": str(run_dir / "temporary")},
+    )
 
 
 def wait_for(engine: subprocess.Popen[bytes], run_dir: Path, kind: type[Any], like: str = "") -> None:
@@ -224,6 +251,7 @@ def test_nothing_is_left_of_an_engine_that_ends_by_signal(tmp_path: Path, how: s
     assert engine.wait(timeout=60) == (0 if how == signal.SIGTERM else -signal.SIGKILL)
     assert psutil.wait_procs(parts, timeout=30)[1] == []
     assert _shared_names() <= named
+    assert list((tmp_path / "temporary").iterdir()) == []
     ended = [e for e in events(tmp_path) if isinstance(e, Ended)]
     assert [e.state for e in ended] == (["stopped"] if how == signal.SIGTERM else [])
 

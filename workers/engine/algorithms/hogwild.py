@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
+from multiprocessing.util import get_temp_dir
 from typing import Any
 
 import torch
@@ -191,7 +192,8 @@ class Hogwild:
 
     def _start(self, k: int, fruitless_deaths: int = 0) -> None:
         mine, theirs = self._context.Pipe()
-        task = Task(self._spec.model_dump(mode="json"), k, self._maker, self._memory, theirs)
+        spec = self._spec.model_dump(mode="json")
+        task = Task(spec, k, self._maker, self._memory, theirs, get_temp_dir())
         process = self._context.Process(target=run_actor, args=(task,), name=f"actor {k}")
         process.start()
         theirs.close()

@@ -5,6 +5,7 @@ The loop is that of Algorithms 1, S1 and S2 of Mnih et al. 2016; what differs be
 
 import os
 import pickle
+import shutil
 import threading
 import time
 import traceback
@@ -133,6 +134,8 @@ class Task:
     maker: MethodMaker
     memory: Memory
     channel: Connection
+    temporary: str = ""
+    """The engine's folder for the fork server's socket, which an engine that is killed leaves behind."""
 
 
 @dataclass(slots=True)
@@ -150,7 +153,7 @@ class ActorReport:
 def run_actor(task: Task) -> None:
     """Entry point of the process: act and learn until the engine closes the channel, or is gone."""
     become_helper()
-    threading.Thread(target=_end_with_the_engine, daemon=True).start()
+    threading.Thread(target=_end_with_the_engine, args=(task.temporary,), daemon=True).start()
     prepare_torch()
     try:
         Actor(task).run()
@@ -160,11 +163,12 @@ def run_actor(task: Task) -> None:
         task.channel.send_bytes(pickle.dumps(("failed", traceback.format_exc())))
 
 
-def _end_with_the_engine() -> NoReturn:
+def _end_with_the_engine(temporary: str) -> NoReturn:
     """The kernel knows the fork server as this process's parent: the engine must be watched."""
     engine = parent_process()
     assert engine is not None
     wait([engine.sentinel])
+    shutil.rmtree(temporary, ignore_errors=True)
     os._exit(1)
 
 

@@ -25,7 +25,7 @@ from tests.workers.support import Start, moves, processes_with, run_row, until, 
 from workers import claims
 from workers.engine.event_log import read_frames
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
 
 FAST = {"n_e": 4, "evaluation_episodes": 2, "evaluation_interval_agent_steps": 0}
 
@@ -120,7 +120,6 @@ def test_kill_9_of_the_worker_takes_its_engines_along(
     assert _agent_steps(engine, run.id) == _logged_agent_steps(settings, engine, run.id)
 
 
-@ON_SQLITE_FIRST
 def test_stop_and_resume_make_one_continuous_series(start: Start, engine: Engine, settings: Settings) -> None:
     run = _train(engine, agent_steps=10**9)
     start()
@@ -141,7 +140,6 @@ def test_stop_and_resume_make_one_continuous_series(start: Start, engine: Engine
         assert session.get_one(Attempt, (run.id, 2)).resumed_from_agent_steps == stopped.agent_steps
 
 
-@ON_SQLITE_FIRST
 def test_a_poke_through_redis_wakes_the_worker(
     start: Start, engine: Engine, settings: Settings, redis_url: str
 ) -> None:
@@ -163,7 +161,6 @@ def test_a_poke_through_redis_wakes_the_worker(
     bus.close()
 
 
-@ON_SQLITE_FIRST
 def test_without_redis_work_is_found_all_the_same(
     start: Start, engine: Engine, redis_server: RedisServer, redis_url: str
 ) -> None:
@@ -179,7 +176,6 @@ def test_without_redis_work_is_found_all_the_same(
     assert run_row(engine, run.id).state == "queued"
 
 
-@ON_SQLITE_FIRST
 def test_a_video_is_drawn_while_the_run_trains(start: Start, engine: Engine, settings: Settings) -> None:
     run = _train(engine)
     start()

@@ -15,7 +15,8 @@ export function ScrollPanel({ label, className = '', children }: Props) {
       aria-label={label}
       tabIndex={0}
       className={`panel ${className}`}
-      style={{ overflowX: 'auto' }}
+      // Hidden words in it must not reach beyond it and widen the page.
+      style={{ overflowX: 'auto', position: 'relative' }}
     >
       {children}
     </div>

@@ -1,0 +1,146 @@
+"""Each asynchronous method learns a small task within seconds, and not with its gradient's sign flipped.
+
+Two actor-learners take turns in this process, so that a run is the same each time; the processes have tests
+of their own.
+"""
+
+from multiprocessing import Pipe
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from backend.specs.run import parse_run_spec
+from workers.engine.algorithms import a3c, a3c_continuous, async_q
+from workers.engine.algorithms.hogwild_actor import Actor, MethodMaker, Task
+from workers.engine.algorithms.hogwild_memory import AGENT_STEPS, Counts, Memory, Vectors
+from workers.engine.envs import make_world
+from workers.engine.losses import (
+    ActorCriticLoss,
+    actor_critic_loss,
+    gaussian_actor_critic_loss,
+    td_loss,
+)
+from workers.engine.optimizers import FlatParameters
+
+MAKERS = {
+    "a3c": a3c.A3C,
+    "n_step_q": async_q.N_STEP_Q,
+    "one_step_q": async_q.ONE_STEP_Q,
+    "one_step_sarsa": async_q.ONE_STEP_SARSA,
+}
+
+
+def score(algorithm: str, environment: str, agent_steps: int, enough: float, **config: Any) -> float:
+    """Mean return of the last 100 training episodes, once it is enough or so many agent steps are done."""
+    spec = parse_run_spec(
+        {
+            "algorithm": algorithm,
+            "environment": environment,
+            "seed": 1,
+            "stop": {"agent_steps": agent_steps},
+            "config": config,
+        }
+    )
+    maker: MethodMaker = MAKERS[algorithm]
+    world = make_world(spec.environment, spec.environment_config)
+    torch.manual_seed(spec.seed)
+    theta = FlatParameters(maker.network(spec, world)).theta
+    world.close()
+    memory = Memory.make(len(theta))
+    vectors, counts = Vectors(memory.vectors), Counts(memory.counts)
+    vectors.theta.copy_(theta)
+    vectors.theta_minus.copy_(theta)
+    ends = [Pipe() for _ in range(2)]
+    task = spec.model_dump(mode="json")
+    actors = [Actor(Task(task, k, maker, memory, theirs)) for k, (_, theirs) in enumerate(ends)]
+    returns: list[float] = []
+    while counts.total(AGENT_STEPS) < agent_steps:
+        for actor in actors:
+            actor._update()
+            returns += [episode.episode_return for episode in actor._report.episodes]
+            actor._report.episodes.clear()
+        if len(returns) >= 100 and np.mean(returns[-100:]) >= enough:
+            break
+    memory.close()
+    for mine, theirs in ends:
+        mine.close()
+        theirs.close()
+    return float(np.mean(returns[-100:]))
+
+
+def flip(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turn the sign of the policy gradient, and of the values' where there is no policy."""
+
+    def flipped(*batch: Any, **weights: Any) -> ActorCriticLoss:
+        loss = actor_critic_loss(*batch, **weights)
+        return loss._replace(total=loss.total - 2 * loss.policy)
+
+    def flipped_gaussian(*batch: Any, **weights: Any) -> ActorCriticLoss:
+        loss = gaussian_actor_critic_loss(*batch, **weights)
+        return loss._replace(total=loss.total - 2 * loss.policy)
+
+    monkeypatch.setattr(a3c, "actor_critic_loss", flipped)
+    monkeypatch.setattr(a3c_continuous, "gaussian_actor_critic_loss", flipped_gaussian)
+    monkeypatch.setattr(async_q, "td_loss", lambda *batch: -td_loss(*batch))
+
+
+def random_score(environment: str) -> float:
+    """Mean return of 100 episodes of random actions."""
+    spec = parse_run_spec({"algorithm": "a3c", "environment": environment, "stop": {"agent_steps": 1}})
+    world = make_world(environment, spec.environment_config)
+    rng = np.random.default_rng(0)
+    observation = np.empty(world.observation_shape, world.observation_dtype)
+    returns = []
+    for seed in range(100):
+        world.reset(seed, observation)
+        returns.append(0.0)
+        ended = False
+        while not ended:
+            space = world.action_space
+            action = rng.uniform(space.low, space.high) if hasattr(space, "low") else rng.integers(space.n)
+            step = world.step(action, observation)
+            returns[-1] += step.reward
+            ended = step.ended
+    world.close()
+    return float(np.mean(returns))
+
+
+CARTPOLE_Q = {"learning_rate": 0.002, "t_max": 20, "exploration_anneal_frames": 8_000}
+TASKS = [
+    ("a3c", "CartPole-v1", 30_000, 80.0, {}),
+    ("n_step_q", "CartPole-v1", 40_000, 70.0, CARTPOLE_Q),
+    ("one_step_q", "CartPole-v1", 40_000, 50.0, CARTPOLE_Q),
+    ("one_step_sarsa", "CartPole-v1", 40_000, 50.0, CARTPOLE_Q),
+    (
+        "a3c",
+        "Memory-v0",
+        30_000,
+        0.9,
+        {"recurrent": True, "t_max": 20, "optimizer": "shared_adam", "learning_rate": 0.001},
+    ),
+]
+
+
+@pytest.mark.learning
+@pytest.mark.parametrize(("algorithm", "environment", "agent_steps", "enough", "config"), TASKS)
+def test_learns_and_not_with_the_sign_flipped(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    algorithm: str,
+    environment: str,
+    agent_steps: int,
+    enough: float,
+    config: dict[str, Any],
+) -> None:
+    learned = score(algorithm, environment, agent_steps, enough, **config)
+    flip(monkeypatch)
+    flipped = score(algorithm, environment, agent_steps // 4, enough, **config)
+    chance = random_score(environment)
+    with capsys.disabled():
+        print(  # noqa: T201
+            f"\n{algorithm} on {environment}: {learned:.1f}; random {chance:.1f}, sign flipped {flipped:.1f}"
+        )
+    assert learned >= enough
+    assert flipped < (chance + enough) / 2

@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -141,6 +142,18 @@ def kill_tree(pid: int) -> None:
             process.kill()
 
 
+def _await_end(pid: int, timeout_s: float) -> None:
+    """Wait for a process to end without reaping it: it may be the child of another supervisor here."""
+    with suppress(ProcessLookupError):
+        descriptor = os.pidfd_open(pid)
+        try:
+            end = select.poll()
+            end.register(descriptor, select.POLLIN)
+            end.poll(timeout_s * 1000)
+        finally:
+            os.close(descriptor)
+
+
 def _kill_group(pid: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
@@ -168,6 +181,5 @@ class Birthmark:
         except (OSError, ValueError, KeyError, psutil.Error):
             return False
         kill_tree(process.pid)
-        with suppress(psutil.Error):
-            process.wait(timeout=10)
+        _await_end(process.pid, 10)
         return True

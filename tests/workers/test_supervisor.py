@@ -1,4 +1,5 @@
 import logging
+import os
 import shutil
 import signal
 import subprocess
@@ -367,6 +368,17 @@ def test_an_engine_that_outlived_its_worker_is_killed_first(context: Context, en
         survivor.wait(timeout=30)
         thread.join(60)
     assert run_row(engine, run.id).state == "finished"
+
+
+def test_a_survivor_is_left_for_its_own_supervisor_to_reap(context: Context) -> None:
+    """A host that lost a run and won it again has two supervisors of it for a moment."""
+    folder = context.run_dir("x") / "attempts" / "1"
+    folder.mkdir(parents=True)
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as survivor:
+        Birthmark(folder).write(survivor.pid)
+        assert Birthmark(folder).kill_survivor()
+        assert os.waitid(os.P_PID, survivor.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        assert survivor.wait(timeout=1) == -signal.SIGKILL
 
 
 def test_a_birthmark_of_another_process_harms_nobody(tmp_path: object, context: Context) -> None:

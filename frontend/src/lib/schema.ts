@@ -95,7 +95,7 @@ export function allSettings(
   world: Described & { defaults: Json; observation: string; actions?: string; config_defaults?: Json },
   stopSchema: unknown,
 ): Setting[] {
-  const kind = world.actions === 'continuous' ? `continuous ${world.observation}` : world.observation
+  const kind = world.actions === 'continuous' ? `continuous ${world.observation}` : world.observation;
   return [
     ...readSettings(world.config_schema, 'environment_config', world.defaults),
     ...readSettings(algorithm.config_schema, 'config', {

@@ -144,7 +144,7 @@ def test_comparing_ten_runs(service_page: Page, sqlite_service: RunningService) 
     page.get_by_role("radiogroup", name="Curves of").get_by_text("Means over seeds").click()
     page.wait_for_function(
         """() => document.querySelector('[role=img][aria-label^="Learning curves"]')?.data
-          ?.some(trace => /mean of 10 seeds/.test(trace.name ?? ''))"""
+          ?.some(trace => /, 10 seeds$/.test(trace.name ?? ''))"""
     )
     expect(page.get_by_role("heading", name="What differs in their settings")).to_be_visible()
     expect(page.get_by_role("cell", name="seed", exact=True)).to_be_visible()

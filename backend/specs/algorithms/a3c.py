@@ -1,22 +1,15 @@
 """A3C: asynchronous advantage actor-critic (Mnih et al. 2016, Algorithm S2)."""
 
-from typing import Literal
-
-from backend.specs.algorithms.asynchronous import PAPER, AsynchronousConfig
+from backend.specs.algorithms.asynchronous import NETWORK, PAPER, AsynchronousConfig, Network
 from backend.specs.algorithms.base import Algorithm, Preset
+from backend.specs.algorithms.common import BETA
 from backend.specs.fields import setting
 
 
 class A3CConfig(AsynchronousConfig):
     """Settings of A3C."""
 
-    network: Literal["nips", "nature", "compact", "mlp"] = setting(
-        "nips",
-        title="Network",
-        group="network",
-        description="nips: Mnih 2013's; nature: Mnih 2015's, larger; compact: four small convolutions over "
-        "42×42; mlp: for vector observations.",
-    )
+    network: Network = NETWORK
     recurrent: bool = setting(
         False,
         title="LSTM",
@@ -33,16 +26,7 @@ class A3CConfig(AsynchronousConfig):
         group="optimisation",
         description="Weight of the value loss (R - V)²; Algorithm S2 has 1, an author names 0.5.",
     )
-    beta: float = setting(
-        0.01,
-        ge=0,
-        le=10,
-        symbol="β",
-        title="Entropy weight",
-        live=True,
-        group="exploration",
-        description="How strongly an undecided policy is favoured.",
-    )
+    beta: float = BETA
 
 
 A3C = Algorithm(

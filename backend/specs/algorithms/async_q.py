@@ -1,8 +1,6 @@
 """Asynchronous value methods: one-step Q-learning, one-step Sarsa, n-step Q (Mnih et al. 2016)."""
 
-from typing import Literal
-
-from backend.specs.algorithms.asynchronous import PAPER, AsynchronousConfig
+from backend.specs.algorithms.asynchronous import NETWORK, PAPER, AsynchronousConfig, Network
 from backend.specs.algorithms.base import Algorithm, Preset
 from backend.specs.fields import setting
 
@@ -10,13 +8,7 @@ from backend.specs.fields import setting
 class AsyncQConfig(AsynchronousConfig):
     """Settings of the asynchronous value methods."""
 
-    network: Literal["nips", "nature", "compact", "mlp"] = setting(
-        "nips",
-        title="Network",
-        group="network",
-        description="nips: Mnih 2013's; nature: Mnih 2015's, larger; compact: four small convolutions over "
-        "42×42; mlp: for vector observations.",
-    )
+    network: Network = NETWORK
     target_update_frames: int = setting(
         40_000,
         ge=1,

@@ -3,10 +3,20 @@
 from typing import Literal
 
 from backend.specs.algorithms.base import AlgorithmConfig
+from backend.specs.algorithms.common import GAMMA, REWARD_CLIP, RMSPROP_DECAY, RMSPROP_EPS
 from backend.specs.fields import setting
 
 PAPER = "Mnih et al. 2016, Asynchronous Methods for Deep Reinforcement Learning"
 MAX_ACTORS = 64
+
+Network = Literal["nips", "nature", "compact", "mlp"]
+NETWORK = setting(
+    "nips",
+    title="Network",
+    group="network",
+    description="nips: Mnih 2013's; nature: Mnih 2015's, larger; compact: four small convolutions over "
+    "42×42; mlp: for vector observations.",
+)
 
 
 class AsynchronousConfig(AlgorithmConfig):
@@ -44,33 +54,9 @@ class AsynchronousConfig(AlgorithmConfig):
         group="optimisation",
         description="linear: annealed to 0 at the run's agent-step bound, as in the paper.",
     )
-    gamma: float = setting(
-        0.99,
-        ge=0,
-        le=1,
-        symbol="γ",
-        title="Discount",
-        group="optimisation",
-        description="How much a reward one decision later is worth.",
-    )
-    rmsprop_decay: float = setting(
-        0.99,
-        ge=0,
-        lt=1,
-        symbol="α",
-        title="RMSProp decay",
-        group="optimisation",
-        description="How slowly the running mean of squared gradients forgets.",
-    )
-    rmsprop_eps: float = setting(
-        0.1,
-        gt=0,
-        le=1,
-        symbol="ε",
-        title="RMSProp epsilon",
-        group="optimisation",
-        description="Added inside the square root that divides the gradient.",
-    )
+    gamma: float = GAMMA
+    rmsprop_decay: float = RMSPROP_DECAY
+    rmsprop_eps: float = RMSPROP_EPS
     momentum: float = setting(
         0.99,
         ge=0,
@@ -89,15 +75,7 @@ class AsynchronousConfig(AlgorithmConfig):
         group="optimisation",
         description="Gradients with a larger norm are scaled down to it.",
     )
-    reward_clip: float = setting(
-        1.0,
-        ge=0,
-        le=1e6,
-        title="Reward clip",
-        group="optimisation",
-        description="Rewards are clipped to ± this for learning; 0 leaves them whole. "
-        "Scores are never clipped.",
-    )
+    reward_clip: float = REWARD_CLIP
     t_max: int = setting(
         5,
         ge=0,

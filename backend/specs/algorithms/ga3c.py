@@ -3,6 +3,14 @@
 from typing import Literal
 
 from backend.specs.algorithms.base import Algorithm, AlgorithmConfig, Preset
+from backend.specs.algorithms.common import (
+    BETA,
+    GAMMA,
+    LEARNING_RATE_SCHEDULE,
+    REWARD_CLIP,
+    RMSPROP_DECAY,
+    RMSPROP_EPS,
+)
 from backend.specs.fields import setting
 
 MAX_AGENTS = 256
@@ -38,39 +46,10 @@ class Ga3cConfig(AlgorithmConfig):
         group="optimisation",
         description="Step size for gradients summed over a batch; the paper has 0.0003 and 0.0001.",
     )
-    learning_rate_schedule: Literal["constant", "linear"] = setting(
-        "constant",
-        title="Learning rate schedule",
-        group="optimisation",
-        description="linear: annealed to 0 at the run's agent-step bound.",
-    )
-    gamma: float = setting(
-        0.99,
-        ge=0,
-        le=1,
-        symbol="γ",
-        title="Discount",
-        group="optimisation",
-        description="How much a reward one decision later is worth.",
-    )
-    rmsprop_decay: float = setting(
-        0.99,
-        ge=0,
-        lt=1,
-        symbol="α",
-        title="RMSProp decay",
-        group="optimisation",
-        description="How slowly the running mean of squared gradients forgets.",
-    )
-    rmsprop_eps: float = setting(
-        0.1,
-        gt=0,
-        le=1,
-        symbol="ε",
-        title="RMSProp epsilon",
-        group="optimisation",
-        description="Added inside the square root that divides the gradient.",
-    )
+    learning_rate_schedule: Literal["constant", "linear"] = LEARNING_RATE_SCHEDULE
+    gamma: float = GAMMA
+    rmsprop_decay: float = RMSPROP_DECAY
+    rmsprop_eps: float = RMSPROP_EPS
     value_coefficient: float = setting(
         1.0,
         ge=0,
@@ -89,15 +68,7 @@ class Ga3cConfig(AlgorithmConfig):
         group="optimisation",
         description="Gradients with a larger norm are scaled down to it; 0, as in the paper, for no clip.",
     )
-    reward_clip: float = setting(
-        1.0,
-        ge=0,
-        le=1e6,
-        title="Reward clip",
-        group="optimisation",
-        description="Rewards are clipped to ± this for learning; 0 leaves them whole. "
-        "Scores are never clipped.",
-    )
+    reward_clip: float = REWARD_CLIP
     log_eps: float = setting(
         1e-6,
         gt=0,
@@ -107,16 +78,7 @@ class Ga3cConfig(AlgorithmConfig):
         group="optimisation",
         description="Added to probabilities before their logarithm: bounds the gradient of lagging policies.",
     )
-    beta: float = setting(
-        0.01,
-        ge=0,
-        le=10,
-        symbol="β",
-        title="Entropy weight",
-        live=True,
-        group="exploration",
-        description="How strongly an undecided policy is favoured.",
-    )
+    beta: float = BETA
     n_actors: int = setting(
         32,
         ge=1,

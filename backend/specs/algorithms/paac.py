@@ -3,6 +3,7 @@
 from typing import Literal
 
 from backend.specs.algorithms.base import Algorithm, AlgorithmConfig, Preset
+from backend.specs.algorithms.common import BETA, GAMMA, LEARNING_RATE_SCHEDULE, REWARD_CLIP, RMSPROP_EPS
 from backend.specs.fields import setting
 
 
@@ -25,21 +26,8 @@ class PaacConfig(AlgorithmConfig):
         group="optimisation",
         description="Step size of RMSProp. The paper uses 0.0007 for each of 32 environments.",
     )
-    learning_rate_schedule: Literal["constant", "linear"] = setting(
-        "constant",
-        title="Learning rate schedule",
-        group="optimisation",
-        description="linear: annealed to 0 at the run's agent-step bound.",
-    )
-    gamma: float = setting(
-        0.99,
-        ge=0,
-        le=1,
-        symbol="γ",
-        title="Discount",
-        group="optimisation",
-        description="How much a reward one decision later is worth.",
-    )
+    learning_rate_schedule: Literal["constant", "linear"] = LEARNING_RATE_SCHEDULE
+    gamma: float = GAMMA
     rmsprop_decay: float = setting(
         0.99,
         ge=0,
@@ -48,15 +36,7 @@ class PaacConfig(AlgorithmConfig):
         group="optimisation",
         description="How slowly the running mean of squared gradients forgets.",
     )
-    rmsprop_eps: float = setting(
-        0.1,
-        gt=0,
-        le=1,
-        symbol="ε",
-        title="RMSProp epsilon",
-        group="optimisation",
-        description="Added inside the square root that divides the gradient.",
-    )
+    rmsprop_eps: float = RMSPROP_EPS
     value_coefficient: float = setting(
         1.0,
         ge=0,
@@ -85,25 +65,8 @@ class PaacConfig(AlgorithmConfig):
         group="optimisation",
         description="Gradients with a larger norm are scaled down to it.",
     )
-    reward_clip: float = setting(
-        1.0,
-        ge=0,
-        le=1e6,
-        title="Reward clip",
-        group="optimisation",
-        description="Rewards are clipped to ± this for learning; 0 leaves them whole. "
-        "Scores are never clipped.",
-    )
-    beta: float = setting(
-        0.01,
-        ge=0,
-        le=10,
-        symbol="β",
-        title="Entropy weight",
-        live=True,
-        group="exploration",
-        description="How strongly an undecided policy is favoured.",
-    )
+    reward_clip: float = REWARD_CLIP
+    beta: float = BETA
     n_e: int = setting(
         32,
         ge=1,

@@ -1,0 +1,55 @@
+"""Settings that several algorithms share to the letter."""
+
+from backend.specs.fields import setting
+
+GAMMA = setting(
+    0.99,
+    ge=0,
+    le=1,
+    symbol="γ",
+    title="Discount",
+    group="optimisation",
+    description="How much a reward one decision later is worth.",
+)
+LEARNING_RATE_SCHEDULE = setting(
+    "constant",
+    title="Learning rate schedule",
+    group="optimisation",
+    description="linear: annealed to 0 at the run's agent-step bound.",
+)
+RMSPROP_DECAY = setting(
+    0.99,
+    ge=0,
+    lt=1,
+    symbol="α",
+    title="RMSProp decay",
+    group="optimisation",
+    description="How slowly the running mean of squared gradients forgets.",
+)
+RMSPROP_EPS = setting(
+    0.1,
+    gt=0,
+    le=1,
+    symbol="ε",
+    title="RMSProp epsilon",
+    group="optimisation",
+    description="Added inside the square root that divides the gradient.",
+)
+REWARD_CLIP = setting(
+    1.0,
+    ge=0,
+    le=1e6,
+    title="Reward clip",
+    group="optimisation",
+    description="Rewards are clipped to ± this for learning; 0 leaves them whole. Scores are never clipped.",
+)
+BETA = setting(
+    0.01,
+    ge=0,
+    le=10,
+    symbol="β",
+    title="Entropy weight",
+    live=True,
+    group="exploration",
+    description="How strongly an undecided policy is favoured.",
+)

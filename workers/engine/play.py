@@ -1,20 +1,16 @@
 """One actor's own world: episodes one after another, counted, recorded and shown."""
 
-import time
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from backend.specs.run import RunSpec
 from workers.engine.envs import Step, make_world
+from workers.engine.envs.camera import Camera
 from workers.engine.learner import EpisodeEnd
 from workers.engine.recording import EpisodeRecorder
 from workers.engine.seeds import EpisodeSeeds
-
-PICTURE_INTERVAL_S = 1 / 15
-"""Least time between two pictures for someone who watches."""
 
 
 class Play:
@@ -41,7 +37,7 @@ class Play:
         self._source = f"actor {actor}"
         self._seeds = EpisodeSeeds(spec.seed, [actor])
         self._recorded = recorded
-        self._last_picture_s = 0.0
+        self._camera = Camera()
         self._picture: bytes | None = None
 
     @property
@@ -121,9 +117,5 @@ class Play:
         return step
 
     def _draw(self, picture: NDArray[np.uint8]) -> None:
-        now = time.monotonic()
-        if now - self._last_picture_s < PICTURE_INTERVAL_S:
-            return
-        self._last_picture_s = now
-        _, jpeg = cv2.imencode(".jpg", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR))
-        self._picture = jpeg.tobytes()
+        if (jpeg := self._camera.draw(picture)) is not None:
+            self._picture = jpeg.tobytes()

@@ -6,37 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from backend.specs.events import AnyEvent, Report
-from backend.specs.run import parse_run_spec
+from tests.support.learning import SOLVED, cartpole_score
 from workers.engine.algorithms import ga3c_model
 from workers.engine.losses import ActorCriticLoss, ga3c_loss
-from workers.engine.training import Training
-
-SOLVED = 195.0
-"""Mean return over 100 episodes at which gymnasium calls CartPole solved."""
-
-
-def score(run_dir: Path, agent_steps: int, **config: float) -> float:
-    """Mean return of the last 100 training episodes."""
-    reports: list[Report] = []
-
-    def listen(event: AnyEvent) -> None:
-        if isinstance(event, Report):
-            reports.append(event)
-
-    spec = parse_run_spec(
-        {
-            "algorithm": "ga3c",
-            "environment": "CartPole-v1",
-            "seed": 1,
-            "stop": {"agent_steps": agent_steps, "score": SOLVED},
-            "config": {"evaluation_episodes": 0, **config},
-        }
-    )
-    ended = Training(spec, run_dir, on_event=listen).run()
-    assert ended.state == "finished", ended.traceback
-    assert reports[-1].mean_return_100 is not None
-    return reports[-1].mean_return_100
 
 
 def flipped(
@@ -66,11 +38,11 @@ def flipped(
 def test_learns_cartpole_and_not_with_the_sign_flipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    learner = score(tmp_path / "learner", 600_000)
+    learner = cartpole_score("ga3c", tmp_path / "learner", 600_000)
     # A policy that hardly moves from where it began: uniform.
-    random = score(tmp_path / "random", 10_000, learning_rate=1e-12)
+    random = cartpole_score("ga3c", tmp_path / "random", 10_000, learning_rate=1e-12)
     monkeypatch.setattr(ga3c_model, "ga3c_loss", flipped)
-    wrong = score(tmp_path / "flipped", 60_000)
+    wrong = cartpole_score("ga3c", tmp_path / "flipped", 60_000)
     with capsys.disabled():
         print(f"\nGA3C on CartPole-v1: learner {learner:.1f}, random {random:.1f}, sign flipped {wrong:.1f}")  # noqa: T201
     assert learner >= SOLVED

@@ -6,37 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from backend.specs.events import AnyEvent, Report
-from backend.specs.run import parse_run_spec
+from tests.support.learning import SOLVED, cartpole_score
 from workers.engine.algorithms import paac_share
 from workers.engine.losses import ActorCriticLoss, actor_critic_loss
-from workers.engine.training import Training
-
-SOLVED = 195.0
-"""Mean return over 100 episodes at which gymnasium calls CartPole solved."""
-
-
-def score(run_dir: Path, agent_steps: int, **config: float) -> float:
-    """Mean return of the last 100 training episodes."""
-    reports: list[Report] = []
-
-    def listen(event: AnyEvent) -> None:
-        if isinstance(event, Report):
-            reports.append(event)
-
-    spec = parse_run_spec(
-        {
-            "algorithm": "paac",
-            "environment": "CartPole-v1",
-            "seed": 1,
-            "stop": {"agent_steps": agent_steps, "score": SOLVED},
-            "config": {"evaluation_episodes": 0, **config},
-        }
-    )
-    ended = Training(spec, run_dir, on_event=listen).run()
-    assert ended.state == "finished", ended.traceback
-    assert reports[-1].mean_return_100 is not None
-    return reports[-1].mean_return_100
 
 
 def flipped(
@@ -59,11 +31,11 @@ def flipped(
 def test_learns_cartpole_and_not_with_the_sign_flipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    learner = score(tmp_path / "learner", 400_000)
+    learner = cartpole_score("paac", tmp_path / "learner", 400_000)
     # A policy that hardly moves from where it began: uniform.
-    random = score(tmp_path / "random", 10_000, learning_rate=1e-12)
+    random = cartpole_score("paac", tmp_path / "random", 10_000, learning_rate=1e-12)
     monkeypatch.setattr(paac_share, "actor_critic_loss", flipped)
-    wrong = score(tmp_path / "flipped", 100_000)
+    wrong = cartpole_score("paac", tmp_path / "flipped", 100_000)
     with capsys.disabled():
         print(f"\nCartPole-v1: learner {learner:.1f}, random {random:.1f}, sign flipped {wrong:.1f}")  # noqa: T201
     assert learner >= SOLVED

@@ -1,17 +1,12 @@
 """Some of a vectorised world's environments, stepped one after the other in the calling process."""
 
-import time
-
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from backend.specs.run import RunSpec
 from workers.engine.envs import evaluation_config, make_world
+from workers.engine.envs.camera import Camera
 from workers.engine.envs.shared import MAX_PICTURE_BYTES, NOBODY, SharedArrays
-
-PICTURE_INTERVAL_S = 1 / 15
-"""Least time between two pictures for someone who watches."""
 
 
 class WorldSlice:
@@ -24,7 +19,7 @@ class WorldSlice:
         self._shared = shared
         self._worlds = {i: make_world(spec.environment, config) for i in range(first, last)}
         self._watched = NOBODY
-        self._last_picture_s = 0.0
+        self._camera = Camera()
 
     def reset(self) -> None:
         """Begin an episode everywhere, into slot 0."""
@@ -53,13 +48,9 @@ class WorldSlice:
         self._watched = watched
 
     def _draw(self, picture: NDArray[np.uint8]) -> None:
-        now = time.monotonic()
-        if now - self._last_picture_s < PICTURE_INTERVAL_S:
-            return
-        self._last_picture_s = now
-        _, jpeg = cv2.imencode(".jpg", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR))
-        if len(jpeg) <= MAX_PICTURE_BYTES:
-            self._shared.picture[: len(jpeg)] = jpeg.reshape(-1)
+        jpeg = self._camera.draw(picture)
+        if jpeg is not None and len(jpeg) <= MAX_PICTURE_BYTES:
+            self._shared.picture[: len(jpeg)] = jpeg
             self._shared.picture_bytes[0] = len(jpeg)
 
     def _begin(self, i: int, slot: int) -> None:

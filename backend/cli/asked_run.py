@@ -1,10 +1,26 @@
-"""What a run's options on the command line ask for, as `POST /runs` takes it."""
+"""A run's options on the command line, and what they ask for, as `POST /runs` takes it."""
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from backend.cli.terminal import fail
+
+AlgorithmId = Annotated[str, typer.Option(help="Algorithm id, such as paac.")]
+EnvironmentId = Annotated[str, typer.Option(help="Environment id, such as ALE/Pong-v5.")]
+AgentSteps = Annotated[int | None, typer.Option(help="Stop after this many decisions.")]
+WallTime = Annotated[float | None, typer.Option(help="Stop after this much training time.")]
+Score = Annotated[float | None, typer.Option(help="Stop when the last 100 episodes average this.")]
+PresetId = Annotated[str | None, typer.Option(help="Named settings to begin from.")]
+Assignments = Annotated[
+    list[str] | None, typer.Option("--set", help="A setting of the algorithm, name=value.")
+]
+EnvironmentAssignments = Annotated[
+    list[str] | None, typer.Option("--set-environment", help="A setting of the world, name=value.")
+]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 
 
 def asked_run(

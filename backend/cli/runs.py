@@ -10,7 +10,18 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from backend.cli.asked_run import asked_run
+from backend.cli.asked_run import (
+    AgentSteps,
+    AlgorithmId,
+    Assignments,
+    Device,
+    EnvironmentAssignments,
+    EnvironmentId,
+    PresetId,
+    Score,
+    WallTime,
+    asked_run,
+)
 from backend.cli.import_run import import_run
 from backend.cli.remote import Remote
 from backend.cli.terminal import fail
@@ -24,10 +35,6 @@ app = typer.Typer(help="Runs on this machine's server, or on CALLBOARD_URL's.", 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 RunIds = Annotated[list[str], typer.Argument(help="Ids of runs.")]
 app.command("import")(import_run)
-
-AgentSteps = Annotated[int | None, typer.Option(help="Stop after this many decisions.")]
-WallTime = Annotated[float | None, typer.Option(help="Stop after this much training time.")]
-Score = Annotated[float | None, typer.Option(help="Stop when the last 100 episodes average this.")]
 
 
 @app.command("list")
@@ -69,18 +76,14 @@ def show(run_id: Annotated[str, typer.Argument(help="Id of a run.")], as_json: J
 
 @app.command()
 def start(
-    algorithm: Annotated[str, typer.Option(help="Algorithm id, such as paac.")],
-    environment: Annotated[str, typer.Option(help="Environment id, such as ALE/Pong-v5.")],
+    algorithm: AlgorithmId,
+    environment: EnvironmentId,
     agent_steps: AgentSteps = None,
     wall_time_s: WallTime = None,
     score: Score = None,
-    preset: Annotated[str | None, typer.Option(help="Named settings to begin from.")] = None,
-    setting: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting of the algorithm, name=value.")
-    ] = None,
-    environment_setting: Annotated[
-        list[str] | None, typer.Option("--set-environment", help="A setting of the world, name=value.")
-    ] = None,
+    preset: PresetId = None,
+    setting: Assignments = None,
+    environment_setting: EnvironmentAssignments = None,
     seed: Annotated[list[int] | None, typer.Option(help="Given twice or more: one run a seed.")] = None,
     name: Annotated[str | None, typer.Option(help="What to call it.")] = None,
     group: Annotated[str | None, typer.Option(help="Group it belongs to.")] = None,
@@ -88,7 +91,7 @@ def start(
     queue: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
     host: Annotated[str | None, typer.Option(help="The host that is to take it.")] = None,
     priority: Annotated[int, typer.Option(help="Higher goes first.")] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Device = "auto",
     wait: Annotated[bool, typer.Option(help="Wait until it has ended; exit code 1 where it failed.")] = False,
     as_json: Json = False,
 ) -> None:

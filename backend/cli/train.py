@@ -10,7 +10,18 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from ulid import ULID
 
-from backend.cli.asked_run import asked_run
+from backend.cli.asked_run import (
+    AgentSteps,
+    AlgorithmId,
+    Assignments,
+    Device,
+    EnvironmentAssignments,
+    EnvironmentId,
+    PresetId,
+    Score,
+    WallTime,
+    asked_run,
+)
 from backend.cli.terminal import fail
 from backend.settings import Settings
 from backend.specs.environments.own import PREFIX, OwnWorldsError, read_own
@@ -94,20 +105,16 @@ def _duration(seconds: float) -> str:
 
 
 def train(
-    algorithm: Annotated[str, typer.Option(help="Algorithm id, such as paac.")],
-    environment: Annotated[str, typer.Option(help="Environment id, such as ALE/Pong-v5.")],
-    agent_steps: Annotated[int | None, typer.Option(help="Stop after this many decisions.")] = None,
-    wall_time_s: Annotated[float | None, typer.Option(help="Stop after this much training time.")] = None,
-    score: Annotated[float | None, typer.Option(help="Stop when the last 100 episodes average this.")] = None,
-    preset: Annotated[str | None, typer.Option(help="Named settings to begin from.")] = None,
-    setting: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting of the algorithm, name=value.")
-    ] = None,
-    environment_setting: Annotated[
-        list[str] | None, typer.Option("--set-environment", help="A setting of the world, name=value.")
-    ] = None,
+    algorithm: AlgorithmId,
+    environment: EnvironmentId,
+    agent_steps: AgentSteps = None,
+    wall_time_s: WallTime = None,
+    score: Score = None,
+    preset: PresetId = None,
+    setting: Assignments = None,
+    environment_setting: EnvironmentAssignments = None,
     seed: Annotated[int, typer.Option(help="Seeds everything that is random.")] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Device = "auto",
     run_directory: Annotated[
         Path | None, typer.Option(help="Where the run is kept; resumes when it holds one.")
     ] = None,

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from backend.specs.algorithms import AlgorithmConfig
+from workers.engine.recording import EpisodeRecorder
 
 
 @dataclass(slots=True)
@@ -20,8 +21,8 @@ class EpisodeEnd:
     length_frames: int
     crashed: bool = False
     """The world broke: only a warning is left of it."""
-    recording: Any = None
-    """An `EpisodeRecorder` with the whole episode, where it was recorded."""
+    recording: EpisodeRecorder | None = None
+    """The whole episode, where it was recorded."""
 
 
 @dataclass(slots=True)

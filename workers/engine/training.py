@@ -260,6 +260,7 @@ class Training:
             self._keep(episode, learner.action_names, "training")
 
     def _keep(self, episode: EpisodeEnd, action_names: tuple[str, ...], kind: str) -> None:
+        assert episode.recording is not None
         counters = self._counters
         name = f"a{self.attempt}-{kind}-s{counters.agent_steps:012d}.npz"
         episode.recording.save(

@@ -12,10 +12,11 @@ import time
 import torch
 from ale_py.vector_env import AtariVectorEnv
 
-from backend.specs.algorithms.paac import PAAC
+from backend.specs.algorithms import ALGORITHMS
 from backend.specs.run import parse_run_spec
-from workers.engine.algorithms.paac import Paac
+from workers.engine.algorithms import ENGINES
 from workers.engine.envs.atari import _rom_name
+from workers.engine.learner import Learner
 from workers.engine.losses import actor_critic_loss
 from workers.engine.networks import actor_critic
 from workers.engine.returns import n_step_returns
@@ -70,7 +71,7 @@ class PlainLoop:
         return steps / (time.perf_counter() - began)
 
 
-def run_paac(learner: Paac, seconds: float) -> float:
+def run_paac(learner: Learner, seconds: float) -> float:
     """Train for a while; agent steps a second."""
     steps, began = 0, time.perf_counter()
     while time.perf_counter() - began < seconds:
@@ -85,7 +86,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=20.0)
     args = parser.parse_args()
-    preset = PAAC.presets[0]
+    preset = ALGORITHMS["paac"].presets[0]
     spec = parse_run_spec(
         {
             "algorithm": "paac",
@@ -102,7 +103,7 @@ def main() -> None:
             torch.set_num_threads(threads)
             found.setdefault(f"plain A2C, {n_e} environments", []).append(loop.run(args.seconds))
         torch.set_num_threads(1)
-        learner = Paac(spec)
+        learner = ENGINES["paac"].learner(spec)
         run_paac(learner, 2.0)
         found.setdefault("PAAC, two CPU cores", []).append(run_paac(learner, args.seconds))
         learner.close()

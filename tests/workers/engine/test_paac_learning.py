@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.support.learning import SOLVED, cartpole_score
-from workers.engine.algorithms import paac_share
+from workers.engine.algorithms import paac
 from workers.engine.losses import ActorCriticLoss, actor_critic_loss
 
 
@@ -34,7 +34,7 @@ def test_learns_cartpole_and_not_with_the_sign_flipped(
     learner = cartpole_score("paac", tmp_path / "learner", 400_000)
     # A policy that hardly moves from where it began: uniform.
     random = cartpole_score("paac", tmp_path / "random", 10_000, learning_rate=1e-12)
-    monkeypatch.setattr(paac_share, "actor_critic_loss", flipped)
+    monkeypatch.setattr(paac, "actor_critic_loss", flipped)
     wrong = cartpole_score("paac", tmp_path / "flipped", 100_000)
     with capsys.disabled():
         print(f"\nCartPole-v1: learner {learner:.1f}, random {random:.1f}, sign flipped {wrong:.1f}")  # noqa: T201

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from backend.specs.run import parse_run_spec
 from workers.engine.algorithms import paac_share
-from workers.engine.algorithms.paac import Paac
+from workers.engine.algorithms.paac import PAAC
+from workers.engine.algorithms.paac_master import Master
 from workers.engine.envs.vector import FinishedEpisode
 
 T, B, ACTIONS, GAMMA = 3, 2, 2, 0.9
@@ -55,7 +56,7 @@ class ScriptedWorld:
     def close(self) -> None: ...
 
 
-def learner(monkeypatch: pytest.MonkeyPatch, **config: Any) -> tuple[Paac, ScriptedWorld]:
+def learner(monkeypatch: pytest.MonkeyPatch, **config: Any) -> tuple[Master, ScriptedWorld]:
     monkeypatch.setattr(paac_share, "VectorWorld", ScriptedWorld)
     settings = {"n_e": B, "t_max": T, "gamma": GAMMA, "beta": 0.02, "max_grad_norm": 1e6} | config
     spec = parse_run_spec(
@@ -66,12 +67,12 @@ def learner(monkeypatch: pytest.MonkeyPatch, **config: Any) -> tuple[Paac, Scrip
             "config": settings,
         }
     )
-    made = Paac(spec)
+    made = Master(spec, PAAC)
     [share] = made._shares
     return made, share._world  # type: ignore[union-attr, return-value]
 
 
-def gradient(paac: Paac, world: ScriptedWorld, reward_TB: NDArray[np.float32]) -> torch.Tensor:
+def gradient(paac: Master, world: ScriptedWorld, reward_TB: NDArray[np.float32]) -> torch.Tensor:
     """Algorithm 1, lines 11 to 17, decision by decision, in float64."""
     c, network = paac.config, paac.network.double()
     parameters = list(network.parameters())

@@ -119,14 +119,15 @@ def test_a_fork_goes_on_with_other_settings(tmp_path: Path, other: dict[str, Any
 
 def test_workers_share_one_update() -> None:
     """Two processes' shares make the update that one process makes of the same decisions."""
-    from workers.engine.algorithms.paac import Paac
+    from workers.engine.algorithms.paac import PAAC
+    from workers.engine.algorithms.paac_master import Master
 
     spec = cartpole({"agent_steps": 100}, n_w=2, learning_rate=0.01, max_grad_norm=1e6, rmsprop_eps=0.1)
-    learner = Paac(spec)
+    learner = Master(spec, PAAC)
     try:
         theta = learner._flat.theta.clone()
         learner.advance(0.0, watched=False)
-        _, *shares = learner._memory.vectors()
+        _, _, *shares = learner._memory.vectors()
         assert len(shares) == 2
         assert all(share.abs().sum() > 0 for share in shares)
         d = (shares[0] + shares[1]).double()
@@ -264,7 +265,7 @@ def test_a_killed_part_kills_the_engine_so_that_the_run_goes_on(tmp_path: Path) 
 def test_a_run_that_diverges_fails_and_keeps_no_such_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from workers.engine.algorithms import paac_share
+    from workers.engine.algorithms import paac
     from workers.engine.losses import ActorCriticLoss, actor_critic_loss
 
     updates = count(1)
@@ -273,7 +274,7 @@ def test_a_run_that_diverges_fails_and_keeps_no_such_checkpoint(
         loss = actor_critic_loss(*arguments, **weights)
         return loss._replace(total=loss.total * float("inf")) if next(updates) > 25 else loss
 
-    monkeypatch.setattr(paac_share, "actor_critic_loss", exploding)
+    monkeypatch.setattr(paac, "actor_critic_loss", exploding)
     said = train(cartpole({"agent_steps": 1_000}), tmp_path)
     [ended] = only(Ended, said)
     assert ended.state == "failed"
@@ -293,7 +294,9 @@ def test_reports_are_true_whatever_the_evaluations(tmp_path: Path) -> None:
 
 def test_gradient_of_a_rollout_is_that_of_its_observations(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kept activations give the gradient that a fresh pass over the same observations gives."""
-    from workers.engine.algorithms import paac, paac_share
+    from workers.engine.algorithms import paac
+    from workers.engine.algorithms.paac_master import Master
+    from workers.engine.algorithms.paac_share import Share
     from workers.engine.losses import ActorCriticLoss, actor_critic_loss
 
     batches: list[dict[str, Any]] = []
@@ -304,10 +307,10 @@ def test_gradient_of_a_rollout_is_that_of_its_observations(monkeypatch: pytest.M
         batches.append({"a": a, "R": R, **k})
         return actor_critic_loss(logits, v, a, R, **k)
 
-    monkeypatch.setattr(paac_share, "actor_critic_loss", spy)
-    learner = paac.Paac(cartpole({"agent_steps": 100}, n_e=4, t_max=5))
+    monkeypatch.setattr(paac, "actor_critic_loss", spy)
+    learner = Master(cartpole({"agent_steps": 100}, n_e=4, t_max=5), paac.PAAC)
     share = learner._shares[0]
-    assert isinstance(share, paac_share.Share)
+    assert isinstance(share, Share)
     seen: list[torch.Tensor] = []
     original = share._observation
 

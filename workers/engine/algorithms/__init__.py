@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import torch
 
 from backend.specs.run import RunSpec
-from workers.engine.algorithms import a3c, async_q, ga3c, paac
+from workers.engine.algorithms import a3c, async_q, ga3c, hogwild_actor, paac, paac_method
 from workers.engine.algorithms.hogwild import Hogwild
-from workers.engine.algorithms.hogwild_actor import MethodMaker
+from workers.engine.algorithms.paac_master import Master
 from workers.engine.envs.base import World
 from workers.engine.learner import Learner, Policy
 
@@ -23,12 +23,16 @@ class Engine(NamedTuple):
     """How such a network acts when it is evaluated, given a seed."""
 
 
-def _asynchronous(maker: MethodMaker) -> Engine:
+def _asynchronous(maker: hogwild_actor.MethodMaker) -> Engine:
     return Engine(lambda spec: Hogwild(spec, maker), maker.network, maker.policy)
 
 
+def _synchronous(maker: paac_method.MethodMaker) -> Engine:
+    return Engine(lambda spec: Master(spec, maker), maker.network, maker.policy)
+
+
 ENGINES: dict[str, Engine] = {
-    "paac": Engine(paac.Paac, paac.network, paac.policy),
+    "paac": _synchronous(paac.PAAC),
     "ga3c": Engine(ga3c.Ga3c, ga3c.network, ga3c.policy),
     "a3c": _asynchronous(a3c.A3C),
     "n_step_q": _asynchronous(async_q.N_STEP_Q),

@@ -1,22 +1,17 @@
-"""A process that computes one share of PAAC's batch, on one thread.
+"""A process that computes one share of the batch of PAAC's framework, on one thread.
 
-Started by `ShareInProcess` as `python -m workers.engine.algorithms.paac_process`, with the shared memory of
-theta and a channel. It ends when the channel closes or its parent dies.
+Started by `ShareInProcess` as `python -m workers.engine.algorithms.paac_process`, with a channel whose first
+message is a `Task`. It ends when the channel closes or its parent dies.
 """
 
-import json
 import pickle
 import sys
 import traceback
 from multiprocessing.connection import Connection
 from typing import Any
 
-import torch
-
-from backend.specs.algorithms.paac import PaacConfig
 from backend.specs.run import parse_run_spec
-from workers.engine.algorithms.paac import network as build_network
-from workers.engine.algorithms.paac_share import Share, Slice
+from workers.engine.algorithms.paac_share import Share, Task
 from workers.engine.devices import prepare_torch
 from workers.engine.envs import make_world
 from workers.engine.lifeline import become_helper
@@ -28,17 +23,15 @@ def main() -> None:
     """Serve one share until the channel closes."""
     become_helper()
     prepare_torch()
-    task = json.loads(sys.argv[1])
-    spec = parse_run_spec(task["spec"])
-    assert isinstance(spec.config, PaacConfig)
-    memory = SharedVectors(*task["memory_shape"], fd=task["memory_fd"])
-    vectors = memory.vectors()
+    channel = Connection(int(sys.argv[1]))
+    task: Task = pickle.loads(channel.recv_bytes())  # noqa: S301  # from our own parent
+    spec = parse_run_spec(task.spec)
+    theta, theta_minus, *dthetas = SharedVectors(*task.memory_shape, fd=task.memory_fd).vectors()
     world = make_world(spec.environment, spec.environment_config)
-    network = build_network(spec, world)
+    network = task.maker.network(spec, world)
     world.close()
-    flat = FlatParameters(network, theta=vectors[0], dtheta=vectors[task["row"]])
-    share = Share(spec, Slice(*task["slice"]), network, flat, torch.device("cpu"), processes=0)
-    channel = Connection(task["channel_fd"])
+    flat = FlatParameters(network, theta=theta, dtheta=dthetas[task.row])
+    share = Share(spec, task.maker, task.environments, network, flat, theta_minus, processes=0)
     answer: Any = None
     trouble: str | None = None
     while True:
@@ -56,7 +49,8 @@ def main() -> None:
 def _answer(share: Share, request: str, argument: Any) -> Any:
     match request:
         case "rollout":
-            share.begin(watched=argument)
+            frames, watched = argument
+            share.begin(frames, watched=watched)
             result = share.finish()
             result.dtheta = None
             return result

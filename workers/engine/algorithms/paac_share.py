@@ -1,27 +1,24 @@
-"""A share of PAAC's batch: the rollout of some environments and their part of the gradient."""
+"""A share of the batch of PAAC's framework: the rollout of some environments, their part of the gradient."""
 
-import json
 import pickle
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from multiprocessing.connection import Pipe
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from backend.specs.algorithms.paac import PaacConfig
+from backend.specs.algorithms.synchronous import SynchronousConfig
 from backend.specs.run import RunSpec
+from workers.engine.algorithms.paac_method import Choice, MethodMaker, Slice, Tools
 from workers.engine.envs.vector import FinishedEpisode, VectorWorld, WorldDiedError
 from workers.engine.learner import EpisodeEnd
-from workers.engine.losses import actor_critic_loss
 from workers.engine.memory import SharedVectors
-from workers.engine.networks import ActorCritic
 from workers.engine.optimizers import FlatParameters
-from workers.engine.policies import sample
 from workers.engine.recording import EpisodeRecorder
 from workers.engine.returns import n_step_returns
 from workers.engine.seeds import EpisodeSeeds
@@ -35,11 +32,17 @@ class ShareError(RuntimeError):
     """An error in a share's process; the message is its traceback."""
 
 
-class Slice(NamedTuple):
-    """Environments `first` to `last - 1` of the run's n_e."""
+@dataclass(frozen=True)
+class Task:
+    """What a share's process is told first; the memory's rows are theta, theta_minus and every dtheta."""
 
-    first: int
-    last: int
+    spec: dict[str, Any]
+    maker: MethodMaker
+    environments: Slice
+    memory_fd: int
+    memory_shape: tuple[int, int]
+    row: int
+    """Where its dtheta is."""
 
 
 @dataclass(slots=True)
@@ -48,7 +51,10 @@ class ShareResult:
 
     frames: int = 0
     episodes: list[EpisodeEnd] = field(default_factory=list)
-    losses: dict[str, float] = field(default_factory=dict)
+    told: dict[str, float] = field(default_factory=dict)
+    """Metric -> this share's part of its mean over the batch."""
+    epsilon_B: NDArray[np.float64] | None = None
+    """Share of random actions of each environment, of methods that have such."""
     pictures: list[bytes] = field(default_factory=list)
     """JPEGs of the recorded environment's play, while someone watches."""
     dtheta: Any = None
@@ -61,54 +67,58 @@ class Share:
     def __init__(
         self,
         spec: RunSpec,
-        slice_: Slice,
-        network: ActorCritic,
+        maker: MethodMaker,
+        environments: Slice,
+        network: Any,
         flat: FlatParameters,
-        device: torch.device,
+        theta_minus: Tensor,
         *,
         processes: int,
     ) -> None:
-        assert isinstance(spec.config, PaacConfig)
+        assert isinstance(spec.config, SynchronousConfig)
         self._config = spec.config
-        self._network = network
         self._unroll = Unroll(network.body, None)
         self._flat = flat
-        self._device = device
-        self._B = slice_.last - slice_.first
-        self._recorded = RECORDED - slice_.first
-        self._seeds = EpisodeSeeds(spec.seed, range(slice_.first, slice_.last))
+        self._device = flat.theta.device
+        first, last = environments
+        self._B = last - first
+        self._recorded = RECORDED - first
+        self._seeds = EpisodeSeeds(spec.seed, range(first, last))
         self._world = VectorWorld(
             spec, environments=self._B, processes=processes, slots=1, next_seed=self._seeds.next
         )
-        self._generator = torch.Generator(device).manual_seed(spec.seed * 1_000_003 + slice_.first)
+        self._generator = torch.Generator(self._device).manual_seed(spec.seed * 1_000_003 + first)
+        self._method = maker.method(Tools(self._config, network, theta_minus, environments, self._generator))
         self._recorder = EpisodeRecorder()
+        self._frames = 0
         self._world.reset()
 
     def wait_ready(self) -> None:
         """Its worlds are built already."""
 
-    def begin(self, *, watched: bool) -> None:
-        """All else is done in `finish`."""
+    def begin(self, frames: int, *, watched: bool) -> None:
+        """All else is done in `finish`; `frames` are the run's so far."""
+        self._frames = frames
         self._world.watch(self._recorded if watched and 0 <= self._recorded < self._B else None)
 
-    def change(self, config: PaacConfig) -> None:
+    def change(self, config: SynchronousConfig) -> None:
         """Go on with other settings."""
         self._config = config
+        self._method.change(config)
 
     def finish(self) -> ShareResult:
         """Lines 4 to 17 of Algorithm 1 for these environments."""
         c = self._config
         shared = self._world.shared
-        result = ShareResult(dtheta=self._flat.dtheta)
+        result = ShareResult(dtheta=self._flat.dtheta, epsilon_B=self._method.begin(self._frames))
         actions = []
         self._unroll.begin()
         reward_TB = np.empty((c.t_max, self._B), np.float32)
         terminal_TB = np.empty((c.t_max, self._B), np.bool_)
         for t in range(c.t_max):
             with torch.no_grad():
-                logits_BA, v_B = self._network.heads(self._unroll.step(self._observation()))
-            a_B, pi_BA = sample(logits_BA, self._generator)
-            action_B = a_B.cpu().numpy()
+                choice = self._method.choose(self._unroll.step(self._observation()))
+            action_B = choice.action_B.cpu().numpy()
             finished = self._world.step(action_B, 0)
             reward_TB[t] = shared.reward_B
             if c.reward_clip:
@@ -118,13 +128,13 @@ class Share:
             if (picture := self._world.take_picture()) is not None:
                 result.pictures.append(picture)
             if 0 <= self._recorded < self._B:
-                self._record(action_B, v_B, pi_BA)
+                self._record(action_B, choice)
             if finished:
                 result.episodes += [self._episode_end(episode) for episode in finished]
                 self._bootstrap_truncated(reward_TB[t], terminal_TB[t])
-            actions.append(a_B)
+            actions.append(choice.action_B)
         with torch.no_grad():
-            _, bootstrap_B = self._network(self._observation())
+            bootstrap_B = self._method.value(self._observation())
         R_TB = n_step_returns(
             torch.from_numpy(reward_TB).to(self._device),
             torch.from_numpy(terminal_TB).to(self._device),
@@ -132,23 +142,13 @@ class Share:
             c.gamma,
         )
         features_NF = self._unroll.features()
-        loss = actor_critic_loss(
-            *self._network.heads(features_NF),
-            torch.cat(actions),
-            R_TB.reshape(-1),
-            beta=c.beta,
-            value_coefficient=c.value_coefficient,
-        )
+        loss, told = self._method.loss(features_NF, torch.cat(actions), R_TB.reshape(-1))
         share = self._B / c.n_e
         self._flat.dtheta.zero_()
-        (loss.total * share).backward()  # type: ignore[no-untyped-call]
+        (loss * share).backward()  # type: ignore[no-untyped-call]
         assert features_NF.grad is not None
         self._unroll.backward(features_NF.grad)
-        result.losses = {
-            "loss/policy": loss.policy.item() * share,
-            "loss/value": loss.value.item() * share,
-            "loss/entropy": loss.entropy.item() * share,
-        }
+        result.told = {metric: mean.item() * share for metric, mean in told.items()}
         return result
 
     def state(self) -> dict[str, Any]:
@@ -169,12 +169,11 @@ class Share:
     def _observation(self) -> Tensor:
         return torch.from_numpy(self._world.shared.observation_SB[0]).to(self._device)
 
-    def _record(self, action_B: NDArray[Any], v_B: Tensor, pi_BA: Tensor) -> None:
+    def _record(self, action_B: NDArray[Any], choice: Choice) -> None:
         shared, i = self._world.shared, self._recorded
         lives = 0 if shared.ended_B[i] else int(shared.lives_B[i])
-        self._recorder.add(
-            int(action_B[i]), float(shared.reward_B[i]), float(v_B[i]), pi_BA[i].cpu().numpy(), lives
-        )
+        value, policy_A = float(choice.value_B[i]), choice.policy_BA[i].cpu().numpy()
+        self._recorder.add(int(action_B[i]), float(shared.reward_B[i]), value, policy_A, lives)
 
     def _episode_end(self, episode: FinishedEpisode) -> EpisodeEnd:
         end = EpisodeEnd(
@@ -195,7 +194,7 @@ class Share:
         cut = np.flatnonzero(shared.ended_B & shared.truncated_B & ~shared.terminal_B)
         if len(cut):
             with torch.no_grad():
-                _, v = self._network(torch.from_numpy(shared.final_observation_B[cut]).to(self._device))
+                v = self._method.value(torch.from_numpy(shared.final_observation_B[cut]).to(self._device))
             reward_B[cut] += self._config.gamma * v.cpu().numpy()
             terminal_B[cut] = True
 
@@ -204,32 +203,32 @@ class ShareInProcess:
     """A share in a single-threaded process of its own, which shares theta and leaves its dtheta in memory."""
 
     def __init__(
-        self, spec: RunSpec, slice_: Slice, memory: SharedVectors, theta: Tensor, dtheta: Tensor, row: int
+        self,
+        spec: RunSpec,
+        maker: MethodMaker,
+        environments: Slice,
+        memory: SharedVectors,
+        dtheta: Tensor,
+        row: int,
     ) -> None:
         self._dtheta = dtheta
         self._channel, theirs = Pipe()
-        task = {
-            "spec": spec.model_dump(mode="json"),
-            "slice": slice_,
-            "memory_fd": memory.fd,
-            "memory_shape": memory.shape,
-            "row": 1 + row,
-            "channel_fd": theirs.fileno(),
-        }
-        command = [sys.executable, "-m", "workers.engine.algorithms.paac_process", json.dumps(task)]
+        task = Task(spec.model_dump(mode="json"), maker, environments, memory.fd, memory.shape, row)
+        command = [sys.executable, "-m", "workers.engine.algorithms.paac_process", str(theirs.fileno())]
         # Out of the terminal's foreground group: Ctrl-C is the engine's to answer.
         self._process = subprocess.Popen(command, pass_fds=(memory.fd, theirs.fileno()), process_group=0)
         theirs.close()
+        self._channel.send_bytes(pickle.dumps(task))
 
     def wait_ready(self) -> None:
         """Wait until its worlds are built."""
         self._receive()
 
-    def begin(self, *, watched: bool) -> None:
+    def begin(self, frames: int, *, watched: bool) -> None:
         """Start on a rollout."""
-        self._send("rollout", watched)
+        self._send("rollout", (frames, watched))
 
-    def change(self, config: PaacConfig) -> None:
+    def change(self, config: SynchronousConfig) -> None:
         """As `Share.change`."""
         self._send("change", config)
         self._receive()

@@ -7,6 +7,7 @@ from pydantic import SerializeAsAny, StringConstraints, ValidationError
 
 from backend.specs.algorithms import ALGORITHMS, AlgorithmConfig
 from backend.specs.environments import ENVIRONMENTS, Environment, EnvironmentConfig
+from backend.specs.environments.atari import AtariConfig
 from backend.specs.environments.own import PREFIX, OwnWorld
 from backend.specs.fields import Frozen, Strict, setting
 
@@ -72,6 +73,9 @@ _PROCESS_BYTES = 150 * 2**20
 _PIXEL_DECISION_BYTES = 260 * 2**10
 """A state as bytes and as floats, and its activations: 160 kB for `nips`, 214 kB for `nature`."""
 _VECTOR_DECISION_BYTES = 4 * 2**10
+_PICTURE_BYTES = 84 * 84
+"""A replayed decision of a world that stacks its pictures; of others' colours, three times as much."""
+_VECTOR_BYTES = 512
 
 
 class RunSpec(Strict):
@@ -115,7 +119,19 @@ class RunSpec(Strict):
             + processes * _PROCESS_BYTES
             + environments * (t_max + 2) * decision
             + (environments + evaluated) * emulator
+            + self._replay_bytes
         )
+
+    @property
+    def _replay_bytes(self) -> int:
+        """Of a replay memory, as full as the run can make it."""
+        capacity = int(self.config.model_dump().get("replay_capacity", 0))
+        if self.stop.agent_steps is not None:
+            capacity = min(capacity, self.stop.agent_steps)
+        if self.world.observation == "vector":
+            return capacity * _VECTOR_BYTES
+        stacks = isinstance(self.environment_config, AtariConfig)
+        return capacity * _PICTURE_BYTES * (1 if stacks else 3)
 
 
 def _problems(error: ValidationError, prefix: str = "") -> list[FieldProblem]:

@@ -4,6 +4,7 @@ import math
 from typing import NamedTuple
 
 from torch import Tensor
+from torch.nn.functional import huber_loss
 
 
 def td_loss(q_NA: Tensor, action_N: Tensor, y_N: Tensor) -> Tensor:
@@ -22,6 +23,36 @@ def td_loss(q_NA: Tensor, action_N: Tensor, y_N: Tensor) -> Tensor:
         A scalar.
     """
     return (y_N.detach() - q_NA.gather(-1, action_N[:, None])[:, 0]).square().mean()
+
+
+class DqnLoss(NamedTuple):
+    """Of a minibatch."""
+
+    total: Tensor
+    """Summed; minimised."""
+    absolute: Tensor
+    """Mean of |y - Q(s, a; theta)|."""
+
+
+def dqn_loss(q_NA: Tensor, action_N: Tensor, y_N: Tensor) -> DqnLoss:
+    """The loss whose gradient is DQN's, with the error clipped to ±1 and summed over a minibatch.
+
+        delta = y - Q(s, a; theta),   dtheta = -sum[ clip(delta, -1, 1) grad Q(s, a; theta) ]
+
+    Mnih et al. 2015, methods; Nair et al. 2015, equation 2. A sum, as the minimum squared gradient of 0.01
+    in DQN's RMSProp presumes.
+
+    Args:
+        q_NA: Q(s, .; theta), (N, A).
+        action_N: actions taken, (N,) int64.
+        y_N: targets, (N,), held constant.
+
+    Returns:
+        Scalars.
+    """
+    q_N = q_NA.gather(-1, action_N[:, None])[:, 0]
+    total = huber_loss(q_N, y_N.detach(), reduction="sum", delta=1.0)
+    return DqnLoss(total, (y_N - q_N).detach().abs().mean())
 
 
 class ActorCriticLoss(NamedTuple):

@@ -138,6 +138,62 @@ class SharedAdam:
         self._adam.step()
 
 
+class CentredRMSProp:
+    """DQN's RMSProp (Mnih et al. 2015), which divides by the gradient's deviation, not its root mean square.
+
+        m <- decay m + (1 - decay) dtheta
+        g <- decay g + (1 - decay) dtheta^2
+        theta <- theta - learning_rate dtheta / sqrt(g - m^2 + eps)
+
+    The eps is the paper's minimum squared gradient. m and g begin at 0.
+    """
+
+    def __init__(self, theta: Tensor, *, decay: float, eps: float) -> None:
+        self.theta = theta
+        self.decay = decay
+        self.eps = eps
+        self.m = torch.zeros_like(theta)
+        self.g = torch.zeros_like(theta)
+        self._divisor = torch.empty_like(theta)
+
+    @torch.no_grad()
+    def step(self, dtheta: Tensor, learning_rate: float) -> None:
+        """One update of theta, in place; arguments as for `RMSProp.step`."""
+        self.m.lerp_(dtheta, 1.0 - self.decay)
+        self.g.mul_(self.decay).addcmul_(dtheta, dtheta, value=1.0 - self.decay)
+        torch.add(self.g, self.eps, out=self._divisor).addcmul_(self.m, self.m, value=-1.0).rsqrt_()
+        self.theta.addcmul_(dtheta, self._divisor, value=-learning_rate)
+
+    def statistics(self) -> dict[str, Tensor]:
+        """What it remembers, by name."""
+        return {"m": self.m, "g": self.g}
+
+
+class AdaGrad:
+    """AdaGrad (Duchi et al. 2011): each parameter's steps shrink as its gradients add up.
+
+    g <- g + dtheta^2
+    theta <- theta - learning_rate dtheta / sqrt(g + eps)
+    """
+
+    def __init__(self, theta: Tensor, *, eps: float) -> None:
+        self.theta = theta
+        self.eps = eps
+        self.g = torch.zeros_like(theta)
+        self._divisor = torch.empty_like(theta)
+
+    @torch.no_grad()
+    def step(self, dtheta: Tensor, learning_rate: float) -> None:
+        """One update of theta, in place; arguments as for `RMSProp.step`."""
+        self.g.addcmul_(dtheta, dtheta)
+        torch.add(self.g, self.eps, out=self._divisor).rsqrt_()
+        self.theta.addcmul_(dtheta, self._divisor, value=-learning_rate)
+
+    def statistics(self) -> dict[str, Tensor]:
+        """What it remembers, by name."""
+        return {"g": self.g}
+
+
 class Optimizer(Protocol):
     """What turns a gradient into an update of theta, in place."""
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backend.specs.run import RunSpec
-from workers.engine.envs import evaluation_config, make_world
+from workers.engine.envs import make_world, world_config
 from workers.engine.files import replacing
 
 SHORT_SIDE_PIXELS = 320
@@ -39,7 +39,7 @@ def render(spec: RunSpec, replay: Path, out: Path) -> int:
         rewards = data["rewards"]
         seed = int(data["seed"])
         evaluation = bool(data["evaluation"])
-    config = evaluation_config(spec.environment_config) if evaluation else spec.environment_config
+    config = world_config(spec, evaluation=evaluation)
     world = make_world(spec.environment, config)
     pictures = 0
     with (

@@ -3,11 +3,12 @@
 from backend.specs.algorithms.a3c import A3C
 from backend.specs.algorithms.async_q import N_STEP_Q, ONE_STEP_Q, ONE_STEP_SARSA
 from backend.specs.algorithms.base import Actions, Algorithm, AlgorithmConfig, Observation, Preset
+from backend.specs.algorithms.dqn import DQN
 from backend.specs.algorithms.ga3c import GA3C
 from backend.specs.algorithms.paac import PAAC
 
 ALGORITHMS: dict[str, Algorithm] = {
-    algorithm.id: algorithm for algorithm in (PAAC, GA3C, A3C, N_STEP_Q, ONE_STEP_Q, ONE_STEP_SARSA)
+    algorithm.id: algorithm for algorithm in (PAAC, GA3C, A3C, N_STEP_Q, ONE_STEP_Q, ONE_STEP_SARSA, DQN)
 }
 """Every algorithm one may ask for, by id."""
 

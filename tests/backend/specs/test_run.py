@@ -71,6 +71,17 @@ def test_the_memory_estimate_grows_with_all_that_takes_memory() -> None:
     assert estimate(t_max=1_000) - estimate(t_max=500) >= 8 * 500 * 214_000
 
 
+def test_the_memory_estimate_holds_a_replay_as_full_as_the_run_can_make_it() -> None:
+    def estimate(agent_steps: int, **config: Any) -> int:
+        asked = {"algorithm": "dqn", "environment": "ALE/Pong-v5", "config": config}
+        return parse_run_spec(asked | {"stop": {"agent_steps": agent_steps}}).memory_estimate_bytes
+
+    full = estimate(10**7, replay_capacity=10**6)
+    assert full > 7_056 * 10**6
+    assert full - estimate(10**7, replay_capacity=10**5) == 7_056 * 9 * 10**5
+    assert full - estimate(10**5, replay_capacity=10**6) == 7_056 * 9 * 10**5
+
+
 def test_a_worlds_own_defaults_stand_between_the_algorithms_and_what_is_asked() -> None:
     request = {"algorithm": "paac", "environment": "Labyrinth-Small-v0", "stop": {"agent_steps": 1}}
     assert parse_run_spec(request).config.model_dump()["reward_clip"] == 0.0

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch
 
 from backend.specs.run import RunSpec
-from workers.engine.algorithms import a3c, async_q, ga3c, hogwild_actor, paac, paac_method
+from workers.engine.algorithms import a3c, async_q, dqn, ga3c, hogwild_actor, paac, paac_method
 from workers.engine.algorithms.hogwild import Hogwild
 from workers.engine.algorithms.paac_master import Master
 from workers.engine.envs.base import World
@@ -38,4 +38,5 @@ ENGINES: dict[str, Engine] = {
     "n_step_q": _asynchronous(async_q.N_STEP_Q),
     "one_step_q": _asynchronous(async_q.ONE_STEP_Q),
     "one_step_sarsa": _asynchronous(async_q.ONE_STEP_SARSA),
+    "dqn": Engine(dqn.Dqn, dqn.network, dqn.policy),
 }

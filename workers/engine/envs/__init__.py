@@ -8,7 +8,10 @@ from backend.specs.environments.mujoco import MujocoPixelsConfig, MujocoStateCon
 from backend.specs.environments.own import OwnConfig
 from backend.specs.environments.racing import EnvPoolRacingConfig, RacingConfig
 from backend.specs.environments.small import CatchConfig, MemoryConfig
+from backend.specs.run import RunSpec
 from workers.engine.envs.base import ActionSpace, Box, Discrete, Step, World, WorldCrashedError
+
+EVALUATION_MAX_FRAMES = 108_000
 
 
 def make_world(environment: str, config: EnvironmentConfig) -> World:
@@ -61,14 +64,17 @@ def make_world(environment: str, config: EnvironmentConfig) -> World:
     raise TypeError(f"no world is built from {type(config).__name__}")
 
 
-def evaluation_config(config: EnvironmentConfig) -> EnvironmentConfig:
+def evaluation_config(
+    config: EnvironmentConfig, *, max_frames: int = EVALUATION_MAX_FRAMES
+) -> EnvironmentConfig:
     """The settings under which agents are scored: the papers' exact pipeline and starts.
 
-    Atari: RGB maximum before luminance, 1 to 30 no-ops, at most 108,000 frames, whole games; no sticky
+    Atari: RGB maximum before luminance, 1 to 30 no-ops, at most `max_frames` frames, whole games; no sticky
     actions, no FIRE at reset. What makes it another game or another agent is kept.
     """
     if isinstance(config, AtariConfig):
         return AtariConfig(
+            max_frames=max_frames,
             frame_skip=config.frame_skip,
             full_action_set=config.full_action_set,
             mode=config.mode,
@@ -77,6 +83,14 @@ def evaluation_config(config: EnvironmentConfig) -> EnvironmentConfig:
             frame_maximum="rgb",
         )
     return config
+
+
+def world_config(spec: RunSpec, *, evaluation: bool) -> EnvironmentConfig:
+    """The settings of a run's world, in training or where it is scored, which DQN's papers cut shorter."""
+    if not evaluation:
+        return spec.environment_config
+    longest = getattr(spec.config, "evaluation_max_frames", EVALUATION_MAX_FRAMES)
+    return evaluation_config(spec.environment_config, max_frames=longest)
 
 
 __all__ = [
@@ -88,4 +102,5 @@ __all__ = [
     "WorldCrashedError",
     "evaluation_config",
     "make_world",
+    "world_config",
 ]

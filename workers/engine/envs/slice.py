@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backend.specs.run import RunSpec
-from workers.engine.envs import evaluation_config, make_world
+from workers.engine.envs import make_world, world_config
 from workers.engine.envs.camera import Camera
 from workers.engine.envs.shared import MAX_PICTURE_BYTES, NOBODY, SharedArrays
 
@@ -15,7 +15,7 @@ class WorldSlice:
     def __init__(
         self, spec: RunSpec, shared: SharedArrays, first: int, last: int, *, evaluation: bool = False
     ) -> None:
-        config = evaluation_config(spec.environment_config) if evaluation else spec.environment_config
+        config = world_config(spec, evaluation=evaluation)
         self._shared = shared
         self._worlds = {i: make_world(spec.environment, config) for i in range(first, last)}
         self._watched = NOBODY

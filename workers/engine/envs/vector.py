@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backend.specs.run import RunSpec
-from workers.engine.envs import Box, evaluation_config, make_world
+from workers.engine.envs import Box, make_world, world_config
 from workers.engine.envs.process import RESET
 from workers.engine.envs.shared import NOBODY, Layout, SharedArrays
 from workers.engine.envs.slice import WorldSlice
@@ -77,7 +77,7 @@ class VectorWorld:
         Raises:
             WorldDiedError: a process could not start.
         """
-        config = evaluation_config(spec.environment_config) if evaluation else spec.environment_config
+        config = world_config(spec, evaluation=evaluation)
         probe = make_world(spec.environment, config)
         self.action_space = probe.action_space
         self.action_names = probe.action_names

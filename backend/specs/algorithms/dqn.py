@@ -1,0 +1,69 @@
+"""DQN: one actor, one learner, one replay memory, in lock-step (Mnih et al. 2015)."""
+
+from pydantic import ValidationInfo, field_validator
+
+from backend.specs.algorithms.base import Algorithm, Preset
+from backend.specs.algorithms.replayed import ReplayedQConfig
+from backend.specs.fields import setting
+
+
+class DqnConfig(ReplayedQConfig):
+    """Settings of DQN."""
+
+    exploration_anneal_agent_steps: int = setting(
+        1_000_000,
+        ge=0,
+        le=10**12,
+        title="Exploration annealed over",
+        group="exploration",
+        unit="agent steps",
+        description="Decisions in which the share of random actions falls from 1 to that above.",
+    )
+
+    @field_validator("learning_starts_agent_steps")
+    @classmethod
+    def _fits(cls, value: int, info: ValidationInfo) -> int:
+        if value > info.data.get("replay_capacity", value):
+            raise ValueError(f"more than replay_capacity, {info.data['replay_capacity']:,}, can hold")
+        return value
+
+
+DQN = Algorithm(
+    id="dqn",
+    title="DQN",
+    summary="One actor and one learner in lock-step: Q-learning from replayed experience, with a target "
+    "network.",
+    paper="Mnih et al. 2015, Human-level control through deep reinforcement learning",
+    config=DqnConfig,
+    observations=("pixels", "vector"),
+    presets=(
+        Preset(
+            id="two-cpu-cores",
+            title="two CPU cores",
+            description="For a small machine: the smaller network, a tenth of the replay (0.7 GB), learning "
+            "and exploiting sooner; an evaluation every quarter million.",
+            observation="pixels",
+            config={
+                "network": "nips",
+                "replay_capacity": 100_000,
+                "learning_starts_agent_steps": 10_000,
+                "target_update_updates": 2_500,
+                "exploration_anneal_agent_steps": 250_000,
+                "exploration_eps": 0.05,
+                "evaluation_interval_agent_steps": 250_000,
+            },
+            stop={"agent_steps": 2_000_000},
+        ),
+    ),
+    vector_defaults={
+        "network": "mlp",
+        "learning_rate": 0.001,
+        "reward_clip": 0.0,
+        "target_update_updates": 250,
+        "replay_capacity": 50_000,
+        "learning_starts_agent_steps": 1_000,
+        "exploration_anneal_agent_steps": 10_000,
+        "exploration_eps": 0.05,
+        "evaluation_interval_agent_steps": 100_000,
+    },
+)

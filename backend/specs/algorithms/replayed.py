@@ -3,6 +3,7 @@
 from typing import Literal
 
 from backend.specs.algorithms.base import AlgorithmConfig
+from backend.specs.algorithms.common import GAMMA, REWARD_CLIP
 from backend.specs.fields import setting
 
 CHECKPOINTED_REPLAY_BYTES = 256 * 2**20
@@ -52,24 +53,8 @@ class ReplayedQConfig(AlgorithmConfig):
         group="optimisation",
         description="Added inside the square root that divides the gradient, by both optimizers.",
     )
-    gamma: float = setting(
-        0.99,
-        ge=0,
-        le=1,
-        symbol="γ",
-        title="Discount",
-        group="optimisation",
-        description="How much a reward one decision later is worth.",
-    )
-    reward_clip: float = setting(
-        1.0,
-        ge=0,
-        le=1e6,
-        title="Reward clip",
-        group="optimisation",
-        description="Rewards are clipped to ± this for learning; 0 leaves them whole. "
-        "Scores are never clipped.",
-    )
+    gamma: float = GAMMA
+    reward_clip: float = REWARD_CLIP
     batch_size: int = setting(
         32,
         ge=1,

@@ -1,7 +1,5 @@
-"""The OpenAPI document. `python -m backend.openapi` prints it, without a server or a database."""
+"""What the OpenAPI document says beyond what FastAPI finds by itself."""
 
-import json
-import sys
 from typing import Any
 
 from fastapi import FastAPI
@@ -56,13 +54,3 @@ def _describe_problems(document: dict[str, Any]) -> None:
             operation["responses"].pop("422", None)
             operation["responses"] |= {"4XX": answer}
             operation["responses"].setdefault("503", answer)
-
-
-if __name__ == "__main__":
-    import tempfile
-
-    from backend.app import create_app
-    from backend.settings import Settings
-
-    with tempfile.TemporaryDirectory() as home:
-        json.dump(create_app(Settings(home=home)).openapi(), sys.stdout, indent=1)

@@ -44,5 +44,5 @@ def test_a_run_request_is_described_field_by_field(
 
 
 def test_it_can_be_printed_without_a_server(document: dict[str, object]) -> None:
-    printed = subprocess.run([sys.executable, "-m", "backend.openapi"], capture_output=True, check=True)
+    printed = subprocess.run([sys.executable, "-m", "backend.print_openapi"], capture_output=True, check=True)
     assert json.loads(printed.stdout) == document

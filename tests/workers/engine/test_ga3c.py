@@ -57,7 +57,7 @@ def descendants() -> list[psutil.Process]:
 
 
 def agents(learner: Ga3c) -> list[psutil.Process]:
-    return [psutil.Process(agent.process.pid) for agent in learner._troupe._agents.values()]
+    return [psutil.Process(agent.helper.process.pid) for agent in learner._troupe._agents.values()]
 
 
 def test_what_is_told_adds_up_and_the_policy_lags_under_load() -> None:

@@ -17,8 +17,9 @@ from backend.specs.events import CheckpointSaved, Ended, Log, Points, SettingsCh
 from backend.specs.run import RunSpec, parse_run_spec
 from workers.engine import checkpoint
 from workers.engine.algorithms import ENGINES
-from workers.engine.algorithms.hogwild import ActorFailedError, Hogwild
+from workers.engine.algorithms.hogwild import Hogwild
 from workers.engine.event_log import read_frames
+from workers.engine.helpers import HelperFailedError
 from workers.engine.learner import Advance
 from workers.engine.training import Training
 
@@ -106,17 +107,17 @@ def test_an_error_in_an_actor_is_told_with_its_traceback(started: Callable[[RunS
     learner = started(spec_of(n_actors=1))
     state = learner.state()
     state["actors"] = [{"rng": {}}]
-    with pytest.raises(ActorFailedError, match=r"Traceback[\s\S]*KeyError"):
+    with pytest.raises(HelperFailedError, match=r"Traceback[\s\S]*KeyError"):
         learner.restore(state)
 
 
 def test_an_actor_that_ends_by_itself_is_no_accident(started: Callable[[RunSpec], Hogwild]) -> None:
     learner = started(spec_of(n_actors=1))
-    process = learner._actors[0].process
+    process = learner._actors[0].helper.process
     learner._actors[0].channel.close()
     process.join(10)
     assert process.exitcode == 0
-    with pytest.raises(ActorFailedError, match="exit status 0"):
+    with pytest.raises(HelperFailedError, match="exit status 0"):
         learner._replace(0)
 
 

@@ -4,39 +4,23 @@ import pickle
 import socket
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import ForkServerProcess
+from multiprocessing.util import get_temp_dir
 
 from backend.specs.run import RunSpec
 from workers.engine.ga3c.agent import PREDICTED, Task, run_agent
 from workers.engine.ga3c.memory import STEPS, Experiences, Queue, Request
+from workers.engine.helpers import Helper, fork_server
 from workers.engine.learner import Advance
-
-END_TIMEOUT_S = 10.0
-MAX_FRUITLESS_DEATHS = 3
-"""An agent that is killed so often in a row before its first decision will not do better."""
-_PRELOAD = [
-    "__main__",
-    "workers.engine.ga3c.agent",
-    "workers.engine.envs.atari",
-    "workers.engine.envs.classic",
-]
-_FORKSERVER_DIED = 255
-
-
-class AgentFailedError(RuntimeError):
-    """An agent ended by itself; its own message is in the engine's standard error."""
 
 
 @dataclass(slots=True)
 class _Agent:
-    process: ForkServerProcess
+    helper: Helper
     generation: int
     answers: socket.socket
     books: Connection
     steps_at_start: int
-    fruitless_deaths: int
 
 
 class Troupe:
@@ -47,8 +31,7 @@ class Troupe:
         self._experiences = experiences
         self._predictions = predictions
         self._trainings = trainings
-        self._context = get_context("forkserver")
-        self._context.set_forkserver_preload(_PRELOAD)
+        self._context = fork_server("workers.engine.ga3c.agent")
         self._agents: dict[int, _Agent] = {}
         self._generation = 0
 
@@ -58,7 +41,7 @@ class Troupe:
         for agent in ending:
             self._let_go(agent)
         for agent in ending:
-            self._reap(agent)
+            agent.helper.reap()
         for k in range(n):
             if k not in self._agents:
                 self._start(k)
@@ -80,7 +63,8 @@ class Troupe:
         """Wait for episodes, pictures and deaths, and put them into `heard`.
 
         Raises:
-            AgentFailedError: an agent was not killed, but ended.
+            HelperFailedError: an agent was not killed, but ended, having told why in the engine's standard
+                error; or none of those before it came to a decision.
         """
         channels = {agent.books: k for k, agent in self._agents.items()}
         for channel in wait(list(channels), timeout_s):
@@ -108,11 +92,12 @@ class Troupe:
             self._trainings.entrance,
             theirs,
             their_books,
+            get_temp_dir(),
         )
         steps = int(self._experiences.count_AC[k, STEPS])
         process = self._context.Process(target=run_agent, args=(task,), name=f"agent {k}")
         # Known before its first request comes.
-        self._agents[k] = _Agent(process, self._generation, answers, books, steps, fruitless_deaths)
+        self._agents[k] = _Agent(Helper(process, fruitless_deaths), self._generation, answers, books, steps)
         process.start()
         theirs.close()
         their_books.close()
@@ -127,23 +112,10 @@ class Troupe:
         agent.answers.close()
         agent.books.close()
 
-    def _reap(self, agent: _Agent) -> None:
-        agent.process.join(END_TIMEOUT_S)
-        if agent.process.exitcode is None:
-            agent.process.kill()
-            agent.process.join()
-
     def _replace(self, k: int, heard: Advance) -> None:
         agent = self._agents.pop(k)
         self._let_go(agent)
-        self._reap(agent)
-        code = agent.process.exitcode
-        if code is None or 0 <= code < _FORKSERVER_DIED:
-            raise AgentFailedError(f"agent {k} ended with exit status {code}")
-        how = f"was killed by signal {-code}" if code < 0 else "died with its fork server"
         fruitless = agent.steps_at_start == int(self._experiences.count_AC[k, STEPS])
-        deaths = agent.fruitless_deaths + 1 if fruitless else 0
-        if deaths >= MAX_FRUITLESS_DEATHS:
-            raise AgentFailedError(f"agent {k} {how}, as {deaths - 1} before it, before its first decision")
-        heard.warnings.append(f"agent {k} {how}; another takes its place")
+        warning, deaths = agent.helper.mourn(fruitless=fruitless)
+        heard.warnings.append(warning)
         self._start(k, deaths)

@@ -4,9 +4,7 @@ import pickle
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import ForkServerProcess
 from multiprocessing.util import get_temp_dir
 from typing import Any
 
@@ -25,37 +23,22 @@ from workers.engine.algorithms.hogwild_memory import (
     Vectors,
 )
 from workers.engine.envs import make_world
+from workers.engine.helpers import Helper, HelperFailedError, fork_server
 from workers.engine.learner import Advance, Policy
 from workers.engine.optimizers import FlatParameters
 from workers.engine.schedules import linear
 
 ADVANCE_S = 0.2
 """How long the training loop leaves the actors to themselves before it looks for stops and changes."""
-END_TIMEOUT_S = 10.0
-MAX_FRUITLESS_DEATHS = 3
-"""An actor that is killed so often in a row before its first update will not do better."""
-
-_FORKSERVER_DIED = 255
-_PRELOAD = [
-    "__main__",
-    "workers.engine.algorithms",
-    "workers.engine.envs.atari",
-    "workers.engine.envs.classic",
-]
-
-
-class ActorFailedError(RuntimeError):
-    """An actor-learner ended by itself; the message is its traceback."""
 
 
 @dataclass(slots=True)
 class _Actor:
     """One actor-learner's process."""
 
-    process: ForkServerProcess
+    helper: Helper
     channel: Connection
     updates_at_start: int
-    fruitless_deaths: int
     paused: bool = False
     state: dict[str, Any] | None = None
     """As it was when it paused."""
@@ -99,8 +82,7 @@ class Hogwild:
         self._heard = _Heard()
         self._watched = False
         self._running = False
-        self._context = get_context("forkserver")
-        self._context.set_forkserver_preload(_PRELOAD)
+        self._context = fork_server("workers.engine.algorithms")
         self._actors: dict[int, _Actor] = {}
         try:
             for k in range(self.config.n_actors):
@@ -186,7 +168,7 @@ class Hogwild:
         for actor in self._actors.values():
             actor.channel.close()
         for actor in self._actors.values():
-            self._reap(actor)
+            actor.helper.reap()
         self._actors.clear()
         self._memory.close()
 
@@ -198,19 +180,13 @@ class Hogwild:
         process.start()
         theirs.close()
         updates = int(self._counts.of(k)[UPDATES])
-        self._actors[k] = _Actor(process, mine, updates, fruitless_deaths)
+        self._actors[k] = _Actor(Helper(process, fruitless_deaths), mine, updates)
         if k == RECORDED and self._watched:
             self._tell(k, "watch", True)
 
     def _end(self, actor: _Actor) -> None:
         actor.channel.close()
-        self._reap(actor)
-
-    def _reap(self, actor: _Actor) -> None:
-        actor.process.join(END_TIMEOUT_S)
-        if actor.process.exitcode is None:
-            actor.process.kill()
-            actor.process.join()
+        actor.helper.reap()
 
     def _tell(self, k: int, request: str, argument: Any = None) -> None:
         # One that is dead is replaced when its end is heard.
@@ -251,26 +227,21 @@ class Hogwild:
                     if self._running:
                         self._tell(k, "go")
                 case "failed":
-                    raise ActorFailedError(content)
+                    raise HelperFailedError(content)
 
     def _replace(self, k: int) -> None:
         """Start another actor in place of one that was killed.
 
         Raises:
-            ActorFailedError: it was not killed, but ended; or none of those before it came to learn.
+            HelperFailedError: it was not killed, but ended; or none of those before it came to learn.
         """
         actor = self._actors.pop(k)
-        self._reap(actor)
-        actor.channel.close()
-        code = actor.process.exitcode
-        if code is None or 0 <= code < _FORKSERVER_DIED:
-            raise ActorFailedError(f"actor {k} ended with exit status {code}")
-        how = f"was killed by signal {-code}" if code < 0 else "died with its fork server"
         fruitless = actor.updates_at_start == int(self._counts.of(k)[UPDATES])
-        deaths = actor.fruitless_deaths + 1 if fruitless else 0
-        if deaths >= MAX_FRUITLESS_DEATHS:
-            raise ActorFailedError(f"actor {k} {how}, as those before it, before it had learned a thing")
-        self._heard.advance.warnings.append(f"actor {k} {how}; another takes its place")
+        try:
+            warning, deaths = actor.helper.mourn(fruitless=fruitless)
+        finally:
+            actor.channel.close()
+        self._heard.advance.warnings.append(warning)
         self._start(k, deaths)
 
     def _hear(self, k: int, report: ActorReport) -> None:

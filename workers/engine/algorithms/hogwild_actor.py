@@ -3,17 +3,13 @@
 The loop is that of Algorithms 1, S1 and S2 of Mnih et al. 2016; what differs between them is a `Method`.
 """
 
-import os
 import pickle
-import shutil
-import threading
 import time
 import traceback
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from multiprocessing import parent_process
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
@@ -37,7 +33,7 @@ from workers.engine.algorithms.hogwild_memory import (
 from workers.engine.devices import prepare_torch
 from workers.engine.envs.base import Action, World
 from workers.engine.learner import EpisodeEnd, Policy
-from workers.engine.lifeline import become_helper
+from workers.engine.lifeline import become_forked_helper
 from workers.engine.optimizers import FlatParameters, clip_grad_norm_
 from workers.engine.play import Play
 from workers.engine.schedules import linear
@@ -152,8 +148,7 @@ class ActorReport:
 
 def run_actor(task: Task) -> None:
     """Entry point of the process: act and learn until the engine closes the channel, or is gone."""
-    become_helper()
-    threading.Thread(target=_end_with_the_engine, args=(task.temporary,), daemon=True).start()
+    become_forked_helper(task.temporary)
     prepare_torch()
     try:
         Actor(task).run()
@@ -161,15 +156,6 @@ def run_actor(task: Task) -> None:
         return
     except Exception:
         task.channel.send_bytes(pickle.dumps(("failed", traceback.format_exc())))
-
-
-def _end_with_the_engine(temporary: str) -> NoReturn:
-    """The kernel knows the fork server as this process's parent: the engine must be watched."""
-    engine = parent_process()
-    assert engine is not None
-    wait([engine.sentinel])
-    shutil.rmtree(temporary, ignore_errors=True)
-    os._exit(1)
 
 
 class Actor:

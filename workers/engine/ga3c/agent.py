@@ -5,7 +5,6 @@ an episode's end, it computes the returns and submits them to the trainers.
 """
 
 import pickle
-import signal
 import socket
 import time
 from collections import deque
@@ -27,6 +26,7 @@ from workers.engine.ga3c.memory import (
     Request,
     put,
 )
+from workers.engine.lifeline import become_forked_helper
 from workers.engine.play import Play
 
 RECORDED = 0
@@ -50,6 +50,8 @@ class Task:
     answers: socket.socket
     books: Connection
     """Where finished episodes and pictures go, pickled."""
+    temporary: str
+    """The engine's folder for the fork server's socket, which an engine that is killed leaves behind."""
 
 
 class _Rollout(NamedTuple):
@@ -63,8 +65,7 @@ class EngineGone(Exception):
 
 def run_agent(task: Task) -> None:
     """Entry point of the process: play until the engine ends it, or is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    become_forked_helper(task.temporary)
     with suppress(EngineGone, BrokenPipeError, ConnectionResetError):
         Agent(task).run()
 

@@ -3,14 +3,13 @@
 The file has no name, so nothing is left behind however the processes end.
 """
 
-import mmap
-import os
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from backend.specs.fields import Frozen
+from workers.engine.mapped import map_arrays
 
 NOBODY = -1
 """In `watched`: no one watches."""
@@ -87,18 +86,5 @@ class SharedArrays:
     picture_bytes: NDArray[np.int32]
 
     def __init__(self, layout: Layout, fd: int, *, create: bool) -> None:
-        fields = layout.fields()
-        sizes = {name: _aligned_bytes(shape, dtype) for name, (shape, dtype) in fields.items()}
-        if create:
-            os.ftruncate(fd, sum(sizes.values()))
-        self._map = mmap.mmap(fd, sum(sizes.values()))
-        offset = 0
-        for name, (shape, dtype) in fields.items():
-            setattr(self, name, np.ndarray(shape, dtype, self._map, offset))
-            offset += sizes[name]
-
-
-def _aligned_bytes(shape: tuple[int, ...], dtype: str) -> int:
-    """Bytes of an array, rounded up so that the next begins on a cache line."""
-    line = 64
-    return -(-int(np.prod(shape)) * np.dtype(dtype).itemsize // line) * line
+        for name, array in map_arrays(fd, layout.fields(), create=create).items():
+            setattr(self, name, array)

@@ -5,7 +5,6 @@ name, so nothing is left behind however the processes end.
 """
 
 import fcntl
-import mmap
 import os
 import select
 import socket
@@ -18,6 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from workers.engine.mapped import map_arrays
 
 SEGMENTS = 4
 """Submissions an agent can have under way; a fifth waits for a trainer."""
@@ -73,17 +74,9 @@ class Experiences:
             "watched": ((1,), "int32"),
             "observation_ASL": ((*place, *shape.observation_shape), shape.observation_dtype),
         }
-        sizes = {n: int(np.prod(s)) * np.dtype(d).itemsize for n, (s, d) in fields.items()}
-        total = sum(-(-size // 64) * 64 for size in sizes.values())
         self._fd = os.memfd_create("callboard-experiences") if fd is None else fd
-        if fd is None:
-            os.ftruncate(self._fd, total)
-        memory = mmap.mmap(self._fd, total)
-        offset = 0
-        for name, (of_shape, dtype) in fields.items():
-            view = np.frombuffer(memory, dtype, int(np.prod(of_shape)), offset).reshape(of_shape)
-            setattr(self, name, view)
-            offset += -(-sizes[name] // 64) * 64
+        for name, array in map_arrays(self._fd, fields, create=fd is None).items():
+            setattr(self, name, array)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """As an argument of a child process: the same memory."""

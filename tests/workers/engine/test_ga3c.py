@@ -183,12 +183,13 @@ def test_the_walk_starts_and_stops_real_parts() -> None:
 
 
 def test_theta_stands_still_while_it_is_looked_at_and_goes_on_after() -> None:
-    with at_work() as learner:
+    with at_work(t_max=255) as learner:  # an agent that has submitted four segments would wait for trainers
         until(learner, 500)
         state = learner.state()
         steps = learner._counted()[0]
         learner.policy(0)
-        time.sleep(0.2)
+        while len(learner._predictions) < 4:  # until each agent has asked for what it will not be told yet
+            time.sleep(0.001)
         assert torch.equal(state["theta"], learner._model.theta)
         # Agents finish at most the decision they had been answered.
         assert learner._counted()[0] - steps <= 4

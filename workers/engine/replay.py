@@ -153,6 +153,10 @@ class ReplayShard:
         """Share of its slots that are filled."""
         return self._filled / self.capacity
 
+    def holds(self, decisions: int) -> bool:
+        """Whether it has so many decisions, or is full: frames that are only seen take slots, too."""
+        return self.decisions >= decisions or self._filled == self.capacity
+
     @property
     def bytes_filled(self) -> int:
         """Of frames and slots that are filled."""

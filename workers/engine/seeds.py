@@ -1,6 +1,7 @@
-"""Seeds of episodes: each environment's k-th episode has its own, whatever happened before."""
+"""Randomness that can be told again: each world's k-th episode has its own, whatever happened before."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,3 +26,15 @@ class EpisodeSeeds:
         k = self.begun[environment]
         self.begun[environment] += 1
         return episode_seed(self._run_seed, self._streams[environment], k)
+
+
+def rng_state(rng: np.random.Generator) -> dict[str, Any]:
+    """State of a generator as plain values; its 128-bit integers as text."""
+    state: dict[str, Any] = dict(rng.bit_generator.state)
+    return state | {"state": {name: str(value) for name, value in state["state"].items()}}
+
+
+def restore_rng(rng: np.random.Generator, state: dict[str, Any]) -> None:
+    """Go on from what `rng_state` gave."""
+    numbers = {name: int(value) for name, value in state["state"].items()}
+    rng.bit_generator.state = state | {"state": numbers}

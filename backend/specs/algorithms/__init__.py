@@ -5,10 +5,12 @@ from backend.specs.algorithms.async_q import N_STEP_Q, ONE_STEP_Q, ONE_STEP_SARS
 from backend.specs.algorithms.base import Actions, Algorithm, AlgorithmConfig, Observation, Preset
 from backend.specs.algorithms.dqn import DQN
 from backend.specs.algorithms.ga3c import GA3C
+from backend.specs.algorithms.gorila import GORILA_DQN
 from backend.specs.algorithms.paac import PAAC
 
 ALGORITHMS: dict[str, Algorithm] = {
-    algorithm.id: algorithm for algorithm in (PAAC, GA3C, A3C, N_STEP_Q, ONE_STEP_Q, ONE_STEP_SARSA, DQN)
+    algorithm.id: algorithm
+    for algorithm in (PAAC, GA3C, A3C, N_STEP_Q, ONE_STEP_Q, ONE_STEP_SARSA, DQN, GORILA_DQN)
 }
 """Every algorithm one may ask for, by id."""
 

@@ -1,7 +1,5 @@
 """DQN: one actor, one learner, one replay memory, in lock-step (Mnih et al. 2015)."""
 
-from pydantic import ValidationInfo, field_validator
-
 from backend.specs.algorithms.base import Algorithm, Preset
 from backend.specs.algorithms.replayed import ReplayedQConfig
 from backend.specs.fields import setting
@@ -19,13 +17,6 @@ class DqnConfig(ReplayedQConfig):
         unit="agent steps",
         description="Decisions in which the share of random actions falls from 1 to that above.",
     )
-
-    @field_validator("learning_starts_agent_steps")
-    @classmethod
-    def _fits(cls, value: int, info: ValidationInfo) -> int:
-        if value > info.data.get("replay_capacity", value):
-            raise ValueError(f"more than replay_capacity, {info.data['replay_capacity']:,}, can hold")
-        return value
 
 
 DQN = Algorithm(

@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pydantic import ValidationInfo, field_validator
+
 from backend.specs.algorithms.base import AlgorithmConfig
 from backend.specs.algorithms.common import GAMMA, REWARD_CLIP
 from backend.specs.fields import setting
@@ -123,3 +125,10 @@ class ReplayedQConfig(AlgorithmConfig):
         unit="frames",
         description="Of Atari games: 18,000 are the papers' five minutes.",
     )
+
+    @field_validator("learning_starts_agent_steps")
+    @classmethod
+    def _fits(cls, value: int, info: ValidationInfo) -> int:
+        if value > info.data.get("replay_capacity", value):
+            raise ValueError(f"more than replay_capacity, {info.data['replay_capacity']:,}, can hold")
+        return value

@@ -31,6 +31,13 @@ def _synchronous(maker: paac_method.MethodMaker) -> Engine:
     return Engine(lambda spec: Master(spec, maker), maker.network, maker.policy)
 
 
+def _gorila(spec: RunSpec) -> Learner:
+    # Ray is for those who train with it alone.
+    from workers.engine.algorithms.gorila import Gorila
+
+    return Gorila(spec)
+
+
 ENGINES: dict[str, Engine] = {
     "paac": _synchronous(paac.PAAC),
     "ga3c": Engine(ga3c.Ga3c, ga3c.network, ga3c.policy),
@@ -39,4 +46,5 @@ ENGINES: dict[str, Engine] = {
     "one_step_q": _asynchronous(async_q.ONE_STEP_Q),
     "one_step_sarsa": _asynchronous(async_q.ONE_STEP_SARSA),
     "dqn": Engine(dqn.Dqn, dqn.network, dqn.policy),
+    "gorila_dqn": Engine(_gorila, dqn.network, dqn.policy),
 }

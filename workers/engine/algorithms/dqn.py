@@ -30,7 +30,6 @@ from backend.specs.algorithms import AlgorithmConfig
 from backend.specs.algorithms.dqn import DqnConfig
 from backend.specs.algorithms.replayed import CHECKPOINTED_REPLAY_BYTES, ReplayedQConfig
 from backend.specs.run import RunSpec
-from workers.engine.algorithms.hogwild_memory import restore_rng, rng_state
 from workers.engine.devices import resolve_device
 from workers.engine.envs import make_world
 from workers.engine.envs.base import World
@@ -44,6 +43,7 @@ from workers.engine.optimizers import FlatParameters
 from workers.engine.policies import EpsilonGreedyPolicy
 from workers.engine.replay import ReplayShard
 from workers.engine.schedules import annealed
+from workers.engine.seeds import restore_rng, rng_state
 
 EVALUATION_EPSILON = 0.05
 _MINIBATCHES = 2**30 + 2**29
@@ -109,7 +109,7 @@ class Dqn:
             told.pictures.append(picture)
         self._replay.add(actor.trajectory.take())
         told.internals = {"exploration/epsilon": epsilon, "replay/fill": self._replay.fill}
-        if self._replay.decisions >= c.learning_starts_agent_steps:
+        if self._replay.holds(c.learning_starts_agent_steps):
             self._replica.sync_target(c.target_update_updates)
             batch = self._replay.sample(c.batch_size, self._rng)
             if batch is not None:

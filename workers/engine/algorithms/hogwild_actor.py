@@ -27,8 +27,6 @@ from workers.engine.algorithms.hogwild_memory import (
     Counts,
     Memory,
     Vectors,
-    restore_rng,
-    rng_state,
 )
 from workers.engine.devices import prepare_torch
 from workers.engine.envs.base import Action, World
@@ -37,6 +35,7 @@ from workers.engine.lifeline import become_forked_helper
 from workers.engine.optimizers import FlatParameters, clip_grad_norm_
 from workers.engine.play import Play
 from workers.engine.schedules import linear
+from workers.engine.seeds import restore_rng, rng_state
 
 REPORT_INTERVAL_S = 0.2
 RECORDED = 0

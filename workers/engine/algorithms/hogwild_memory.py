@@ -4,7 +4,6 @@ Updates by several processes at once may overwrite parts of each other: Hogwild!
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,15 +93,3 @@ class Counts:
         self._rows[:] = 0
         for column, value in totals.items():
             self._rows[0, column] = value
-
-
-def rng_state(rng: np.random.Generator) -> dict[str, Any]:
-    """State of a generator as plain values; its 128-bit integers as text."""
-    state: dict[str, Any] = dict(rng.bit_generator.state)
-    return state | {"state": {name: str(value) for name, value in state["state"].items()}}
-
-
-def restore_rng(rng: np.random.Generator, state: dict[str, Any]) -> None:
-    """Go on from what `rng_state` gave."""
-    numbers = {name: int(value) for name, value in state["state"].items()}
-    rng.bit_generator.state = state | {"state": numbers}

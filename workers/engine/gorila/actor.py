@@ -8,12 +8,12 @@ import torch
 from backend.specs.algorithms.replayed import ReplayedQConfig
 from backend.specs.environments.atari import AtariConfig
 from backend.specs.run import RunSpec
-from workers.engine.algorithms.hogwild_memory import restore_rng, rng_state
 from workers.engine.envs.base import World
 from workers.engine.gorila.replica import Replica
 from workers.engine.learner import EpisodeEnd
 from workers.engine.play import Play
 from workers.engine.replay import Shape, Trajectory
+from workers.engine.seeds import restore_rng, rng_state
 
 RECORDED = 0
 """The actor whose episodes are recorded and can be watched."""

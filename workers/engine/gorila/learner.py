@@ -46,7 +46,7 @@ class Learner:
     def __init__(self, replica: Replica, config: ReplayedQConfig, *, outlier_deviations: float = 0.0) -> None:
         self._replica = replica
         self.config = config
-        self._deviations = outlier_deviations
+        self.outlier_deviations = outlier_deviations
         self._guard = LossGuard()
         self.outliers = 0
         """Gradients it discarded."""
@@ -67,7 +67,7 @@ class Learner:
         q = replica.network(state)
         loss = dqn_loss(q, action, y)
         absolute = loss.absolute.item()
-        if self._guard.is_outlier(absolute, self._deviations):
+        if self._guard.is_outlier(absolute, self.outlier_deviations):
             self.outliers += 1
             return {"loss/td": absolute}
         replica.dtheta.zero_()

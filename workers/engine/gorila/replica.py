@@ -24,7 +24,7 @@ class Replica:
         server: ParameterServer,
         device: torch.device,
     ) -> None:
-        """Take theta from the server; theta_minus <- theta."""
+        """Take theta from the server, and theta_minus <- theta, once every part could be reached."""
         self.device = device
         self.network: ActionValues = action_values(network, observation_shape, n_actions).to(device)
         self.target_network: ActionValues = action_values(network, observation_shape, n_actions).to(device)
@@ -33,9 +33,10 @@ class Replica:
         self._server = server
         self.versions: list[Version] = [NONE] * len(server.bounds)
         """Of theta's parts."""
+        self.synced_at = 0
+        self.ready = False
+        """Whether it has every part of theta."""
         self.pull()
-        self.synced_at = self.updates
-        self.theta_minus.copy_(self._flat.theta)
 
     @property
     def theta(self) -> Tensor:
@@ -59,6 +60,10 @@ class Replica:
             if theta is not None:
                 first, last = self._server.bounds[k]
                 self.theta[first:last].copy_(theta)
+        if not self.ready and NONE not in self.versions:
+            self.ready = True
+            self.theta_minus.copy_(self.theta)
+            self.synced_at = self.updates
 
     def sync_target(self, every: int) -> bool:
         """Copy theta to theta_minus where global updates have passed a multiple of `every` (N) since last."""

@@ -36,8 +36,10 @@ def find_viewer(session: Session, connection: HTTPConnection) -> Actor | None:
 class Needs:
     """Lets a request through when its user covers `role`; gives the `Actor`."""
 
-    def __init__(self, role: Role) -> None:
+    def __init__(self, role: Role, *, logged_in: bool = False) -> None:
+        """With `logged_in`, a token will not do: it may be less than its user, and has no session."""
         self.role = role
+        self.logged_in = logged_in
 
     def __call__(self, request: Request, parts: ThisParts, bearer: Bearer, cookie: Cookie) -> Actor:
         """Find out who asks.
@@ -58,10 +60,13 @@ class Needs:
             raise Unauthenticated("this token or session is unknown, ended or too old: log in again")
         if not actor.role.covers(self.role):
             raise Forbidden(f"you are {actor.role}; this needs {self.role}")
+        if self.logged_in and bearer is not None:
+            raise Forbidden("a token cannot do this: log in with a browser")
         request.state.actor = actor
         return actor
 
 
 Viewer = Annotated[Actor, Depends(Needs(Role.VIEWER))]
+LoggedIn = Annotated[Actor, Depends(Needs(Role.VIEWER, logged_in=True))]
 Operator = Annotated[Actor, Depends(Needs(Role.OPERATOR))]
 Admin = Annotated[Actor, Depends(Needs(Role.ADMIN))]

@@ -7,11 +7,11 @@ from fastapi.responses import RedirectResponse
 
 from backend import frontend
 from backend.auth import service
-from backend.auth.access import COOKIE, Viewer
+from backend.auth.access import COOKIE, LoggedIn, Viewer
 from backend.auth.roles import Role
 from backend.auth.schemas import LoginRequest, Me, PasswordRequest
 from backend.auth.service import Actor
-from backend.dependencies import ReadSession, ThisParts, WriteSession
+from backend.dependencies import Parts, ReadSession, ThisParts, WriteSession
 from backend.errors import Forbidden, TooMany, Unauthenticated
 from backend.specs.run import FieldProblem
 
@@ -29,10 +29,7 @@ def log_in(
     writing: WriteSession,
 ) -> Me:
     """Log in with name and password. The answer sets the session's cookie."""
-    who = f"{request.client.host if request.client else ''} {body.name}"
-    wait_s = parts.throttle.wait_s(who)
-    if wait_s > 0:
-        raise TooMany("too many wrong passwords: wait before the next one", wait_s)
+    who = _held_back(parts, request, body.name)
     # Before the writing session begins: a hash takes too long to hold SQLite's one write lock.
     user = service.check_password(session, body.name, body.password)
     if user is None:
@@ -53,17 +50,21 @@ def read_me(actor: Viewer) -> Me:
 @router.post("/password")
 def change_password(
     body: PasswordRequest,
-    actor: Viewer,
+    actor: LoggedIn,
     request: Request,
     response: Response,
+    parts: ThisParts,
     session: ReadSession,
     writing: WriteSession,
 ) -> Me:
     """Change your own password. Every other browser of yours is logged out."""
+    who = _held_back(parts, request, actor.name)
     user = service.check_change(session, actor.id, body.current)
     if user is None:
+        parts.throttle.failed(who)
         named = FieldProblem(field="current", message="this is not your password")
         raise Forbidden("this is not your password", [named])
+    parts.throttle.succeeded(who)
     service.set_password(writing, writing.merge(user), body.new)
     set_session_cookie(request, response, service.open_session(writing, user))
     return Me.model_validate(actor)
@@ -101,6 +102,15 @@ def set_session_cookie(request: Request, response: Response, secret: str) -> Non
         samesite="strict",
         secure=_secure(request),
     )
+
+
+def _held_back(parts: Parts, request: Request, name: str) -> str:
+    """Whom the brake on guessing passwords knows this request by; refused while it is on."""
+    who = f"{request.client.host if request.client else ''} {name}"
+    wait_s = parts.throttle.wait_s(who)
+    if wait_s > 0:
+        raise TooMany("too many wrong passwords: wait before the next one", wait_s)
+    return who
 
 
 def _secure(request: Request) -> bool:

@@ -35,8 +35,13 @@ def revoke(session: Session, actor: Actor, token_id: str) -> None:
 
     Raises:
         NotFound: there is none that one may see.
+        Forbidden: it may do more than who asks.
     """
     token = repository.get(session, token_id)
     if token is None or (token.user_id != actor.id and actor.role != Role.ADMIN):
         raise NotFound(f"there is no token {token_id}")
+    user = auth_rows.user_by_id(session, token.user_id)
+    may = Role(token.role).at_most(Role(user.role)) if user else Role(token.role)
+    if not actor.role.covers(may):
+        raise Forbidden(f"you are {actor.role}; this token is {may}")
     repository.delete(session, token)

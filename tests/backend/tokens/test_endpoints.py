@@ -59,6 +59,16 @@ def test_a_token_may_no_more_than_its_user(service: RunningService) -> None:
     assert _me(service, token).json()["role"] == "viewer"
 
 
+def test_a_lesser_token_cannot_revoke_a_greater_one(service: RunningService) -> None:
+    greater = service.client.post("/api/v1/tokens", json={"name": "greater"}).json()
+    lesser = service.client.post("/api/v1/tokens", json={"name": "lesser", "role": "viewer"}).json()
+    headers = {"Authorization": f"Bearer {lesser['token']}"}
+    with httpx.Client(base_url=service.url, headers=headers) as script:
+        assert script.delete(f"/api/v1/tokens/{greater['id']}").status_code == 403
+        assert _me(service, greater["token"]).status_code == 200
+        assert script.delete(f"/api/v1/tokens/{lesser['id']}").status_code == 204
+
+
 def test_others_tokens_are_not_found_but_by_an_admin(service: RunningService) -> None:
     with service.client_as(Role.OPERATOR) as anna, service.client_as(Role.OPERATOR) as berta:
         url = f"/api/v1/tokens/{anna.post('/api/v1/tokens', json={'name': 'x'}).json()['id']}"

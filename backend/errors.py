@@ -25,7 +25,7 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
-from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlalchemy.exc import IntegrityError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -207,6 +207,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, on_validation)
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(OperationalError, on_database)
+    app.add_exception_handler(InterfaceError, on_database)
     app.add_exception_handler(IntegrityError, on_clash)
     app.add_exception_handler(PoolTimeout, on_database)
     app.add_exception_handler(Exception, on_bug)

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from backend.comparisons import repository
 from backend.comparisons.schemas import By, EstimateOut, RunGroup, RunGroupPage
 from backend.db import Run
-from backend.errors import Invalid
+from backend.db.keyset import BadCursor
 from backend.figures.seeds import group_names
 from backend.metrics.grouping import group_key, summary
 from backend.runs.filters import Node
@@ -30,7 +30,7 @@ def page(session: Session, asked: Node, by: By, limit: int, cursor: str | None) 
         cursor: id of the newest run of the last group one has.
 
     Raises:
-        Invalid: no group of this list begins with that run.
+        BadCursor: no group of this list begins with that run.
     """
     members: dict[str, list[Run]] = {}
     for run in repository.briefs(session, asked):
@@ -40,7 +40,7 @@ def page(session: Session, asked: Node, by: By, limit: int, cursor: str | None) 
     if cursor is not None:
         newest = [runs[0].id for _, runs in groups]
         if cursor not in newest:
-            raise Invalid.field("cursor", "it is not from this list")
+            raise BadCursor(cursor)
         begin = newest.index(cursor) + 1
     shown = groups[begin : begin + limit]
     names = _names([runs[0] for _, runs in shown], by)

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from sqlalchemy import BigInteger, ColumnElement, Select, and_, or_
@@ -76,7 +76,7 @@ def _decode(
     try:
         value, last_id = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         return _typed(value, by), _typed(last_id, row_id)
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, OverflowError, RecursionError):
         raise BadCursor(cursor) from None
 
 
@@ -88,7 +88,7 @@ def _typed(value: Any, column: InstrumentedAttribute[Any]) -> Any:
         time = datetime.fromisoformat(value)
         if time.tzinfo is None:
             raise ValueError("naive")
-        return time
+        return time.astimezone(UTC)
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from sqlalchemy import or_, select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from backend.db import Job, Run
@@ -43,7 +44,14 @@ def request(session: Session, kind: str, run_id: str, target_id: str, *, queue: 
             state="queued",
             tries=0,
         )
-        session.add(job)
+        try:
+            with session.begin_nested():
+                session.add(job)
+        except IntegrityError:
+            asked = find(session, kind, target_id, for_update=True)
+            if asked is None:
+                raise
+            return asked  # for somebody else, a moment ago
     elif job.state == "failed":
         job.state, job.tries, job.error = "queued", 0, None
     else:

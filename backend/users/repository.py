@@ -1,6 +1,6 @@
 """Users in the database, as those who manage them need it."""
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from backend.auth.roles import Role
@@ -14,9 +14,10 @@ def page(session: Session, *, limit: int, cursor: str | None) -> tuple[list[User
     )
 
 
-def count_admins(session: Session) -> int:
-    """How many admins there are."""
-    return session.scalars(select(func.count()).select_from(User).where(User.role == Role.ADMIN)).one()
+def lock_admins(session: Session) -> list[User]:
+    """All admins, locked in one order: of two who change them at once, the second sees what the first did."""
+    statement = select(User).where(User.role == Role.ADMIN).order_by(User.id)
+    return list(session.scalars(statement.with_for_update().execution_options(populate_existing=True)))
 
 
 def delete(session: Session, user: User) -> None:

@@ -5,7 +5,6 @@ from sqlalchemy.orm import Session
 from backend.auth import repository as auth_rows
 from backend.auth import service as auth
 from backend.auth.passwords import hash_password
-from backend.auth.roles import Role
 from backend.db import User
 from backend.errors import Conflict, NotFound
 from backend.specs.run import FieldProblem
@@ -34,9 +33,10 @@ def change(session: Session, user_id: str, changes: UserChanges) -> User:
         NotFound: there is no such user.
         Conflict: the last admin would be none.
     """
+    admins = repository.lock_admins(session)
     user = _get(session, user_id)
     if changes.role is not None and changes.role != user.role:
-        _keep_an_admin(session, user)
+        _keep_an_admin(user, admins)
         user.role = changes.role
     if changes.password is not None:
         auth.set_password(session, user, changes.password)
@@ -50,8 +50,9 @@ def delete(session: Session, user_id: str) -> None:
         NotFound: there is no such user.
         Conflict: they are the last admin.
     """
+    admins = repository.lock_admins(session)
     user = _get(session, user_id)
-    _keep_an_admin(session, user)
+    _keep_an_admin(user, admins)
     repository.delete(session, user)
 
 
@@ -62,6 +63,6 @@ def _get(session: Session, user_id: str) -> User:
     return user
 
 
-def _keep_an_admin(session: Session, user: User) -> None:
-    if user.role == Role.ADMIN and repository.count_admins(session) == 1:
+def _keep_an_admin(user: User, admins: list[User]) -> None:
+    if admins == [user]:
         raise Conflict(f"{user.name} is the last admin: make another one first")

@@ -71,10 +71,10 @@ def test_pages_and_filters_are_those_of_the_list(client: Client, engine: Engine)
 
 
 @pytest.mark.parametrize(
-    ("more", "field"),
-    [({"by": "luck"}, "by"), ({"cursor": "x"}, "cursor"), ({"filter": "score>>"}, "filter")],
+    ("more", "field", "status"),
+    [({"by": "luck"}, "by", 422), ({"cursor": "x"}, "cursor", 404), ({"filter": "score>>"}, "filter", 422)],
 )
-def test_bad_input_names_its_field(client: Client, more: dict[str, str], field: str) -> None:
+def test_bad_input_names_its_field(client: Client, more: dict[str, str], field: str, status: int) -> None:
     answer = client.get(GROUPS, params={"by": "seed"} | more)
-    assert answer.status_code == 422
+    assert answer.status_code == status
     assert field in answer.json()["errors"][0]["field"]

@@ -1,5 +1,5 @@
 from datetime import timedelta
-from threading import Thread
+from threading import Barrier, Thread
 
 from sqlalchemy import Engine
 
@@ -25,6 +25,27 @@ def _expire(engine: Engine, job_id: str) -> None:
         job = session.get(Job, job_id)
         assert job is not None
         job.lease_expires_at = database_now(session) - timedelta(seconds=1)
+
+
+def test_asked_by_two_at_once_it_is_one_job(engine: Engine) -> None:
+    run = make_run(engine)
+    found: list[str] = []
+    both = Barrier(2, timeout=10)
+
+    def ask() -> None:
+        with writing(engine) as session:
+            if engine.dialect.name == "postgresql":
+                assert repository.find(session, "video", TARGET) is None
+                both.wait()
+            found.append(repository.request(session, "video", run.id, TARGET, queue="cpu").id)
+
+    askers = [Thread(target=ask) for _ in range(2)]
+    for asker in askers:
+        asker.start()
+    for asker in askers:
+        asker.join()
+    assert len(found) == 2
+    assert len(set(found)) == 1
 
 
 def test_asked_twice_it_is_one_job(engine: Engine) -> None:

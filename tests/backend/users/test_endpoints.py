@@ -1,6 +1,13 @@
+from threading import Barrier, Thread
+
 import pytest
 
+from backend.auth import repository as auth_rows
 from backend.auth.roles import Role
+from backend.db.engine import writing
+from backend.errors import Conflict
+from backend.users import service as users
+from backend.users.schemas import UserChanges
 from tests.support.runs import CARTPOLE
 from tests.support.service import RunningService
 
@@ -73,6 +80,31 @@ def test_the_owner_may_choose_a_first_password(service: RunningService) -> None:
         assert login.json()["role"] == "admin"
 
 
+def test_a_token_cannot_change_the_password(service: RunningService) -> None:
+    made = service.client.post("/api/v1/tokens", json={"name": "watcher", "role": "viewer"}).json()
+    with service.new_client() as script:
+        script.headers["Authorization"] = f"Bearer {made['token']}"
+        assert script.get("/api/v1/auth/me").json()["role"] == "viewer"
+        answer = script.post("/api/v1/auth/password", json={"new": PASSWORD})
+        assert answer.status_code == 403
+        assert "set-cookie" not in answer.headers
+    with service.new_client() as browser:
+        login = {"name": "owner", "password": PASSWORD}
+        assert browser.post("/api/v1/auth/login", json=login).status_code == 401
+
+
+def test_guessing_the_present_password_is_held_back(sqlite_service: RunningService) -> None:
+    service = sqlite_service
+    service.client.post("/api/v1/users", json=ANNA)
+    with service.new_client() as browser:
+        browser.post("/api/v1/auth/login", json={"name": "Anna", "password": PASSWORD})
+        for _ in range(5):
+            wrong = browser.post("/api/v1/auth/password", json={"current": "no", "new": "another long one"})
+            assert wrong.status_code == 403
+        right = {"current": PASSWORD, "new": "another long one"}
+        assert browser.post("/api/v1/auth/password", json=right).status_code == 429
+
+
 def test_change_and_delete(service: RunningService) -> None:
     anna = service.client.post("/api/v1/users", json=ANNA).json()
     url = f"/api/v1/users/{anna['id']}"
@@ -98,6 +130,32 @@ def test_names_are_taken_once_and_there_is_always_an_admin(service: RunningServi
     assert service.client.delete(url).status_code == 409
     service.client.post("/api/v1/users", json=ANNA | {"name": "Berta", "role": "admin"})
     assert service.client.patch(url, json={"role": "viewer"}).status_code == 200
+
+
+def test_two_admins_cannot_demote_each_other(service: RunningService) -> None:
+    with writing(service.engine) as session:
+        admins = [auth_rows.add_user(session, name, Role.ADMIN).id for name in ("Anna", "Berta")]
+        owner = auth_rows.user_by_name(session, "owner")
+        assert owner is not None
+        owner.role = Role.VIEWER
+    answers: list[str] = []
+    both = Barrier(2, timeout=10)
+
+    def demote(user_id: str) -> None:
+        both.wait()
+        try:
+            with writing(service.engine) as session:
+                users.change(session, user_id, UserChanges(role=Role.VIEWER))
+            answers.append("done")
+        except Conflict:
+            answers.append("refused")
+
+    threads = [Thread(target=demote, args=(user_id,)) for user_id in admins]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(answers) == ["done", "refused"]
 
 
 def test_wrong_requests_name_their_fields(sqlite_service: RunningService) -> None:

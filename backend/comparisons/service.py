@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 from sqlalchemy.orm import Session
 
-from backend.comparisons.courses import Course, by_evaluation, by_training
+from backend.comparisons.courses import WINDOW_EPISODES, Course, by_evaluation, by_training
 from backend.comparisons.schemas import (
     At,
     Comparison,
@@ -26,6 +26,7 @@ from backend.metrics import repository as metrics
 from backend.metrics import service as series
 from backend.metrics.chunks import empty, joined
 from backend.metrics.grouping import group_key
+from backend.metrics.repository import Chunk
 from backend.specs.environments import ENVIRONMENTS
 
 METHOD = f"95 % percentile interval of {RESAMPLES:,} bootstrap resamples, stratified by world"
@@ -50,41 +51,73 @@ def compare(
     """
     found = series.find_runs(session, run_ids)
     runs = {run_id: found[run_id] for run_id in dict.fromkeys(run_ids)}
-    courses = _by_training(session, runs) if score == "training" else _by_evaluation(session, runs)
+    worlds = {run_id: scoring(run) for run_id, run in runs.items()}
+    stored = _episodes(session, runs) if score == "training" else {}
+    courses = {} if score == "training" else _by_evaluation(session, runs)
+    furthest = {run_id: max(chunk.max_agent_steps for chunk in chunks) for run_id, chunks in stored.items()}
+    furthest |= {run_id: course.end for run_id, course in courses.items() if len(course.scores)}
+    ends: dict[str, int] = {}
+    for run_id, end in furthest.items():
+        ends[worlds[run_id]] = min(end, ends.get(worlds[run_id], end))
+    if score == "training":
+        needed: Mapping[str, Sequence[Chunk]] = stored
+        if threshold is None:
+            until = {
+                run_id: ends[worlds[run_id]] if at == "common" else furthest[run_id] for run_id in stored
+            }
+            needed = {run_id: _last(chunks, until[run_id]) for run_id, chunks in stored.items()}
+        courses = _by_training(session, runs, needed)
     members: dict[str, list[Run]] = {}
     for run in runs.values():
         members.setdefault(group_key(run.spec), []).append(run)
     firsts = [some[0] for some in members.values()]
-    worlds = dict(zip(members, map(scoring, firsts), strict=True))
     names = dict(zip(members, group_names(firsts), strict=True))
-    ends: dict[str, int] = {}
-    for key, some in members.items():
-        for end in (courses[run.id].end for run in some if len(courses[run.id].scores)):
-            ends[worlds[key]] = min(end, ends.get(worlds[key], end))
     groups = [
         _group(
-            key, names[key], some, courses, ends.get(worlds[key], 0) if at == "common" else None, threshold
+            key,
+            names[key],
+            some,
+            courses,
+            ends.get(worlds[some[0].id], 0) if at == "common" else None,
+            threshold,
         )
         for key, some in members.items()
     ]
+    world_of = {key: worlds[some[0].id] for key, some in members.items()}
     return Comparison(
         score=score,
         at=at,
         threshold=threshold,
         method=METHOD,
         groups=groups,
-        improvements=_improvements(groups, worlds),
+        improvements=_improvements(groups, world_of),
     )
 
 
-def _by_training(session: Session, runs: Mapping[str, Run]) -> dict[str, Course]:
+def _episodes(session: Session, runs: Mapping[str, Run]) -> dict[str, list[Chunk]]:
+    """By run, where the returns of its training episodes are stored; only of runs that have any."""
     chosen = [one for one in metrics.list_series(session, list(runs), [METRIC]) if one.source == ""]
     chunks = metrics.live_chunks(session, [one.id for one in chosen])
+    return {one.run_id: chunks[one.id] for one in chosen if chunks[one.id]}
+
+
+def _last(chunks: Sequence[Chunk], agent_steps: int) -> Sequence[Chunk]:
+    """Those with the newest episode at or before these agent steps and with all that its score is made of."""
+    end = max((at + 1 for at, chunk in enumerate(chunks) if chunk.min_agent_steps <= agent_steps), default=0)
+    start = max(0, end - 1)
+    while start and chunks[end - 1].first_row - chunks[start].first_row < WINDOW_EPISODES:
+        start -= 1
+    return chunks[start:end]
+
+
+def _by_training(
+    session: Session, runs: Mapping[str, Run], chunks: Mapping[str, Sequence[Chunk]]
+) -> dict[str, Course]:
+    data = metrics.points_of(session, [chunk for some in chunks.values() for chunk in some], _COLUMNS)
     courses = dict.fromkeys(runs, by_training(empty(_COLUMNS)))
-    for one in chosen:
-        data = metrics.points_of(session, chunks[one.id], _COLUMNS)
-        if data:
-            courses[one.run_id] = by_training(joined([data[chunk.id] for chunk in chunks[one.id]]))
+    for run_id, some in chunks.items():
+        if some:
+            courses[run_id] = by_training(joined([data[chunk.id] for chunk in some]))
     return courses
 
 

@@ -11,6 +11,9 @@ from backend.figures.theme import Theme, faint, layout, styles
 from backend.metrics.catalogue import X_AXES, describe
 from backend.metrics.chunks import Array, Columns
 
+MANY = 10
+"""Of more lines than that only they themselves are drawn: what is behind them would hide them."""
+
 _OUTLINE_OPACITY = 0.35
 _BAND_OPACITY = 0.14
 
@@ -40,7 +43,7 @@ def curve(
     theme: Theme = "light",
     width_px: int | None = None,
 ) -> go.Figure:
-    """Each series as a line; behind it, faint, what its buckets span.
+    """Each series as a line; behind it, unless there are `MANY`, faint, what its buckets span.
 
     A trace's `meta` says which run, metric, source and column (`y`) it draws, so that a reader of a figure
     without numbers can put them in.
@@ -60,7 +63,7 @@ def curve(
     )
     looks = styles([line.run for line in lines], theme)
     for line in lines:
-        _draw(figure, line, *looks[line.run], smooth)
+        _draw(figure, line, *looks[line.run], smooth, spans=len(lines) <= MANY)
     return figure
 
 
@@ -83,7 +86,7 @@ def plain(values: Array) -> list[Any]:
     return [value if np.isfinite(value) else None for value in values.tolist()]
 
 
-def _draw(figure: go.Figure, line: Line, colour: str, dash: str, smooth: float) -> None:
+def _draw(figure: go.Figure, line: Line, colour: str, dash: str, smooth: float, *, spans: bool) -> None:
     main = "smoothed" if smooth > 0 else "mean"
     edge = {"color": faint(colour, _OUTLINE_OPACITY), "width": 1}
     for column, look in (
@@ -93,6 +96,8 @@ def _draw(figure: go.Figure, line: Line, colour: str, dash: str, smooth: float) 
         (main, {"line": {"color": colour, "width": 2, "dash": dash}}),
     ):
         behind = column != main
+        if behind and not spans:
+            continue
         values = line.columns
         figure.add_scatter(
             x=plain(values["x"]) if values else [],
@@ -115,8 +120,8 @@ def _subtitle(lines: Sequence[Line], smooth: float) -> str:
     parts = [f"{shown:,} of {total:,} points" if shown < total else f"{total:,} points"]
     if smooth > 0:
         parts.append(f"smoothed {smooth:g}")
-    if shown < total:
+    if shown < total and len(lines) <= MANY:
         parts.append("faint: least to greatest")
-    elif smooth > 0:
+    elif smooth > 0 and len(lines) <= MANY:
         parts.append("faint: as measured")
     return " · ".join(parts)

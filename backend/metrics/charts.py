@@ -14,8 +14,8 @@ from backend.db import Series
 from backend.metrics import repository
 from backend.metrics.chunks import Columns, empty, joined, taken
 from backend.metrics.repository import Chunk
-from backend.metrics.rollups import BASE_ROWS, bucket_rows, bucketed, folded, last_rows
-from backend.metrics.smoothing import smoothed, window_rows
+from backend.metrics.rollups import BASE_ROWS, bucket_rows, bucketed, folded
+from backend.metrics.smoothing import smoothed_at_ends, window_rows
 
 _MAX_ROWS_AT_ONCE = 4_000_000
 
@@ -61,6 +61,8 @@ class _Plan:
     """Closed chunks whose roll-ups do."""
     points: list[Chunk]
     """Chunks whose points are needed."""
+    values: list[Chunk]
+    """Chunks whose values a moving average is taken of."""
 
     @property
     def start_row(self) -> int:
@@ -85,6 +87,8 @@ def curves(
     found = {}
     for some in _batches(plans):
         points = repository.points_of(session, [c for p in some for c in p.points], (axes.x, "value"))
+        rest = [c for p in some for c in p.values if c.id not in points]
+        values = points | repository.points_of(session, rest, ("value",))
         stored = repository.rollups_of(session, [c for p in some for c in p.stored], axes.x)
         for plan in some:
             found[plan.series_id] = Curve(
@@ -92,7 +96,7 @@ def curves(
                 bucket_rows=plan.bucket_rows,
                 reset=plan.reset,
                 first_bucket=plan.first_bucket,
-                buckets=_buckets(plan, axes, points, stored),
+                buckets=_buckets(plan, axes, points, values, stored),
             )
     return found
 
@@ -132,7 +136,7 @@ def _plan(series: Series, chunks: list[Chunk], axes: Axes, rows_had: int | None)
     else:
         first_bucket = rows_had // size
     start = first_bucket * size
-    from_points = axes.smooth > 0 or size < BASE_ROWS
+    from_points = size < BASE_ROWS
     lead = window_rows(axes.smooth) - 1 if axes.smooth > 0 and start < n_rows else 0
     return _Plan(
         series_id=series.id,
@@ -141,7 +145,8 @@ def _plan(series: Series, chunks: list[Chunk], axes: Axes, rows_had: int | None)
         reset=reset,
         first_bucket=first_bucket,
         stored=[c for c in chunks if c.closed and not from_points and c.end_row > start],
-        points=[c for c in chunks if (from_points or not c.closed) and c.end_row > start - lead],
+        points=[c for c in chunks if (from_points or not c.closed) and c.end_row > start],
+        values=[c for c in chunks if c.end_row > start - lead] if axes.smooth > 0 else [],
     )
 
 
@@ -150,7 +155,7 @@ def _batches(plans: Sequence[_Plan]) -> Iterator[list[_Plan]]:
     batch: list[_Plan] = []
     size = 0
     for plan in plans:
-        n = sum(chunk.n_rows for chunk in plan.points)
+        n = sum(chunk.n_rows for chunk in {*plan.points, *plan.values})
         if batch and size + n > _MAX_ROWS_AT_ONCE:
             yield batch
             batch, size = [], 0
@@ -161,13 +166,16 @@ def _batches(plans: Sequence[_Plan]) -> Iterator[list[_Plan]]:
 
 
 def _buckets(
-    plan: _Plan, axes: Axes, points: Mapping[int, Columns], stored: Mapping[int, Columns]
+    plan: _Plan,
+    axes: Axes,
+    points: Mapping[int, Columns],
+    values: Mapping[int, Columns],
+    stored: Mapping[int, Columns],
 ) -> Columns:
     if plan.start_row >= plan.n_rows:
         nothing = bucketed(empty((axes.x, "value")), 1, (axes.x,))
         return nothing | ({"smoothed": nothing["mean"]} if axes.smooth > 0 else {})
     parts: list[Columns] = []
-    smooth: Columns = {}
     if plan.stored:
         base = joined([stored[chunk.id] for chunk in plan.stored])
         skipped = max(0, plan.start_row - plan.stored[0].first_row) // BASE_ROWS
@@ -176,7 +184,9 @@ def _buckets(
         rows = joined([points[chunk.id] for chunk in plan.points])
         shown = slice(max(0, plan.start_row - plan.points[0].first_row), None)
         parts.append(bucketed(taken(rows, shown), min(plan.bucket_rows, BASE_ROWS), (axes.x,)))
-        if axes.smooth > 0:
-            values = smoothed(rows["value"], axes.smooth)[shown]
-            smooth = {"smoothed": values[last_rows(len(values), plan.bucket_rows)]}
-    return folded(joined(parts), max(1, plan.bucket_rows // BASE_ROWS)) | smooth
+    buckets = folded(joined(parts), max(1, plan.bucket_rows // BASE_ROWS))
+    if axes.smooth > 0:
+        column = np.concatenate([values[chunk.id]["value"] for chunk in plan.values])
+        before = plan.start_row - plan.values[0].first_row
+        buckets |= {"smoothed": smoothed_at_ends(column, axes.smooth, before, plan.bucket_rows)}
+    return buckets

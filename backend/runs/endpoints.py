@@ -47,6 +47,7 @@ def create_runs(body: RunRequest, actor: Operator, session: WriteSession) -> Run
 def list_runs(
     actor: Viewer,
     session: ReadSession,
+    id: Annotated[list[Ulid], Query(max_length=100, description="Any of these.")] = [],  # noqa: B006
     state: Annotated[list[RunState], Query(description="Any of these.")] = [],  # noqa: B006
     algorithm: Annotated[Words, Query(description="Any of these ids.")] = [],  # noqa: B006
     environment: Annotated[Words, Query(description="Any of these ids.")] = [],  # noqa: B006
@@ -72,6 +73,7 @@ def list_runs(
 ) -> RunPage:
     """Runs that fit every parameter given. Rows without a value of `sort` come last."""
     asked = service.listing(
+        ids=id,
         states=state,
         algorithms=algorithm,
         environments=environment,

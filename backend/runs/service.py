@@ -126,6 +126,7 @@ def delete(session: Session, run_id: str) -> None:
 
 def listing(
     *,
+    ids: Sequence[str] = (),
     states: Sequence[RunState],
     algorithms: Sequence[str],
     environments: Sequence[str],
@@ -142,7 +143,12 @@ def listing(
     """
     parts: list[Node] = [
         Either(tuple(Term(field, "=", value) for value in values))
-        for field, values in (("state", states), ("algorithm", algorithms), ("environment", environments))
+        for field, values in (
+            ("id", ids),
+            ("state", states),
+            ("algorithm", algorithms),
+            ("environment", environments),
+        )
         if values
     ]
     parts += [Term("tag", "=", tag) for tag in tags]

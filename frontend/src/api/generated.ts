@@ -3021,6 +3021,8 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Any of these. */
+                id?: string[];
+                /** @description Any of these. */
                 state?: components["schemas"]["RunState"][];
                 /** @description Any of these ids. */
                 algorithm?: string[];

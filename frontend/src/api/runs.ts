@@ -1,5 +1,6 @@
 import {
   infiniteQueryOptions,
+  keepPreviousData,
   queryOptions,
   useMutation,
   useQueryClient,
@@ -38,6 +39,13 @@ export const runQuery = (id: string) =>
     queryFn: ({ signal }) =>
       take(api.GET('/api/v1/runs/{run_id}', { params: { path: { run_id: id } }, signal })),
   });
+
+/** Chosen runs, in one answer however many they are; those that are not there are left out. */
+export const chosenRunsQuery = (ids: readonly string[]) => ({
+  ...runsQuery({ id: [...ids], archived: 'all', limit: 100 }),
+  enabled: ids.length > 0,
+  placeholderData: keepPreviousData,
+});
 
 export type RunList = InfiniteData<RunPage, string | null>;
 

@@ -1,9 +1,9 @@
 import { SegmentedControl } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
-import { useQueries } from '@tanstack/react-query';
+import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
-import { runQuery } from '@/api/runs';
+import { chosenRunsQuery } from '@/api/runs';
 import { CurveControls } from '@/components/chart/CurveControls';
 import { Empty, Problem } from '@/components/feedback';
 import { ButtonLink } from '@/components/links';
@@ -28,8 +28,11 @@ export default function ComparePage() {
   const navigate = route.useNavigate();
   const [hidden, setHidden] = useState(NONE);
   const ids = useMemo(() => search.runs?.split(',').filter(Boolean) ?? [], [search.runs]);
-  const found = useQueries({ queries: ids.map((id) => runQuery(id)) });
-  const runs = found.flatMap(({ data }) => data ?? []);
+  const { data, error, refetch } = useInfiniteQuery(chosenRunsQuery(ids));
+  const runs = useMemo(() => {
+    const found = new Map(data?.pages[0]?.items.map((run) => [run.id, run]));
+    return ids.flatMap((id) => found.get(id) ?? []);
+  }, [data, ids]);
   const x = search.x ?? DEFAULT_X;
   const smooth = search.smooth ?? DEFAULT_SMOOTH;
   const grouped = search.group === 'seed';
@@ -55,7 +58,7 @@ export default function ComparePage() {
         onAdd={(id) => setRuns([...ids, id])}
         onRemove={(id) => setRuns(ids.filter((each) => each !== id))}
       />
-      {found.map(({ error }, index) => error && <Problem key={ids[index]} error={error} />)}
+      {error && <Problem error={error} onRetry={() => void refetch()} />}
       {ids.length === 0 && (
         <div className="panel">
           <Empty action={<ButtonLink to="/">To the runs</ButtonLink>}>

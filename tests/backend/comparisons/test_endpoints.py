@@ -10,6 +10,7 @@ from backend.db import Evaluation
 from backend.db.engine import writing
 from backend.db.ids import new_id
 from backend.metrics import repository as series
+from backend.metrics.chunks import CHUNK_ROWS
 from backend.specs.events import Points
 from tests.support.runs import make_run
 from tests.support.service import RunningService
@@ -107,6 +108,16 @@ def test_each_at_its_own_end(client: Client, engine: Engine) -> None:
     for group in client.get(COMPARISONS, params=ask).json()["groups"]:
         assert group["at_agent_steps"] is None
         assert group["agent_steps_to_threshold"] is None
+
+
+def test_a_long_run_is_scored_where_a_short_one_ends(client: Client, engine: Engine) -> None:
+    rng = np.random.default_rng(0)
+    long, short = rng.normal(size=(2, 3 * CHUNK_ROWS))
+    runs = [made(engine, long.tolist(), seed=0), made(engine, short[: CHUNK_ROWS + 50].tolist(), seed=1)]
+    for at, ends in (("common", (CHUNK_ROWS + 50,) * 2), ("end", (3 * CHUNK_ROWS, CHUNK_ROWS + 50))):
+        (group,) = client.get(COMPARISONS, params={"run": runs, "at": at}).json()["groups"]
+        expected = [values[end - 100 : end].mean() for values, end in zip((long, short), ends, strict=True)]
+        assert [one["score"] for one in group["runs"]] == pytest.approx(expected)
 
 
 def test_by_evaluations_of_the_worlds_own_protocol(client: Client, engine: Engine) -> None:

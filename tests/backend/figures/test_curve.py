@@ -101,3 +101,9 @@ def test_both_themes() -> None:
     assert light.layout.template.layout.paper_bgcolor != dark.layout.template.layout.paper_bgcolor
     assert light.data[-1].line.color in colours("light")
     assert dark.data[-1].line.color in colours("dark")
+
+
+def test_of_many_lines_nothing_is_drawn_behind_them() -> None:
+    figure = draw(*(line(f"{at:026d}", n_total=100, n_shown=10) for at in range(11)), smooth=0.9)
+    assert [trace.meta["y"] for trace in figure.data] == ["smoothed"] * 11
+    assert "faint" not in figure.layout.title.subtitle.text

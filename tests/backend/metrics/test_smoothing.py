@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.metrics.smoothing import smoothed, window_rows
+from backend.metrics.smoothing import smoothed, smoothed_at_ends, window_rows
 
 weights = st.sampled_from([0.01, 0.5, 0.6, 0.9, 0.97, 0.99, 0.9999])
 series = st.lists(
@@ -56,3 +56,14 @@ def test_nothing_finite_yet_is_nan() -> None:
     out = smoothed(np.array([math.nan, math.inf, 2.0, math.nan]), 0.5)
     assert np.isnan(out[:2]).all()
     assert out[2:].tolist() == [2.0, 2.0]
+
+
+@given(series, weights, st.sampled_from([1, 2, 4, 64, 256]), st.integers(0, 400))
+def test_at_the_ends_of_buckets_it_is_the_same_to_the_bit(
+    values: np.ndarray, weight: float, size: int, first: int
+) -> None:
+    first = min(first, len(values))
+    whole = smoothed(values, weight)
+    ends = [min(start + size, len(values)) - 1 for start in range(first, len(values), size)]
+    found = smoothed_at_ends(values, weight, first, size)
+    np.testing.assert_array_equal(found, whole[ends] if ends else np.empty(0))

@@ -279,6 +279,18 @@ def test_archive(service: RunningService) -> None:
     assert back.json()["archived"] is False
 
 
+def test_chosen_runs_in_one_answer(service: RunningService) -> None:
+    runs = [make_run(service.engine, seed=seed).id for seed in range(4)]
+    asked = {"id": [runs[2], runs[0], "01ARZ3NDEKTSV4RRFFQ69G5FAV"]}
+    found = service.client.get("/api/v1/runs", params=asked).json()["items"]
+    assert {run["id"] for run in found} == {runs[0], runs[2]}
+    assert (
+        service.client.get("/api/v1/runs", params={"id": "none"})
+        .json()["errors"][0]["field"]
+        .startswith("id")
+    )
+
+
 def test_pages_hold_every_run_once_whatever_the_order(service: RunningService) -> None:
     runs = [make_run(service.engine, seed=seed) for seed in range(7)]
     with writing(service.engine) as session:

@@ -13,7 +13,7 @@ import classes from './compare.module.css';
 
 const METRIC = 'rollout/episode_return';
 const HEIGHT = 440;
-/** Beyond this many runs only the lines themselves are drawn, of fewer points. */
+/** Beyond this many runs each is drawn of fewer points. */
 const MANY = 10;
 
 type Props = {
@@ -32,8 +32,7 @@ export function CompareChart({ runs, x, smooth, grouped, hidden, controls }: Pro
   const scheme = useComputedColorScheme('light');
   const element = useRef<PlotlyHTMLElement>(null);
   const [log, setLog] = useState(false);
-  const many = runs.length > MANY;
-  const points = many ? 250 : 1000;
+  const points = runs.length > MANY ? 250 : 1000;
   const chart = useQuery(chartQuery(client, { runs, metrics: [METRIC], x, smooth, points, grouped }));
   const figure = useQuery(figureQuery({ runs, x, smooth, points, theme: scheme, grouped }));
 
@@ -41,12 +40,11 @@ export function CompareChart({ runs, x, smooth, grouped, hidden, controls }: Pro
     const view = `${x} ${grouped} ${log}`;
     if (!figure.data || !chart.data) return { data: [], layout: {}, view };
     const data = fill(figure.data, chart.data).filter((trace) => {
-      const { meta } = trace as { meta?: { run?: string; y?: string } };
-      const edge = meta?.y === 'min' || meta?.y === 'max';
-      return !(many && edge) && !hidden.has(meta?.run ?? '');
+      const { meta } = trace as { meta?: { run?: string } };
+      return !hidden.has(meta?.run ?? '');
     });
     return { data, layout: inPanel(figure.data.layout, log), view };
-  }, [figure.data, chart.data, x, grouped, many, hidden, log]);
+  }, [figure.data, chart.data, x, grouped, hidden, log]);
   const shown = useSettled(picture, !chart.isPlaceholderData && !figure.isPlaceholderData);
 
   const error = chart.error ?? figure.error;

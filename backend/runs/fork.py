@@ -11,12 +11,9 @@ from backend.db import Checkpoint, Run
 from backend.db.ids import new_id
 from backend.errors import Conflict, Invalid
 from backend.runs import repository, service
-from backend.specs.fields import Strict
+from backend.specs.fields import Strict, marked
 from backend.specs.run import MAX_SEED, FieldProblem, RunSpec, StopSpec, Tag, parse_run_spec
 from backend.text import Text
-
-SHAPES = ("network",)
-"""Settings that decide what a checkpoint's parameters look like: a fork keeps them."""
 
 
 class ForkRequest(Strict):
@@ -75,10 +72,14 @@ def create(
     except FileNotFoundError:
         raise Conflict(f"the file of checkpoint {checkpoint.id} is gone") from None
     reason = f"forked from {parent.name} at {checkpoint.agent_steps:,} agent steps"
-    run = repository.create(
-        writing, spec, created_by=created_by, run_id=new_run_id, start=checkpoint, reason=reason
-    )
-    checkpoints.add_copy(writing, checkpoint, new_run_id, file)
+    try:
+        run = repository.create(
+            writing, spec, created_by=created_by, run_id=new_run_id, start=checkpoint, reason=reason
+        )
+        checkpoints.add_copy(writing, checkpoint, new_run_id, file)
+    except Exception:
+        store.delete(new_run_id, "checkpoints", file)
+        raise
     return run
 
 
@@ -103,12 +104,14 @@ def _spec(parent: Run, asked: ForkRequest) -> RunSpec:
 
 
 def _check_start(parent: Run, spec: RunSpec, checkpoint: Checkpoint) -> None:
-    config = spec.config.model_dump()
-    problems = [
-        FieldProblem(field=f"config.{name}", message=f"the checkpoint is of {parent.spec['config'][name]!r}")
-        for name in SHAPES
-        if name in config and config[name] != parent.spec["config"][name]
-    ]
+    problems = []
+    before = parse_run_spec(parent.spec)
+    for section in ("config", "environment_config"):
+        was, now = getattr(before, section), getattr(spec, section)
+        for name in sorted(marked(type(now), "shape")):
+            if getattr(now, name) != getattr(was, name):
+                message = f"the checkpoint's network is made for {getattr(was, name)!r}: a fork keeps it"
+                problems.append(FieldProblem(field=f"{section}.{name}", message=message))
     for name, done in (("agent_steps", checkpoint.agent_steps), ("wall_time_s", checkpoint.wall_time_s)):
         bound = getattr(spec.stop, name)
         if bound is not None and done >= bound:

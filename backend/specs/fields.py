@@ -55,15 +55,19 @@ def setting(
     le: float | None = None,
     lt: float | None = None,
     live: bool = False,
+    shape: bool = False,
 ) -> Any:
     """Declare one field of a settings model.
 
     `symbol` is the paper's (Unicode, for the page); `unit` is the unit the number is in; a `live` field
-    can be changed while a run trains.
+    can be changed while a run trains; a `shape` field decides what a network's parameters look like, so
+    that a checkpoint keeps it.
     """
     extra: dict[str, Any] = {"group": group}
     if live:
         extra["live"] = True
+    if shape:
+        extra["shape"] = True
     if symbol is not None:
         extra["symbol"] = symbol
     if unit is not None:
@@ -78,3 +82,9 @@ def setting(
         lt=lt,
         json_schema_extra=extra,
     )
+
+
+def marked(model: type[BaseModel], mark: Literal["live", "shape"]) -> frozenset[str]:
+    """Names of the fields of a settings model that are declared `live`, or `shape`."""
+    extras = {name: field.json_schema_extra for name, field in model.model_fields.items()}
+    return frozenset(name for name, extra in extras.items() if isinstance(extra, dict) and extra.get(mark))

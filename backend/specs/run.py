@@ -9,7 +9,7 @@ from backend.specs.algorithms import ALGORITHMS, AlgorithmConfig
 from backend.specs.environments import ENVIRONMENTS, Environment, EnvironmentConfig
 from backend.specs.environments.atari import AtariConfig
 from backend.specs.environments.own import PREFIX, OwnWorld
-from backend.specs.fields import Frozen, Strict, setting
+from backend.specs.fields import Frozen, Strict, marked, setting
 
 MAX_SEED = 2**31 - 1
 
@@ -197,7 +197,7 @@ def changed_live(spec: RunSpec, changes: dict[str, Any]) -> RunSpec:
     Raises:
         InvalidSpec: naming each setting that cannot be changed live, or whose value is not allowed.
     """
-    live = type(spec.config).live_fields()
+    live = marked(type(spec.config), "live")
     problems = [
         FieldProblem(
             field=f"config.{name}", message=f"cannot be changed on a running run; {_listed(live)} can"

@@ -14,6 +14,7 @@ class A3CConfig(AsynchronousConfig):
         False,
         title="LSTM",
         group="network",
+        shape=True,
         description="256 LSTM cells after the last hidden layer, 128 for continuous actions; their state "
         "lasts as long as the episode.",
     )

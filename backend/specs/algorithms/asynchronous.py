@@ -14,6 +14,7 @@ NETWORK = setting(
     "nips",
     title="Network",
     group="network",
+    shape=True,
     description="nips: Mnih 2013's; nature: Mnih 2015's, larger; compact: four small convolutions over "
     "42×42; mlp: for vector observations.",
 )

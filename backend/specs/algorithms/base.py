@@ -43,12 +43,6 @@ class AlgorithmConfig(Strict):
         description="Training time between checkpoints: the most that a killed run loses.",
     )
 
-    @classmethod
-    def live_fields(cls) -> frozenset[str]:
-        """Names of the settings that can be changed while a run trains."""
-        extras = {name: field.json_schema_extra for name, field in cls.model_fields.items()}
-        return frozenset(n for n, extra in extras.items() if isinstance(extra, dict) and extra.get("live"))
-
 
 @dataclass(frozen=True)
 class Preset:

@@ -24,6 +24,7 @@ class Ga3cConfig(AlgorithmConfig):
         "nips",
         title="Network",
         group="network",
+        shape=True,
         description="nips: Mnih 2013's, the paper's small one; nature: Mnih 2015's; large: the paper's, with "
         "three convolutions; mlp: for vector observations.",
     )
@@ -33,6 +34,7 @@ class Ga3cConfig(AlgorithmConfig):
         le=4,
         title="First layer stride",
         group="network",
+        shape=True,
         unit="pixels",
         description="Of the large network's first convolution: 4 to 1, each smaller one costs more.",
     )

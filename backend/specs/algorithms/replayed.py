@@ -19,6 +19,7 @@ class ReplayedQConfig(AlgorithmConfig):
         "nature",
         title="Network",
         group="network",
+        shape=True,
         description="nips: Mnih 2013's; nature: Mnih 2015's, larger; compact: four small convolutions over "
         "42×42; mlp: for vector observations.",
     )

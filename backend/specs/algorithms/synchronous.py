@@ -16,6 +16,7 @@ class SynchronousConfig(AlgorithmConfig):
         "nips",
         title="Network",
         group="network",
+        shape=True,
         description="nips: Mnih 2013's; nature: Mnih 2015's, larger; mlp: for vector observations.",
     )
     learning_rate: float = setting(

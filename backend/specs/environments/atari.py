@@ -41,6 +41,7 @@ class AtariConfig(EnvironmentConfig):
         False,
         title="Full action set",
         group="environment",
+        shape=True,
         description="All 18 joystick actions, rather than those that mean something in this game.",
     )
     noop_max: int = setting(
@@ -102,6 +103,7 @@ class AtariConfig(EnvironmentConfig):
         "84x84",
         title="Pictures of",
         group="environment",
+        shape=True,
         unit="pixels",
         description="84x84: the papers'. 42x42: for the network compact, quicker on a small machine.",
     )

@@ -94,3 +94,17 @@ def test_what_cannot_be_forked_is_refused_and_stores_nothing(
     new = make_run(service.engine)
     assert service.client.post(f"/api/v1/runs/{new.id}/fork").status_code == 409
     assert service.client.get("/api/v1/runs").json()["total"] == 3
+
+
+def test_what_shapes_the_network_stays(service: RunningService, tmp_path: Path) -> None:
+    pong = {"environment": "ALE/Pong-v5", "config": {"network": "nips"}}
+    for algorithm, body, field in (
+        ("paac", {"environment_config": {"full_action_set": True}}, "environment_config.full_action_set"),
+        ("a3c", {"config": {"recurrent": True}}, "config.recurrent"),
+        ("ga3c", {"config": {"first_layer_stride": 2}}, "config.first_layer_stride"),
+    ):
+        parent, _ = _parent(service, tmp_path, 100, algorithm=algorithm, **pong)
+        url = f"/api/v1/runs/{parent.id}/fork"
+        answer = service.client.post(url, json=body)
+        assert (answer.status_code, [e["field"] for e in answer.json()["errors"]]) == (422, [field])
+        assert service.client.post(url, json={"environment_config": {"noop_max": 5}}).status_code == 201

@@ -11,6 +11,7 @@ from backend.db.changes import host_queue, note_work
 from backend.db.clock import database_now
 from backend.runs import repository as runs
 from backend.specs.events import SettingsChanged
+from backend.specs.run import parse_run_spec
 from backend.specs.states import LEASED
 
 ASKED, APPLIED, REFUSED = "asked", "applied", "refused"
@@ -77,6 +78,7 @@ def _put_in_force(
     config = run.spec["config"]
     told = ", ".join(f"{name} {config[name]} → {value}" for name, value in row.changes.items())
     run.spec = run.spec | {"config": config | row.changes}
+    run.memory_estimate_bytes = parse_run_spec(run.spec).memory_estimate_bytes
     message = f"settings, version {row.version}: {told}"
     line = {"time": database_now(session), "level": "info", "message": message, "agent_steps": agent_steps}
     runs.add_log_lines(session, run.id, run.attempt, [line])

@@ -6,6 +6,7 @@ import redis
 from backend.db import Run
 from backend.db.changes import host_queue
 from backend.db.engine import reading, writing
+from backend.hosts import repository as hosts
 from backend.live_settings import repository
 from backend.runs import repository as runs
 from backend.specs.events import SettingsChanged
@@ -83,6 +84,27 @@ def test_where_no_engine_is_at_work_they_are_in_force_at_once(service: RunningSe
         after = service.client.get(url).json()
         assert after["spec"]["config"]["beta"] == 0.7
         assert after["revision"] == run.revision + 1
+
+
+def test_a_host_must_have_the_memory_for_more_actors(service: RunningService) -> None:
+    run = make_run(service.engine, RunState.RUNNING, algorithm="ga3c", environment="ALE/Pong-v5")
+    url = f"/api/v1/runs/{run.id}/settings"
+    with writing(service.engine) as session:
+        _locked(session, run.id).host = "here"
+        facts: dict[str, Any] = {"queues": ["cpu"], "slots": 1, "cpu_count": 2, "devices": ["cpu"]}
+        facts |= {"environments": [], "versions": {}, "memory_bytes": 16 * 2**30}
+        hosts.announce(session, "here", **facts, load={"memory_used_bytes": 14 * 2**30})
+    more: dict[str, Any] = {"n_actors": 256, "beta": 0.02}
+    refused = service.client.patch(url, json={"config": more})
+    assert refused.status_code == 422
+    assert [e["field"] for e in refused.json()["errors"]] == ["config.n_actors"]
+    assert service.client.get(url).json()["items"] == []
+    assert service.client.patch(url, json={"config": {"n_actors": 34}}).status_code == 200
+    _answer(service, run.id, 1)
+    with reading(service.engine) as session:
+        now = runs.get(session, run.id)
+        assert now is not None
+        assert now.memory_estimate_bytes > run.memory_estimate_bytes
 
 
 def test_what_cannot_be_changed_live_is_refused(service: RunningService, subtests: pytest.Subtests) -> None:

@@ -119,7 +119,7 @@ class Campaign:
             for run in self._runs():
                 report.n_runs += 1
                 report.n_attempts += run.attempt
-                report.n_rows += sum(map(len, invariants.told_by_rows(session, run.id).rows.values()))
+                report.n_rows += sum(map(len, invariants.told_by_rows(session, run.id).values()))
                 report.violations += invariants.check_run(session, run, runs_dirs)
                 report.violations += self._check_end(run)
 

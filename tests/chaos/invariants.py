@@ -1,8 +1,6 @@
 """What must hold whatever went wrong: each check gives the violations it finds, in words."""
 
-from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sqlalchemy import select
@@ -19,62 +17,53 @@ from workers.engine.event_log import read_frames
 Row = tuple[int, object]
 """Agent step, and what happened there."""
 
-
-@dataclass
-class Story:
-    """What a run's logs tell, or what its rows do: rows in order, by what they are of."""
-
-    rows: dict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
-
-    def cut(self, after_agent_steps: int) -> "Story":
-        """Without all that came after a checkpoint."""
-        kept = Story()
-        for name, rows in self.rows.items():
-            kept.rows[name] = [row for row in rows if row[0] <= after_agent_steps]
-        return kept
-
-    def add(self, name: str, agent_steps: int, what: object) -> None:
-        """Add a row."""
-        self.rows[name].append((agent_steps, what))
+Story = dict[str, list[Row]]
+"""What a run's logs tell, or what its rows do: rows by what they are of."""
 
 
-def told_by_logs(attempts: list[Attempt], runs_dirs: list[Path]) -> list[Story]:
-    """The attempts' logs joined at the checkpoints.
+def told_by_logs(session: Session, run: Run, runs_dirs: list[Path]) -> list[Story]:
+    """The attempts' logs joined where each went on: right behind its checkpoint.
 
-    An attempt that died before its first word may or may not have cut already what a later one would cut;
-    where the last one did, there is more than one right answer.
+    Of an attempt whose host was lost, only what was recorded by then counts: the next one goes on from a
+    recorded checkpoint, and without a next one the rest is nobody's.
+
+    An attempt that ended before its first word, and has no checkpoint to its name, may never have begun or
+    have begun from scratch: there is more than one right answer then.
     """
-    story, answers = Story(), []
-    for attempt in attempts:
-        logs = [d / attempt.run_id / "attempts" / str(attempt.number) / "events.log" for d in runs_dirs]
-        said = [event for path in logs for frame, _ in read_frames(path) for event in frame]
+    lost = {move.attempt for move in runs.transitions(session, run.id) if move.after == RunState.LOST}
+    joined: list[events.AnyEvent] = []
+    answers = [joined]
+    for attempt in runs.attempts(session, run.id):
+        said, recorded = _read(attempt, runs_dirs)
         begun = next((event for event in said if isinstance(event, events.Started)), None)
-        cut = story.cut(attempt.resumed_from_agent_steps)
-        if begun is None:
-            answers = [story, cut, Story()]
-            continue
-        story = cut if begun.resumed_from else Story()
-        for event in said:
-            _tell(story, event)
-        answers = [story]
-    return answers or [story]
+        if begun is not None:
+            joined = _until_checkpoint(joined, file=begun.resumed_from)
+            joined = joined + (recorded if attempt.number in lost else said)
+            answers = [joined]
+        elif attempt.resumed_from_agent_steps:
+            answers = [
+                _until_checkpoint(answer, agent_steps=attempt.resumed_from_agent_steps) for answer in answers
+            ]
+        else:
+            answers.append([])
+    return [_rows(answer) for answer in answers]
 
 
 def told_by_rows(session: Session, run_id: str) -> Story:
     """What the database has of a run and draws."""
-    story = Story()
+    story: Story = {}
     for series in metrics.list_series(session, [run_id]):
         for part in metrics.all_points(session, series.id):
             for agent_steps, value in zip(part["agent_steps"], part["value"], strict=True):
-                story.add(f"{series.metric} {series.source}", int(agent_steps), repr(float(value)))
+                _add(story, f"{series.metric} {series.source}", int(agent_steps), repr(float(value)))
     for table, name, what in (
         (Episode, "episodes", Episode.replay),
         (Checkpoint, "checkpoints", Checkpoint.sha256),
         (Evaluation, "evaluations", Evaluation.mean_return),
     ):
         rows = select(table.agent_steps, what).where(table.run_id == run_id, ~table.superseded)
-        for agent_steps, value in session.execute(rows.order_by(table.id)):
-            story.add(name, agent_steps, value)
+        for agent_steps, value in session.execute(rows.order_by(table.agent_steps, table.attempt)):
+            _add(story, name, agent_steps, value)
     return story
 
 
@@ -94,51 +83,67 @@ def failed_rightly(session: Session, run: Run) -> bool:
     return newest <= run.attempt - MAX_ATTEMPTS_WITHOUT_CHECKPOINT
 
 
-def _tell(story: Story, event: events.AnyEvent) -> None:
-    match event:
-        case events.Points():
-            for agent_steps, value in zip(event.agent_steps, event.value, strict=True):
-                story.add(f"{event.metric} {event.source}", agent_steps, repr(value))
-        case events.Episode():
-            story.add("episodes", event.agent_steps, event.replay)
-        case events.CheckpointSaved():
-            story.add("checkpoints", event.agent_steps, event.sha256)
-        case events.Evaluation():
-            story.add("evaluations", event.agent_steps, event.mean_return)
-        case _:
-            pass
+def _read(attempt: Attempt, runs_dirs: list[Path]) -> tuple[list[events.AnyEvent], list[events.AnyEvent]]:
+    """All that an attempt said, and what of it is recorded by the database's own account."""
+    said: list[events.AnyEvent] = []
+    recorded: list[events.AnyEvent] = []
+    for runs_dir in runs_dirs:
+        path = runs_dir / attempt.run_id / "attempts" / str(attempt.number) / "events.log"
+        for frame, offset in read_frames(path):
+            said += frame
+            recorded += frame if offset <= attempt.log_offset_bytes else []
+    return said, recorded
+
+
+def _until_checkpoint(
+    told: Sequence[events.AnyEvent], *, file: str | None = None, agent_steps: int | None = None
+) -> list[events.AnyEvent]:
+    """What was told until the newest checkpoint of this name or step was saved; nothing without one."""
+    saved = [
+        place
+        for place, event in enumerate(told, 1)
+        if isinstance(event, events.CheckpointSaved)
+        and (event.file == file or event.agent_steps == agent_steps)
+    ]
+    return list(told[: saved[-1]]) if saved else []
+
+
+def _rows(told: Sequence[events.AnyEvent]) -> Story:
+    story: Story = {}
+    for event in told:
+        match event:
+            case events.Points():
+                for agent_steps, value in zip(event.agent_steps, event.value, strict=True):
+                    _add(story, f"{event.metric} {event.source}", agent_steps, repr(value))
+            case events.Episode():
+                _add(story, "episodes", event.agent_steps, event.replay)
+            case events.CheckpointSaved():
+                _add(story, "checkpoints", event.agent_steps, event.sha256)
+            case events.Evaluation():
+                _add(story, "evaluations", event.agent_steps, event.mean_return)
+    return story
+
+
+def _add(story: Story, name: str, agent_steps: int, what: object) -> None:
+    story.setdefault(name, []).append((agent_steps, what))
 
 
 def _check_story(session: Session, run: Run, runs_dirs: list[Path]) -> Iterator[str]:
     stored = told_by_rows(session, run.id)
-    answers = told_by_logs(list(runs.attempts(session, run.id)), runs_dirs)
-    lost = _ended_by_loss(session, run)
-    names = sorted(set(stored.rows).union(*(answer.rows for answer in answers)))
-    for name in names:
-        mine = stored.rows.get(name, [])
-        if any(mine == answer.rows.get(name, []) for answer in answers):
+    answers = told_by_logs(session, run, runs_dirs)
+    if stored in answers:
+        return
+    answer = answers[0]
+    for name in sorted({*stored, *answer}):
+        mine, told = stored.get(name, []), answer.get(name, [])
+        if mine == told:
             continue
-        if lost and any(_is_all_that_counts(mine, answer.rows.get(name, []), stored) for answer in answers):
-            continue
-        told = answers[0].rows.get(name, [])
         missing = [row for row in told if row not in mine]
         extra = [row for row in mine if row not in told]
         yield (
             f"run {run.id}: {name}: {len(mine)} rows stored, {len(told)} told by the logs; "
             f"missing {missing[:3]}, too many {extra[:3]}, {len(mine) - len(set(mine))} twice"
         )
-
-
-def _ended_by_loss(session: Session, run: Run) -> bool:
-    """Whether its host was lost, and nobody went on: nothing could be resumed from the rest of that log."""
-    moves = [move.after for move in runs.transitions(session, run.id)]
-    return len(moves) > 1 and moves[-2] == RunState.LOST
-
-
-def _is_all_that_counts(mine: list[Row], told: list[Row], stored: Story) -> bool:
-    """Whether rows are what the log told until some moment after the newest checkpoint."""
-    newest = max((agent_steps for agent_steps, _ in stored.rows.get("checkpoints", [])), default=0)
-    return mine == told[: len(mine)] and all(agent_steps > newest for agent_steps, _ in told[len(mine) :])
 
 
 def _check_transitions(session: Session, run: Run) -> Iterator[str]:

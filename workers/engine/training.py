@@ -160,10 +160,8 @@ class Training:
         counters = self._counters
         clock = self._reported_at = time.monotonic()
         self._reported_agent_steps = counters.agent_steps
-        while True:
-            reason, state = self._why_end()
-            if reason is not None:
-                break
+        reason, state = self._why_end()
+        while reason is None:
             self._change_settings(learner)
             advance = learner.advance(self._progress(), watched=self._control.watched)
             for picture in advance.pictures:
@@ -187,7 +185,11 @@ class Training:
                 self._report()
                 self._evaluate(learner)
                 clock = self._reported_at = time.monotonic()  # evaluation is not training time
-            if counters.wall_time_s - self._last_checkpoint_s >= self.spec.config.checkpoint_interval_s:
+            reason, state = self._why_end()
+            since_s = counters.wall_time_s - self._last_checkpoint_s
+            # At the end there is one checkpoint, behind the last score: nothing of its step comes after it.
+            if reason is None and since_s >= self.spec.config.checkpoint_interval_s:
+                self._report()
                 self._checkpoint(learner)
         self._report()
         if state == "finished" and self._last_evaluation_steps < counters.agent_steps:

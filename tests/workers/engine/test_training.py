@@ -162,6 +162,31 @@ def test_a_stop_during_the_last_evaluation_leaves_it_due(tmp_path: Path) -> None
     assert said[-1] == said[-1].model_copy(update={"state": "finished"})
 
 
+def test_a_stop_right_after_a_checkpoint_has_no_point_to_add(tmp_path: Path) -> None:
+    """A run killed behind its checkpoint would lose such a point: a resume begins after that step."""
+    control = Control()
+
+    def stop_once_saved(event: AnyEvent) -> None:
+        if isinstance(event, CheckpointSaved):
+            control.stop("enough")
+
+    spec = cartpole({"wall_time_s": 60}, checkpoint_interval_s=1.5)
+    Training(spec, tmp_path, control=control, on_event=stop_once_saved).run()
+    said = events(tmp_path, 1)
+    for saved in only(CheckpointSaved, said):
+        behind = only(Points, said[said.index(saved) :])
+        assert all(min(points.agent_steps) > saved.agent_steps for points in behind)
+
+
+def test_the_last_score_comes_before_the_checkpoint_of_its_step(tmp_path: Path) -> None:
+    """The other way round, a resume from that checkpoint would score it once more."""
+    spec = cartpole({"wall_time_s": 1}, checkpoint_interval_s=1, evaluation_episodes=1)
+    said = train(spec, tmp_path)
+    [score], [saved] = only(Evaluation, said), only(CheckpointSaved, said)
+    assert score.agent_steps == saved.agent_steps
+    assert said.index(score) < said.index(saved)
+
+
 def test_old_checkpoints_are_thinned(tmp_path: Path) -> None:
     said = train(cartpole({"wall_time_s": 5.5}, checkpoint_interval_s=1), tmp_path)
     removed = [file for event in only(CheckpointsRemoved, said) for file in event.files]

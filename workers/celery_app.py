@@ -22,7 +22,7 @@ from workers.engine_process import ENGINE
 from workers.host_agent import HostAgent
 
 STOP_TIMEOUT_S = 8.0
-"""How long engines may take over their last checkpoints: the process is to be gone within 10 s of SIGTERM."""
+"""How long after SIGTERM engines may take over their last checkpoints: in 10 s the process is to be gone."""
 
 log = structlog.get_logger(__name__)
 

@@ -27,11 +27,16 @@ class Gameplay:
         """Begin to listen."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """Listen no more."""
+    def begin_stop(self) -> None:
+        """Listen no more. Returns at once."""
         self._stopping.set()
-        self._thread.join(2 * TIMEOUT_S)
-        self._redis.close()
+
+    def stop(self, timeout_s: float) -> None:
+        """Wait until nobody listens and close the connection; leave it to its thread after `timeout_s`."""
+        self.begin_stop()
+        self._thread.join(timeout_s)
+        if not self._thread.is_alive():
+            self._redis.close()
 
     def is_watched(self, run_id: str) -> bool:
         """Whether someone watches the run now."""

@@ -81,6 +81,7 @@ class HostAgent:
         self._tidy_at = 0.0
         self._wake = threading.Event()
         self._stopping = threading.Event()
+        self._stopping_since: float | None = None
         self._thread = threading.Thread(target=self._live, name="host-agent", daemon=True)
 
     def start(self) -> None:
@@ -94,15 +95,22 @@ class HostAgent:
 
     def begin_stop(self) -> None:
         """Take nothing new, and have every engine save a checkpoint and end. Returns at once."""
+        if self._stopping_since is None:
+            self._stopping_since = monotonic()
         self._stopping.set()
+        self._gameplay.begin_stop()
         self._hand_back()
         self._wake.set()
 
     def stop(self, timeout_s: float) -> bool:
-        """Stop all; kill what is left after `timeout_s`. Says whether everything was handed back in time."""
-        ends_at = monotonic() + timeout_s
+        """Stop all; kill what is left `timeout_s` after `begin_stop`, or after this where it comes first.
+
+        Says whether everything was handed back in time.
+        """
         self.begin_stop()
-        self._thread.join(timeout_s)
+        assert self._stopping_since is not None
+        ends_at = self._stopping_since + timeout_s
+        self._thread.join(max(0.0, ends_at - monotonic()))
         threads: list[Supervisor | JobRunner] = [*self._supervisors]
         if self._job is not None:
             threads.append(self._job)
@@ -112,7 +120,7 @@ class HostAgent:
         for thread in late:
             if isinstance(thread, Supervisor):
                 thread.kill()
-        self._gameplay.stop()
+        self._gameplay.stop(max(0.0, ends_at - monotonic()))
         return not late
 
     def _live(self) -> None:

@@ -3,7 +3,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
-from time import sleep
+from time import monotonic, sleep
 
 import psutil
 import pytest
@@ -37,7 +37,7 @@ from tests.workers.support import (
     until,
     until_state,
 )
-from workers import claims, host_facts
+from workers import claims, host_agent, host_facts
 from workers.host_agent import HostAgent
 from workers.supervisor import PICTURE_TICK_S
 
@@ -275,6 +275,19 @@ def test_stopping_does_not_wait_for_the_deaf(agents: Agents, engine: Engine, set
     agent = agents()
     until_state(engine, run.id, "running")
     assert not agent.stop(1)
+    until(lambda: not processes_with(str(settings.runs_dir)))
+
+
+def test_the_time_to_stop_runs_from_the_signal(
+    agents: Agents, engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Celery takes its own time between the signal and the end of its steps: that counts as well."""
+    run = fake_run(engine, agent_steps=10_000, deaf=True)
+    agent = agents()
+    until_state(engine, run.id, "running")
+    agent.begin_stop()
+    monkeypatch.setattr(host_agent, "monotonic", lambda: monotonic() + 3600)
+    assert not agent.stop(3600)
     until(lambda: not processes_with(str(settings.runs_dir)))
 
 

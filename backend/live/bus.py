@@ -21,6 +21,9 @@ from backend.db.changes import take_changes, take_work
 CHANNEL = "callboard:events"
 """JSON messages: `{"run", "revision", "state"}`, `{"host"}` or `{"job", "run", "state"}`."""
 
+LIFETIME_S = 3600.0
+"""A stream ends after this long; the browser opens a new one, and is asked who it is again."""
+
 POKE_TASK = "callboard.poke"
 """Celery task that makes a worker look for work."""
 

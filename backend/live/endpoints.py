@@ -11,24 +11,22 @@ from redis.exceptions import RedisError
 
 from backend.auth.access import Viewer
 from backend.dependencies import ThisParts
-from backend.live.bus import CHANNEL
+from backend.live.bus import CHANNEL, LIFETIME_S
 
 router = APIRouter(tags=["live"])
 
 RECONNECT_S = 1.0
 WAIT_S = 1.0
 """How long one wait for a message lasts: the delay of noticing that the server goes down."""
-LIFETIME_S = 3600.0
-"""A stream ends after this long; the browser opens a new one, and is asked who it is again."""
 
 
 @router.get("/events", response_class=EventSourceResponse)
 async def follow_events(actor: Viewer, parts: ThisParts) -> AsyncIterator[ServerSentEvent]:
     """What changes, as server-sent events; a comment every 15 s shows that the stream lives.
 
-    An unnamed event carries `{"run", "revision", "state"}`, `{"host"}` or `{"job", "run", "state"}`. The
-    event `resync` (first of all, and whenever some may have been missed) asks to pull what is new since the
-    revision one has; `stale` says that changes are not being told for now.
+    An unnamed event carries `{"run", "revision", "state"}` (`deleted` when it is no more), `{"host"}` or
+    `{"job", "run", "state"}`. The event `resync` (first of all, and whenever some may have been missed) asks
+    to pull what is new since the revision one has; `stale` says that changes are not being told for now.
     """
     ends_at = time.monotonic() + LIFETIME_S
     while not parts.stopping.is_set() and time.monotonic() < ends_at:

@@ -13,6 +13,7 @@ from starlette.websockets import WebSocketState
 from backend.auth.access import find_viewer
 from backend.db.engine import reading
 from backend.dependencies import Parts
+from backend.live.bus import LIFETIME_S
 from backend.live.gameplay import WATCH_CHANNEL, WATCH_INTERVAL_S, pictures_channel
 from backend.runs import repository as runs
 
@@ -43,7 +44,7 @@ async def watch_run(websocket: WebSocket, run_id: str) -> None:
         asyncio.create_task(work)
         for work in (_receive(parts, run_id, newest), _send(websocket, newest), _leave(websocket))
     ]
-    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait(tasks, timeout=LIFETIME_S, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

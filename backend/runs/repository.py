@@ -197,6 +197,7 @@ def change(session: Session, run: Run, changes: dict[str, Any]) -> None:
 
 def delete(session: Session, run: Run) -> None:
     """Delete a run's row and everything that hangs on it."""
+    note_run(session, run.id, run.revision + 1, "deleted")
     session.delete(run)
     session.flush()
 

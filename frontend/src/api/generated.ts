@@ -860,9 +860,9 @@ export interface paths {
          * Follow Events
          * @description What changes, as server-sent events; a comment every 15 s shows that the stream lives.
          *
-         *     An unnamed event carries `{"run", "revision", "state"}`, `{"host"}` or `{"job", "run", "state"}`. The
-         *     event `resync` (first of all, and whenever some may have been missed) asks to pull what is new since the
-         *     revision one has; `stale` says that changes are not being told for now.
+         *     An unnamed event carries `{"run", "revision", "state"}` (`deleted` when it is no more), `{"host"}` or
+         *     `{"job", "run", "state"}`. The event `resync` (first of all, and whenever some may have been missed) asks
+         *     to pull what is new since the revision one has; `stale` says that changes are not being told for now.
          */
         get: operations["follow_events"];
         put?: never;

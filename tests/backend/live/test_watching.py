@@ -11,6 +11,7 @@ from websockets.typing import Origin
 
 from backend.auth.access import COOKIE
 from backend.auth.roles import Role
+from backend.live import watching
 from backend.live.gameplay import WATCH_CHANNEL, WATCH_LAPSES_S, pictures_channel, read_picture
 from backend.specs.states import RunState
 from tests.support.runs import make_run
@@ -115,3 +116,12 @@ def test_the_socket_closes_when_the_server_does(sqlite_service: RunningService) 
         with pytest.raises(ConnectionClosed):
             socket.recv(timeout=10)
         assert time.monotonic() - begun < 6
+
+
+def test_a_watcher_is_asked_anew_who_it_is(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(sqlite_service.engine, RunState.RUNNING)
+    monkeypatch.setattr(watching, "LIFETIME_S", 0.2)
+    with _open(sqlite_service, run.id) as socket, pytest.raises(ConnectionClosed):
+        socket.recv(timeout=10)

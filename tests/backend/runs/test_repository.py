@@ -25,6 +25,13 @@ def test_create_stores_the_whole_spec_and_pokes_its_queue(engine: Engine) -> Non
         assert [(t.before, t.after) for t in repository.transitions(session, run.id)] == [(None, "queued")]
 
 
+def test_that_a_run_is_no_more_is_told(engine: Engine) -> None:
+    run = make_run(engine)
+    with writing(engine) as session:
+        repository.delete(session, session.get_one(Run, run.id))
+    assert take_changes(session) == [{"run": run.id, "revision": 2, "state": "deleted"}]
+
+
 @pytest.mark.parametrize("before", RunState)
 def test_only_legal_moves_are_made(engine: Engine, before: RunState) -> None:
     for after in RunState:

@@ -29,6 +29,13 @@ class SynchronousConfig(AlgorithmConfig):
         group="optimisation",
         description="Step size of RMSProp. The paper uses 0.0007 for each of 32 environments.",
     )
+    scale_learning_rate: bool = setting(
+        False,
+        title="Learning rate proportional to nₑ",
+        group="optimisation",
+        description="The learning rate is that of 32 environments: it is multiplied by nₑ/32, as where the "
+        "paper compares numbers of environments (0.0007 nₑ).",
+    )
     learning_rate_schedule: Literal["constant", "linear"] = LEARNING_RATE_SCHEDULE
     gamma: float = GAMMA
     rmsprop_decay: float = setting(

@@ -17,7 +17,8 @@ Differences from the paper:
 - The pictures differ as told in `workers.engine.envs.atari`; a run is one actor, not the best of three.
 - An episode that is cut off, by `max_frames` or a time limit, is not taken as terminal: the value of its
   last state, discounted, is added to its last reward.
-- The learning rate is constant, as printed, or annealed to 0 (Mnih et al. 2016) where so set.
+- The learning rate is constant, as printed, or annealed to 0 (Mnih et al. 2016) where so set. With
+  `scale_learning_rate` it is multiplied by n_e/32: section 5.2 has 0.0007 n_e, which is 0.0224 for 32.
 """
 
 import os
@@ -41,6 +42,9 @@ from workers.engine.optimizers import FlatParameters, RMSProp, clip_grad_norm_
 from workers.engine.schedules import linear
 from workers.engine.seeds import episode_seed
 
+
+PRINTED_N_E = 32
+"""Environments for which the paper prints its learning rate."""
 
 class Master:
     """A method of the framework at work; see `workers.engine.learner.Learner`."""
@@ -97,9 +101,9 @@ class Master:
             for result in results[1:]:
                 self._flat.dtheta.add_(result.dtheta)
         norm = clip_grad_norm_(self._flat.dtheta.mul_(c.gradient_scale), c.max_grad_norm)
-        learning_rate = c.learning_rate
+        learning_rate = c.learning_rate * (c.n_e / PRINTED_N_E if c.scale_learning_rate else 1)
         if c.learning_rate_schedule == "linear":
-            learning_rate = linear(c.learning_rate, progress)
+            learning_rate = linear(learning_rate, progress)
         self._optimizer.step(self._flat.dtheta, learning_rate)
         frames = sum(result.frames for result in results)
         self._count(frames)

@@ -229,6 +229,9 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
     algorithm = _known("algorithm", data.get("algorithm"), ALGORITHMS, problems)
     world = _world(data, problems)
     parts: dict[str, Any] = {}
+    if algorithm and data.get("device") == "cuda" and "cuda" not in algorithm.devices:
+        message = f"{algorithm.title} trains on CPUs only: leave it at auto, or ask for cpu"
+        problems.append(FieldProblem(field="device", message=message))
     if algorithm and world:
         if world.observation not in algorithm.observations:
             message = f"{algorithm.title} cannot learn from {world.observation}"

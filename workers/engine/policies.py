@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from workers.engine.devices import to_device
 from workers.engine.networks import ActionValues, ActorCritic, GaussianActorCritic, Lstm, as_input
 
 
@@ -57,7 +58,7 @@ class SampledPolicy:
         self, observation_N: NDArray[Any], environment_N: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Sampled actions (N,), V (N,) and pi (N, A)."""
-        features_NF = self._features(torch.from_numpy(observation_N).to(self._device), environment_N)
+        features_NF = self._features(to_device(observation_N, self._device), environment_N)
         logits_NA, value_N = self._network.heads(features_NF)
         action_N, pi_NA = sample(logits_NA, self._generator)
         return np.asarray(action_N.cpu()), np.asarray(value_N.cpu()), np.asarray(pi_NA.cpu())
@@ -100,7 +101,7 @@ class GaussianPolicy:
         self, observation_N: NDArray[Any], environment_N: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Drawn actions (N, D), V (N,) and mu (N, D)."""
-        x = as_input(torch.from_numpy(observation_N).to(self._device))
+        x = as_input(to_device(observation_N, self._device))
         network = self._network
         features_NF = self._policy_states.step(network.policy_body(x), environment_N)
         mu_ND, variance_N = network.policy_head(features_NF)
@@ -132,7 +133,7 @@ class EpsilonGreedyPolicy:
         self, observation_N: NDArray[Any], environment_N: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Actions (N,), max Q (N,) and Q (N, A)."""
-        q_NA = np.asarray(self._network(torch.from_numpy(observation_N).to(self._device)).cpu())
+        q_NA = np.asarray(self._network(to_device(observation_N, self._device)).cpu())
         N, A = q_NA.shape
         random_N = self._rng.random(N) < self._epsilon
         action_N = np.where(random_N, self._rng.integers(A, size=N), q_NA.argmax(-1))

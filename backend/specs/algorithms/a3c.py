@@ -38,6 +38,7 @@ A3C = Algorithm(
     config=A3CConfig,
     observations=("pixels", "vector"),
     actions=("discrete", "continuous"),
+    devices=("cpu",),
     presets=(
         Preset(
             id="compact-lstm",

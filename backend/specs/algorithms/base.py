@@ -7,6 +7,7 @@ from backend.specs.fields import Strict, setting
 
 Observation = Literal["pixels", "vector"]
 Actions = Literal["discrete", "continuous"]
+Device = Literal["cpu", "cuda"]
 
 
 class AlgorithmConfig(Strict):
@@ -70,6 +71,8 @@ class Algorithm:
     observations: tuple[Observation, ...]
     actions: tuple[Actions, ...] = ("discrete",)
     """The kinds of actions it can choose."""
+    devices: tuple[Device, ...] = ("cpu", "cuda")
+    """Where it can train."""
     presets: tuple[Preset, ...] = ()
     vector_defaults: dict[str, Any] = field(default_factory=dict)
     """Defaults that differ for worlds with vector observations."""

@@ -30,7 +30,7 @@ from backend.specs.algorithms import AlgorithmConfig
 from backend.specs.algorithms.dqn import DqnConfig
 from backend.specs.algorithms.replayed import CHECKPOINTED_REPLAY_BYTES, ReplayedQConfig
 from backend.specs.run import RunSpec
-from workers.engine.devices import resolve_device
+from workers.engine.devices import describe, resolve_device
 from workers.engine.envs import make_world
 from workers.engine.envs.base import World
 from workers.engine.gorila.actor import Actor
@@ -70,7 +70,7 @@ class Dqn:
         self._spec = spec
         self.config = spec.config
         device = resolve_device(spec.device)
-        self.device = str(device)
+        self.device = describe(device)
         world = make_world(spec.environment, spec.environment_config)
         self.action_names = world.action_names
         torch.manual_seed(spec.seed)

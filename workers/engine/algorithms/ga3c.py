@@ -36,7 +36,7 @@ from backend.specs.algorithms.ga3c import MAX_AGENTS, Ga3cConfig
 from backend.specs.run import RunSpec
 from workers.engine.algorithms.ga3c_model import Model, Predictor, Stats, Trainer, Worker
 from workers.engine.algorithms.ga3c_troupe import Troupe
-from workers.engine.devices import resolve_device
+from workers.engine.devices import describe, resolve_device
 from workers.engine.envs import make_world
 from workers.engine.envs.base import World
 from workers.engine.ga3c.adjustment import Adjustment, Setting
@@ -74,7 +74,7 @@ class Ga3c:
         self._spec = spec
         self.config = c = spec.config
         device = resolve_device(spec.device)
-        self.device = str(device)
+        self.device = describe(device)
         world = make_world(spec.environment, spec.environment_config)
         self.action_names = world.action_names
         torch.manual_seed(spec.seed)

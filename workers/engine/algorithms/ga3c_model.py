@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from backend.specs.algorithms.ga3c import Ga3cConfig
+from workers.engine.devices import to_device
 from workers.engine.ga3c.adjustment import Setting
 from workers.engine.ga3c.memory import Experiences, Queue, Request, places
 from workers.engine.losses import ga3c_loss
@@ -226,7 +227,7 @@ class Predictor(Worker):
         at = places(requests)
         version = model.updates
         with torch.inference_mode():
-            observation_B = torch.from_numpy(shared.observation_ASL[at]).to(model.device)
+            observation_B = to_device(shared.observation_ASL[at], model.device)
             logits_BA, value_B = model.network(observation_B)
             policy_BA = logits_BA.softmax(-1).cpu().numpy()
         shared.policy_AN[at[0]] = policy_BA
@@ -281,12 +282,12 @@ class Trainer(Worker):
         observation_N, action_N, R_N, version_N = (
             np.concatenate(column) for column in zip(*submissions, strict=True)
         )
-        logits_NA, value_N = self._network(torch.from_numpy(observation_N).to(model.device))
+        logits_NA, value_N = self._network(to_device(observation_N, model.device))
         loss = ga3c_loss(
             logits_NA,
             value_N,
-            torch.from_numpy(action_N).long().to(model.device),
-            torch.from_numpy(R_N).to(model.device),
+            to_device(action_N, model.device).long(),
+            to_device(R_N, model.device),
             beta=c.beta,
             value_coefficient=c.value_coefficient,
             log_eps=c.log_eps,

@@ -34,14 +34,13 @@ from backend.specs.algorithms.synchronous import SynchronousConfig
 from backend.specs.run import RunSpec
 from workers.engine.algorithms.paac_method import MethodMaker, Slice
 from workers.engine.algorithms.paac_share import Share, ShareInProcess, ShareResult
-from workers.engine.devices import resolve_device
+from workers.engine.devices import describe, resolve_device
 from workers.engine.envs import make_world
 from workers.engine.learner import Advance, Policy
 from workers.engine.memory import SharedVectors
 from workers.engine.optimizers import FlatParameters, RMSProp, clip_grad_norm_
 from workers.engine.schedules import linear
 from workers.engine.seeds import episode_seed
-
 
 PRINTED_N_E = 32
 """Environments for which the paper prints its learning rate."""
@@ -55,7 +54,7 @@ class Master:
         self._spec = spec
         self._maker = maker
         self._device = resolve_device(spec.device)
-        self.device = str(self._device)
+        self.device = describe(self._device)
         world = make_world(spec.environment, spec.environment_config)
         self.action_names = world.action_names
         torch.manual_seed(spec.seed)

@@ -15,6 +15,7 @@ from torch import Tensor
 from backend.specs.algorithms.synchronous import SynchronousConfig
 from backend.specs.run import RunSpec
 from workers.engine.algorithms.paac_method import Choice, MethodMaker, Slice, Tools
+from workers.engine.devices import to_device
 from workers.engine.envs.vector import FinishedEpisode, VectorWorld, WorldDiedError
 from workers.engine.learner import EpisodeEnd
 from workers.engine.memory import SharedVectors
@@ -167,7 +168,7 @@ class Share:
         self._world.close()
 
     def _observation(self) -> Tensor:
-        return torch.from_numpy(self._world.shared.observation_SB[0]).to(self._device)
+        return to_device(self._world.shared.observation_SB[0], self._device)
 
     def _record(self, action_B: NDArray[Any], choice: Choice) -> None:
         shared, i = self._world.shared, self._recorded
@@ -194,7 +195,7 @@ class Share:
         cut = np.flatnonzero(shared.ended_B & shared.truncated_B & ~shared.terminal_B)
         if len(cut):
             with torch.no_grad():
-                v = self._method.value(torch.from_numpy(shared.final_observation_B[cut]).to(self._device))
+                v = self._method.value(to_device(shared.final_observation_B[cut], self._device))
             reward_B[cut] += self._config.gamma * v.cpu().numpy()
             terminal_B[cut] = True
 

@@ -1,0 +1,63 @@
+"""Devices: asked for, named, and how states come to them."""
+
+import numpy as np
+import pytest
+import torch
+
+from backend.specs.run import InvalidSpec, parse_run_spec
+from tests.support.devices import DEVICES
+from workers.engine.devices import NoSuchDeviceError, describe, resolve_device, to_device
+from workers.engine.networks import actor_critic, as_input
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_states_come_as_bytes_and_are_scaled_there(device: str) -> None:
+    where = resolve_device(device)
+    rng = np.random.default_rng(0)
+    states = rng.integers(0, 256, (4, 84, 84, 4), np.uint8)
+    kept = states.copy()
+    there = [to_device(states, where)]
+    assert there[0].dtype == torch.uint8
+    assert there[0].device.type == device
+    if device == "cuda":
+        states[:] = 0  # the memory belongs to the world again: it is written while the copy is under way
+        there += [to_device(rng.integers(0, 256, states.shape, np.uint8), where) for _ in range(8)]
+    x = as_input(there[0])
+    assert x.device.type == device
+    torch.testing.assert_close(x.cpu(), torch.from_numpy(kept).permute(0, 3, 1, 2) / 255)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_network_says_the_same_everywhere(device: str) -> None:
+    torch.manual_seed(0)
+    network = actor_critic("nips", (84, 84, 4), 3)
+    states = np.random.default_rng(0).integers(0, 256, (4, 84, 84, 4), np.uint8)
+    with torch.no_grad():
+        expected = network(torch.from_numpy(states))
+        found = network.to(device)(to_device(states, resolve_device(device)))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one.cpu(), other, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_device_is_named_as_people_know_it(device: str) -> None:
+    told = describe(resolve_device(device))
+    if device == "cpu":
+        assert told == "cpu"
+    else:
+        assert told == f"cuda:0 ({torch.cuda.get_device_name(0)})"
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_a_gpu_that_is_not_there_is_told_at_once() -> None:
+    assert resolve_device("auto").type == "cpu"
+    with pytest.raises(NoSuchDeviceError, match="device: cuda was asked for"):
+        resolve_device("cuda")
+
+
+@pytest.mark.parametrize("algorithm", ["a3c", "n_step_q", "one_step_q", "one_step_sarsa", "gorila_dqn"])
+def test_methods_of_cpus_refuse_a_gpu(algorithm: str) -> None:
+    request = {"algorithm": algorithm, "environment": "CartPole-v1", "stop": {"agent_steps": 1}}
+    assert parse_run_spec(request).device == "auto"
+    with pytest.raises(InvalidSpec, match=r"device: .* trains on CPUs only"):
+        parse_run_spec(request | {"device": "cuda"})

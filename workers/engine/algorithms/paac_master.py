@@ -22,6 +22,7 @@ Differences from the paper:
 """
 
 import os
+import time
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
@@ -33,7 +34,7 @@ from backend.specs.algorithms import AlgorithmConfig
 from backend.specs.algorithms.synchronous import SynchronousConfig
 from backend.specs.run import RunSpec
 from workers.engine.algorithms.paac_method import MethodMaker, Slice
-from workers.engine.algorithms.paac_share import Share, ShareInProcess, ShareResult
+from workers.engine.algorithms.paac_share import Share, ShareInProcess, ShareResult, Spent
 from workers.engine.devices import describe, resolve_device
 from workers.engine.envs import make_world
 from workers.engine.learner import Advance, Policy
@@ -44,6 +45,7 @@ from workers.engine.seeds import episode_seed
 
 PRINTED_N_E = 32
 """Environments for which the paper prints its learning rate."""
+
 
 class Master:
     """A method of the framework at work; see `workers.engine.learner.Learner`."""
@@ -92,9 +94,11 @@ class Master:
     def advance(self, progress: float, *, watched: bool) -> Advance:
         """One pass of Algorithm 1's outer loop: a rollout and an update."""
         c = self.config
+        began = time.perf_counter()
         for share in self._shares:
             share.begin(self._frames, watched=watched)
         results = [share.finish() for share in self._shares]
+        gathered = time.perf_counter()
         if len(results) > 1:
             self._flat.dtheta.copy_(results[0].dtheta)
             for result in results[1:]:
@@ -107,12 +111,15 @@ class Master:
         frames = sum(result.frames for result in results)
         self._count(frames)
         told = {metric: sum(result.told[metric] for result in results) for metric in results[0].told}
+        told |= {"optim/grad_norm": norm.item(), "optim/learning_rate": learning_rate}
+        now = time.perf_counter()
+        usage = time_usage([result.spent for result in results], update_s=now - gathered, total_s=now - began)
         return Advance(
             agent_steps=c.n_e * c.t_max,
             frames=frames,
             updates=1,
             episodes=[episode for result in results for episode in result.episodes],
-            internals=told | {"optim/grad_norm": norm.item(), "optim/learning_rate": learning_rate},
+            internals=told | usage,
             of_sources=_exploration(results),
             pictures=[picture for result in results for picture in result.pictures],
         )
@@ -182,6 +189,20 @@ class Master:
     def _generator(self, share: int, begun: int) -> torch.Generator:
         seed = episode_seed(self._spec.seed, self.config.n_e + share, begun)
         return torch.Generator(self._device).manual_seed(seed)
+
+
+def time_usage(spent: list[Spent], *, update_s: float, total_s: float) -> dict[str, float]:
+    """Shares of the time of a rollout and its update, as Figure 2 has them; means over the workers.
+
+    Args:
+        spent: what each worker did.
+        update_s: time in which the master applied their gradients, which is learning too.
+        total_s: time of all; what no worker accounts for is the rest (waiting for each other, messages).
+    """
+    environment_s, choosing_s, learning_s = np.mean(spent, axis=0).tolist()
+    known = {"environment": environment_s, "choosing": choosing_s, "learning": learning_s + update_s}
+    known["rest"] = max(0.0, total_s - sum(known.values()))
+    return {f"paac/time_{part}": part_s / total_s for part, part_s in known.items()}
 
 
 def _exploration(results: list[ShareResult]) -> dict[str, dict[str, float]]:

@@ -3,9 +3,10 @@
 import pickle
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
 from multiprocessing.connection import Pipe
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -46,12 +47,21 @@ class Task:
     """Where its dtheta is."""
 
 
+class Spent(NamedTuple):
+    """What a rollout's time went to, in seconds."""
+
+    environment_s: float = 0.0
+    choosing_s: float = 0.0
+    learning_s: float = 0.0
+
+
 @dataclass(slots=True)
 class ShareResult:
     """What a share adds to the sums over the whole batch."""
 
     frames: int = 0
     episodes: list[EpisodeEnd] = field(default_factory=list)
+    spent: Spent = field(default_factory=Spent)
     told: dict[str, float] = field(default_factory=dict)
     """Metric -> this share's part of its mean over the batch."""
     epsilon_B: NDArray[np.float64] | None = None
@@ -116,11 +126,17 @@ class Share:
         self._unroll.begin()
         reward_TB = np.empty((c.t_max, self._B), np.float32)
         terminal_TB = np.empty((c.t_max, self._B), np.bool_)
+        environment_s = choosing_s = 0.0
         for t in range(c.t_max):
+            began = time.perf_counter()
             with torch.no_grad():
                 choice = self._method.choose(self._unroll.step(self._observation()))
             action_B = choice.action_B.cpu().numpy()
+            chosen = time.perf_counter()
             finished = self._world.step(action_B, 0)
+            stepped = time.perf_counter()
+            choosing_s += chosen - began
+            environment_s += stepped - chosen
             reward_TB[t] = shared.reward_B
             if c.reward_clip:
                 np.clip(reward_TB[t], -c.reward_clip, c.reward_clip, out=reward_TB[t])
@@ -134,6 +150,7 @@ class Share:
                 result.episodes += [self._episode_end(episode) for episode in finished]
                 self._bootstrap_truncated(reward_TB[t], terminal_TB[t])
             actions.append(choice.action_B)
+        began = time.perf_counter()
         with torch.no_grad():
             bootstrap_B = self._method.value(self._observation())
         R_TB = n_step_returns(
@@ -150,6 +167,7 @@ class Share:
         assert features_NF.grad is not None
         self._unroll.backward(features_NF.grad)
         result.told = {metric: mean.item() * share for metric, mean in told.items()}
+        result.spent = Spent(environment_s, choosing_s, time.perf_counter() - began)
         return result
 
     def state(self) -> dict[str, Any]:

@@ -7,10 +7,11 @@ from backend.specs.algorithms.dqn import DQN
 from backend.specs.algorithms.ga3c import GA3C
 from backend.specs.algorithms.gorila import GORILA_DQN
 from backend.specs.algorithms.paac import PAAC
+from backend.specs.algorithms.paac_q import PAAC_Q
 
 ALGORITHMS: dict[str, Algorithm] = {
     algorithm.id: algorithm
-    for algorithm in (PAAC, GA3C, A3C, N_STEP_Q, ONE_STEP_Q, ONE_STEP_SARSA, DQN, GORILA_DQN)
+    for algorithm in (PAAC, PAAC_Q, GA3C, A3C, N_STEP_Q, ONE_STEP_Q, ONE_STEP_SARSA, DQN, GORILA_DQN)
 }
 """Every algorithm one may ask for, by id."""
 

@@ -2,62 +2,13 @@
 
 from backend.specs.algorithms.asynchronous import NETWORK, PAPER, AsynchronousConfig, Network
 from backend.specs.algorithms.base import Algorithm, Preset
-from backend.specs.fields import setting
+from backend.specs.algorithms.value import ValueConfig
 
 
-class AsyncQConfig(AsynchronousConfig):
+class AsyncQConfig(ValueConfig, AsynchronousConfig):
     """Settings of the asynchronous value methods."""
 
     network: Network = NETWORK
-    target_update_frames: int = setting(
-        40_000,
-        ge=1,
-        le=10**9,
-        symbol="I_target",
-        title="Target network period",
-        group="optimisation",
-        unit="frames",
-        description="Emulator frames of all actors together between two copies of θ to the target network.",
-    )
-    exploration_eps: float = setting(
-        0.1,
-        ge=0,
-        le=1,
-        symbol="ε",
-        title="Exploration, commonest",
-        live=True,
-        group="exploration",
-        description="Share of random actions in the end, for an actor with probability 0.4.",
-    )
-    exploration_eps_low: float = setting(
-        0.01,
-        ge=0,
-        le=1,
-        symbol="ε",
-        title="Exploration, least",
-        live=True,
-        group="exploration",
-        description="Share of random actions in the end, for an actor with probability 0.3.",
-    )
-    exploration_eps_high: float = setting(
-        0.5,
-        ge=0,
-        le=1,
-        symbol="ε",
-        title="Exploration, most",
-        live=True,
-        group="exploration",
-        description="Share of random actions in the end, for an actor with probability 0.3.",
-    )
-    exploration_anneal_frames: int = setting(
-        4_000_000,
-        ge=0,
-        le=10**12,
-        title="Exploration annealed over",
-        group="exploration",
-        unit="frames",
-        description="Emulator frames in which the shares of random actions fall from 1 to those above.",
-    )
 
 
 _VECTOR_DEFAULTS = {

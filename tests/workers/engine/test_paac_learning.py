@@ -1,4 +1,4 @@
-"""PAAC learns CartPole, and this test would know if it did not."""
+"""PAAC and n-step Q in its framework learn CartPole, and these tests would know if they did not."""
 
 from pathlib import Path
 
@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from tests.support.learning import SOLVED, cartpole_score
-from workers.engine.algorithms import paac
-from workers.engine.losses import ActorCriticLoss, actor_critic_loss
+from workers.engine.algorithms import paac, paac_q
+from workers.engine.losses import ActorCriticLoss, actor_critic_loss, td_loss
 
 
 def flipped(
@@ -41,3 +41,18 @@ def test_learns_cartpole_and_not_with_the_sign_flipped(
     assert learner >= SOLVED
     assert np.isclose(random, 22, atol=6)
     assert wrong < 30
+
+
+@pytest.mark.learning
+def test_q_learns_cartpole_and_not_with_the_sign_flipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Little exploration in the end, or the score is that of environments which act at random.
+    explore = {"exploration_eps": 0.05, "exploration_eps_high": 0.1, "exploration_anneal_frames": 10_000}
+    learner = cartpole_score("paac_q", tmp_path / "learner", 80_000, **explore)
+    monkeypatch.setattr(paac_q, "td_loss", lambda *batch: -td_loss(*batch))
+    wrong = cartpole_score("paac_q", tmp_path / "flipped", 15_000, **explore)
+    with capsys.disabled():
+        print(f"\npaac_q on CartPole-v1: learner {learner:.1f}, sign flipped {wrong:.1f}")  # noqa: T201
+    assert learner >= SOLVED
+    assert wrong < 50

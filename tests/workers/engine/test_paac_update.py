@@ -1,5 +1,9 @@
-"""One update of PAAC against a transcription of Algorithm 1, in a world whose every step is given."""
+"""One update of PAAC, and of n-step Q in its framework, in a world whose every step is given, against slow
+transcriptions of the papers' algorithms."""
 
+import time
+from copy import deepcopy
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,11 +12,19 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from backend.specs.algorithms.paac import PaacConfig
+from backend.specs.algorithms.paac_q import PaacQConfig
 from backend.specs.run import parse_run_spec
+from tests.support.devices import DEVICES
 from workers.engine.algorithms import paac_share
 from workers.engine.algorithms.paac import PAAC
-from workers.engine.algorithms.paac_master import Master
+from workers.engine.algorithms.paac_master import PRINTED_N_E, Master, time_usage
+from workers.engine.algorithms.paac_method import Slice, Tools
+from workers.engine.algorithms.paac_q import PAAC_Q, epsilons
+from workers.engine.algorithms.paac_share import Spent
 from workers.engine.envs.vector import FinishedEpisode
+from workers.engine.networks import action_values
+from workers.engine.optimizers import FlatParameters
 
 T, B, ACTIONS, GAMMA = 3, 2, 2, 0.9
 REWARD_TB = np.array([[1.0, 5.0], [-7.0, 0.5], [0.25, 2.0]], np.float32)
@@ -56,25 +68,28 @@ class ScriptedWorld:
     def close(self) -> None: ...
 
 
-def learner(monkeypatch: pytest.MonkeyPatch, **config: Any) -> tuple[Master, ScriptedWorld]:
+def learner(
+    monkeypatch: pytest.MonkeyPatch, algorithm: str = "paac", device: str = "cpu", **config: Any
+) -> tuple[Master, ScriptedWorld]:
     monkeypatch.setattr(paac_share, "VectorWorld", ScriptedWorld)
-    settings = {"n_e": B, "t_max": T, "gamma": GAMMA, "beta": 0.02, "max_grad_norm": 1e6} | config
+    settings = {"n_e": B, "t_max": T, "gamma": GAMMA, "max_grad_norm": 1e6} | config
     spec = parse_run_spec(
         {
-            "algorithm": "paac",
+            "algorithm": algorithm,
             "environment": "CartPole-v1",
             "stop": {"agent_steps": 100},
             "config": settings,
+            "device": device,
         }
     )
-    made = Master(spec, PAAC)
+    made = Master(spec, {"paac": PAAC, "paac_q": PAAC_Q}[algorithm])
     [share] = made._shares
     return made, share._world  # type: ignore[union-attr, return-value]
 
 
 def gradient(paac: Master, world: ScriptedWorld, reward_TB: NDArray[np.float32]) -> torch.Tensor:
     """Algorithm 1, lines 11 to 17, decision by decision, in float64."""
-    c, network = paac.config, paac.network.double()
+    c, network = paac.config, deepcopy(paac.network).cpu().double()
     parameters = list(network.parameters())
     for parameter in parameters:
         parameter.grad = None
@@ -102,36 +117,160 @@ def gradient(paac: Master, world: ScriptedWorld, reward_TB: NDArray[np.float32])
     return torch.cat([p.grad.flatten() for p in parameters if p.grad is not None])
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(
     ("config", "reward_TB"),
     [({"reward_clip": 0.0}, REWARD_TB), ({"reward_clip": 1.0}, np.clip(REWARD_TB, -1, 1))],
 )
 def test_gradient_is_that_of_algorithm_1(
-    monkeypatch: pytest.MonkeyPatch, config: dict[str, Any], reward_TB: NDArray[np.float32]
+    monkeypatch: pytest.MonkeyPatch, config: dict[str, Any], reward_TB: NDArray[np.float32], device: str
 ) -> None:
-    paac, world = learner(monkeypatch, value_coefficient=0.3, **config)
+    paac, world = learner(monkeypatch, device=device, value_coefficient=0.3, beta=0.02, **config)
     [share] = paac._shares
-    kept = share.finish().dtheta.clone().double()
+    kept = share.finish().dtheta.cpu().double()
     torch.testing.assert_close(kept, gradient(paac, world, reward_TB), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(
-    ("schedule", "progress", "rate"),
-    [("constant", 0.75, 0.01), ("linear", 0.75, 0.0025), ("linear", 0.0, 0.01)],
+    ("schedule", "scaled", "progress", "rate"),
+    [
+        ("constant", False, 0.75, 0.01),
+        ("linear", False, 0.75, 0.0025),
+        ("linear", False, 0.0, 0.01),
+        ("constant", True, 0.75, 0.01 * B / 32),
+        ("linear", True, 0.75, 0.0025 * B / 32),
+    ],
 )
 def test_the_step_is_scaled_clipped_and_annealed(
-    monkeypatch: pytest.MonkeyPatch, schedule: str, progress: float, rate: float
+    monkeypatch: pytest.MonkeyPatch, schedule: str, scaled: bool, progress: float, rate: float, device: str
 ) -> None:
-    settings = {"learning_rate": 0.01, "learning_rate_schedule": schedule, "rmsprop_eps": 0.1}
-    paac, _ = learner(monkeypatch, gradient_scale=5.0, max_grad_norm=0.5, rmsprop_decay=0.9, **settings)
-    before = paac._flat.theta.clone().double()
+    settings = {
+        "learning_rate": 0.01,
+        "learning_rate_schedule": schedule,
+        "scale_learning_rate": scaled,
+        "rmsprop_eps": 0.1,
+    }
+    settings |= {"gradient_scale": 5.0, "max_grad_norm": 0.5, "rmsprop_decay": 0.9}
+    paac, _ = learner(monkeypatch, device=device, **settings)
+    before = paac._flat.theta.cpu().double()
     advance = paac.advance(progress, watched=False)
-    unscaled, _ = learner(monkeypatch)
+    unscaled, _ = learner(monkeypatch, device=device)
     [share] = unscaled._shares
-    d = 5.0 * share.finish().dtheta.double()
+    d = 5.0 * share.finish().dtheta.cpu().double()
     assert advance.internals["optim/grad_norm"] == pytest.approx(float(d.norm()), rel=1e-5)
     assert advance.internals["optim/learning_rate"] == pytest.approx(rate)
     assert float(d.norm()) > 0.5
     d *= 0.5 / d.norm()
     after = before - rate * d / torch.sqrt(0.1 * d * d + 0.1)
-    torch.testing.assert_close(paac._flat.theta.double(), after, rtol=0, atol=1e-6)
+    torch.testing.assert_close(paac._flat.theta.cpu().double(), after, rtol=0, atol=1e-6)
+
+
+def test_the_papers_learning_rate_is_proportional_to_n_e() -> None:
+    """Section 5.2: 0.0007 n_e."""
+    assert PaacConfig().learning_rate / PRINTED_N_E == pytest.approx(0.0007)
+
+
+def test_time_usage_is_told_as_shares_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    two = [Spent(3.0, 1.0, 2.0), Spent(1.0, 2.0, 2.0)]
+    assert time_usage(two, update_s=1.0, total_s=8.0) == {
+        "paac/time_environment": 0.25,
+        "paac/time_choosing": 0.1875,
+        "paac/time_learning": 0.375,
+        "paac/time_rest": 0.1875,
+    }
+    master, world = learner(monkeypatch)
+    clock = count()
+    # The world's own time passes in its steps alone: 100 s each, beside 1 s between any two looks.
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock) + 100.0 * world.t)
+    told = master.advance(0.0, watched=False).internals
+    usage = {name: share for name, share in told.items() if name.startswith("paac/time_")}
+    assert sum(usage.values()) == pytest.approx(1.0)
+    # 13 looks within, 3 steps: 3 × 101 s of 312 s.
+    assert usage["paac/time_environment"] == pytest.approx(303 / 313, abs=0.01)
+
+
+def q_gradient(master: Master, world: ScriptedWorld) -> torch.Tensor:
+    """Algorithm S1 of Mnih et al. 2016, decision by decision, averaged over environments, in float64."""
+    network, target = (deepcopy(master.network).cpu().double() for _ in range(2))
+    FlatParameters(target, theta=master._theta_minus.cpu().double())
+    parameters = list(network.parameters())
+    for parameter in parameters:
+        parameter.grad = None
+
+    def best(observation: NDArray[np.float32]) -> float:
+        with torch.no_grad():
+            return float(target(torch.from_numpy(observation).double()[None]).max())
+
+    loss = torch.zeros((), dtype=torch.float64)
+    for e in range(B):
+        R = best(world.observation_TB[T, e])
+        for t in reversed(range(T)):
+            if TERMINAL_TB[t, e]:
+                R = 0.0
+            elif TRUNCATED_TB[t, e]:
+                R = best(world.final_TB[t, e])
+            R = float(REWARD_TB[t, e]) + GAMMA * R
+            q = network(torch.from_numpy(world.observation_TB[t, e]).double()[None])[0]
+            loss = loss + (R - q[world.action_TB[t, e]]) ** 2
+    (loss / (B * T)).backward()  # type: ignore[no-untyped-call]
+    return torch.cat([p.grad.flatten() for p in parameters if p.grad is not None])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_gradient_of_paac_q_is_that_of_n_step_q(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+    master, world = learner(monkeypatch, "paac_q", device)
+    torch.manual_seed(1)
+    master._theta_minus += 0.3 * torch.randn_like(master._theta_minus)
+    [share] = master._shares
+    kept = share.finish().dtheta.cpu().double()
+    torch.testing.assert_close(kept, q_gradient(master, world), rtol=1e-5, atol=1e-6)
+
+
+def test_the_target_network_is_copied_when_its_frames_are_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A rollout has B T = 6 frames: 10 are passed in the second, 20 in the fourth.
+    master, world = learner(monkeypatch, "paac_q", target_update_frames=10)
+    copied = []
+    for _ in range(4):
+        world.t = 0
+        old = master._theta_minus.clone()
+        master.advance(0.0, watched=False)
+        copied.append(not torch.equal(master._theta_minus, old))
+        if copied[-1]:
+            assert torch.equal(master._theta_minus, master._flat.theta)
+    assert copied == [False, True, False, True]
+    kept = master.state()
+    again, _ = learner(monkeypatch, "paac_q", target_update_frames=10)
+    again.restore(kept)
+    assert torch.equal(again._theta_minus, master._theta_minus)
+    assert again._frames == 24
+
+
+def test_each_environment_has_an_epsilon_of_its_own() -> None:
+    config = PaacQConfig(n_e=10, exploration_anneal_frames=1_000)
+    ends = [0.1] * 4 + [0.01] * 3 + [0.5] * 3
+    assert epsilons(config, Slice(0, 10), 0).tolist() == [1.0] * 10
+    assert epsilons(config, Slice(0, 10), 500) == pytest.approx([(1 + end) / 2 for end in ends])
+    assert epsilons(config, Slice(0, 10), 10**6).tolist() == ends
+    assert epsilons(config, Slice(3, 8), 10**6).tolist() == ends[3:8], "each worker knows its own"
+
+
+@pytest.mark.parametrize(("epsilon", "share"), [(0.0, 0.0), (1.0, 0.5), (0.5, 0.25)])
+def test_so_many_actions_are_random(epsilon: float, share: float) -> None:
+    """Of two actions, a random one is the best half of the time."""
+    network = action_values("mlp", (4,), 2)
+    generator = torch.Generator().manual_seed(0)
+    config = PaacQConfig(
+        n_e=512,
+        exploration_anneal_frames=0,
+        exploration_eps=epsilon,
+        exploration_eps_low=epsilon,
+        exploration_eps_high=epsilon,
+    )
+    theta = FlatParameters(network).theta
+    method = PAAC_Q.method(Tools(config, network, theta, Slice(0, 512), generator))
+    method.begin(0)
+    choices = [method.choose(torch.randn(512, 128)) for _ in range(20)]
+    other = torch.cat([c.action_B != c.policy_BA.argmax(-1) for c in choices]).float().mean()
+    assert float(other) == pytest.approx(share, abs=0.02)
+    assert all(torch.equal(c.value_B, c.policy_BA.max(-1).values) for c in choices)

@@ -137,6 +137,19 @@ def test_workers_share_one_update() -> None:
         learner.close()
 
 
+def test_512_environments_make_one_update() -> None:
+    from workers.engine.algorithms import ENGINES
+
+    learner = ENGINES["paac"].learner(cartpole({"agent_steps": 10_000}, n_e=512, t_max=2))
+    try:
+        made = learner.advance(0.0, watched=False)
+        assert (made.agent_steps, made.updates) == (1_024, 1)
+        begun = [k for share in learner.state()["shares"] for k in share["episodes_begun"]]
+        assert len(begun) == 512
+    finally:
+        learner.close()
+
+
 def test_a_stop_keeps_a_checkpoint(tmp_path: Path) -> None:
     control = Control()
     control.stop("enough")

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch
 
 from backend.specs.run import RunSpec
-from workers.engine.algorithms import a3c, async_q, dqn, ga3c, hogwild_actor, paac, paac_method
+from workers.engine.algorithms import a3c, async_q, dqn, ga3c, hogwild_actor, paac, paac_method, paac_q
 from workers.engine.algorithms.hogwild import Hogwild
 from workers.engine.algorithms.paac_master import Master
 from workers.engine.envs.base import World
@@ -40,6 +40,7 @@ def _gorila(spec: RunSpec) -> Learner:
 
 ENGINES: dict[str, Engine] = {
     "paac": _synchronous(paac.PAAC),
+    "paac_q": _synchronous(paac_q.PAAC_Q),
     "ga3c": Engine(ga3c.Ga3c, ga3c.network, ga3c.policy),
     "a3c": _asynchronous(a3c.A3C),
     "n_step_q": _asynchronous(async_q.N_STEP_Q),

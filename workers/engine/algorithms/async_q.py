@@ -35,6 +35,7 @@ from torch import Tensor
 
 from backend.specs.algorithms.async_q import AsyncQConfig
 from backend.specs.algorithms.asynchronous import AsynchronousConfig
+from backend.specs.algorithms.value import ValueConfig
 from backend.specs.run import RunSpec
 from workers.engine.algorithms.hogwild_actor import Choice, MethodMaker, Tools
 from workers.engine.algorithms.hogwild_memory import FRAMES, Counts
@@ -65,7 +66,7 @@ def policy(spec: RunSpec, network: ActionValues, device: torch.device, seed: int
     return EpsilonGreedyPolicy(network, device, seed, EVALUATION_EPSILON)
 
 
-def target_frames(config: AsyncQConfig) -> int:
+def target_frames(config: ValueConfig) -> int:
     """I_target."""
     return config.target_update_frames
 

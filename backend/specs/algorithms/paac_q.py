@@ -1,0 +1,49 @@
+"""n-step Q-learning in PAAC's framework, which is for any algorithm (Clemente et al. 2017, section 3)."""
+
+from backend.specs.algorithms.base import Algorithm, Preset
+from backend.specs.algorithms.synchronous import PAPER, SynchronousConfig
+from backend.specs.algorithms.value import ValueConfig
+
+
+class PaacQConfig(ValueConfig, SynchronousConfig):
+    """Settings of n-step Q-learning in the framework."""
+
+
+PAAC_Q = Algorithm(
+    id="paac_q",
+    title="PAAC, n-step Q",
+    summary="Many environments in step, each with its own share of random actions; n-step Q-learning.",
+    paper=PAPER,
+    config=PaacQConfig,
+    observations=("pixels", "vector"),
+    presets=(
+        Preset(
+            id="two-cpu-cores",
+            title="two CPU cores",
+            description="For a small machine: one worker process a core, half the paper's batch, exploring "
+            "for one million frames.",
+            observation="pixels",
+            config={
+                "n_e": 16,
+                "n_w": 2,
+                "learning_rate": 7e-4,
+                "learning_rate_schedule": "linear",
+                "rmsprop_eps": 1e-5,
+                "exploration_anneal_frames": 1_000_000,
+                "evaluation_interval_agent_steps": 500_000,
+            },
+            stop={"agent_steps": 10_000_000},
+        ),
+    ),
+    vector_defaults={
+        "network": "mlp",
+        "learning_rate": 0.005,
+        "rmsprop_eps": 1e-5,
+        "reward_clip": 0.0,
+        "n_e": 16,
+        "n_w": 1,
+        "target_update_frames": 500,
+        "exploration_anneal_frames": 20_000,
+        "evaluation_interval_agent_steps": 100_000,
+    },
+)

@@ -50,10 +50,13 @@ class PointBuffer:
         points.value.append(float(value))
 
     def gather(self, metric: str, value: float, source: str = "") -> None:
-        """Add to the mean that `settle` will make one point of."""
+        """Add to the mean that `settle` will make one point of; of a metric named `…_max`, to the maximum."""
         entry = self._sums[metric, source]
-        entry[0] += value if not math.isnan(value) else math.nan
-        entry[1] += 1
+        if metric.endswith("_max") and entry[1]:
+            entry[0] = max(entry[0], value)
+        else:
+            entry[0] += value if not math.isnan(value) else math.nan
+            entry[1] += 1
 
     def settle(self, at: Counters) -> None:
         """Turn what was gathered into one point a metric and source."""

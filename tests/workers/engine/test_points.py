@@ -33,6 +33,17 @@ def test_what_is_gathered_becomes_one_mean() -> None:
     assert buffer.take() == []
 
 
+def test_of_maxima_the_largest_is_told() -> None:
+    buffer = PointBuffer()
+    for value in (-3.0, 7.0, 2.0):
+        buffer.gather("ga3c/policy_lag_max", value)
+    buffer.settle(Counters())
+    buffer.gather("ga3c/policy_lag_max", 1.0)
+    buffer.settle(Counters())
+    [points] = buffer.take()
+    assert points.value == [7.0, 1.0]
+
+
 def test_a_value_that_is_no_number_is_not_averaged_away() -> None:
     buffer = PointBuffer()
     for value in (1.0, math.nan, 2.0):

@@ -1,12 +1,14 @@
 """GA3C at work: real agents, predictors and trainers on CartPole."""
 
 import os
-import signal
+import pickle
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,19 +17,38 @@ import pytest
 import torch
 
 from backend.specs.run import RunSpec, parse_run_spec
+from tests.support.devices import DEVICES
+from workers.engine.algorithms import ga3c_troupe
 from workers.engine.algorithms.ga3c import Ga3c
 from workers.engine.algorithms.ga3c_model import Predictor, Trainer, histogram
+from workers.engine.ga3c.memory import REQUEST_BYTES, Queue, Request
 from workers.engine.learner import Advance
 
 pytestmark = pytest.mark.timeout(120)
 
+SERIES = {
+    "speed/updates_per_s",
+    "speed/predictions_per_s",
+    "ga3c/prediction_queue",
+    "ga3c/training_queue",
+    "ga3c/prediction_batch",
+    "ga3c/training_batch",
+    "ga3c/n_actors",
+    "ga3c/n_predictors",
+    "ga3c/n_trainers",
+    "ga3c/policy_lag",
+    "ga3c/policy_lag_max",
+    "ga3c/waiting_share",
+}
 
-def cartpole(**config: Any) -> RunSpec:
+
+def cartpole(environment: str = "CartPole-v1", device: str = "cpu", **config: Any) -> RunSpec:
     return parse_run_spec(
         {
             "algorithm": "ga3c",
-            "environment": "CartPole-v1",
+            "environment": environment,
             "stop": {"agent_steps": 10**9},
+            "device": device,
             "config": {"evaluation_episodes": 0, "n_actors": 4} | config,
         }
     )
@@ -60,8 +81,9 @@ def agents(learner: Ga3c) -> list[psutil.Process]:
     return [psutil.Process(agent.helper.process.pid) for agent in learner._troupe._agents.values()]
 
 
-def test_what_is_told_adds_up_and_the_policy_lags_under_load() -> None:
-    with at_work(n_predictors=2, n_trainers=2, n_actors=8) as learner:
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_is_told_adds_up_and_the_policy_lags_under_load(device: str) -> None:
+    with at_work(device=device, n_predictors=2, n_trainers=2, n_actors=8) as learner:
         told = until(learner, 4_000)
         learner._model.pause()
         told.append(learner._take(Advance(0, 0, 0), 1.0))
@@ -74,6 +96,8 @@ def test_what_is_told_adds_up_and_the_policy_lags_under_load() -> None:
     assert any(e.recording is not None for e in episodes)
     lags = [a.internals["ga3c/policy_lag"] for a in told if "ga3c/policy_lag" in a.internals]
     assert np.mean(lags) > 0
+    series = {name for a in told for name in a.internals}
+    assert series >= SERIES
     shares = [a.of_sources for a in told if a.of_sources]
     assert all(
         sum(of["ga3c/policy_lag_share"] for of in one.values()) == pytest.approx(1.0) for one in shares
@@ -128,6 +152,35 @@ def test_predictors_and_trainers_overlap_in_time(monkeypatch: pytest.MonkeyPatch
     assert overlaps > len(spans[Trainer]) // 10
 
 
+def test_what_agents_send_is_small(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A state of Catch is 7,056 bytes; what is sent a decision, one agent's replays among it, is not 100."""
+    pickled: list[int] = []
+
+    def weighed(message: bytes) -> Any:
+        pickled.append(len(message))
+        return pickle.loads(message)  # from our own agents
+
+    monkeypatch.setattr(ga3c_troupe, "pickle", SimpleNamespace(loads=weighed))
+    requests: list[int] = []
+    take = Queue.take
+
+    def counted(self: Queue, at_most: int) -> list[Request]:
+        taken = take(self, at_most)
+        requests.append(len(taken) * REQUEST_BYTES)
+        return taken
+
+    monkeypatch.setattr(Queue, "take", counted)
+    with at_work(environment="Catch-v0", n_predictors=1, n_trainers=1) as learner:
+        steps = sum(advance.agent_steps for advance in until(learner, 300))
+    assert len(pickled) > 300 // 11 // 2, "an episode each 11 decisions"
+    sent = (sum(pickled) + sum(requests)) / steps
+    with capsys.disabled():
+        print(f"\nGA3C's agents on Catch send {sent:.0f} bytes a decision")  # noqa: T201
+    assert sent < 100
+
+
 def test_agents_need_no_torch() -> None:
     code = "import sys, workers.engine.ga3c.agent; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -158,12 +211,21 @@ def test_agents_killed_at_random_are_replaced_and_nothing_is_left() -> None:
 def test_numbers_change_on_a_running_run() -> None:
     with at_work(n_actors=2) as learner:
         until(learner, 100)
-        for n_actors, n_predictors, n_trainers in ((5, 3, 2), (1, 1, 1), (3, 2, 1)):
+        for n_actors, n_predictors, n_trainers, batch in ((5, 3, 2, 1), (1, 1, 1, 30), (3, 2, 1, 60)):
             config = learner.config.model_copy(
-                update={"n_actors": n_actors, "n_predictors": n_predictors, "n_trainers": n_trainers}
+                update={
+                    "n_actors": n_actors,
+                    "n_predictors": n_predictors,
+                    "n_trainers": n_trainers,
+                    "min_training_batch": batch,
+                }
             )
             learner.change(config)
-            told = until(learner, 300)[-1].internals
+            advances = until(learner, 400)
+            told = advances[-1].internals
+            batches = [a.internals["ga3c/training_batch"] for a in advances if a.updates]
+            # A submission more, at most, than the least that makes a batch.
+            assert batch <= batches[-1] < batch + config.t_max
             assert len(agents(learner)) == told["ga3c/n_actors"] == n_actors
             assert len(learner._predictors) == told["ga3c/n_predictors"] == n_predictors
             assert len(learner._trainers) == told["ga3c/n_trainers"] == n_trainers
@@ -210,7 +272,7 @@ def test_histogram_of_lags() -> None:
     assert sum(shares.values()) == 1
 
 
-def test_agents_go_when_the_engine_is_killed() -> None:
+def test_agents_go_when_the_engine_is_killed_and_leave_nothing(tmp_path: Path) -> None:
     code = f"""
 import sys
 sys.path.insert(0, {os.getcwd()!r})
@@ -222,12 +284,21 @@ if __name__ == "__main__":
     print(*[p.pid for p in agents(learner)], flush=True)
     until(learner, 10**9)
 """
-    engine = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    engine = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    )
     with engine:
         assert engine.stdout is not None
-        mine = [psutil.Process(int(pid)) for pid in engine.stdout.readline().split()]
-        assert len(mine) == 4
-        engine.send_signal(signal.SIGKILL)
+        try:
+            mine = [psutil.Process(int(pid)) for pid in engine.stdout.readline().split()]
+            assert len(mine) == 4
+            assert list(tmp_path.iterdir()), "the fork server's socket"
+        finally:
+            engine.kill()
     gone, alive = psutil.wait_procs(mine, timeout=15)
     assert not alive
     assert len(gone) == 4
+    assert not list(tmp_path.iterdir())

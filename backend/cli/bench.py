@@ -1,16 +1,19 @@
-"""`callboard bench`: how fast this machine's service and worlds are, beside what they should be."""
+"""`callboard bench`: how fast this machine's service, worlds and GA3C are, beside what they should be."""
 
 import json
 import logging
 import os
 from contextlib import closing
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from backend.cli.terminal import fail
+
+if TYPE_CHECKING:
+    from workers.engine.algorithms.ga3c_bench import Measured
 
 app = typer.Typer(help="Measure this machine.", no_args_is_help=True)
 
@@ -21,6 +24,9 @@ GOALS: dict[str, float] = {
     "list_ms": 100,
 }
 """A rate should reach its goal; of all else, less is better."""
+
+GA3C_GOAL = 0.9
+"""Share of the best hand-set TPS that the walk should come to."""
 
 _ROWS: dict[str, str] = {
     "ingest_points_per_s": "points/s from an engine's log",
@@ -108,6 +114,75 @@ def environments(
         "EnvPool's: batched, where it is installed.\n"
         f"Load {machine['load_before']:.1f} before, {machine['load_after']:.1f} after."
     )
+
+
+@app.command()
+def ga3c(
+    environment: Annotated[str, typer.Argument(help="A world that GA3C can learn.")] = "ALE/Pong-v5",
+    grid_seconds: Annotated[float, typer.Option(min=1, help="For each setting of the grid.")] = 10.0,
+    walk_seconds: Annotated[float, typer.Option(min=1, help="For the walk from one of each.")] = 600.0,
+    interval_seconds: Annotated[
+        float, typer.Option(min=2, help="Between two changes of the walk; the paper has a minute.")
+    ] = 2.0,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Measure GA3C's own choice of N_A, N_P and N_T against a grid set by hand, in trainings a second."""
+    from backend.specs.run import InvalidSpec
+    from workers.engine.algorithms import ga3c_bench
+    from workers.engine.devices import prepare_torch
+
+    prepare_torch()
+    before = os.getloadavg()[0]
+    try:
+        found = ga3c_bench.measure(
+            environment, grid_s=grid_seconds, walk_s=walk_seconds, interval_s=interval_seconds
+        )
+    except InvalidSpec as error:
+        raise fail(str(error)) from None
+    machine = {"cpus": os.cpu_count() or 1, "load_before": before, "load_after": os.getloadavg()[0]}
+    share = found.reached_tps / found.best_tps
+    if as_json:
+        told = {
+            "goal": GA3C_GOAL,
+            "machine": machine,
+            "environment": environment,
+            "grid": [_plain(one) for one in found.grid],
+            "again": _plain(found.again),
+            "walk": [_plain(one) for one in found.walk],
+            "best_tps": found.best_tps,
+            "reached_tps": found.reached_tps,
+            "share": share,
+        }
+        typer.echo(json.dumps(told))
+        return
+    console = Console()
+    console.print(_drawn(f"A grid set by hand: {environment}", found.grid))
+    console.print(_drawn("The walk from 1/1/1", found.walk, rows=40))
+    verdict = "" if share >= GA3C_GOAL else ", missed"
+    typer.echo(
+        f"The walk came to {found.reached_tps:,.1f} TPS, {share:.0%} of the best of the grid, "
+        f"{found.best_tps:,.1f} (goal {GA3C_GOAL:.0%}{verdict}).\n"
+        f"On {machine['cpus']} cores; load {machine['load_before']:.1f} before, "
+        f"{machine['load_after']:.1f} after."
+    )
+
+
+def _plain(one: "Measured") -> dict[str, Any]:
+    return {"began_s": one.began_s, "seconds": one.seconds, **one.setting._asdict(), "tps": one.tps}
+
+
+def _drawn(title: str, measured: list["Measured"], rows: int | None = None) -> Table:
+    """TPS as bars, of every setting or, evenly spaced, of so many."""
+    table = Table(title=title)
+    for column in ("s", "N_A", "N_P", "N_T", "TPS"):
+        table.add_column(column, justify="right")
+    table.add_column("")
+    most = max(one.tps for one in measured) or 1.0
+    every = 1 if rows is None else -(-len(measured) // rows)
+    for one in measured[::every]:
+        bar = "█" * round(40 * one.tps / most)
+        table.add_row(f"{one.began_s:.0f}", *(str(n) for n in one.setting), f"{one.tps:,.1f}", bar)
+    return table
 
 
 def _table(results: dict[str, dict[str, float]]) -> Table:

@@ -13,7 +13,7 @@ and N_T changes by one (section 4.3; see `workers.engine.ga3c.adjustment`).
 
 Differences from the paper:
 - Agents do not send states: these lie in shared memory as the bytes the world gives, and the queues carry
-  8 bytes a request. pi and V come back the same way.
+  6 bytes a request. pi and V come back the same way.
 - Predictors read theta while trainers write it, as TensorFlow's do; the step itself is taken by one trainer
   at a time, so that no update of g is lost.
 - An agent has at most four submissions under way and then waits, which bounds the policy lag. (The paper's
@@ -103,6 +103,11 @@ class Ga3c:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def setting(self) -> Setting:
+        """How many agents, predictors and trainers there are."""
+        return self._setting
 
     def advance(self, progress: float, *, watched: bool) -> Advance:
         """Let the parts work for a moment; tell what they did."""

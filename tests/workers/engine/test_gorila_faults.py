@@ -1,6 +1,7 @@
 """Gorila's parts really killed while it trains."""
 
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -16,11 +17,13 @@ from workers.engine.gorila import cluster
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
-def kill(run: Run, kind: str, which: int = 0) -> None:
+def kill(run: Run, kind: str, process: psutil.Process | None = None) -> None:
     """Kill a host, and train until another has taken its place."""
+    there = processes(kind)
     before = len(run.warnings)
-    processes(kind)[which].kill()
+    (process or there[0]).kill()
     run.until(lambda: any("died; another takes its place" in w for w in run.warnings[before:]))
+    run.until(lambda: len(processes(kind)) == len(there))
 
 
 def test_each_kind_of_part_is_killed_and_the_run_goes_on_and_learns() -> None:
@@ -34,18 +37,15 @@ def test_each_kind_of_part_is_killed_and_the_run_goes_on_and_learns() -> None:
         snapshot_interval_s=1.0,
     ) as run:
         run.more(200)
-        actors = {p.pid for p in processes("WorkHost")}
-        for which in range(4):  # both actors, both learners
-            kill(run, "WorkHost", which)
+        for process in processes("WorkHost"):  # both actors, both learners
+            kill(run, "WorkHost", process)
             run.more(50)
-        run.until(lambda: len(processes("WorkHost")) == 4)
-        assert actors.isdisjoint(p.pid for p in processes("WorkHost"))
+        assert sum("actor" in w for w in run.warnings) == sum("learner" in w for w in run.warnings) == 2
         kill(run, "ReplayHost")
         run.more(100)
         kill(run, "ParameterHost")
-        run.more(1_500)
-        assert run.score > 40
-        assert run.agent_steps > 4_000
+        run.more(100)
+        run.until(lambda: run.score > 40)
         fills = run.series("gorila/replay_fill")
         assert all(fill[-1] > 0 for fill in fills.values())
 
@@ -58,7 +58,8 @@ def test_a_parameter_shard_comes_back_from_its_snapshot_and_what_is_lost_is_coun
         assert lost == 0
         killed_at = time.monotonic()
         kill(run, "ParameterHost")
-        run.until(lambda: any("went back to a snapshot" in w for w in run.warnings) or run.updates > 10**5)
+        run.until(lambda: any("went back to a snapshot" in w for w in run.warnings))
+        back = {shard: len(values) for shard, values in run.series("gorila/shard_updates").items()}
         run.more(200)
         lost = run.last["gorila/lost_updates"]
         assert lost > 0
@@ -70,8 +71,9 @@ def test_a_parameter_shard_comes_back_from_its_snapshot_and_what_is_lost_is_coun
         ]
         assert lost <= sum(window)
         # Both shards' updates go on.
-        for values in run.series("gorila/shard_updates").values():
-            assert values[-1] > values[-20] or values[-1] > 600
+        for shard, values in run.series("gorila/shard_updates").items():
+            assert len(values) > back[shard]
+            assert values[-1] > values[back[shard]]
         assert run.last["gorila/lost_pushes"] > 0
 
 
@@ -90,6 +92,41 @@ def test_the_gradients_of_a_learner_that_falls_behind_are_discarded_and_counted(
         assert run.series("gorila/gradient_staleness_max")[""]
         assert max(run.series("gorila/gradient_staleness_max")[""]) > 20
         assert run.warnings == []
+
+
+def test_a_machine_is_lost_and_what_was_on_it_goes_on_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": os.environ.get("RAY_AUTH_TOKEN", secrets.token_hex(32)),
+    }.items():
+        monkeypatch.setenv(name, value)
+    from ray.cluster_utils import Cluster
+
+    node = {"num_cpus": 1, "object_store_memory": 100 * 2**20, "include_dashboard": False}
+    machines = Cluster(initialize_head=True, head_node_args=node)
+    try:
+        second = machines.add_node(num_cpus=1, object_store_memory=100 * 2**20)
+        monkeypatch.setenv(cluster.ADDRESS, machines.address)
+        run = Run(spec_of(n_shards=2, parts_per_process=1, snapshot_interval_s=1.0))
+        try:
+            run.more(300)
+            machines.remove_node(second, allow_graceful=False)
+            run.until(lambda: sum("died; another takes its place" in w for w in run.warnings) == 2)
+            run.until(lambda: any("went back to a snapshot" in w for w in run.warnings))
+            run.more(300)
+            run.until(lambda: run.score > 40)
+            assert {source.split()[0] for source in run.series("gorila/version_seen")} == {"actor"}
+        finally:
+            run.learner.close()
+        latest = time.monotonic() + 60
+        while processes("WorkHost") or processes("ParameterHost"):
+            assert time.monotonic() < latest
+            time.sleep(0.1)
+    finally:
+        machines.shutdown()
 
 
 def test_nothing_is_left_of_an_engine_that_is_killed(tmp_path: Path) -> None:

@@ -64,5 +64,7 @@ def describe(metric: str) -> Metric:
         protocol = section.removeprefix("eval/")
         words = PROTOCOLS.get(protocol, protocol)
         return Metric(f"Evaluation, {words}", f"Return ({words})")
+    if section.startswith("eval/") and name == "best_kept_return":
+        return Metric("Evaluation of the best-kept parameters", "Return (best kept)")
     words = name.replace("_", " ")
     return Metric(words[:1].upper() + words[1:], words[:1].upper() + words[1:])

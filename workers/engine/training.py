@@ -28,9 +28,15 @@ from workers.engine import checkpoint
 from workers.engine.algorithms import ENGINES
 from workers.engine.control import Control
 from workers.engine.envs.vector import WorldDiedError
-from workers.engine.evaluation import STREAM, EvaluationInterrupted, evaluate
+from workers.engine.evaluation import (
+    STREAM,
+    EvaluationInterrupted,
+    EvaluationResult,
+    evaluate,
+    load_policy,
+)
 from workers.engine.event_log import EventLog
-from workers.engine.learner import EpisodeEnd, Learner
+from workers.engine.learner import EpisodeEnd, Learner, Policy
 from workers.engine.points import Counters, PointBuffer
 from workers.engine.seeds import episode_seed
 
@@ -84,6 +90,7 @@ class Training:
         self._last_replay_s = -REPLAY_INTERVAL_S
         self._last_checkpoint_s = 0.0
         self._last_evaluation_steps = 0
+        self._best_evaluation: tuple[float, str] | None = None
         self._reported_at = 0.0
         self._reported_agent_steps = 0
 
@@ -132,6 +139,7 @@ class Training:
             self._returns.extend(state["returns"])
             self._best = state["best"]
             self._last_evaluation_steps = state["last_evaluation_steps"]
+            self._best_evaluation = state.get("best_evaluation")
             self._saved = list(state["saved"])
             self._evaluated = set(state["evaluated"])
             self._last_checkpoint_s = self._last_replay_s = self._counters.wall_time_s
@@ -183,7 +191,7 @@ class Training:
             every = self.spec.config.evaluation_interval_agent_steps
             if every and counters.agent_steps // every > self._last_evaluation_steps // every:
                 self._report()
-                self._evaluate(learner)
+                self._evaluate(learner, last=self._why_end()[1] == "finished")
                 clock = self._reported_at = time.monotonic()  # evaluation is not training time
             reason, state = self._why_end()
             since_s = counters.wall_time_s - self._last_checkpoint_s
@@ -193,7 +201,7 @@ class Training:
                 self._checkpoint(learner)
         self._report()
         if state == "finished" and self._last_evaluation_steps < counters.agent_steps:
-            self._evaluate(learner)
+            self._evaluate(learner, last=True)
             if self._last_evaluation_steps < counters.agent_steps:
                 reason, state = "stopped during the last evaluation", "stopped"
         self._checkpoint(learner)
@@ -329,6 +337,7 @@ class Training:
                     "returns": list(self._returns),
                     "best": self._best,
                     "last_evaluation_steps": self._last_evaluation_steps,
+                    "best_evaluation": self._best_evaluation,
                     "saved": [*self._saved, name],
                     "evaluated": sorted(self._evaluated),
                 },
@@ -358,7 +367,7 @@ class Training:
         self._last_checkpoint_s = counters.wall_time_s
         return name
 
-    def _evaluate(self, learner: Learner) -> None:
+    def _evaluate(self, learner: Learner, *, last: bool = False) -> None:
         """Score the present parameters, then save them: what a resumed run repeats, the cut takes away.
 
         The other way round, a run killed in between would have the score twice or never.
@@ -368,23 +377,52 @@ class Training:
         if episodes:
             try:
                 self._score_policy(learner, episodes)
+                if last:
+                    self._score_best_kept(learner, episodes)
             except EvaluationInterrupted:
                 return  # due again after a resume
         self._last_evaluation_steps = counters.agent_steps
         self._checkpoint(learner, evaluated=bool(episodes))
 
     def _score_policy(self, learner: Learner, episodes: int) -> None:
+        steps = self._counters.agent_steps
+        name = checkpoint.file_name(self.attempt, steps)
+        seed = episode_seed(self.spec.seed, STREAM, steps) % 2**31
+        result = self._play_evaluation(learner.policy(seed), name, episodes, seed)
+        self._points.add(f"eval/{result.protocol}/mean_return", self._counters, result.mean_return)
+        self._keep(result.first_episode, result.action_names, "evaluation")
+        if self._best_evaluation is None or result.mean_return > self._best_evaluation[0]:
+            self._best_evaluation = (result.mean_return, name)
+
+    def _score_best_kept(self, learner: Learner, episodes: int) -> None:
+        """Score the best of all evaluated parameters from new starts, as Nair et al. 2015 (section 5.2)."""
+        if not self.spec.config.scores_best_kept or self._best_evaluation is None:
+            return
+        steps = self._counters.agent_steps
+        _, name = self._best_evaluation
+        seed = episode_seed(self.spec.seed, STREAM + 1, steps) % 2**31
+        path = self.run_dir / "checkpoints" / name
+        if name == checkpoint.file_name(self.attempt, steps):
+            policy = learner.policy(seed)
+        elif path.exists():
+            policy = load_policy(self.spec, path, seed)
+        else:
+            self._note(f"the best-kept parameters, {name}, are not on this host and not scored", "warning")
+            return
+        result = self._play_evaluation(policy, name, episodes, seed)
+        self._points.add(f"eval/{result.protocol}/best_kept_return", self._counters, result.mean_return)
+
+    def _play_evaluation(self, policy: Policy, name: str, episodes: int, seed: int) -> EvaluationResult:
+        """Play with the parameters that the checkpoint `name` has, or will have, and tell how it went."""
         counters = self._counters
-        seed = episode_seed(self.spec.seed, STREAM, counters.agent_steps) % 2**31
         result = evaluate(
-            learner.policy(seed),
+            policy,
             self.spec,
             episodes=episodes,
             seed=seed,
             processes=_processes(self.spec),
             interrupted=lambda: self._control.stop_requested() is not None,
         )
-        self._points.add(f"eval/{result.protocol}/mean_return", counters, result.mean_return)
         self._flush_points()
         self._say(
             Evaluation(
@@ -392,18 +430,18 @@ class Training:
                 agent_steps=counters.agent_steps,
                 frames=counters.frames,
                 wall_time_s=counters.wall_time_s,
-                checkpoint=checkpoint.file_name(self.attempt, counters.agent_steps),
+                checkpoint=name,
                 seed=seed,
                 returns=result.returns,
                 lengths_frames=result.lengths_frames,
                 mean_return=result.mean_return,
             )
         )
-        self._keep(result.first_episode, result.action_names, "evaluation")
         self._note(
             f"scored {result.mean_return:.2f} over {episodes} {result.protocol} episodes "
-            f"in {result.time_s:.0f} s"
+            f"with {name} in {result.time_s:.0f} s"
         )
+        return result
 
     def _gather(self, internals: dict[str, float], source: str) -> None:
         for metric, value in internals.items():

@@ -1,7 +1,7 @@
 """What every algorithm's settings share, and how an algorithm presents itself."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from backend.specs.fields import Strict, setting
 
@@ -12,6 +12,9 @@ Device = Literal["cpu", "cuda"]
 
 class AlgorithmConfig(Strict):
     """Settings every algorithm has: when to evaluate and when to save."""
+
+    scores_best_kept: ClassVar[bool] = False
+    """Whether a finished run scores, beside its last parameters, the best of all that were evaluated."""
 
     evaluation_interval_agent_steps: int = setting(
         1_000_000,

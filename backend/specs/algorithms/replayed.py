@@ -1,6 +1,6 @@
 """What the methods with a deep Q-network and a replay memory have in common."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import ValidationInfo, field_validator
 
@@ -14,6 +14,8 @@ CHECKPOINTED_REPLAY_BYTES = 256 * 2**20
 
 class ReplayedQConfig(AlgorithmConfig):
     """Settings of Q-learning from replayed experience; the defaults are those of Mnih et al. 2015."""
+
+    scores_best_kept: ClassVar[bool] = True
 
     network: Literal["nips", "nature", "compact", "mlp"] = setting(
         "nature",

@@ -379,3 +379,30 @@ def test_a_resume_with_other_parts_plays_new_episodes(tmp_path: Path) -> None:
     second = train(cartpole({"agent_steps": 4_000}, n_e=8), tmp_path, 2, kept)
     assert only(Ended, second)[0].state == "finished", second[-1]
     assert columns(second, "rollout/episode_return") != columns(first, "rollout/episode_return")
+
+
+def test_a_finished_dqn_run_scores_its_best_kept_parameters_anew(tmp_path: Path) -> None:
+    config = {
+        "evaluation_episodes": 4,
+        "evaluation_interval_agent_steps": 400,
+        "learning_starts_agent_steps": 100,
+        "exploration_anneal_agent_steps": 400,
+    }
+    spec = parse_run_spec(
+        {"algorithm": "dqn", "environment": "CartPole-v1", "stop": {"agent_steps": 2_000}, "config": config}
+    )
+    said = train(spec, tmp_path)
+    *regular, best_kept = only(Evaluation, said)
+    assert len(regular) == 5
+    best = max(regular, key=lambda one: one.mean_return)
+    assert best_kept.checkpoint == best.checkpoint
+    assert best_kept.seed not in {one.seed for one in regular}
+    policy = load_policy(spec, tmp_path / "checkpoints" / best.checkpoint, best_kept.seed)
+    again = evaluate(policy, spec, episodes=4, seed=best_kept.seed, processes=1)
+    assert again.returns == best_kept.returns
+    [points] = [p for p in only(Points, said) if p.metric == "eval/plain/best_kept_return"]
+    assert points.value == [best_kept.mean_return]
+    # Nothing of the run's last step comes after its last checkpoint.
+    assert [type(event) for event in said if isinstance(event, Evaluation | CheckpointSaved)][
+        -1
+    ] is CheckpointSaved

@@ -43,12 +43,8 @@ class RayCluster:
             self._folder = Path(tempfile.mkdtemp(prefix=f"callboard-ray-{os.getpid()}-", dir="/tmp"))
             # Despite its name it binds every service to 127.0.0.1.
             os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-            os.environ |= {
-                # Its agents, which outlive it until they have told someone, give up sooner.
-                "RAY_gcs_rpc_server_reconnect_timeout_s": "10",
-                # A machine may have better to do.
-                "RAY_raylet_start_wait_time_s": "300",
-            }
+            # Its agents, which outlive it until they have told someone, give up sooner.
+            os.environ |= {"RAY_gcs_rpc_server_reconnect_timeout_s": "10"}
             # Other people on this machine are kept out by a token that only these processes know.
             os.environ["RAY_AUTH_MODE"] = "token"
             os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))

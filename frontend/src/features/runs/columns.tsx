@@ -55,14 +55,24 @@ export const COLUMNS: readonly Column[] = [
     id: 'name',
     title: 'Name',
     sort: 'name',
-    width: 'minmax(128px, 3fr)',
+    width: 'minmax(128px, 6fr)',
     cell: (run) => (
       <Link to="/runs/$runId" params={{ runId: run.id }} className="ellipsis" title={run.name}>
         {run.name}
       </Link>
     ),
   },
-  { id: 'algorithm', title: 'Algorithm', sort: 'algorithm', width: '62px', cell: (run) => run.algorithm },
+  {
+    id: 'algorithm',
+    title: 'Algorithm',
+    sort: 'algorithm',
+    width: '70px',
+    cell: (run) => (
+      <span className="ellipsis" title={run.algorithm}>
+        {run.algorithm}
+      </span>
+    ),
+  },
   {
     id: 'environment',
     title: 'Environment',
@@ -79,7 +89,7 @@ export const COLUMNS: readonly Column[] = [
     title: 'Progress',
     sort: 'agent_steps',
     largestFirst: true,
-    width: '150px',
+    width: '140px',
     cell: (run) => (
       <ProgressBar
         fraction={run.progress}
@@ -130,7 +140,7 @@ export const COLUMNS: readonly Column[] = [
     id: 'host',
     title: 'Host',
     sort: 'host',
-    width: 'minmax(46px, 1fr)',
+    width: 'minmax(40px, 1fr)',
     cell: (run) => <span className="ellipsis">{run.host ?? DASH}</span>,
   },
   {
@@ -145,7 +155,7 @@ export const COLUMNS: readonly Column[] = [
   {
     id: 'tags',
     title: 'Tags',
-    width: 'minmax(46px, 1fr)',
+    width: 'minmax(40px, 1fr)',
     cell: (run) => (
       <Tooltip label={run.tags.join(', ')} disabled={run.tags.length === 0}>
         <span className="ellipsis">{run.tags.join(', ')}</span>

@@ -39,6 +39,8 @@ class Environment:
     """Of each discrete action, or of each number of a continuous one, with the default settings."""
     actions: Actions = "discrete"
     published: tuple[PublishedScore, ...] = ()
+    replayable: bool = False
+    """Whether an episode is soon played again from its seed and actions: a resumed run can go on in it."""
     config_defaults: dict[str, Any] = field(default_factory=dict)
     """Settings of algorithms, of those that have them, whose defaults differ in this world."""
     memory_bytes: int = 64 * 2**10

@@ -35,10 +35,10 @@ from workers.engine.event_log import read_frames
 from workers.engine.training import Training
 
 
-def cartpole(stop: dict[str, Any], **config: Any) -> RunSpec:
+def cartpole(stop: dict[str, Any], algorithm: str = "paac", **config: Any) -> RunSpec:
     quick = {"evaluation_episodes": 0, "n_e": 4}
     return parse_run_spec(
-        {"algorithm": "paac", "environment": "CartPole-v1", "stop": stop, "config": quick | config}
+        {"algorithm": algorithm, "environment": "CartPole-v1", "stop": stop, "config": quick | config}
     )
 
 
@@ -106,6 +106,30 @@ def test_two_resumes_of_one_checkpoint_agree(tmp_path: Path, n_w: int) -> None:
     assert torch.equal(theta[0], theta[1])
     assert second[0] == second[0].model_copy(update={"resumed_from": kept, "agent_steps": 2_000})
     assert min(step for step, _ in columns(second, "rollout/episode_return")) > 2_000
+
+
+@pytest.mark.parametrize(
+    "config", [{"n_w": 1}, {"n_w": 2, "n_e": 5}, {"algorithm": "paac_q"}], ids=["one", "two", "paac_q"]
+)
+def test_a_resume_is_as_if_it_had_never_stopped(tmp_path: Path, config: dict[str, Any]) -> None:
+    """The same seed gives the same series, resumed in the midst of episodes or not."""
+    whole = train(cartpole({"agent_steps": 4_000}, **config), tmp_path / "whole")
+    first = train(cartpole({"agent_steps": 2_000}, **config), tmp_path / "parts")
+    kept = checkpoint.newest(tmp_path / "parts" / "checkpoints")
+    second = train(cartpole({"agent_steps": 4_000}, **config), tmp_path / "parts", 2, kept)
+    for metric in ("rollout/episode_return", "rollout/episode_length"):
+        parts = columns(first, metric) + columns(second, metric)
+        assert parts == columns(whole, metric)
+    theta = [
+        checkpoint.load(tmp_path / run / "checkpoints" / checkpoint.file_name(attempt, 4_000))["learner"][
+            "theta"
+        ]
+        for run, attempt in (("whole", 1), ("parts", 2))
+    ]
+    assert torch.equal(theta[0], theta[1])
+    for episode in only(Episode, second):
+        with np.load(tmp_path / "parts" / "replays" / episode.replay, allow_pickle=False) as replay:
+            assert len(replay["actions"]) == episode.length_steps, "no record that lacks its beginning"
 
 
 @pytest.mark.parametrize("other", [{"n_e": 8}, {"n_e": 2}, {"n_w": 2}, {"beta": 0.5, "t_max": 10}])

@@ -147,7 +147,7 @@ class Master:
         return state
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from `state`; every environment begins a new episode.
+        """Go on from `state`: where a world is soon replayed in the same episodes, elsewhere in new ones.
 
         Raises:
             ValueError: the state is of another network.

@@ -94,13 +94,15 @@ class Share:
         first, last = environments
         self._B = last - first
         self._recorded = RECORDED - first
+        self._records = first <= RECORDED < last
         self._seeds = EpisodeSeeds(spec.seed, range(first, last))
         self._world = VectorWorld(
             spec, environments=self._B, processes=processes, slots=1, next_seed=self._seeds.next
         )
         self._generator = torch.Generator(self._device).manual_seed(spec.seed * 1_000_003 + first)
         self._method = maker.method(Tools(self._config, network, theta_minus, environments, self._generator))
-        self._recorder = EpisodeRecorder()
+        self._recorder: EpisodeRecorder | None = EpisodeRecorder()
+        self._taken: list[list[int]] | None = [[] for _ in range(self._B)] if spec.world.replayable else None
         self._frames = 0
         self._world.reset()
 
@@ -110,7 +112,7 @@ class Share:
     def begin(self, frames: int, *, watched: bool) -> None:
         """All else is done in `finish`; `frames` are the run's so far."""
         self._frames = frames
-        self._world.watch(self._recorded if watched and 0 <= self._recorded < self._B else None)
+        self._world.watch(self._recorded if watched and self._records else None)
 
     def change(self, config: SynchronousConfig) -> None:
         """Go on with other settings."""
@@ -144,8 +146,10 @@ class Share:
             result.frames += int(shared.frames_B.sum())
             if (picture := self._world.take_picture()) is not None:
                 result.pictures.append(picture)
-            if 0 <= self._recorded < self._B:
+            if self._records:
                 self._record(action_B, choice)
+            if self._taken is not None:
+                self._remember(action_B)
             if finished:
                 result.episodes += [self._episode_end(episode) for episode in finished]
                 self._bootstrap_truncated(reward_TB[t], terminal_TB[t])
@@ -171,15 +175,19 @@ class Share:
         return result
 
     def state(self) -> dict[str, Any]:
-        """Random state and how many episodes each environment has begun."""
-        return {"generator": self._generator.get_state(), "episodes_begun": list(self._seeds.begun)}
+        """Random state, how many episodes each environment has begun, and its actions in the present one."""
+        state = {"generator": self._generator.get_state(), "episodes_begun": list(self._seeds.begun)}
+        return state if self._taken is None else state | {"actions": [list(taken) for taken in self._taken]}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on with that randomness, in new episodes."""
+        """Go on with that randomness, in the same episodes where actions are kept, else in new ones."""
         self._generator.set_state(state["generator"])
         self._seeds.begun = list(state["episodes_begun"])
-        self._recorder = EpisodeRecorder()
-        self._world.reset()
+        if self._taken is None or "actions" not in state:
+            self._recorder = EpisodeRecorder()
+            self._world.reset()
+        else:
+            self._replay(state["actions"])
 
     def close(self) -> None:
         """Close the worlds."""
@@ -188,7 +196,32 @@ class Share:
     def _observation(self) -> Tensor:
         return to_device(self._world.shared.observation_SB[0], self._device)
 
+    def _remember(self, action_B: NDArray[Any]) -> None:
+        assert self._taken is not None
+        for taken, action, ended in zip(
+            self._taken, action_B.tolist(), self._world.shared.ended_B.tolist(), strict=True
+        ):
+            if ended:
+                taken.clear()
+            else:
+                taken.append(action)
+
+    def _replay(self, actions: list[list[int]]) -> None:
+        """Play the present episodes again to where they were; the recorded one's record is lost."""
+        # Beside the present episode's seed, that of the next has been drawn.
+        self._seeds.begun = [begun - 2 for begun in self._seeds.begun]
+        self._world.reset()
+        self._taken = [[] for _ in range(self._B)]
+        for t in range(max(map(len, actions))):
+            acting_B = np.array([t < len(taken) for taken in actions])
+            action_B = np.array([taken[t] if t < len(taken) else 0 for taken in actions])
+            self._world.step(action_B, 0, acting_B)
+        self._taken = [list(taken) for taken in actions]
+        self._recorder = None if self._records and actions[self._recorded] else EpisodeRecorder()
+
     def _record(self, action_B: NDArray[Any], choice: Choice) -> None:
+        if self._recorder is None:
+            return
         shared, i = self._world.shared, self._recorded
         lives = 0 if shared.ended_B[i] else int(shared.lives_B[i])
         value, policy_A = float(choice.value_B[i]), choice.policy_BA[i].cpu().numpy()

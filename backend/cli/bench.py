@@ -28,6 +28,9 @@ GOALS: dict[str, float] = {
 GA3C_GOAL = 0.9
 """Share of the best hand-set TPS that the walk should come to."""
 
+DQN_GOAL = 1.5
+"""Times Stable-Baselines3's rate."""
+
 _ROWS: dict[str, str] = {
     "ingest_points_per_s": "points/s from an engine's log",
     "append_points_per_s": "points/s without the log",
@@ -162,6 +165,51 @@ def ga3c(
     typer.echo(
         f"The walk came to {found.reached_tps:,.1f} TPS, {share:.0%} of the best of the grid, "
         f"{found.best_tps:,.1f} (goal {GA3C_GOAL:.0%}{verdict}).\n"
+        f"On {machine['cpus']} cores; load {machine['load_before']:.1f} before, "
+        f"{machine['load_after']:.1f} after."
+    )
+
+
+@app.command()
+def gorila(
+    environment: Annotated[str, typer.Argument(help="An Atari game.")] = "ALE/Pong-v5",
+    seconds: Annotated[float, typer.Option(min=1, help="For each measurement.")] = 10.0,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Measure Gorila over N_act, N_learn and N_param, and DQN beside Stable-Baselines3's where installed."""
+    from backend.specs.environments import ENVIRONMENTS
+    from workers.engine.algorithms import gorila_bench
+    from workers.engine.devices import prepare_torch
+
+    if not environment.startswith("ALE/") or environment not in ENVIRONMENTS:
+        raise fail(f"environment: {environment!r:.80} is no Atari game")
+    prepare_torch()
+    before = os.getloadavg()[0]
+    grid = {parts: gorila_bench.gorila(environment, seconds, *parts) for parts in gorila_bench.PARTS}
+    dqn = gorila_bench.dqn_beside_sb3(environment, seconds)
+    machine = {"cpus": os.cpu_count() or 1, "load_before": before, "load_after": os.getloadavg()[0]}
+    if as_json:
+        names = ("n_actors", "n_learners", "n_shards")
+        rows = [dict(zip(names, parts, strict=True)) | found for parts, found in grid.items()]
+        typer.echo(json.dumps({"goal": DQN_GOAL, "machine": machine, "gorila": rows, "dqn": dqn}))
+        return
+    table = Table(title=f"Gorila on {environment}")
+    for column in ("N_act", "N_learn", "N_param", "updates/s", "agent steps/s"):
+        table.add_column(column, justify="right")
+    for parts, found in grid.items():
+        table.add_row(
+            *map(str, parts), f"{found['updates_per_s']:,.1f}", f"{found['agent_steps_per_s']:,.0f}"
+        )
+    Console().print(table)
+    theirs = dqn.get("stable_baselines3")
+    beside = (
+        ""
+        if theirs is None
+        else f", Stable-Baselines3's {theirs:,.0f}: {dqn['callboard'] / theirs:.2f} times"
+    )
+    typer.echo(
+        f"DQN, nature, an update every 4 decisions: {dqn['callboard']:,.0f} agent steps/s{beside} "
+        f"(goal {DQN_GOAL}).\n"
         f"On {machine['cpus']} cores; load {machine['load_before']:.1f} before, "
         f"{machine['load_after']:.1f} after."
     )

@@ -1,0 +1,32 @@
+"""`callboard bench gorila`, for a moment."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from backend.cli.main import app
+from workers.engine.algorithms import gorila_bench
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore")  # the others' own
+def test_tells_the_rates_of_each_number_of_parts_and_of_dqn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gorila_bench, "PARTS", ((1, 1, 1), (1, 2, 2)))
+    monkeypatch.setattr(gorila_bench, "ROUNDS", 1)
+    monkeypatch.setattr(gorila_bench, "BEGIN", 100)
+    done = CliRunner().invoke(app, ["bench", "gorila", "--seconds", "1", "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert [(row["n_actors"], row["n_learners"], row["n_shards"]) for row in found["gorila"]] == [
+        (1, 1, 1),
+        (1, 2, 2),
+    ]
+    assert all(row["updates_per_s"] > 0 and row["agent_steps_per_s"] > 0 for row in found["gorila"])
+    assert found["dqn"]["callboard"] > 0
+
+
+def test_a_world_that_is_no_game_is_named() -> None:
+    done = CliRunner().invoke(app, ["bench", "gorila", "CartPole-v1"])
+    assert done.exit_code == 2
+    assert "environment: 'CartPole-v1' is no Atari game" in done.output

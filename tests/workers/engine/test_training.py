@@ -109,7 +109,12 @@ def test_two_resumes_of_one_checkpoint_agree(tmp_path: Path, n_w: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "config", [{"n_w": 1}, {"n_w": 2, "n_e": 5}, {"algorithm": "paac_q"}], ids=["one", "two", "paac_q"]
+    "config",
+    [
+        pytest.param({"n_w": 1}, id="one"),
+        pytest.param({"n_w": 2, "n_e": 5}, id="two", marks=pytest.mark.long),
+        pytest.param({"algorithm": "paac_q"}, id="paac_q"),
+    ],
 )
 def test_a_resume_is_as_if_it_had_never_stopped(tmp_path: Path, config: dict[str, Any]) -> None:
     """The same seed gives the same series, resumed in the midst of episodes or not."""

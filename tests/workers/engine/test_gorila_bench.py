@@ -10,6 +10,7 @@ from workers.engine.algorithms import gorila_bench
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1_200)
 @pytest.mark.filterwarnings("ignore")  # the others' own
 def test_tells_the_rates_of_each_number_of_parts_and_of_dqn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gorila_bench, "PARTS", ((1, 1, 1), (1, 2, 2)))

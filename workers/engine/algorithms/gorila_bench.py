@@ -1,4 +1,4 @@
-"""How fast Gorila is over its numbers of parts, and DQN beside Stable-Baselines3's at the same replay ratio."""
+"""How fast Gorila is over its numbers of parts, and DQN beside Stable-Baselines3's, replaying as much."""
 
 import math
 import os
@@ -16,7 +16,7 @@ from workers.engine.algorithms.dqn import Dqn
 from workers.engine.devices import prepare_torch
 
 PARTS = ((1, 1, 1), (1, 2, 1), (2, 1, 1), (2, 2, 1), (2, 2, 2), (4, 4, 1), (4, 4, 4))
-"""N_act, N_learn and N_param of each measurement; bundled where the first two are alike, else global replay."""
+"""N_act, N_learn and N_param of each measurement; bundled where the first two are alike, else global."""
 ROUNDS = 3
 BEGIN = 1_000
 """Decisions before the first update."""
@@ -26,7 +26,7 @@ _REPLAY = 20_000
 def gorila(
     environment: str, seconds: float, n_actors: int, n_learners: int, n_shards: int
 ) -> dict[str, float]:
-    """Updates and agent steps a second once learning has begun, with no more processes of a kind than cores."""
+    """Updates and agent steps a second while it learns, with no more processes of a kind than cores."""
     from workers.engine.algorithms.gorila import Gorila
 
     parts = {"n_actors": n_actors, "n_learners": n_learners, "n_shards": n_shards, "n_replay_shards": 1}
@@ -46,7 +46,7 @@ def gorila(
 
 
 def dqn_beside_sb3(environment: str, seconds: float) -> dict[str, float]:
-    """Agent steps a second of ours and, where Stable-Baselines3 is installed, of its DQN: medians of turns."""
+    """Agent steps a second of ours and, where Stable-Baselines3 is installed, of its: medians of turns."""
     turns: dict[str, Callable[[float], float]] = {"callboard": _ours(environment)}
     with suppress(ImportError):
         turns["stable_baselines3"] = _theirs(environment)

@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import signal
 import subprocess
 import sys
 import time
@@ -131,19 +130,18 @@ def test_a_machine_is_lost_and_what_was_on_it_goes_on_elsewhere(monkeypatch: pyt
 
 def test_nothing_is_left_of_an_engine_that_is_killed(tmp_path: Path) -> None:
     (tmp_path / "spec.json").write_text(spec_of().model_dump_json())
-    engine = subprocess.Popen([sys.executable, "-m", "workers.engine", "train", str(tmp_path)])
-    parts: list[psutil.Process] = []
-    latest = time.monotonic() + 240
-    while len([p for p in parts if "ray::WorkHost" in " ".join(p.cmdline())]) < 1:
-        assert time.monotonic() < latest
-        assert engine.poll() is None
-        time.sleep(0.2)
-        parts = [p for p in psutil.Process(engine.pid).children(recursive=True) if p.is_running()]
-    assert any("raylet" in p.name() for p in parts)
-    os.kill(engine.pid, signal.SIGKILL)
-    engine.wait()
+    with subprocess.Popen([sys.executable, "-m", "workers.engine", "train", str(tmp_path)]) as engine:
+        try:
+            latest = time.monotonic() + 240
+            while not any(log.stat().st_size for log in tmp_path.glob("attempts/1/events.log")):
+                assert time.monotonic() < latest
+                assert engine.poll() is None
+                time.sleep(0.2)
+            parts = psutil.Process(engine.pid).children(recursive=True)
+            assert any("raylet" in part.name() for part in parts)
+            [folder] = Path("/tmp").glob(f"callboard-ray-{engine.pid}-*")
+        finally:
+            engine.kill()
     _, alive = psutil.wait_procs(parts, timeout=30)
     assert alive == []
-    [left] = Path("/tmp").glob(f"callboard-ray-{engine.pid}-*")
-    cluster._remove_folders_of_the_dead()
-    assert not left.exists()
+    assert not folder.exists()

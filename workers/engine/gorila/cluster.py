@@ -8,14 +8,18 @@ import re
 import secrets
 import shutil
 import signal
+import subprocess
 import tempfile
 import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 ADDRESS = "CALLBOARD_RAY_ADDRESS"
 _FOLDER = re.compile(r"callboard-ray-(\d+)-")
+_AGENTS = ("ray::DashboardAgent", "ray::RuntimeEnvAgent")
 _MIN_STORE_BYTES = 80 * 2**20
 """Ray takes no smaller object store."""
 
@@ -33,6 +37,7 @@ class RayCluster:
             ConnectionError: there is none at `CALLBOARD_RAY_ADDRESS`.
         """
         self._folder: Path | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
         address = os.environ.get(ADDRESS)
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
         # What Ray says of its own to this process's standard output is told in other words in the run's log.
@@ -43,8 +48,6 @@ class RayCluster:
             self._folder = Path(tempfile.mkdtemp(prefix=f"callboard-ray-{os.getpid()}-", dir="/tmp"))
             # Despite its name it binds every service to 127.0.0.1.
             os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-            # Its agents, which outlive it until they have told someone, give up sooner.
-            os.environ |= {"RAY_gcs_rpc_server_reconnect_timeout_s": "10"}
             # Other people on this machine are kept out by a token that only these processes know.
             os.environ["RAY_AUTH_MODE"] = "token"
             os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
@@ -96,10 +99,35 @@ class RayCluster:
         }
         return self._ray.remote(**options)(host).remote(*arguments)
 
+    def guard(self) -> None:
+        """Have a shell wait for this process's end, however it comes, and clean up; call it once all is up.
+
+        The kernel ends Ray's servers with the process that began them, and the hosts with the servers. Ray's
+        two agents would go on for a minute or more, until they have given up telling someone.
+        """
+        if self._folder is None:
+            return
+        agents = [
+            str(process.pid)
+            for process in psutil.Process().children(recursive=True)
+            if " ".join(process.cmdline()).startswith(_AGENTS)
+        ]
+        clean_up = 'read -r _; kill -9 "$@"; rm -rf -- "$0"'
+        self._guard = subprocess.Popen(
+            ["/bin/sh", "-c", clean_up, str(self._folder), *agents],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # who kills this process's group does not mean it
+        )
+
     def close(self) -> None:
         """End every process of it, or of this run on another's Ray."""
         with suppress(Exception):
             self._ray.shutdown()
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.communicate()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 

@@ -75,6 +75,7 @@ class Fleet:
         self._cluster = RayCluster(processes * (STORE_BYTES_A_PROCESS + 4 * largest))
         try:
             self._start(bounds)
+            self._cluster.guard()
         except BaseException:
             self.close()
             raise

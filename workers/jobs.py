@@ -9,13 +9,15 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
+from typing import TypeVar
 
 import structlog
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from backend.db import Checkpoint, Episode, Evaluation
+from backend.db import Checkpoint, Episode, Evaluation, Run
 from backend.jobs import repository as jobs
 from backend.runs import repository as runs
 from workers import resume
@@ -29,6 +31,7 @@ LIMIT_S = 3600.0
 _TICK_S = 0.2
 
 log = structlog.get_logger(__name__)
+T = TypeVar("T")
 
 Result = Callable[[Session], None]
 """Writes what a job has brought, in the transaction that ends it."""
@@ -78,6 +81,7 @@ class JobRunner(threading.Thread):
         self._run_dir = context.run_dir(job.run_id)
         self._cancelled = threading.Event()
         self._renew_at = 0.0
+        self._ends_at = 0.0
 
     def cancel(self) -> None:
         """The worker shuts down: drop the work; another worker takes it up."""
@@ -85,27 +89,25 @@ class JobRunner(threading.Thread):
 
     def run(self) -> None:
         """Do the job."""
+        self._ends_at = monotonic() + LIMIT_S
         with structlog.contextvars.bound_contextvars(run_id=self._job.run_id, job=self._job.id):
             try:
                 write = self._work()
-                self._end(lambda session: self._keep(session, write))
+                self._write(lambda session: self._keep(session, write))
             except Dropped:
                 with suppress(*AWAY), self._context.writing() as session:
                     jobs.hand_back(session, self._job.id, self._job.tries)
             except Exception as error:
                 log.exception("job.failed")
                 message = storable(str(error) if isinstance(error, JobFailed) else repr(error))
-                with suppress(Dropped):
-                    self._end(lambda session: jobs.fail(session, self._job.id, self._job.tries, message))
+                # Where even this cannot be told, the lease runs out.
+                with suppress(Dropped, JobFailed):
+                    self._write(lambda session: jobs.fail(session, self._job.id, self._job.tries, message))
             finally:
                 self._on_end()
 
     def _work(self) -> Result:
-        job = self._job
-        with self._context.reading() as session:
-            run = runs.get(session, job.run_id)
-            episode = session.get(Episode, job.target_id) if job.kind == "video" else None
-            evaluation = session.get(Evaluation, job.target_id) if job.kind == "evaluation" else None
+        run, episode, evaluation = self._insist(self._find)
         if run is None or (episode is None and evaluation is None):
             raise JobFailed("what it was for has been deleted")
         resume.write_spec(self._run_dir, run.spec)
@@ -114,17 +116,26 @@ class JobRunner(threading.Thread):
         assert evaluation is not None
         return self._score(evaluation)
 
+    def _find(self) -> tuple[Run | None, Episode | None, Evaluation | None]:
+        job = self._job
+        with self._context.reading() as session:
+            run = runs.get(session, job.run_id)
+            episode = session.get(Episode, job.target_id) if job.kind == "video" else None
+            evaluation = session.get(Evaluation, job.target_id) if job.kind == "evaluation" else None
+        return run, episode, evaluation
+
     def _draw(self, episode: Episode) -> Result:
         replay = self._run_dir / "replays" / episode.replay
         if not replay.is_file():
+            get = partial(self._context.store.get, episode.run_id, "replays", episode.replay, replay.parent)
             try:
-                self._context.store.get(episode.run_id, "replays", episode.replay, replay.parent)
+                self._insist(get)
             except FileNotFoundError:
                 raise JobFailed(f"the replay {episode.replay} is gone") from None
         video = self._run_dir / "videos" / f"{episode.id}.mp4"
         video.parent.mkdir(parents=True, exist_ok=True)
         self._run_engine("video", "--replay", replay.name, "--out", str(video))
-        self._context.store.put(video, episode.run_id, "videos")
+        self._insist(partial(self._context.store.put, video, episode.run_id, "videos"))
         video.unlink()
 
         def write(session: Session) -> None:
@@ -133,13 +144,8 @@ class JobRunner(threading.Thread):
         return write
 
     def _score(self, evaluation: Evaluation) -> Result:
-        with self._context.reading() as session:
-            checkpoint = session.scalars(
-                select(Checkpoint)
-                .where(Checkpoint.run_id == evaluation.run_id, Checkpoint.file == evaluation.checkpoint)
-                .order_by(Checkpoint.id.desc())
-            ).first()
-        if checkpoint is None or resume.fetch(self._context, checkpoint) is None:
+        checkpoint = self._insist(partial(self._checkpoint, evaluation))
+        if checkpoint is None:
             raise JobFailed(f"the checkpoint {evaluation.checkpoint} is gone or damaged")
         options = ["--checkpoint", checkpoint.file, "--episodes", str(evaluation.n_episodes)]
         result = json.loads(self._run_engine("evaluate", *options, "--seed", str(evaluation.seed)))
@@ -151,6 +157,18 @@ class JobRunner(threading.Thread):
             row.mean_return = result["mean_return"]
 
         return write
+
+    def _checkpoint(self, evaluation: Evaluation) -> Checkpoint | None:
+        """What is to be scored, its file on this host; none unless intact."""
+        with self._context.reading() as session:
+            checkpoint = session.scalars(
+                select(Checkpoint)
+                .where(Checkpoint.run_id == evaluation.run_id, Checkpoint.file == evaluation.checkpoint)
+                .order_by(Checkpoint.id.desc())
+            ).first()
+        if checkpoint is None or resume.fetch(self._context, checkpoint) is None:
+            return None
+        return checkpoint
 
     def _run_engine(self, task: str, *options: str) -> str:
         """Run the engine to its end, holding the lease meanwhile; gives what it printed.
@@ -168,11 +186,10 @@ class JobRunner(threading.Thread):
             engine=self._engine,
         )
         try:
-            ends_at = monotonic() + LIMIT_S
             while not engine.has_ended():
                 if self._cancelled.wait(_TICK_S):
                     raise Dropped
-                if monotonic() > ends_at:
+                if monotonic() > self._ends_at:
                     raise JobFailed(f"it took longer than {LIMIT_S:.0f} s")
                 self._renew()
         finally:
@@ -197,13 +214,29 @@ class JobRunner(threading.Thread):
             write(session)
             runs.bump_revision(session, self._job.run_id)
 
-    def _end(self, action: Callable[[Session], object]) -> None:
+    def _write(self, action: Callable[[Session], object]) -> None:
+        def write() -> None:
+            with self._context.writing() as session:
+                action(session)
+
+        self._insist(write)
+
+    def _insist(self, action: Callable[[], T]) -> T:
+        """Do something that may have to wait for the database or the artifact store, holding the lease.
+
+        Raises:
+            JobFailed: they were away for too long.
+            Dropped: the lease is lost, or the worker shuts down.
+        """
         while True:
             try:
-                with self._context.writing() as session:
-                    action(session)
-                return
+                return action()
+            except FileNotFoundError:
+                raise
             except AWAY as error:
                 log.warning("job.waits", error=str(error)[:500])
+                if monotonic() > self._ends_at:
+                    raise JobFailed(f"it took longer than {LIMIT_S:.0f} s: {error}") from error
                 if self._cancelled.wait(1.0):
                     raise Dropped from None
+                self._renew()

@@ -43,10 +43,19 @@ class FlakyContext(Context):
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        if self.away:
-            raise OperationalError("SELECT 1", {}, Exception("connection refused"))
+        self._connect()
         with super().writing() as session:
             yield session
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        self._connect()
+        with super().reading() as session:
+            yield session
+
+    def _connect(self) -> None:
+        if self.away:
+            raise OperationalError("SELECT 1", {}, Exception("connection refused"))
 
 
 def add_host(engine: Engine, name: str, **changes: Any) -> None:

@@ -14,6 +14,7 @@ from backend.evaluations.schemas import EvaluationRequest
 from tests.support.databases import ON_SQLITE_FIRST
 from tests.workers.support import (
     FAKE_ENGINE,
+    FlakyContext,
     add_checkpoint,
     engines_of,
     fake_run,
@@ -117,6 +118,33 @@ def test_a_failure_tells_the_engines_last_words(context: Context, engine: Engine
     assert (_row(engine, job).state, _row(engine, job).error) == ("failed", "cannot draw this")
     with reading(engine) as session:
         assert session.get_one(Episode, job.target_id).video is None
+
+
+def test_a_database_that_is_away_when_a_job_begins_is_waited_for(
+    context: Context, engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = _episode(context, engine, fake_run(engine))
+    away = [True]
+    flaky = FlakyContext(context.settings, context.engine, context.store, context.bus, away)
+    runner = _do(flaky, engine)
+    until(lambda: "job.waits" in caplog.text or not runner.is_alive())
+    away.clear()
+    runner.join(30)
+    assert (_row(engine, job).state, _row(engine, job).error, _row(engine, job).tries) == ("done", None, 1)
+
+
+def test_a_store_that_takes_nothing_when_a_job_ends_is_waited_for(
+    context: Context, engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = fake_run(engine)
+    job = _episode(context, engine, run)
+    in_the_way = context.settings.home_dir / "artifacts" / "runs" / run.id / "videos"
+    in_the_way.touch()
+    runner = _do(context, engine)
+    until(lambda: "job.waits" in caplog.text or not runner.is_alive())
+    in_the_way.unlink()
+    runner.join(30)
+    assert (_row(engine, job).state, _row(engine, job).error, _row(engine, job).tries) == ("done", None, 1)
 
 
 def test_the_lease_is_held_while_it_takes(context: Context, engine: Engine) -> None:

@@ -17,6 +17,7 @@ from backend.artifacts import Kind
 from backend.db import Attempt, Checkpoint, Episode, Evaluation, Run
 from backend.db.clock import database_now
 from backend.db.ids import new_id
+from backend.evaluations import repository as evaluations
 from backend.live_settings import repository as live_settings
 from backend.metrics import repository as metrics
 from backend.runs import repository as runs
@@ -39,6 +40,8 @@ class _Batch:
     offset: int
     """Where the log goes on after it."""
     n_bytes: int = 0
+    thinned: list[str] = field(default_factory=list)
+    """Checkpoints whose files leave the store once it is committed."""
 
 
 @dataclass
@@ -186,9 +189,12 @@ class Recorder:
                     run.attempts_without_checkpoint = 0
                 case events.CheckpointsRemoved():
                     session.flush()
+                    awaited = evaluations.awaited_checkpoints(session, run.id)
+                    thinned = [file for file in event.files if file not in awaited]
+                    batch.thinned += thinned
                     session.execute(
                         update(Checkpoint)
-                        .where(Checkpoint.run_id == run.id, Checkpoint.file.in_(event.files))
+                        .where(Checkpoint.run_id == run.id, Checkpoint.file.in_(thinned))
                         .values(removed=True)
                     )
                 case events.SettingsChanged():
@@ -202,12 +208,10 @@ class Recorder:
     def _committed(self, batch: _Batch) -> None:
         self._offset = batch.offset
         self._stored.clear()
-        for event in batch.events:
-            if isinstance(event, events.CheckpointsRemoved):
-                for file in event.files:
-                    # A store that is away keeps a file too many, no more.
-                    with suppress(OSError):
-                        self._context.store.delete(self._run_id, "checkpoints", file)
+        for file in batch.thinned:
+            # A store that is away keeps a file too many, no more.
+            with suppress(OSError):
+                self._context.store.delete(self._run_id, "checkpoints", file)
 
     def _note_torn_tail(self, session: Session) -> None:
         size_bytes = self._path.stat().st_size if self._path.exists() else 0

@@ -34,6 +34,14 @@ def add_request(
     return evaluation
 
 
+def awaited_checkpoints(session: Session, run_id: str) -> set[str]:
+    """File names of the checkpoints of a run that someone has asked to be scored and that are not yet."""
+    statement = select(Evaluation.checkpoint).where(
+        Evaluation.run_id == run_id, Evaluation.attempt.is_(None), Evaluation.mean_return.is_(None)
+    )
+    return set(session.scalars(statement))
+
+
 def page(
     session: Session, run_id: str, *, superseded: bool, limit: int, cursor: str | None
 ) -> tuple[list[Evaluation], str | None]:

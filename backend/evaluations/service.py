@@ -24,7 +24,8 @@ def request(session: Session, run_id: str, asked: EvaluationRequest) -> tuple[Ev
         Conflict: it has no checkpoint yet.
         Invalid: the checkpoint is not this run's, or the world has no such protocol.
     """
-    run = runs.get(session, run_id)
+    # Locked: nobody thins its checkpoints out meanwhile.
+    run = runs.get(session, run_id, for_update=True)
     own = parse_run_spec(run.spec).world.evaluation_protocol
     if asked.protocol not in (None, own):
         raise Invalid.field("protocol", f"{run.environment} is scored by {own}, not {asked.protocol!r:.60}")

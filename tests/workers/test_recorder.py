@@ -12,6 +12,8 @@ from sqlalchemy.orm import Session
 from backend.artifacts import ArtifactStore, Kind
 from backend.db import Attempt, Checkpoint, Episode, Evaluation, LogLine, Run
 from backend.db.engine import reading, writing
+from backend.evaluations import service as evaluations
+from backend.evaluations.schemas import EvaluationRequest
 from backend.specs import events
 from backend.specs.states import RunState
 from tests.support.runs import make_run
@@ -291,6 +293,25 @@ def test_thinned_out_checkpoints_leave_the_store(context: Context, engine: Engin
     assert context.store.size_bytes(mine.run_id, "checkpoints", "a1-s80.pt") == 7
     with pytest.raises(FileNotFoundError):
         context.store.size_bytes(mine.run_id, "checkpoints", "a1-s40.pt")
+
+
+def test_a_checkpoint_that_waits_to_be_scored_stays(
+    context: Context, engine: Engine, mine: Attempted
+) -> None:
+    mine_recorder = _recorder(context, mine)
+    mine.write(mine.checkpoint(40))
+    mine_recorder.record()
+    with writing(engine) as session:
+        evaluations.request(session, mine.run_id, EvaluationRequest(episodes=2))
+    mine.write(mine.checkpoint(60), mine.checkpoint(80))
+    mine.write(events.CheckpointsRemoved(files=["a1-s40.pt", "a1-s60.pt"]))
+    mine_recorder.record()
+    with reading(engine) as session:
+        kept = [c.file for c in claims.checkpoints(session, mine.run_id)]
+    assert kept == ["a1-s80.pt", "a1-s40.pt"]
+    assert context.store.size_bytes(mine.run_id, "checkpoints", "a1-s40.pt") == 7
+    with pytest.raises(FileNotFoundError):
+        context.store.size_bytes(mine.run_id, "checkpoints", "a1-s60.pt")
 
 
 def test_what_an_earlier_attempt_left_behind(context: Context, engine: Engine, mine: Attempted) -> None:

@@ -52,7 +52,7 @@ class EngineProcess:
         # Whole messages: commands go in, pictures come out.
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.setblocking(False)
-        command = [*engine, *arguments]
+        command = [*engine, *arguments, "--parent", str(os.getpid())]
         if control:
             command += ["--control-fd", str(theirs.fileno())]
         with theirs, output.open("ab") as error, (stdout or output).open("ab") as out:

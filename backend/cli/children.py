@@ -1,21 +1,20 @@
 """Child processes that are started again when they die and never outlive their parent."""
 
-import ctypes
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
 import structlog
 
+from workers.engine.lifeline import die_with_parent
+
 log = structlog.get_logger(__name__)
 
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _MAX_BACKOFF_S = 10.0
 _QUICK_S = 10.0
 _ASK_INTERVAL_S = 5.0
@@ -67,14 +66,6 @@ class Child:
 
     def start(self) -> None:
         """Start the process."""
-        parent = os.getpid()
-
-        def die_with_parent() -> None:
-            if _LIBC is not None:
-                _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-            if os.getppid() != parent:
-                os._exit(1)
-
         with self.log_file.open("ab") as output:
             self._process = subprocess.Popen(
                 self._command,
@@ -85,7 +76,7 @@ class Child:
                 pass_fds=self._pass_fds,
                 # Control-C at the terminal reaches the parent alone, which then ends its children in order.
                 start_new_session=True,
-                preexec_fn=die_with_parent,
+                preexec_fn=partial(die_with_parent, os.getpid(), signal.SIGTERM),
             )
         self._started_at = self._asked_at = monotonic()
         self._silent_s = 0.0

@@ -135,9 +135,9 @@ class FakeEngine:
 
 
 def main() -> int:
-    die_with_parent()
     task, run_dir, *options = sys.argv[1:]
     given = dict(zip(options[::2], options[1::2], strict=True))
+    die_with_parent(int(given["--parent"]))
     if task == "train":
         control = Control(int(given["--control-fd"]))
         control.handle_signals()

@@ -4,7 +4,8 @@
     python -m workers.engine evaluate RUN_DIR --checkpoint FILE --episodes N --seed S
     python -m workers.engine video RUN_DIR --replay FILE --out FILE
 
-RUN_DIR holds `spec.json`. Exit codes: 0 done, 1 failed, 2 bad input; a signal is a signal's.
+RUN_DIR holds `spec.json`. `--parent PID` names the process whose end is the engine's. Exit codes: 0 done,
+1 failed, 2 bad input; a signal is a signal's.
 """
 
 import argparse
@@ -81,9 +82,10 @@ def main() -> int:
     video.add_argument("--out", type=Path, required=True)
     video.set_defaults(task=_video)
     for task in (train, evaluate, video):
+        task.add_argument("--parent", type=int, default=os.getppid(), help="process whose end is this one's")
         task.add_argument("run_dir", type=Path)
     args = parser.parse_args()
-    die_with_parent()
+    die_with_parent(args.parent)
     try:
         spec = parse_run_spec(json.loads((args.run_dir / "spec.json").read_text("utf-8")))
     except (OSError, ValueError, InvalidSpec) as error:

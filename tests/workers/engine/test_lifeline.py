@@ -3,12 +3,14 @@
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
 
 CHILD = (
-    "from workers.engine.lifeline import become_helper; become_helper(); print('ready', flush=True); {wait}"
+    "import os; from workers.engine.lifeline import become_helper; "
+    "become_helper(os.getppid()); print('ready', flush=True); {wait}"
 )
 PARENT = """
 import subprocess, sys
@@ -39,3 +41,37 @@ def test_a_helper_leaves_signals_to_the_engine(which: signal.Signals) -> None:
         [sys.executable, "-c", CHILD.format(wait=wait)], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines() == ["ready", "still here"]
+
+
+SLOW_ENGINE = """
+import sys, time
+from pathlib import Path
+while not Path(sys.argv[2], "go").exists():
+    time.sleep(0.01)
+from workers.engine.__main__ import main
+sys.exit(main())
+"""
+WORKER = """
+import sys, threading
+from pathlib import Path
+from workers.engine_process import EngineProcess
+folder = Path(sys.argv[1])
+engine = EngineProcess(
+    ["evaluate", str(folder), "--checkpoint", "none"],
+    output=folder / "said.log", engine=[sys.executable, "-c", sys.argv[2]],
+)
+print(engine.pid, flush=True)
+threading.Event().wait()
+"""
+
+
+def test_an_engine_whose_worker_died_while_it_still_began_does_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", WORKER, str(tmp_path), SLOW_ENGINE]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout is not None
+        engine = psutil.Process(int(worker.stdout.readline()))
+        worker.kill()
+    (tmp_path / "go").touch()
+    psutil.wait_procs([engine], timeout=60)
+    assert not engine.is_running()
+    assert (tmp_path / "said.log").read_text() == ""

@@ -1,7 +1,7 @@
 """A process that computes one share of the batch of PAAC's framework, on one thread.
 
 Started by `ShareInProcess` as `python -m workers.engine.algorithms.paac_process`, with a channel whose first
-message is a `Task`. It ends when the channel closes or its parent dies.
+message is a `Task`, and the engine's process id. It ends when the channel closes or its parent dies.
 """
 
 import pickle
@@ -21,7 +21,7 @@ from workers.engine.optimizers import FlatParameters
 
 def main() -> None:
     """Serve one share until the channel closes."""
-    become_helper()
+    become_helper(int(sys.argv[2]))
     prepare_torch()
     channel = Connection(int(sys.argv[1]))
     task: Task = pickle.loads(channel.recv_bytes())  # noqa: S301  # from our own parent

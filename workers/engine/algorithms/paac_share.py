@@ -1,5 +1,6 @@
 """A share of the batch of PAAC's framework: the rollout of some environments, their part of the gradient."""
 
+import os
 import pickle
 import subprocess
 import sys
@@ -266,7 +267,8 @@ class ShareInProcess:
         self._dtheta = dtheta
         self._channel, theirs = Pipe()
         task = Task(spec.model_dump(mode="json"), maker, environments, memory.fd, memory.shape, row)
-        command = [sys.executable, "-m", "workers.engine.algorithms.paac_process", str(theirs.fileno())]
+        module = "workers.engine.algorithms.paac_process"
+        command = [sys.executable, "-m", module, str(theirs.fileno()), str(os.getpid())]
         # Out of the terminal's foreground group: Ctrl-C is the engine's to answer.
         self._process = subprocess.Popen(command, pass_fds=(memory.fd, theirs.fileno()), process_group=0)
         theirs.close()

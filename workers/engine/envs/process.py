@@ -20,8 +20,8 @@ RESET = 255
 
 def main() -> None:
     """Serve commands until the socket closes."""
-    become_helper()
     task = json.loads(sys.argv[1])
+    become_helper(task["parent"])
     shared = SharedArrays(Layout.model_validate(task["layout"]), task["memory_fd"], create=False)
     worlds = WorldSlice(
         parse_run_spec(task["spec"]), shared, task["first"], task["last"], evaluation=task["evaluation"]

@@ -121,6 +121,7 @@ class VectorWorld:
                 "socket_fd": theirs.fileno(),
                 "first": first,
                 "last": last,
+                "parent": os.getpid(),
             }
             command = [sys.executable, "-m", "workers.engine.envs.process", json.dumps(task)]
             # Out of the terminal's foreground group: Ctrl-C is the engine's to answer.

@@ -5,6 +5,7 @@ the same arguments: parameters then come back from the engine's snapshot, replay
 take theirs from the shards.
 """
 
+import os
 import time
 import warnings
 from collections import defaultdict
@@ -33,7 +34,7 @@ CHUNK = 32
 
 
 def _settle() -> None:
-    become_helper()
+    become_helper(os.getppid())
     prepare_torch()
     # What comes through the object store can be read only, which is all that is done with it.
     warnings.filterwarnings("ignore", message="The given NumPy array is not writable")

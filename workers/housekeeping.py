@@ -5,9 +5,8 @@ import time
 from pathlib import Path
 
 import structlog
-from sqlalchemy import select
 
-from backend.db import Run
+from backend.runs import repository as runs
 from workers.context import Context
 
 MIN_AGE_S = 3600.0
@@ -17,16 +16,17 @@ log = structlog.get_logger(__name__)
 
 
 def forget_deleted_runs(context: Context) -> list[str]:
-    """Remove the folders that workers made for runs that are no more; gives their ids.
+    """Remove the folders that workers made for runs that were deleted; gives their ids.
 
-    What `callboard train` left there is not a worker's, and stays.
+    What `callboard train` left there is not a worker's, and stays. So does what this database has never
+    heard of: a worker started on another one has the same home.
     """
     ours = [folder for folder in context.settings.runs_dir.glob("*") if _is_ours(folder)]
     if not ours:
         return []
     with context.reading() as session:
-        known = set(session.scalars(select(Run.id).where(Run.id.in_([folder.name for folder in ours]))))
-    gone = [folder for folder in ours if folder.name not in known]
+        deleted = runs.deleted(session, [folder.name for folder in ours])
+    gone = [folder for folder in ours if folder.name in deleted]
     for folder in gone:
         shutil.rmtree(folder, ignore_errors=True)
         log.info("run.forgotten", run_id=folder.name)

@@ -4,6 +4,7 @@ from backend.db.attempt import Attempt
 from backend.db.audit import AuditEntry
 from backend.db.base import Base
 from backend.db.checkpoint import Checkpoint
+from backend.db.deleted_run import DeletedRun
 from backend.db.episode import Episode
 from backend.db.evaluation import Evaluation
 from backend.db.host import Host
@@ -20,6 +21,7 @@ __all__ = [
     "AuditEntry",
     "Base",
     "Checkpoint",
+    "DeletedRun",
     "Episode",
     "Evaluation",
     "Host",

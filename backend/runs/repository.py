@@ -23,7 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import InstrumentedAttribute, Session
 from sqlalchemy.sql import operators
 
-from backend.db import Attempt, Checkpoint, LogLine, Run, Transition, keyset
+from backend.db import Attempt, Checkpoint, DeletedRun, LogLine, Run, Transition, keyset
 from backend.db.changes import host_queue, note_run, note_work
 from backend.db.clock import database_now
 from backend.db.ids import new_id
@@ -196,10 +196,16 @@ def change(session: Session, run: Run, changes: dict[str, Any]) -> None:
 
 
 def delete(session: Session, run: Run) -> None:
-    """Delete a run's row and everything that hangs on it."""
+    """Delete a run's row and everything that hangs on it, and remember that it was there."""
+    session.add(DeletedRun(id=run.id))
     note_run(session, run.id, run.revision + 1, "deleted")
     session.delete(run)
     session.flush()
+
+
+def deleted(session: Session, ids: Sequence[str]) -> set[str]:
+    """Those of these runs that were deleted."""
+    return set(session.scalars(select(DeletedRun.id).where(DeletedRun.id.in_(ids))))
 
 
 def attempts(session: Session, run_id: str) -> Sequence[Attempt]:

@@ -28,13 +28,16 @@ class EpisodeSeeds:
         return episode_seed(self._run_seed, self._streams[environment], k)
 
 
-def rng_state(rng: np.random.Generator) -> dict[str, Any]:
-    """State of a generator as plain values; its 128-bit integers as text."""
+def rng_state(rng: np.random.Generator, run_seed: int) -> dict[str, Any]:
+    """State of a run's generator as plain values; its 128-bit integers as text."""
     state: dict[str, Any] = dict(rng.bit_generator.state)
-    return state | {"state": {name: str(value) for name, value in state["state"].items()}}
+    numbers = {name: str(value) for name, value in state["state"].items()}
+    return state | {"state": numbers, "run_seed": run_seed}
 
 
-def restore_rng(rng: np.random.Generator, state: dict[str, Any]) -> None:
-    """Go on from what `rng_state` gave."""
-    numbers = {name: int(value) for name, value in state["state"].items()}
-    rng.bit_generator.state = state | {"state": numbers}
+def restore_rng(rng: np.random.Generator, state: dict[str, Any], run_seed: int) -> None:
+    """Go on from what `rng_state` gave; a generator of a run with another seed (a fork) stays as it is."""
+    kept = dict(state)
+    if kept.pop("run_seed", run_seed) == run_seed:
+        numbers = {name: int(value) for name, value in kept["state"].items()}
+        rng.bit_generator.state = kept | {"state": numbers}

@@ -1,6 +1,8 @@
 """Every episode has a seed of its own."""
 
-from workers.engine.seeds import EpisodeSeeds, episode_seed
+import numpy as np
+
+from workers.engine.seeds import EpisodeSeeds, episode_seed, restore_rng, rng_state
 
 
 def test_no_two_episodes_share_a_seed() -> None:
@@ -23,3 +25,13 @@ def test_goes_on_where_it_was() -> None:
     resumed = EpisodeSeeds(3, range(2))
     resumed.begun = [0, 2]
     assert [resumed.next(1) for _ in range(2)] == expected
+
+
+def test_a_generator_goes_on_in_its_own_run_and_begins_anew_in_another() -> None:
+    first, resumed, forked = (np.random.default_rng(seed) for seed in (1, 2, 3))
+    first.random(5)
+    state = rng_state(first, run_seed=1)
+    restore_rng(resumed, state, run_seed=1)
+    restore_rng(forked, state, run_seed=3)
+    assert resumed.random() == first.random()
+    assert forked.random() == np.random.default_rng(3).random()

@@ -146,6 +146,24 @@ def test_a_fork_goes_on_with_other_settings(tmp_path: Path, other: dict[str, Any
     assert (said[-1].state, said[-1].reason[:8]) == ("finished", "reached ")
 
 
+def test_a_fork_with_another_seed_chooses_by_its_own() -> None:
+    from workers.engine.algorithms.paac import PAAC
+    from workers.engine.algorithms.paac_master import Master
+
+    spec = cartpole({"agent_steps": 100})
+    parent, resumed, forked = (Master(s, PAAC) for s in (spec, spec, spec.model_copy(update={"seed": 7})))
+    began = forked.state()["shares"][0]["generator"]
+    parent.advance(0.0, watched=False)
+    state = parent.state()
+    resumed.restore(state)
+    forked.restore(state)
+    assert torch.equal(resumed.state()["shares"][0]["generator"], state["shares"][0]["generator"])
+    assert torch.equal(forked.state()["shares"][0]["generator"], began)
+    assert not torch.equal(began, state["shares"][0]["generator"])
+    for learner in (parent, resumed, forked):
+        learner.close()
+
+
 def test_workers_share_one_update() -> None:
     """Two processes' shares make the update that one process makes of the same decisions."""
     from workers.engine.algorithms.paac import PAAC

@@ -145,7 +145,7 @@ class Dqn:
             "target": self._replica.target_state(),
             "actor": self._actor.state(),
             "learner": self._learner.state(),
-            "rng": rng_state(self._rng),
+            "rng": rng_state(self._rng, self._spec.seed),
             "agent_steps": self._agent_steps,
             "replay": {name: torch.from_numpy(array) for name, array in self._replay.state().items()}
             if kept
@@ -162,7 +162,7 @@ class Dqn:
         self._replica.restore_target(state["target"])
         self._actor.restore(state["actor"])
         self._learner.restore(state["learner"])
-        restore_rng(self._rng, state["rng"])
+        restore_rng(self._rng, state["rng"], self._spec.seed)
         self._agent_steps = state["agent_steps"]
         if state["replay"] is not None:
             self._replay.restore({name: tensor.numpy() for name, tensor in state["replay"].items()})

@@ -164,6 +164,7 @@ class Actor:
         spec = parse_run_spec(task.spec)
         assert isinstance(spec.config, AsynchronousConfig)
         self._config = spec.config
+        self._seed = spec.seed
         self._bound = spec.stop.agent_steps
         self._maker = task.maker
         self._channel = task.channel
@@ -299,10 +300,11 @@ class Actor:
                     self._play.watch(argument)
 
     def _state(self) -> dict[str, Any]:
-        return {"rng": rng_state(self._rng), "play": self._play.state(), "method": self._method.state()}
+        rng = rng_state(self._rng, self._seed)
+        return {"rng": rng, "play": self._play.state(), "method": self._method.state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        restore_rng(self._rng, state["rng"])
+        restore_rng(self._rng, state["rng"], self._seed)
         if self._play.restore(state["play"]):
             self._mine[EPISODES_BEGUN] = self._play.episodes_begun
             self._method.restore(state["method"])

@@ -96,6 +96,7 @@ class Share:
         self._B = last - first
         self._recorded = RECORDED - first
         self._records = first <= RECORDED < last
+        self._seed = spec.seed
         self._seeds = EpisodeSeeds(spec.seed, range(first, last))
         self._world = VectorWorld(
             spec, environments=self._B, processes=processes, slots=1, next_seed=self._seeds.next
@@ -177,14 +178,23 @@ class Share:
 
     def state(self) -> dict[str, Any]:
         """Random state, how many episodes each environment has begun, and its actions in the present one."""
-        state = {"generator": self._generator.get_state(), "episodes_begun": list(self._seeds.begun)}
+        state = {
+            "generator": self._generator.get_state(),
+            "run_seed": self._seed,
+            "episodes_begun": list(self._seeds.begun),
+        }
         return state if self._taken is None else state | {"actions": [list(taken) for taken in self._taken]}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on with that randomness, in the same episodes where actions are kept, else in new ones."""
-        self._generator.set_state(state["generator"])
+        """Go on with that randomness, in the same episodes where actions are kept, else in new ones.
+
+        In a run with another seed (a fork) both begin anew.
+        """
+        mine = state.get("run_seed", self._seed) == self._seed
+        if mine:
+            self._generator.set_state(state["generator"])
         self._seeds.begun = list(state["episodes_begun"])
-        if self._taken is None or "actions" not in state:
+        if self._taken is None or not mine or "actions" not in state:
             self._recorder = EpisodeRecorder()
             self._world.reset()
         else:

@@ -48,6 +48,7 @@ class Actor:
         self.play = Play(spec, number, recorded=number == RECORDED)
         self._recorded = number == RECORDED
         self.play.episodes_begun = episodes_begun
+        self._seed = spec.seed
         self._rng = np.random.default_rng(
             np.random.SeedSequence((spec.seed, _ACTIONS + number, episodes_begun))
         )
@@ -83,14 +84,14 @@ class Actor:
     def state(self) -> dict[str, Any]:
         """Where it is: plain values."""
         return {
-            "rng": rng_state(self._rng),
+            "rng": rng_state(self._rng, self._seed),
             "play": self.play.state(),
             "trajectory": self.trajectory.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on in the middle of an episode, or begin the next where the world goes another way by now."""
-        restore_rng(self._rng, state["rng"])
+        restore_rng(self._rng, state["rng"], self._seed)
         self.trajectory.restore(state["trajectory"])
         if not self.play.restore(state["play"]):
             self._begin()

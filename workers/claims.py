@@ -159,19 +159,15 @@ def begin(session: Session, run_id: str, attempt: int, checkpoint: Checkpoint | 
     run.updates = checkpoint.updates if checkpoint else 0
     run.episodes = checkpoint.episodes if checkpoint else 0
     run.wall_time_s = checkpoint.wall_time_s if checkpoint else 0.0
-    if checkpoint is None:
-        run.score = run.best_return = None
+    run.score = checkpoint.score if checkpoint else None
+    run.best_return = checkpoint.best_return if checkpoint else None
     session.get_one(Attempt, (run_id, attempt)).resumed_from_agent_steps = run.agent_steps
     # From scratch, even a point at step 0 is written anew.
     after = run.agent_steps if checkpoint else -1
     metrics.cut(session, run_id, after, runs.touch(session, run))
     for table in (Episode, Checkpoint, Evaluation):
-        # An evaluation someone asked for (no attempt) is of a checkpoint that stays.
-        written = [table.attempt.is_not(None)] if table is Evaluation else []
         session.execute(
-            update(table)
-            .where(table.run_id == run_id, table.agent_steps > after, *written)
-            .values(superseded=True)
+            update(table).where(table.run_id == run_id, table.agent_steps > after).values(superseded=True)
         )
     return run.spec
 

@@ -185,7 +185,7 @@ class Recorder:
                 case events.Evaluation():
                     session.add(self._evaluation(session, event))
                 case events.CheckpointSaved():
-                    session.add(self._checkpoint(session, event, removed=event.file in missing.checkpoints))
+                    session.add(self._checkpoint(session, run, event, event.file in missing.checkpoints))
                     run.attempts_without_checkpoint = 0
                 case events.CheckpointsRemoved():
                     session.flush()
@@ -242,13 +242,17 @@ class Recorder:
             **columns,
         )
 
-    def _checkpoint(self, session: Session, event: events.CheckpointSaved, *, removed: bool) -> Checkpoint:
+    def _checkpoint(
+        self, session: Session, run: Run, event: events.CheckpointSaved, removed: bool
+    ) -> Checkpoint:
         columns = event.model_dump(exclude={"type"})
         return Checkpoint(
             id=new_id(),
             run_id=self._run_id,
             attempt=self._attempt,
             recorded_at=database_now(session),
+            score=run.score,
+            best_return=run.best_return,
             removed=removed,
             **columns,
         )

@@ -39,6 +39,8 @@ def add_copy(session: Session, original: Checkpoint, run_id: str, file: str) -> 
             file=file,
             sha256=original.sha256,
             size_bytes=original.size_bytes,
+            score=original.score,
+            best_return=original.best_return,
         )
     )
     session.flush()

@@ -26,6 +26,9 @@ class Checkpoint(Base):
     file: Mapped[str] = mapped_column(String(200))
     sha256: Mapped[str] = mapped_column(String(64))
     size_bytes: Mapped[int] = mapped_column(BigInteger)
+    score: Mapped[float | None]
+    """The run's score when it was saved, and below its best return."""
+    best_return: Mapped[float | None]
     removed: Mapped[bool] = mapped_column(default=False)
     """Thinned out: the file is gone, the row tells that it was."""
     superseded: Mapped[bool] = mapped_column(default=False)

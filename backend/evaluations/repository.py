@@ -27,7 +27,7 @@ def add_request(
         returns=[],
         lengths_frames=[],
         mean_return=None,
-        superseded=False,
+        superseded=checkpoint.superseded,
     )
     session.add(evaluation)
     session.flush()

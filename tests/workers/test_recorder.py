@@ -104,6 +104,7 @@ def test_every_kind_of_event_becomes_rows(context: Context, engine: Engine, mine
         assert session.get_one(Attempt, (mine.run_id, 1)).log_offset_bytes == mine.path.stat().st_size
     assert (episode.attempt, episode.episode_return, episode.seed, episode.video) == (1, 3.0, 7, None)
     assert (checkpoint.agent_steps, checkpoint.file, checkpoint.removed) == (80, "a1-s80.pt", False)
+    assert (checkpoint.score, checkpoint.best_return) == (12.5, 20.0)
     assert (scored.attempt, scored.n_episodes, scored.returns, scored.mean_return) == (1, 2, [1.0, 2.0], 1.5)
     assert (line.attempt, line.message) == (1, "careful")
     assert context.store.size_bytes(mine.run_id, "checkpoints", checkpoint.file) == 7

@@ -46,8 +46,12 @@ def test_one_may_choose_checkpoint_episodes_and_seed(service: RunningService) ->
     chosen = make_checkpoint(service.engine, run, 100)
     make_checkpoint(service.engine, run, 300)
     body = {"checkpoint": chosen.id, "episodes": 5, "seed": 9, "protocol": "plain"}
-    made = service.client.post(f"/api/v1/runs/{run.id}/evaluations", json=body).json()
+    url = f"/api/v1/runs/{run.id}/evaluations"
+    made = service.client.post(url, json=body).json()
     assert (made["agent_steps"], made["n_episodes"], made["seed"]) == (100, 5, 9)
+    assert not made["superseded"]
+    superseded = make_checkpoint(service.engine, run, 400, superseded=True)
+    assert service.client.post(url, json={"checkpoint": superseded.id}).json()["superseded"]
 
 
 def test_what_cannot_be_evaluated_is_refused(service: RunningService, subtests: pytest.Subtests) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import and_, or_, select, tuple_, update
 from sqlalchemy.orm import Session
 
+from backend.checkpoints.repository import NEWEST_FIRST
 from backend.db import Attempt, Checkpoint, Episode, Evaluation, Host, Run
 from backend.db.clock import database_now
 from backend.metrics import repository as metrics
@@ -140,7 +141,7 @@ def checkpoints(session: Session, run_id: str) -> Sequence[Checkpoint]:
     return session.scalars(
         select(Checkpoint)
         .where(Checkpoint.run_id == run_id, ~Checkpoint.removed, ~Checkpoint.superseded)
-        .order_by(Checkpoint.agent_steps.desc(), Checkpoint.id.desc())
+        .order_by(*NEWEST_FIRST)
     ).all()
 
 

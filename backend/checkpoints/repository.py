@@ -7,6 +7,9 @@ from backend.db import Checkpoint, keyset
 from backend.db.clock import database_now
 from backend.db.ids import new_id
 
+NEWEST_FIRST = (Checkpoint.agent_steps.desc(), Checkpoint.attempt.desc(), Checkpoint.id.desc())
+"""Of two at one step, the later attempt's is newer, whatever its host's clock put into the ids."""
+
 
 def get(session: Session, checkpoint_id: str) -> Checkpoint | None:
     """The checkpoint, or none."""
@@ -18,7 +21,7 @@ def newest(session: Session, run_id: str) -> Checkpoint | None:
     return session.scalars(
         select(Checkpoint)
         .where(Checkpoint.run_id == run_id, Checkpoint.removed.is_(False), Checkpoint.superseded.is_(False))
-        .order_by(Checkpoint.agent_steps.desc(), Checkpoint.id.desc())
+        .order_by(*NEWEST_FIRST)
         .limit(1)
     ).one_or_none()
 

@@ -95,11 +95,12 @@ def run_out(engine: Engine, run_id: str) -> None:
 def add_checkpoint(session: Session, run_id: str, agent_steps: int, **changes: Any) -> Checkpoint:
     """Store a checkpoint's row."""
     columns: dict[str, Any] = {
-        "attempt": 1, "recorded_at": datetime.now(UTC), "frames": agent_steps, "updates": agent_steps // 80,
+        "id": new_id(), "attempt": 1, "recorded_at": datetime.now(UTC),
+        "frames": agent_steps, "updates": agent_steps // 80,
         "episodes": agent_steps // 20, "wall_time_s": agent_steps / 1000,
         "file": f"a1-s{agent_steps:012d}.pt", "sha256": "0" * 64, "size_bytes": 1,
     }  # fmt: skip
-    checkpoint = Checkpoint(id=new_id(), run_id=run_id, agent_steps=agent_steps, **(columns | changes))
+    checkpoint = Checkpoint(run_id=run_id, agent_steps=agent_steps, **(columns | changes))
     session.add(checkpoint)
     session.flush()
     return checkpoint

@@ -4,6 +4,7 @@ from threading import Barrier, Thread
 import pytest
 from sqlalchemy import Engine, select
 
+from backend.checkpoints import repository as checkpoints
 from backend.db import Attempt, Checkpoint, Episode, Evaluation, Host, Run
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
@@ -227,6 +228,18 @@ def test_checkpoints_to_go_on_from_newest_first(engine: Engine) -> None:
         add_checkpoint(session, run.id, 400, removed=True)
         add_checkpoint(session, run.id, 500, superseded=True)
         assert [c.agent_steps for c in claims.checkpoints(session, run.id)] == [300, 200, 100]
+
+
+def test_of_two_checkpoints_at_one_step_the_later_attempts_is_newer(engine: Engine) -> None:
+    """Ids tell the time of the host that recorded them, and its clock may be behind."""
+    run = make_run(engine)
+    with writing(engine) as session:
+        add_checkpoint(session, run.id, 100, attempt=1, id="01M7WS1D3MAN5RKM6F5VFFNCC2")
+        add_checkpoint(session, run.id, 100, attempt=2, id="01M7WS1D3MAN5RKM6F5VFFNCC1")
+        assert [c.attempt for c in claims.checkpoints(session, run.id)] == [2, 1]
+        newest = checkpoints.newest(session, run.id)
+        assert newest is not None
+        assert newest.attempt == 2
 
 
 def _kept_rows(session, run_id: str, agent_steps: int) -> None:  # type: ignore[no-untyped-def]

@@ -7,7 +7,7 @@ import tempfile
 from functools import cached_property
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MAX_SOCKET_PATH_BYTES = 100
@@ -37,14 +37,29 @@ class Settings(BaseSettings):
         None, description="TOML file with this worker host's own gymnasium environments."
     )
     slots: int = Field(1, ge=1, le=64, description="Runs this worker trains at once.")
-    lease_s: float = Field(15.0, gt=0, description="How long a worker's claim holds without renewal.")
-    reconcile_interval_s: float = Field(3.0, gt=0, description="How often a worker looks for work itself.")
+    lease_s: float = Field(
+        15.0, gt=0, allow_inf_nan=False, description="How long a worker's claim holds without renewal."
+    )
+    reconcile_interval_s: float = Field(
+        3.0, gt=0, description="How often a worker renews its claims and looks for work itself."
+    )
     url: str | None = Field(
         None, description="Server that the command line talks to; the one running under home by default."
     )
     token: str | None = Field(None, description="Key the command line shows it; made for the local one.")
     log_format: str = Field("console", pattern="^(console|json)$", description="How log lines look.")
     log_level: str = Field("INFO", description="Least level that is logged.")
+
+    @field_validator("reconcile_interval_s")
+    @classmethod
+    def _often_enough(cls, reconcile_interval_s: float, info: ValidationInfo) -> float:
+        lease_s = info.data.get("lease_s")
+        if lease_s is not None and not reconcile_interval_s <= lease_s / 3:
+            raise ValueError(
+                f"at most a third of CALLBOARD_LEASE_S, which is {lease_s:g}: a worker that renews less "
+                "often loses what it holds, and takes back nothing that others have lost"
+            )
+        return reconcile_interval_s
 
     @cached_property
     def home_dir(self) -> Path:

@@ -1,8 +1,11 @@
 """The `callboard` command: the one place that composes web and workers."""
 
 import typer
+from pydantic import ValidationError
 
 from backend.cli import bench, database, doctor, keys, password, runs, serve, train
+from backend.cli.terminal import fail
+from backend.settings import Settings
 
 app = typer.Typer(
     name="callboard",
@@ -24,6 +27,19 @@ app.add_typer(database.app, name="db")
 app.add_typer(bench.app, name="bench")
 app.add_typer(runs.app, name="runs")
 app.add_typer(keys.app, name="token")
+
+
+@app.callback()
+def _check_settings() -> None:
+    """Tell of wrong settings in one line, whatever the command."""
+    try:
+        Settings()
+    except ValidationError as error:
+        told = [
+            f"CALLBOARD_{fault['loc'][0]}".upper() + ": " + fault["msg"].removeprefix("Value error, ")
+            for fault in error.errors()
+        ]
+        raise fail("; ".join(told)) from None
 
 
 if __name__ == "__main__":

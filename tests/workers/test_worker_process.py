@@ -143,7 +143,7 @@ def test_stop_and_resume_make_one_continuous_series(start: Start, engine: Engine
 def test_a_poke_through_redis_wakes_the_worker(
     start: Start, engine: Engine, settings: Settings, redis_url: str
 ) -> None:
-    start(reconcile_interval_s=600)
+    start(reconcile_interval_s=600, lease_s=3600)
     bus = Bus(redis_url)
 
     def ready() -> bool:

@@ -4,12 +4,13 @@ A job runs as a child process like an engine, one at a time on a host, beside wh
 """
 
 import json
-import shutil
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import TypeVar
 
@@ -110,11 +111,10 @@ class JobRunner(threading.Thread):
         run, episode, evaluation = self._insist(self._find)
         if run is None or (episode is None and evaluation is None):
             raise JobFailed("what it was for has been deleted")
-        resume.write_spec(self._run_dir, run.spec)
         if episode is not None:
-            return self._draw(episode)
+            return self._draw(run, episode)
         assert evaluation is not None
-        return self._score(evaluation)
+        return self._score(run, evaluation)
 
     def _find(self) -> tuple[Run | None, Episode | None, Evaluation | None]:
         job = self._job
@@ -124,7 +124,7 @@ class JobRunner(threading.Thread):
             evaluation = session.get(Evaluation, job.target_id) if job.kind == "evaluation" else None
         return run, episode, evaluation
 
-    def _draw(self, episode: Episode) -> Result:
+    def _draw(self, run: Run, episode: Episode) -> Result:
         replay = self._run_dir / "replays" / episode.replay
         if not replay.is_file():
             get = partial(self._context.store.get, episode.run_id, "replays", episode.replay, replay.parent)
@@ -134,7 +134,7 @@ class JobRunner(threading.Thread):
                 raise JobFailed(f"the replay {episode.replay} is gone") from None
         video = self._run_dir / "videos" / f"{episode.id}.mp4"
         video.parent.mkdir(parents=True, exist_ok=True)
-        self._run_engine("video", "--replay", replay.name, "--out", str(video))
+        self._run_engine(run, "video", "--replay", str(replay), "--out", str(video))
         self._insist(partial(self._context.store.put, video, episode.run_id, "videos"))
         video.unlink()
 
@@ -143,12 +143,13 @@ class JobRunner(threading.Thread):
 
         return write
 
-    def _score(self, evaluation: Evaluation) -> Result:
+    def _score(self, run: Run, evaluation: Evaluation) -> Result:
         checkpoint = self._insist(partial(self._checkpoint, evaluation))
         if checkpoint is None:
             raise JobFailed(f"the checkpoint {evaluation.checkpoint} is gone or damaged")
-        options = ["--checkpoint", checkpoint.file, "--episodes", str(evaluation.n_episodes)]
-        result = json.loads(self._run_engine("evaluate", *options, "--seed", str(evaluation.seed)))
+        file = self._run_dir / "checkpoints" / checkpoint.file
+        options = ["--checkpoint", str(file), "--episodes", str(evaluation.n_episodes)]
+        result = json.loads(self._run_engine(run, "evaluate", *options, "--seed", str(evaluation.seed)))
 
         def write(session: Session) -> None:
             row = session.get_one(Evaluation, evaluation.id)
@@ -170,17 +171,25 @@ class JobRunner(threading.Thread):
             return None
         return checkpoint
 
-    def _run_engine(self, task: str, *options: str) -> str:
+    def _run_engine(self, run: Run, task: str, *options: str) -> str:
         """Run the engine to its end, holding the lease meanwhile; gives what it printed.
+
+        It works in a folder of its own: the run's spec is its training's, and may change meanwhile.
 
         Raises:
             JobFailed: it failed, with the end of its output.
             Dropped: the lease is lost, or the worker shuts down.
         """
-        folder = self._run_dir / "jobs" / f"{self._job.id}-{self._job.tries}"
+        parent = self._run_dir / "jobs"
+        parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=f"{self._job.id}-", dir=parent) as folder:
+            resume.write_spec(Path(folder), run.spec)
+            return self._await_engine(Path(folder), task, options)
+
+    def _await_engine(self, folder: Path, task: str, options: Sequence[str]) -> str:
         printed = folder / "stdout.log"
         engine = EngineProcess(
-            [task, str(self._run_dir), *options],
+            [task, str(folder), *options],
             output=folder / "stderr.log",
             stdout=printed,
             engine=self._engine,
@@ -196,9 +205,7 @@ class JobRunner(threading.Thread):
             status = engine.reap()
         if status != 0:
             raise JobFailed(engine.output_tail() or f"the engine ended with exit status {status}")
-        output = printed.read_text()
-        shutil.rmtree(folder)
-        return output
+        return printed.read_text()
 
     def _renew(self) -> None:
         now = monotonic()

@@ -167,6 +167,31 @@ def test_a_cancelled_job_waits_again(context: Context, engine: Engine) -> None:
     assert (_row(engine, job).state, _row(engine, job).tries) == ("queued", 0)
 
 
+def test_a_try_that_had_printed_when_it_was_cancelled_leaves_nothing_to_the_next(
+    context: Context, engine: Engine
+) -> None:
+    run = fake_run(engine, job_waits=True)
+    job = _evaluation(context, engine, run, hashlib.sha256(b"weights").hexdigest())
+    runner = _do(context, engine)
+    until(lambda: any(path.stat().st_size for path in context.run_dir(run.id).glob("jobs/*/stdout.log")))
+    runner.cancel()
+    runner.join(30)
+    (context.run_dir(run.id) / "go").touch()
+    _do(context, engine).join(30)
+    assert (_row(engine, job).state, _row(engine, job).error) == ("done", None)
+    assert list(context.run_dir(run.id).glob("jobs/*")) == []
+
+
+def test_a_job_leaves_the_spec_of_the_training_alone(context: Context, engine: Engine) -> None:
+    run = fake_run(engine)
+    job = _episode(context, engine, run)
+    spec = context.run_dir(run.id) / "spec.json"
+    spec.write_text("of an attempt that starts")
+    _do(context, engine).join(30)
+    assert _row(engine, job).state == "done"
+    assert spec.read_text() == "of an attempt that starts"
+
+
 def test_a_try_that_lost_its_lease_writes_nothing(context: Context, engine: Engine) -> None:
     job = _episode(context, engine, fake_run(engine, job_s=1))
     runner = _do(context, engine)

@@ -1,11 +1,11 @@
 """The engine as a process: one run directory in, an event log (or a score, or a video) out.
 
     python -m workers.engine train RUN_DIR --attempt N [--resume FILE] [--control-fd FD]
-    python -m workers.engine evaluate RUN_DIR --checkpoint FILE --episodes N --seed S
-    python -m workers.engine video RUN_DIR --replay FILE --out FILE
+    python -m workers.engine evaluate FOLDER --checkpoint PATH --episodes N --seed S
+    python -m workers.engine video FOLDER --replay PATH --out PATH
 
-RUN_DIR holds `spec.json`. `--parent PID` names the process whose end is the engine's. Exit codes: 0 done,
-1 failed, 2 bad input; a signal is a signal's.
+RUN_DIR, or FOLDER, holds `spec.json`. `--parent PID` names the process whose end is the engine's. Exit
+codes: 0 done, 1 failed, 2 bad input; a signal is a signal's.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def _evaluate(args: argparse.Namespace, spec: RunSpec) -> int:
     from workers.engine.evaluation import evaluate, load_policy
 
     prepare_torch()
-    policy = load_policy(spec, args.run_dir / "checkpoints" / args.checkpoint, args.seed)
+    policy = load_policy(spec, args.checkpoint, args.seed)
     result = evaluate(policy, spec, episodes=args.episodes, seed=args.seed, processes=args.processes)
     report = {
         "protocol": result.protocol,
@@ -58,7 +58,7 @@ def _evaluate(args: argparse.Namespace, spec: RunSpec) -> int:
 def _video(args: argparse.Namespace, spec: RunSpec) -> int:
     from workers.engine.video import render
 
-    render(spec, args.run_dir / "replays" / args.replay, args.out)
+    render(spec, args.replay, args.out)
     return 0
 
 
@@ -72,13 +72,13 @@ def main() -> int:
     train.add_argument("--control-fd", type=int, help="socket to the supervisor")
     train.set_defaults(task=_train)
     evaluate = tasks.add_parser("evaluate", help="score a checkpoint; prints one JSON line")
-    evaluate.add_argument("--checkpoint", metavar="FILE", required=True)
+    evaluate.add_argument("--checkpoint", type=Path, required=True)
     evaluate.add_argument("--episodes", type=int, default=30)
     evaluate.add_argument("--seed", type=int, default=0)
     evaluate.add_argument("--processes", type=int, default=2)
     evaluate.set_defaults(task=_evaluate)
     video = tasks.add_parser("video", help="draw a replay as MP4")
-    video.add_argument("--replay", metavar="FILE", required=True)
+    video.add_argument("--replay", type=Path, required=True)
     video.add_argument("--out", type=Path, required=True)
     video.set_defaults(task=_video)
     for task in (train, evaluate, video):

@@ -18,9 +18,9 @@ import torch
 
 from backend.specs.run import RunSpec, parse_run_spec
 from tests.support.devices import DEVICES
-from workers.engine.algorithms import ga3c_troupe
+from workers.engine.algorithms import ga3c_model, ga3c_troupe
 from workers.engine.algorithms.ga3c import Ga3c
-from workers.engine.algorithms.ga3c_model import Predictor, Trainer, histogram
+from workers.engine.algorithms.ga3c_model import MIN_TPS_SAMPLES, Predictor, Stats, Trainer, histogram
 from workers.engine.ga3c.memory import REQUEST_BYTES, Queue, Request
 from workers.engine.learner import Advance
 
@@ -238,14 +238,28 @@ def test_numbers_change_on_a_running_run() -> None:
 def test_the_walk_starts_and_stops_real_parts() -> None:
     with at_work(n_actors=1, adjustment_interval_s=0.5) as learner:
         seen = set()
-        until_s = time.monotonic() + 30
-        while len(seen) < 4 and time.monotonic() < until_s:
+        while len(seen) < 4:
             learner.advance(0.0, watched=False)
             seen.add(learner._setting)
             assert len(agents(learner)) == learner._setting.n_actors
             assert len(learner._predictors) == learner._setting.n_predictors
             assert len(learner._trainers) == learner._setting.n_trainers
-    assert len(seen) >= 4
+
+
+def test_what_is_not_training_is_no_part_of_tps(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 0.0
+    monkeypatch.setattr(ga3c_model, "time", SimpleNamespace(monotonic=lambda: now_s))
+    stats = Stats()
+    stats.begin_interval()
+    taken = None
+    while taken is None:
+        now_s += 60.0  # an evaluation
+        stats.begin_sample()
+        for _ in range(10):
+            stats.trained(1, np.zeros(1, np.int64), {})
+        now_s += 1.0
+        taken = stats.interval(1.0)
+    assert taken == [10.0] * MIN_TPS_SAMPLES
 
 
 def test_theta_stands_still_while_it_is_looked_at_and_goes_on_after() -> None:

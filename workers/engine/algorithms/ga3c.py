@@ -117,6 +117,7 @@ class Ga3c:
         if c.learning_rate_schedule == "linear":
             self._model.learning_rate = linear(c.learning_rate, progress)
         self._model.go()
+        self._stats.begin_sample()
         began = time.monotonic()
         heard = Advance(0, 0, 0)
         while (left := began + ADVANCE_S - time.monotonic()) > 0 and not self._done():

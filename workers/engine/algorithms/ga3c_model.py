@@ -153,6 +153,11 @@ class Stats:
             self._tps, self._interval_updates = [], 0
             self._sample_began = self._interval_began = time.monotonic()
 
+    def begin_sample(self) -> None:
+        """Begin one sample of TPS: what passed since the last one, such as an evaluation, was no training."""
+        with self._lock:
+            self._interval_updates, self._sample_began = 0, time.monotonic()
+
     def interval(self, every_s: float) -> list[float] | None:
         """The samples of TPS of an interval when it is over, which begins the next; else None."""
         now = time.monotonic()

@@ -87,6 +87,39 @@ def test_one_that_breaks_again_and_again_ends_in_its_error(monkeypatch: pytest.M
         world.step(0, observation)
 
 
+def _breaks(self: own_world.Line, **given: object) -> None:
+    raise ZeroDivisionError("there is no line")
+
+
+def test_one_that_breaks_as_it_begins_is_a_lost_episode_and_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    closed: list[own_world.Line] = []
+    monkeypatch.setattr(own_world.Line, "close", lambda self: closed.append(self))
+    world = make_world("Own/Line-v0", OwnConfig())
+    observation = np.empty(1, np.float32)
+    with monkeypatch.context() as broken:
+        broken.setattr(own_world.Line, "reset", _breaks)
+        world.reset(0, observation)
+    assert world.step(0, observation).crashed
+    assert closed == []
+    world.reset(1, observation)
+    assert len(closed) == 1
+    assert not world.step(0, observation).crashed
+
+
+def test_one_that_never_begins_ends_in_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_world.Line, "reset", _breaks)
+    world = make_world("Own/Line-v0", OwnConfig())
+    observation = np.empty(1, np.float32)
+    for _ in range(2):
+        world.reset(0, observation)
+        assert world.step(0, observation).crashed
+    world.reset(0, observation)
+    with pytest.raises(WorldCrashedError, match="there is no line"):
+        world.step(0, observation)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

@@ -1,6 +1,7 @@
 """A host's own gymnasium environments, from the file that `CALLBOARD_ENVIRONMENTS_FILE` names."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,17 +41,24 @@ class OwnGymnasiumWorld(GymnasiumWorld):
         self._entry = _entry(environment)
         self._config = config
         self._crashes = Crashes()
-        self._broken = False
+        self._error: Exception | None = None
         super().__init__(self._make(), self._entry.action_names)
         self._check()
         if self.observation_dtype == np.uint8:
             self.observation_shape = (SIZE, SIZE, self.observation_shape[2])
 
     def reset(self, seed: int, out: NDArray[Any]) -> None:
-        """Begin the episode of this seed."""
-        if self._broken:
-            self._env, self._broken = self._make(), False
-        super().reset(seed, out)
+        """Begin the episode of this seed; where that breaks, the episode is lost at its first step."""
+        try:
+            if self._error is not None:
+                with suppress(Exception):
+                    self._env.close()
+                self._env = self._make()
+            super().reset(seed, out)
+            self._error = None
+        except Exception as error:
+            self._error = error
+            out.fill(0)
 
     def step(self, action: Action, out: NDArray[Any]) -> Step:
         """Take one step.
@@ -58,14 +66,18 @@ class OwnGymnasiumWorld(GymnasiumWorld):
         Raises:
             WorldCrashedError: its code breaks again and again.
         """
-        try:
-            step = super().step(action, out)
-        except Exception as error:
-            self._broken = True
-            return self._crashes.lost_episode(WorldCrashedError(f"{self._entry.id} broke: {error!r}"))
-        if step.ended:
-            self._crashes.finished_episode()
-        return step
+        if self._error is None:
+            try:
+                step = super().step(action, out)
+            except Exception as error:
+                self._error = error
+            else:
+                if step.ended:
+                    self._crashes.finished_episode()
+                return step
+        crashed = WorldCrashedError(f"{self._entry.id} broke: {self._error!r}")
+        crashed.__cause__ = self._error
+        return self._crashes.lost_episode(crashed)
 
     def _make(self) -> gymnasium.Env[Any, Any]:
         create = load_env_creator(self._entry.entry_point)

@@ -37,7 +37,6 @@ class Claim:
 
     run_id: str
     attempt: int
-    spec: dict[str, Any]
     memory_estimate_bytes: int
 
 
@@ -76,7 +75,7 @@ def claim(
     if run is None:
         return None
     take(session, run, host, lease_s)
-    return Claim(run.id, run.attempt, run.spec, run.memory_estimate_bytes)
+    return Claim(run.id, run.attempt, run.memory_estimate_bytes)
 
 
 def take(session: Session, run: Run, host: str, lease_s: float) -> None:

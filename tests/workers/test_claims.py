@@ -20,7 +20,7 @@ def test_claim_takes_the_lease_and_opens_an_attempt(engine: Engine) -> None:
     add_host(engine, "a")
     run = make_run(engine)
     won = claim(engine, lease_s=30)
-    assert won == claims.Claim(run.id, 1, run.spec, run.memory_estimate_bytes)
+    assert won == claims.Claim(run.id, 1, run.memory_estimate_bytes)
     row = run_row(engine, run.id)
     assert (row.state, row.host, row.attempt, row.attempts_without_checkpoint) == ("starting", "a", 1, 1)
     with reading(engine) as session:

@@ -80,11 +80,6 @@ class Control:
         self.stop(f"stopped by {signal.Signals(number).name}")
 
 
-def read_picture(message: bytes) -> tuple[int, bytes]:
-    """Agent step and JPEG of one message of `Control.show`, for the supervisor."""
-    return _HEADER.unpack_from(message)[0], message[_HEADER.size :]
-
-
 def _die() -> None:
     """The supervisor is gone: what this process wrote from here on, no one could claim."""
     if os.getpgrp() == os.getpid():

@@ -13,10 +13,10 @@ import av
 import numpy as np
 import pytest
 
+from backend.live.gameplay import read_picture
 from backend.specs.commands import COMMAND, Settings, Stop, Watch
 from backend.specs.events import AnyEvent, Report, SettingsChanged, Started
 from backend.specs.run import parse_run_spec
-from workers.engine.control import read_picture
 from workers.engine.event_log import read_frames
 
 

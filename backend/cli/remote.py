@@ -40,10 +40,16 @@ class Remote:
         Raises:
             typer.Exit: the server cannot be reached (1), fails (1), or refuses (2), told in one line.
         """
-        # A POST whose answer was lost on the way may be sent again: it is done once.
         headers = {"Idempotency-Key": new_id()} if method == "POST" else {}
+        request = self._client.build_request(method, path, json=body, params=params, headers=headers)
         try:
-            answer = self._client.request(method, path, json=body, params=params, headers=headers)
+            try:
+                answer = self._client.send(request)
+            except (httpx.ReadError, httpx.RemoteProtocolError):
+                if method != "POST":
+                    raise
+                # The connection broke, and perhaps the answer with it: with the same key it is done once.
+                answer = self._client.send(request)
         except httpx.HTTPError as error:
             raise self._unreachable(error) from None
         _check(answer)

@@ -1,0 +1,64 @@
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+import typer
+
+from backend.cli.remote import Remote
+from backend.settings import Settings
+
+
+class Breaking(ThreadingHTTPServer):
+    """Breaks the connection instead of answering, a few times."""
+
+    def __init__(self, breaks: int) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.breaks = breaks
+        self.keys: list[str | None] = []
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(url=f"http://127.0.0.1:{self.server_port}", token="t")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Breaking
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.keys.append(self.headers["Idempotency-Key"])
+        if len(self.server.keys) <= self.server.breaks:
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def breaking(request: pytest.FixtureRequest) -> Iterator[Breaking]:
+    with Breaking(request.param) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.mark.parametrize("breaking", [1], indirect=True)
+def test_what_a_broken_connection_left_open_is_asked_again_with_the_same_key(breaking: Breaking) -> None:
+    with Remote(breaking.settings) as remote:
+        assert remote.ask("POST", "/runs", body={}) == {}
+        assert remote.ask("POST", "/runs", body={}) == {}
+    first, again, another = breaking.keys
+    assert first == again != another
+    assert first
+
+
+@pytest.mark.parametrize("breaking", [2], indirect=True)
+def test_a_server_that_breaks_every_connection_is_given_up(breaking: Breaking) -> None:
+    with Remote(breaking.settings) as remote, pytest.raises(typer.Exit):
+        remote.ask("POST", "/runs", body={})
+    assert len(breaking.keys) == 2

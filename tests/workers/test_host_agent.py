@@ -217,34 +217,60 @@ def test_a_dead_hosts_run_is_taken_over(agents: Agents, engine: Engine) -> None:
 
 
 def test_leases_are_kept(agents: Agents, engine: Engine) -> None:
-    """A run outlives many terms of its lease, with a rival who would take it."""
-    run = fake_run(engine, agent_steps=250)
-    agents(lease_s=1.0)
-    agents(lease_s=1.0, host_name="b")
-    until_state(engine, run.id, "finished")
-    assert moves(engine, run.id) == ["queued", "starting", "running", "finished"]
+    """Whenever a term is over its holder begins the next, and nobody finds a lease that has run out."""
+    run = fake_run(engine, agent_steps=10_000)
+    agents(lease_s=60.0)
+    until_state(engine, run.id, "running")
+    for _ in range(3):
+        run_out(engine, run.id)
+        until(lambda: _lease_holds(engine, run.id))
+        with writing(engine) as session:
+            assert claims.expire(session) == []
+    assert moves(engine, run.id) == ["queued", "starting", "running"]
 
 
-def test_after_an_outage_the_first_to_come_back_robs_nobody(agents: Agents, engine: Engine) -> None:
+def test_after_an_outage_the_first_to_come_back_robs_nobody(
+    agents: Agents, engine: Engine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """Leases run out while nobody can renew them; the rival is back first, and waits one full term."""
+    clock_s = [0.0]
+    monkeypatch.setattr(host_agent, "monotonic", lambda: clock_s[0])
+
+    def a_term_passes() -> None:
+        for _ in range(4):
+            clock_s[0] += 20.0
+            _two_rounds(engine, "b")
+
     run = fake_run(engine, agent_steps=10_000)
     its_outage: list[bool] = []
-    agents(its_outage, lease_s=2.0)
+    agents(its_outage, lease_s=60.0)
     until_state(engine, run.id, "running")
     rivals_outage: list[bool] = []
-    rival = agents(rivals_outage, lease_s=2.0, host_name="b")
-    until(rival._contact.may_expire)
-    for outage in (its_outage, rivals_outage):
-        outage.append(True)
-    until(lambda: not _lease_holds(engine, run.id))
-    seen = _last_seen(engine, "b")
+    add_host(engine, "b")
+    rival = agents(rivals_outage, lease_s=60.0, host_name="b")
+    a_term_passes()
+    assert rival._contact.may_expire()
+    its_outage.append(True)
+    until(lambda: "database.away" in caplog.text)
+    rivals_outage.append(True)
+    clock_s[0] += 100.0
+    run_out(engine, run.id)
     rivals_outage.clear()
-    until(lambda: _last_seen(engine, "b") > seen)
+    _two_rounds(engine, "b")
+    assert not _lease_holds(engine, run.id)
     assert run_row(engine, run.id).state == "running"
     its_outage.clear()
     until(lambda: _lease_holds(engine, run.id))
-    until(rival._contact.may_expire)
+    a_term_passes()
+    assert rival._contact.may_expire()
     assert moves(engine, run.id) == ["queued", "starting", "running"]
+
+
+def _two_rounds(engine: Engine, host: str) -> None:
+    """Wait until an agent has made a whole round from now on: it says that it is there as each begins."""
+    for _ in range(2):
+        seen = _last_seen(engine, host)
+        until(lambda seen=seen: _last_seen(engine, host) > seen)  # type: ignore[misc]
 
 
 def _lease_holds(engine: Engine, run_id: str) -> bool:

@@ -9,7 +9,9 @@ from pydantic import BaseModel
 
 from backend.auth.access import Viewer
 from backend.dependencies import Artifacts, ReadSession
+from backend.errors import Invalid
 from backend.figures import seeds, service
+from backend.figures.internals import BY_ID
 from backend.figures.learning_curve import METRIC
 from backend.figures.service import Look
 from backend.figures.theme import Theme
@@ -31,6 +33,21 @@ class FigureOut(BaseModel):
     without `data=true` their x and y are empty, to be filled from the columns `x` and `meta.y` of
     `GET /series`."""
     layout: dict[str, Any]
+
+
+class PanelOut(BaseModel):
+    """A panel of a run's internals."""
+
+    id: str
+    title: str
+    metrics: list[str]
+    """Those it is drawn of."""
+
+
+class Panels(BaseModel):
+    """What can be drawn of a run's internals."""
+
+    items: list[PanelOut]
 
 
 FORMATS: dict[int | str, dict[str, Any]] = {
@@ -103,6 +120,33 @@ def seed_curve(
     """Runs that differ in their seed alone as one curve: mean and band. Its traces' `meta` has `group`."""
     figure = seeds.draw_seed_curve(session, run, metric, source, axes, interval, look)
     return _answer(figure, format, "seed_curve")
+
+
+@router.get("/internals")
+def list_internals(
+    run: Annotated[Ulid, Query(description="Run id.")], actor: Viewer, session: ReadSession
+) -> Panels:
+    """What a run's method is made of, as far as it has been measured; empty where there is nothing."""
+    found = service.internal_panels(session, run)
+    return Panels(
+        items=[PanelOut(id=panel.id, title=panel.title, metrics=list(panel.names)) for panel in found]
+    )
+
+
+@router.get("/internal", response_model=None, responses=FORMATS)
+def internal(
+    run: Annotated[Ulid, Query(description="Run id.")],
+    panel: Annotated[Text, Query(description="As `/figures/internals` lists.")],
+    actor: Viewer,
+    session: ReadSession,
+    axes: TheseAxes,
+    look: ThisLook,
+    format: Form = "json",
+) -> Response:
+    """One panel of a run's internals."""
+    if panel not in BY_ID:
+        raise Invalid.field("panel", f"there is no panel {panel!r:.40}; there are {', '.join(BY_ID)}")
+    return _answer(service.draw_internals(session, run, BY_ID[panel], axes, look), format, panel)
 
 
 @router.get("/episode_trace", response_model=None, responses=FORMATS)

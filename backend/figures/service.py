@@ -1,6 +1,7 @@
 """Figures of what is stored."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from backend.episodes import service as episodes
 from backend.figures import repository
 from backend.figures.curve import Line, curve
 from backend.figures.episode_trace import discounted, episode_trace
+from backend.figures.internals import Panel, internals, present
 from backend.figures.learning_curve import METRIC, Evaluated, Level, learning_curve
 from backend.figures.marks import Mark
 from backend.figures.theme import Theme
@@ -59,6 +61,33 @@ def draw_curve(
         theme=look.theme,
         width_px=look.width_px,
     )
+
+
+def internal_panels(session: Session, run_id: str) -> list[Panel]:
+    """What can be drawn of a run's internals.
+
+    Raises:
+        NotFound: there is no such run.
+    """
+    return present({series.metric for series in metrics.series_of(session, run_id)})
+
+
+def draw_internals(session: Session, run_id: str, panel: Panel, axes: Axes, look: Look) -> Figure:
+    """One panel of a run's internals.
+
+    Raises:
+        NotFound: there is no such run.
+    """
+    found = metrics.find_runs(session, [run_id])
+    chosen = metrics.choose(session, [run_id], list(panel.names), [metrics.ANY_SOURCE])
+    lines = _lines(session, found, sorted(chosen, key=_by_number), axes, look)
+    title = f"{panel.title}, {subject(found.values())}"
+    return internals(panel, lines, x=axes.x, smooth=axes.smooth, title=title, theme=look.theme)
+
+
+def _by_number(series: Series) -> list[int]:
+    """`actor 10` after `actor 9`; the order of the metrics stays."""
+    return [int(number) for number in re.findall(r"\d+", series.source)[:1]]
 
 
 def draw_learning_curve(session: Session, run_ids: Sequence[str], axes: Axes, look: Look) -> Figure:
@@ -114,7 +143,7 @@ def draw_episode_trace(
     """
     episode = episodes.get(session, episode_id)
     run = runs.get(session, episode.run_id)
-    trace = episodes.read_trace(store, episode)
+    trace = episodes.read_trace(session, store, episode)
     rewards = np.array(trace.rewards, "f8")
     config = run.spec["config"]
     clip = config.get("reward_clip") or None
@@ -131,6 +160,7 @@ def draw_episode_trace(
         else None,
         returns=discounted(rewards, config["gamma"], clip) if "gamma" in config else None,
         lives=np.array(trace.lives),
+        action_values=trace.action_values,
         title=title,
         max_points=max_points,
         theme=look.theme,

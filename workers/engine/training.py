@@ -39,6 +39,7 @@ from workers.engine.event_log import EventLog
 from workers.engine.learner import EpisodeEnd, Learner, Policy
 from workers.engine.points import Counters, PointBuffer
 from workers.engine.seeds import episode_seed
+from workers.engine.usage import Usage
 
 REPORT_INTERVAL_S = 1.0
 KEPT_CHECKPOINTS = 3
@@ -93,6 +94,7 @@ class Training:
         self._best_evaluation: tuple[float, str] | None = None
         self._reported_at = 0.0
         self._reported_agent_steps = 0
+        self._usage = Usage()
 
     def run(self) -> Ended:
         """Train until a bound is met or someone stops it; an error of the training is told in the answer.
@@ -306,6 +308,8 @@ class Training:
             frames_per_step = counters.frames / max(counters.agent_steps, 1)
             self._points.gather("speed/agent_steps_per_s", agent_steps_per_s)
             self._points.gather("speed/frames_per_s", agent_steps_per_s * frames_per_step)
+        for metric, value in self._usage.take().items():
+            self._points.gather(metric, value)
         self._points.settle(counters)
         self._flush_points()
         self._say(

@@ -505,6 +505,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/figures/internals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Internals
+         * @description What a run's method is made of, as far as it has been measured; empty where there is nothing.
+         */
+        get: operations["list_internals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/figures/internal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Internal
+         * @description One panel of a run's internals.
+         */
+        get: operations["internal"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/figures/episode_trace": {
         parameters: {
             query?: never;
@@ -617,6 +657,26 @@ export interface paths {
          * @description Actions, rewards, values and policies of an episode, one entry a decision.
          */
         get: operations["read_trace"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/episodes/{episode_id}/observations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Observations
+         * @description What the network saw, one picture a decision; drawn with the video, where a world is seen as pixels.
+         */
+        get: operations["read_observations"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1768,6 +1828,26 @@ export interface components {
             token: string;
         };
         /**
+         * PanelOut
+         * @description A panel of a run's internals.
+         */
+        PanelOut: {
+            /** Id */
+            id: string;
+            /** Title */
+            title: string;
+            /** Metrics */
+            metrics: string[];
+        };
+        /**
+         * Panels
+         * @description What can be drawn of a run's internals.
+         */
+        Panels: {
+            /** Items */
+            items: components["schemas"]["PanelOut"][];
+        };
+        /**
          * PasswordRequest
          * @description The body of `POST /auth/password`.
          */
@@ -2392,6 +2472,8 @@ export interface components {
             values: (number | null)[];
             /** Policies */
             policies: (number | null)[][];
+            /** Action Values */
+            action_values: boolean;
             /** Lives */
             lives: number[];
         };
@@ -3876,6 +3958,102 @@ export interface operations {
             };
         };
     };
+    list_internals: {
+        parameters: {
+            query: {
+                /** @description Run id. */
+                run: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Panels"];
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    internal: {
+        parameters: {
+            query: {
+                /** @description Run id. */
+                run: string;
+                /** @description As `/figures/internals` lists. */
+                panel: string;
+                format?: "json" | "html";
+                x?: "agent_steps" | "frames" | "wall_time_s" | "episodes";
+                /** @description At most this many a series. */
+                points?: number;
+                /** @description Weight of the past in the moving average. */
+                smooth?: number;
+                /** @description With the numbers of series; a page always has them. */
+                data?: boolean;
+                theme?: "light" | "dark";
+                /** @description In CSS pixels, if it is known. */
+                width?: number | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A figure, or a page with it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FigureOut"];
+                    "text/html": unknown;
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     episode_trace: {
         parameters: {
             query: {
@@ -4130,6 +4308,57 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Trace"];
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description What is wrong, as RFC 9457 tells it. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    read_observations: {
+        parameters: {
+            query?: never;
+            header?: {
+                range?: string | null;
+            };
+            path: {
+                episode_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description H.264 MP4. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "video/mp4": string;
+                };
+            };
+            /** @description The part that `Range` asks for. */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "video/mp4": string;
                 };
             };
             /** @description What is wrong, as RFC 9457 tells it. */

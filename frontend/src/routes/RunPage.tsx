@@ -1,13 +1,16 @@
-import type { ReactNode } from 'react';
+import { useState, type ReactNode } from 'react';
 import { Tabs } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 
+import { panelsQuery } from '@/api/figures';
 import { runQuery, type RunDetail } from '@/api/runs';
+import { LinkedX, LinkedXContext } from '@/components/chart/linkedX';
 import { Loading, Problem } from '@/components/feedback';
 import { DEFAULT_SMOOTH, DEFAULT_X } from '@/lib/axes';
 import { LearningCurve } from '@/features/curves/LearningCurve';
+import { InternalsTab } from '@/features/curves/InternalsTab';
 import { MetricCharts } from '@/features/curves/MetricCharts';
 import { EpisodesTab } from '@/features/episodes/EpisodesTab';
 import { LogTab } from '@/features/log/LogTab';
@@ -30,11 +33,17 @@ type Search = ReturnType<typeof runSearch>;
 const TABS = [
   { id: 'curves', label: 'Curves' },
   { id: 'episodes', label: 'Episodes' },
+  { id: 'internals', label: 'Internals' },
   { id: 'evaluations', label: 'Evaluations' },
   { id: 'checkpoints', label: 'Checkpoints' },
   { id: 'settings', label: 'Settings' },
   { id: 'log', label: 'Log' },
+  { id: 'system', label: 'System' },
 ] as const;
+
+const SYSTEM: ReadonlySet<string> = new Set(['system', 'speed']);
+
+const isOfSystem = (metric: string): boolean => SYSTEM.has(metric.split('/')[0] ?? '');
 
 export default function RunPage() {
   const { runId } = route.useParams();
@@ -64,8 +73,15 @@ function Loaded({ run }: { run: RunDetail }) {
     void navigate({ search: defined({ ...search, ...to }), replace, resetScroll: false });
   };
 
-  const panels: Record<(typeof TABS)[number]['id'], () => ReactNode> = {
-    curves: () => <MetricCharts run={run} x={x} smooth={smooth} />,
+  const { data: panels } = useQuery(panelsQuery(run.id));
+  // What is zoomed in agent steps is no range of hours.
+  const [linked, setLinked] = useState(() => ({ x, charts: new LinkedX() }));
+  if (linked.x !== x) setLinked({ x, charts: new LinkedX() });
+  const tabs = TABS.filter(({ id }) => id !== 'internals' || id === tab || panels?.length);
+
+  const contents: Record<(typeof TABS)[number]['id'], () => ReactNode> = {
+    curves: () => <MetricCharts run={run} x={x} smooth={smooth} only={(metric) => !isOfSystem(metric)} />,
+    internals: () => <InternalsTab run={run} panels={panels ?? []} x={x} smooth={smooth} />,
     episodes: () => (
       <EpisodesTab run={run.id} picked={search.episode} onPick={(episode) => change({ episode })} />
     ),
@@ -81,46 +97,49 @@ function Loaded({ run }: { run: RunDetail }) {
         onLevel={(level) => change({ level: level === 'info' ? undefined : level })}
       />
     ),
+    system: () => <MetricCharts run={run} x={x} smooth={smooth} only={isOfSystem} />,
   };
 
   return (
-    <div className="page" style={{ display: 'grid', gap: 16 }}>
-      <RunHeader run={run} onDeleted={() => void navigate({ to: '/', search: {} })} />
-      <Notice run={run} />
-      <div className={classes.body}>
-        <LearningCurve
-          run={run}
-          x={x}
-          smooth={smooth}
-          onX={(to) => change({ x: to === DEFAULT_X ? undefined : to })}
-          onSmooth={(to) => change({ smooth: to === DEFAULT_SMOOTH ? undefined : to }, true)}
-        />
-        <AgentNow
-          run={run.id}
-          running={run.state === 'running'}
-          ended={hasEnded(run.state)}
-          picked={search.episode}
-          onUnpick={() => change({ episode: undefined })}
-        />
-      </div>
-      <Tabs
-        value={tab}
-        onChange={(value) => change({ tab: value === 'curves' ? undefined : (value as Search['tab']) })}
-        keepMounted={false}
-      >
-        <Tabs.List mb={12}>
-          {TABS.map(({ id, label }) => (
-            <Tabs.Tab key={id} value={id}>
-              {label}
-            </Tabs.Tab>
+    <LinkedXContext value={linked.charts}>
+      <div className="page" style={{ display: 'grid', gap: 16 }}>
+        <RunHeader run={run} onDeleted={() => void navigate({ to: '/', search: {} })} />
+        <Notice run={run} />
+        <div className={classes.body}>
+          <LearningCurve
+            run={run}
+            x={x}
+            smooth={smooth}
+            onX={(to) => change({ x: to === DEFAULT_X ? undefined : to })}
+            onSmooth={(to) => change({ smooth: to === DEFAULT_SMOOTH ? undefined : to }, true)}
+          />
+          <AgentNow
+            run={run.id}
+            running={run.state === 'running'}
+            ended={hasEnded(run.state)}
+            picked={search.episode}
+            onUnpick={() => change({ episode: undefined })}
+          />
+        </div>
+        <Tabs
+          value={tab}
+          onChange={(value) => change({ tab: value === 'curves' ? undefined : (value as Search['tab']) })}
+          keepMounted={false}
+        >
+          <Tabs.List mb={12}>
+            {tabs.map(({ id, label }) => (
+              <Tabs.Tab key={id} value={id}>
+                {label}
+              </Tabs.Tab>
+            ))}
+          </Tabs.List>
+          {tabs.map(({ id }) => (
+            <Tabs.Panel key={id} value={id}>
+              {tab === id && contents[id]()}
+            </Tabs.Panel>
           ))}
-        </Tabs.List>
-        {TABS.map(({ id }) => (
-          <Tabs.Panel key={id} value={id}>
-            {tab === id && panels[id]()}
-          </Tabs.Panel>
-        ))}
-      </Tabs>
-    </div>
+        </Tabs>
+      </div>
+    </LinkedXContext>
   );
 }

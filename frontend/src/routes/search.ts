@@ -36,7 +36,16 @@ export const newRunSearch = (search: Search) =>
   });
 
 export const X_AXES = ['agent_steps', 'frames', 'wall_time_s', 'episodes'] as const;
-export const RUN_TABS = ['curves', 'episodes', 'evaluations', 'checkpoints', 'settings', 'log'] as const;
+export const RUN_TABS = [
+  'curves',
+  'episodes',
+  'internals',
+  'evaluations',
+  'checkpoints',
+  'settings',
+  'log',
+  'system',
+] as const;
 
 const smoothing = (value: unknown): number | undefined =>
   typeof value === 'number' && value >= 0 && value < 1 ? value : undefined;

@@ -1,7 +1,8 @@
 import type { Config, Data, Layout, PlotlyHTMLElement } from 'plotly.js';
-import { useEffect, useRef, useState } from 'react';
+import { useContext, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { Problem } from '@/components/feedback';
 import classes from './Chart.module.css';
+import { LinkedXContext, zoomOf } from './linkedX';
 import { loadPlotly } from './plotly';
 
 const REDRAW_MS = 1000;
@@ -9,11 +10,14 @@ const CONFIG: Partial<Config> = {
   displayModeBar: false,
   displaylogo: false,
   responsive: false,
-  doubleClick: 'reset',
+  doubleClick: 'autosize',
 };
 
 /** The panel's own ground shows through. */
 const GROUND = { paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)' };
+
+const alone = (): (() => void) => () => undefined;
+const everything = (): null => null;
 
 type Props = {
   /** What a screen reader says in place of the picture. */
@@ -34,10 +38,15 @@ export function Chart({ label, data, layout, height, view, onReady }: Props) {
   const ready = useRef(onReady);
   const [failure, setFailure] = useState<unknown>(null);
   const [tries, setTries] = useState(0);
+  const linked = useContext(LinkedXContext);
+  const range = useSyncExternalStore(linked?.subscribe ?? alone, linked?.range ?? everything);
+
+  const link = useRef(linked);
 
   useEffect(() => {
     ready.current = onReady;
-  }, [onReady]);
+    link.current = linked;
+  }, [onReady, linked]);
 
   useEffect(() => {
     let current = true;
@@ -46,9 +55,22 @@ export function Chart({ label, data, layout, height, view, onReady }: Props) {
       loadPlotly()
         .then(async (plotly) => {
           if (!current || !box.current) return;
+          const first = drawnAt.current === 0;
           drawnAt.current = Date.now();
-          const figure = { ...layout, ...GROUND, autosize: true, uirevision: view };
+          const xaxis = linked && {
+            ...layout.xaxis,
+            // What was zoomed here counts no longer once all charts show something else.
+            uirevision: `${view} ${String(range)}`,
+            ...(range ? { range: [...range], autorange: false } : {}),
+          };
+          const figure = { ...layout, ...GROUND, ...(xaxis && { xaxis }), autosize: true, uirevision: view };
           const element = await plotly.react(box.current, data, figure, CONFIG);
+          if (first) {
+            element.on('plotly_relayout', (event) => {
+              const zoom = zoomOf(event);
+              if (zoom !== undefined) link.current?.set(zoom);
+            });
+          }
           ready.current?.(element);
         })
         .catch(setFailure);
@@ -57,7 +79,7 @@ export function Chart({ label, data, layout, height, view, onReady }: Props) {
       current = false;
       clearTimeout(timer);
     };
-  }, [data, layout, view, tries]);
+  }, [data, layout, view, tries, linked, range]);
 
   useEffect(() => {
     const element = box.current;

@@ -1,7 +1,7 @@
 import { ActionIcon, Menu } from '@mantine/core';
 import { IconDots } from '@tabler/icons-react';
 import type { PlotlyHTMLElement } from 'plotly.js';
-import type { RefObject } from 'react';
+import type { ReactNode, RefObject } from 'react';
 import type { Curve, XAxis } from '@/api/series';
 import { saveCsv, savePicture } from './export';
 
@@ -13,10 +13,12 @@ type Props = {
   /** Whether the vertical axis is logarithmic. */
   log: boolean;
   onLog: (log: boolean) => void;
+  /** Further items: where the chart stands, and how large. */
+  children?: ReactNode;
 };
 
 /** How large and on which scale a chart is drawn, and what it shows as a file. */
-export function ChartMenu({ element, curves, x, name, log, onLog }: Props) {
+export function ChartMenu({ element, curves, x, name, log, onLog, children }: Props) {
   const csv = (): void => {
     const rows = curves.flatMap((curve) =>
       curve.x.map((at, index) => [
@@ -48,6 +50,7 @@ export function ChartMenu({ element, curves, x, name, log, onLog }: Props) {
         <Menu.Item onClick={() => void element.current?.closest('.panel')?.requestFullscreen()}>
           Full screen
         </Menu.Item>
+        {children}
         <Menu.Divider />
         <Menu.Item onClick={picture('png')}>Picture (PNG)</Menu.Item>
         <Menu.Item onClick={picture('svg')}>Drawing (SVG)</Menu.Item>

@@ -1,31 +1,29 @@
-import { useComputedColorScheme } from '@mantine/core';
-import { useInViewport } from '@mantine/hooks';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
-import type { PlotlyHTMLElement } from 'plotly.js';
-import { useMemo, useRef, useState } from 'react';
-import { figureQuery } from '@/api/figures';
+import { Button, Checkbox, Menu } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
 import type { Run } from '@/api/runs';
-import { chartQuery, seriesNamesQuery, type XAxis } from '@/api/series';
-import { Chart } from '@/components/chart/Chart';
+import { seriesNamesQuery, type XAxis } from '@/api/series';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { groupBy } from '@/lib/group';
-import { useSettled } from '@/lib/settled';
 import { hasEnded } from '@/lib/states';
-import { ChartMenu } from '@/components/chart/ChartMenu';
+import { moved, ordered, toggled, useArrangement } from './arrangement';
 import classes from './curves.module.css';
-import { fill, shownOfTotal, inPanel } from '@/components/chart/fill';
+import { MetricChart } from './MetricChart';
 
-const HEIGHT = 200;
-const POINTS = 500;
+type Props = {
+  run: Run;
+  x: XAxis;
+  smooth: number;
+  /** Which metrics, by their name. */
+  only: (metric: string) => boolean;
+};
 
-type Props = { run: Run; x: XAxis; smooth: number };
-
-/** Every metric of a run, in sections by the part of its name before the slash. */
-export function MetricCharts({ run, x, smooth }: Props) {
+/** Metrics of a run, in sections by the part of their names before the slash. */
+export function MetricCharts({ run, x, smooth, only }: Props) {
   const { data, error, refetch } = useQuery(seriesNamesQuery(run.id));
+  const [arrangement, arrange] = useArrangement();
   if (error) return <Problem error={error} onRetry={() => void refetch()} />;
   if (!data) return <Loading label="Loading the metrics" />;
-  const metrics = [...new Set(data.items.map(({ metric }) => metric))].sort();
+  const metrics = [...new Set(data.items.map(({ metric }) => metric))].filter(only).sort();
   if (metrics.length === 0)
     return (
       <Empty>
@@ -34,95 +32,86 @@ export function MetricCharts({ run, x, smooth }: Props) {
           : 'No metric yet; the engine reports some seconds after it starts.'}
       </Empty>
     );
-  const sections = groupBy(metrics, (metric) => metric.split('/')[0] ?? metric);
+  const { hidden, large, order } = arrangement;
+  const shown = metrics.filter((metric) => !hidden.includes(metric));
+  const sectionOf = (metric: string): string => metric.split('/')[0] ?? metric;
   return (
     <div className={classes.sections}>
-      {[...sections].map(([section, names]) => (
-        <section key={section} aria-label={`Metrics of ${section}`}>
-          <h3 className="section-title" style={{ marginBottom: 8 }}>
-            {section}
-          </h3>
-          <div className={classes.grid}>
-            {names.map((metric) => (
-              // An evaluation is a mean already.
-              <MetricChart
-                key={metric}
-                run={run}
-                metric={metric}
-                x={x}
-                smooth={section === 'eval' ? 0 : smooth}
-              />
-            ))}
-          </div>
-        </section>
-      ))}
+      <div className="row">
+        <span className="grow" />
+        <Menu closeOnItemClick={false} position="bottom-end">
+          <Menu.Target>
+            <Button variant="default" size="xs">
+              {shown.length < metrics.length ? `${shown.length} of ${metrics.length} charts` : 'Charts'}
+            </Button>
+          </Menu.Target>
+          <Menu.Dropdown className={classes.choice}>
+            {metrics.map((metric) => {
+              const on = !hidden.includes(metric);
+              return (
+                <Menu.Item
+                  key={metric}
+                  role="menuitemcheckbox"
+                  aria-checked={on}
+                  leftSection={<Checkbox size="xs" checked={on} readOnly tabIndex={-1} aria-hidden="true" />}
+                  onClick={() => arrange({ ...arrangement, hidden: toggled(hidden, metric) })}
+                >
+                  {metric}
+                </Menu.Item>
+              );
+            })}
+          </Menu.Dropdown>
+        </Menu>
+      </div>
+      {shown.length === 0 && <Empty>Every chart is hidden: choose some under Charts.</Empty>}
+      {[...groupBy(shown, sectionOf)]
+        .map(([section, names]) => [section, ordered(names, order)] as const)
+        .map(([section, names]) => (
+          <section key={section} aria-label={`Metrics of ${section}`}>
+            <h3 className="section-title" style={{ marginBottom: 8 }}>
+              {section}
+            </h3>
+            <div className={classes.grid}>
+              {names.map((metric) => (
+                <MetricChart
+                  key={metric}
+                  run={run}
+                  title={metric}
+                  named
+                  metrics={[metric]}
+                  figure={{ metric }}
+                  x={x}
+                  // An evaluation is a mean already.
+                  smooth={section === 'eval' ? 0 : smooth}
+                  large={large.includes(metric)}
+                  menu={
+                    <>
+                      <Menu.Item
+                        onClick={() => arrange({ ...arrangement, large: toggled(large, metric) })}
+                        role="menuitemcheckbox"
+                        aria-checked={large.includes(metric)}
+                      >
+                        {large.includes(metric) ? 'Small again' : 'Enlarge'}
+                      </Menu.Item>
+                      {([-1, 1] as const).map((by) => (
+                        <Menu.Item
+                          key={by}
+                          disabled={metric === (by < 0 ? names[0] : names.at(-1))}
+                          onClick={() => arrange({ ...arrangement, order: moved(order, names, metric, by) })}
+                        >
+                          {by < 0 ? 'Move forward' : 'Move back'}
+                        </Menu.Item>
+                      ))}
+                      <Menu.Item onClick={() => arrange({ ...arrangement, hidden: toggled(hidden, metric) })}>
+                        Hide
+                      </Menu.Item>
+                    </>
+                  }
+                />
+              ))}
+            </div>
+          </section>
+        ))}
     </div>
-  );
-}
-
-/** One metric; drawn, and kept up to date, only while it can be seen. */
-function MetricChart({ run, metric, x, smooth }: Props & { metric: string }) {
-  const { ref, inViewport } = useInViewport<HTMLDivElement>();
-  return (
-    <div ref={ref} className={`panel ${classes.small}`}>
-      {inViewport ? (
-        <LiveChart run={run} metric={metric} x={x} smooth={smooth} />
-      ) : (
-        <div style={{ height: HEIGHT + 28 }} />
-      )}
-    </div>
-  );
-}
-
-function LiveChart({ run, metric, x, smooth }: Props & { metric: string }) {
-  const client = useQueryClient();
-  const scheme = useComputedColorScheme('light');
-  const element = useRef<PlotlyHTMLElement>(null);
-  const [log, setLog] = useState(false);
-  const { data, error, isPlaceholderData, refetch } = useQuery(
-    chartQuery(client, { runs: [run.id], metrics: [metric], x, smooth, source: ['*'], points: POINTS }),
-  );
-  const figure = useQuery(figureQuery({ runs: [run.id], metric, x, smooth, points: POINTS, theme: scheme }));
-  const picture = useMemo(
-    () => ({
-      data: figure.data && data ? fill(figure.data, data) : [],
-      layout: { ...inPanel(figure.data?.layout, log), showlegend: (data?.series.length ?? 0) > 1 },
-      view: `${run.id} ${metric} ${x} ${log}`,
-    }),
-    [figure.data, data, run.id, metric, x, log],
-  );
-  const shown = useSettled(picture, !isPlaceholderData && !figure.isPlaceholderData);
-  const problem = error ?? figure.error;
-  if (problem)
-    return <Problem error={problem} onRetry={() => void Promise.all([refetch(), figure.refetch()])} />;
-  return (
-    <>
-      <header className="row">
-        <span className="num grow ellipsis" title={metric}>
-          {metric}
-        </span>
-        <span className="muted">{data ? shownOfTotal(data.series) : ''}</span>
-        <ChartMenu
-          element={element}
-          curves={data?.series ?? []}
-          x={x}
-          name={`${run.name} ${metric}`.replaceAll('/', ' ')}
-          log={log}
-          onLog={setLog}
-        />
-      </header>
-      {data && figure.data ? (
-        <Chart
-          label={`${metric} of ${run.name}`}
-          data={shown.data}
-          layout={shown.layout}
-          height={HEIGHT}
-          view={shown.view}
-          onReady={(ready) => (element.current = ready)}
-        />
-      ) : (
-        <div style={{ height: HEIGHT }} role="status" aria-label={`Loading ${metric}…`} />
-      )}
-    </>
   );
 }

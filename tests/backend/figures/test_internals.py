@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+
+from backend.db.engine import writing
+from backend.figures.curve import Line
+from backend.figures.internals import BY_ID, PANELS, internals, present
+from backend.metrics import repository as series
+from backend.specs.events import Points
+from tests.support.runs import make_run
+from tests.support.service import RunningService
+
+RUN = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+
+
+def line(metric: str, source: str = "") -> Line:
+    columns = {"x": np.array([1, 2]), "mean": np.array([0.25, 0.5]), "smoothed": np.array([0.25, 0.4])}
+    return Line(RUN, "a run", metric, source, columns)
+
+
+def test_a_panel_names_each_metric() -> None:
+    figure = internals(
+        BY_ID["queues"],
+        [line("ga3c/prediction_queue"), line("ga3c/training_queue")],
+        x="agent_steps",
+        smooth=0.0,
+        title="t",
+    )
+    assert [trace.name for trace in figure.data] == ["predictions", "trainings"]
+    assert figure.data[0].y == (0.25, 0.5)
+    assert figure.data[0].line.color != figure.data[1].line.color
+    assert figure.layout.yaxis.title.text == "Waiting in the queue"
+
+
+def test_shares_lie_on_each_other_and_make_a_whole() -> None:
+    lines = [line("ga3c/policy_lag_share", f"lag {at}") for at in range(3)]
+    figure = internals(BY_ID["lag_share"], lines, x="agent_steps", smooth=0.5, title="t")
+    assert [trace.name for trace in figure.data] == ["lag 0", "lag 1", "lag 2"]
+    assert {trace.stackgroup for trace in figure.data} == {"shares"}
+    assert figure.layout.yaxis.range == (0, 1)
+    assert figure.data[0].y == (0.25, 0.4)
+
+
+def test_settings_of_the_walk_hold_until_they_are_changed() -> None:
+    figure = internals(BY_ID["setting"], [line("ga3c/n_actors")], x="agent_steps", smooth=0.0, title="t")
+    assert figure.data[0].line.shape == "hv"
+
+
+def test_a_method_has_the_panels_it_measures() -> None:
+    assert present({"rollout/episode_return", "loss/value", "speed/updates_per_s"}) == []
+    assert [panel.id for panel in present({"exploration/epsilon", "value/max_q"})] == ["epsilon", "q"]
+    ga3c = present({metric for panel in PANELS[:7] for metric in panel.names})
+    assert [panel.id for panel in ga3c] == [panel.id for panel in PANELS[:7]]
+
+
+@pytest.mark.service
+def test_over_rest(sqlite_service: RunningService) -> None:
+    run = make_run(sqlite_service.engine)
+    client = sqlite_service.client
+    assert client.get("/api/v1/figures/internals", params={"run": run.id}).json() == {"items": []}
+
+    def points(source: str) -> Points:
+        return Points(
+            metric="exploration/epsilon",
+            source=source,
+            agent_steps=[1, 2],
+            frames=[4, 8],
+            wall_time_s=[0.1, 0.2],
+            episodes=[0, 0],
+            value=[1.0, 0.9],
+        )
+
+    with writing(sqlite_service.engine) as session:
+        series.append(session, run.id, 1, 1, [points(f"actor {k}") for k in (10, 9, 0)])
+    (panel,) = client.get("/api/v1/figures/internals", params={"run": run.id}).json()["items"]
+    assert panel == {"id": "epsilon", "title": "Epsilon", "metrics": ["exploration/epsilon"]}
+    figure = client.get("/api/v1/figures/internal", params={"run": run.id, "panel": "epsilon"}).json()
+    assert [trace["name"] for trace in figure["data"]] == ["actor 0", "actor 9", "actor 10"]
+    assert figure["data"][0]["meta"]["y"] == "smoothed"
+    refused = client.get("/api/v1/figures/internal", params={"run": run.id, "panel": "nothing"})
+    assert refused.status_code == 422
+    assert "panel" in refused.json()["errors"][0]["field"]

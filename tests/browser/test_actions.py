@@ -55,7 +55,7 @@ def test_to_many_at_once(page: Page, script: httpx.Client) -> None:
     for seed in (1, 2):
         page.get_by_role("checkbox", name=f"Select one of many {seed}").check()
     page.get_by_role("toolbar", name="Selected runs").get_by_role("button", name="Stop").click()
-    expect(dialog).to_contain_text("1 run is left as they are")
+    expect(dialog).to_contain_text("1 run is left as it is")
     dialog.get_by_role("button", name="Stop 1 run").click()
     expect(dialog).to_have_count(0)
     assert read(script, runs[1]["id"])["state"] == "stopped"

@@ -11,6 +11,19 @@ import { Meter } from './Meter';
 
 const number = (value: unknown): number | null => (typeof value === 'number' ? value : null);
 
+type Gpu = { busy: number | null; used: number | null; all: number | null };
+
+/** How busy each of its GPUs is, where it has any. */
+function gpusOf(load: Host['load']): Gpu[] {
+  const gpus: unknown = load.gpus;
+  if (!Array.isArray(gpus)) return [];
+  return (gpus as Record<string, unknown>[]).map((gpu) => ({
+    busy: number(gpu.gpu_pct),
+    used: number(gpu.memory_used_bytes),
+    all: number(gpu.memory_bytes),
+  }));
+}
+
 /** One machine: what it has, how busy it is, what runs there. */
 export function HostPanel({ host }: { host: Host }) {
   const [asking, setAsking] = useState(false);
@@ -40,16 +53,28 @@ export function HostPanel({ host }: { host: Host }) {
       </header>
       <div className={classes.meters}>
         <Meter
+          at={host.last_seen_at}
           label="CPU"
           value={cpu === null ? null : cpu / 100}
           text={`${Math.round(cpu ?? 0)}% of ${plural(host.cpu_count, 'core')}`}
         />
         <Meter
+          at={host.last_seen_at}
           label="Memory"
           value={memory === null ? null : memory / host.memory_bytes}
           text={`${formatBytes(memory)} of ${formatBytes(host.memory_bytes)}`}
         />
+        {gpusOf(host.load).map(({ busy, used, all }, index) => (
+          <Meter
+            key={index}
+            at={host.last_seen_at}
+            label={`GPU ${index}`}
+            value={busy === null ? null : busy / 100}
+            text={`${Math.round(busy ?? 0)}%, ${formatBytes(used)} of ${formatBytes(all)}`}
+          />
+        ))}
         <Meter
+          at={host.last_seen_at}
           label="Slots"
           value={host.runs.length / host.slots}
           text={`${host.runs.length} of ${host.slots} taken`}

@@ -1,9 +1,26 @@
+import { useState } from 'react';
 import classes from './hosts.module.css';
 
-type Props = { label: string; value: number | null; text: string };
+type Props = {
+  label: string;
+  value: number | null;
+  text: string;
+  /** When the value was measured: what came before it is drawn behind. */
+  at: string;
+};
 
-/** How much of something is in use. */
-export function Meter({ label, value, text }: Props) {
+const KEPT = 60;
+
+/** How much of something is in use, and was since the page was opened. */
+export function Meter({ label, value, text, at }: Props) {
+  const [past, setPast] = useState<{ at: string; shares: readonly number[] }>({ at: '', shares: [] });
+  if (value !== null && past.at !== at) {
+    setPast({ at, shares: [...past.shares, Math.min(1, value)].slice(-KEPT) });
+  }
+  const last = KEPT - 1;
+  const points = past.shares.map(
+    (share, index) => `${last - (past.shares.length - 1 - index)},${(1 - share) * 20}`,
+  );
   return (
     <div className={classes.meter}>
       <span className="muted">{label}</span>
@@ -18,6 +35,9 @@ export function Meter({ label, value, text }: Props) {
       >
         <span style={{ transform: `scaleX(${Math.min(1, value ?? 0)})` }} />
       </span>
+      <svg viewBox={`0 0 ${last} 20`} preserveAspectRatio="none" className={classes.graph} aria-hidden="true">
+        <polyline points={points.join(' ')} vectorEffect="non-scaling-stroke" />
+      </svg>
       <span className="num">{value === null ? 'not reported' : text}</span>
     </div>
   );

@@ -78,7 +78,7 @@ export function BulkDialog({ action, ids, onClose, onDone }: Props) {
       {refused.length > 0 && (
         <>
           <p style={{ margin: '12px 0 4px' }}>
-            {plural(refused.length, 'run is', 'runs are')} left as they are:
+            {plural(refused.length, 'run is left as it is', 'runs are left as they are')}:
           </p>
           <ul style={{ margin: 0, paddingLeft: 20 }}>
             {refused.slice(0, SHOWN).map(({ id, name, detail }) => (

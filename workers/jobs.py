@@ -19,6 +19,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from backend.db import Checkpoint, Episode, Evaluation, Run
+from backend.episodes import repository as episodes
 from backend.jobs import repository as jobs
 from backend.runs import repository as runs
 from workers import resume
@@ -134,9 +135,13 @@ class JobRunner(threading.Thread):
                 raise JobFailed(f"the replay {episode.replay} is gone") from None
         video = self._run_dir / "videos" / f"{episode.id}.mp4"
         video.parent.mkdir(parents=True, exist_ok=True)
-        self._run_engine(run, "video", "--replay", str(replay), "--out", str(video))
-        self._insist(partial(self._context.store.put, video, episode.run_id, "videos"))
-        video.unlink()
+        observed = video.with_name(episodes.observations_file(episode.id))
+        options = ("--replay", str(replay), "--out", str(video), "--observed", str(observed))
+        self._run_engine(run, "video", *options)
+        for drawn in (observed, video):
+            if drawn.is_file():
+                self._insist(partial(self._context.store.put, drawn, episode.run_id, "videos"))
+                drawn.unlink()
 
         def write(session: Session) -> None:
             session.get_one(Episode, episode.id).video = video.name

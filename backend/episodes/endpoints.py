@@ -9,6 +9,7 @@ from backend.auth.access import Viewer
 from backend.dependencies import Artifacts, ReadSession, WriteSession
 from backend.episodes import repository, service
 from backend.episodes.schemas import EpisodeOut, EpisodePage, Trace, VideoPending
+from backend.errors import NotFound
 from backend.ids import Ulid
 from backend.jobs import repository as jobs
 from backend.pagination import Cursor, Limit
@@ -66,7 +67,29 @@ def read_episode(episode_id: Ulid, actor: Viewer, session: ReadSession) -> Episo
 @router.get("/episodes/{episode_id}/trace")
 def read_trace(episode_id: Ulid, actor: Viewer, session: ReadSession, artifacts: Artifacts) -> Trace:
     """Actions, rewards, values and policies of an episode, one entry a decision."""
-    return service.read_trace(artifacts, service.get(session, episode_id))
+    return service.read_trace(session, artifacts, service.get(session, episode_id))
+
+
+@router.get(
+    "/episodes/{episode_id}/observations",
+    response_model=None,
+    response_class=Response,
+    responses={code: VIDEO_ANSWERS[code] for code in (200, 206)},
+)
+def read_observations(
+    episode_id: Ulid,
+    actor: Viewer,
+    session: ReadSession,
+    artifacts: Artifacts,
+    range: Annotated[str | None, Header()] = None,
+) -> Response:
+    """What the network saw, one picture a decision; drawn with the video, where a world is seen as pixels."""
+    episode = service.get(session, episode_id)
+    file = repository.observations_file(episode.id)
+    try:
+        return send_file(artifacts, episode.run_id, "videos", file, media_type="video/mp4", asked_range=range)
+    except FileNotFoundError:
+        raise NotFound(f"the observations of episode {episode_id} are not drawn") from None
 
 
 @router.get(

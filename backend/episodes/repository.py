@@ -16,6 +16,11 @@ SORTS: dict[str, InstrumentedAttribute[Any]] = {
 """What episodes may be sorted by."""
 
 
+def observations_file(episode_id: str) -> str:
+    """Name of the video of what the network saw, among the run's videos."""
+    return f"{episode_id}-observations.mp4"
+
+
 def get(session: Session, episode_id: str) -> Episode | None:
     """The episode, or none."""
     return session.get(Episode, episode_id)

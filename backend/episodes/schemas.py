@@ -55,9 +55,11 @@ class Trace(BaseModel):
     rewards: list[Number]
     """True reward of the decision."""
     values: list[Number]
-    """V before the decision."""
+    """V before the decision; the greatest Q where `action_values`."""
     policies: list[list[Number]]
-    """Probability of each action; of a continuous one, its mean."""
+    """Probability of each action; of a continuous one, its mean; Q of each where `action_values`."""
+    action_values: bool
+    """Whether the agent thinks in Q: `values` are then of its best action."""
     lives: list[int]
 
 

@@ -13,6 +13,7 @@ from backend.episodes.schemas import Trace
 from backend.errors import Conflict, NotFound
 from backend.jobs import repository as jobs
 from backend.runs import service as runs
+from backend.specs.algorithms import ALGORITHMS
 
 VIDEO = "video"
 """Kind of the job that draws an episode's video."""
@@ -46,12 +47,13 @@ def request_video(session: Session, episode: Episode, *, again: bool) -> Job:
     return jobs.request(session, VIDEO, episode.run_id, episode.id, queue=run.queue)
 
 
-def read_trace(store: ArtifactStore, episode: Episode) -> Trace:
+def read_trace(session: Session, store: ArtifactStore, episode: Episode) -> Trace:
     """Read an episode's replay.
 
     Raises:
         NotFound: its file is gone.
     """
+    algorithm = ALGORITHMS.get(runs.get(session, episode.run_id).algorithm)
     try:
         with (
             store.open(episode.run_id, "replays", episode.replay) as opened,
@@ -67,6 +69,7 @@ def read_trace(store: ArtifactStore, episode: Episode) -> Trace:
                 rewards=_rounded(replay["rewards"]),
                 values=_rounded(replay["values"]),
                 policies=_rounded(replay["policies"]),
+                action_values=algorithm is not None and algorithm.action_values,
                 lives=replay["lives"].tolist(),
             )
     except FileNotFoundError:

@@ -35,6 +35,7 @@ def episode_trace(
     numbers: Array | None = None,
     returns: Array | None = None,
     lives: Array | None = None,
+    action_values: bool = False,
     title: str = "Episode",
     max_points: int = 1000,
     theme: Theme = "light",
@@ -50,6 +51,7 @@ def episode_trace(
         numbers: (T, D) each action, where actions are continuous: drawn in the policy's place.
         returns: (T,) `discounted`, drawn behind V.
         lives: (T,) lives left; where one is lost, a dotted line is drawn.
+        action_values: `policies` are Q(s_t, a), `values` the greatest of them.
         title: of the figure.
         max_points: a longer episode is drawn in buckets: rewards summed, the rest averaged.
         theme: light or dark.
@@ -86,14 +88,15 @@ def episode_trace(
     figure.add_scatter(
         x=steps,
         y=plain(_averaged(values, size)),
-        name="V",
+        name="max Q" if action_values else "V",
         line={"color": blue, "width": 2},
         row=2,
         col=1,
         **hover,
     )
     drawn = policies if numbers is None else numbers
-    stacked: dict[str, Any] = {"stackgroup": "pi", "line": {"width": 0}} if numbers is None else {}
+    shares = numbers is None and not action_values
+    stacked: dict[str, Any] = {"stackgroup": "pi", "line": {"width": 0}} if shares else {}
     for action, name in enumerate(action_names if drawn.size else ()):
         figure.add_scatter(
             x=steps,
@@ -111,8 +114,10 @@ def episode_trace(
     figure.update_xaxes(title_text="Agent steps in the episode", tickformat="~s", row=3, col=1)
     figure.update_yaxes(title_text="Reward", row=1, col=1)
     figure.update_yaxes(title_text="Value", row=2, col=1)
-    if numbers is None:
+    if shares:
         figure.update_yaxes(title_text="π(a)", range=[0, 1], row=3, col=1)
+    elif action_values:
+        figure.update_yaxes(title_text="Q(a)", row=3, col=1)
     else:
         figure.update_yaxes(title_text="Action", row=3, col=1)
     for at in lost:

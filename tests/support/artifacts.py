@@ -16,7 +16,12 @@ N_STEPS = 5
 
 
 def make_episode(
-    engine: Engine, run: Run, store: ArtifactStore | None = None, folder: Path | None = None, **changes: Any
+    engine: Engine,
+    run: Run,
+    store: ArtifactStore | None = None,
+    folder: Path | None = None,
+    lives: tuple[int, ...] = (0,) * N_STEPS,
+    **changes: Any,
 ) -> Episode:
     """Store an episode; with a store, its replay too (by way of `folder`)."""
     row: dict[str, Any] = {
@@ -36,7 +41,7 @@ def make_episode(
             policies=np.full((N_STEPS, 2), 0.5, np.float16),
             frames_per_step=4,
             seed=7,
-            lives=np.zeros(N_STEPS, np.int8),
+            lives=np.array(lives, np.int8),
             action_names=np.array(["LEFT", "RIGHT"]),
         )
         store.put(path, run.id, "replays")

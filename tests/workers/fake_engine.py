@@ -159,6 +159,7 @@ def main() -> int:
     if task == "video":
         replay = Path(given["--replay"]).read_bytes()
         Path(given["--out"]).write_bytes(b"video of " + replay)
+        Path(given["--observed"]).write_bytes(b"observations of " + replay)
     else:
         n = int(given["--episodes"])
         scores = {"protocol": "plain", "seed": int(given["--seed"]), "returns": [1.0] * n}

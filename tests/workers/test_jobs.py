@@ -91,6 +91,8 @@ def test_a_video_is_drawn_and_kept(context: Context, engine: Engine) -> None:
     assert video == f"{job.target_id}.mp4"
     with context.store.open(run.id, "videos", video) as file:
         assert file.read() == b"video of replay"
+    with context.store.open(run.id, "videos", f"{job.target_id}-observations.mp4") as file:
+        assert file.read() == b"observations of replay"
     assert run_row(engine, run.id).revision > run.revision
     assert _claim(engine) is None
 

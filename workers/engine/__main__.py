@@ -2,7 +2,7 @@
 
     python -m workers.engine train RUN_DIR --attempt N [--resume FILE] [--control-fd FD]
     python -m workers.engine evaluate FOLDER --checkpoint PATH --episodes N --seed S
-    python -m workers.engine video FOLDER --replay PATH --out PATH
+    python -m workers.engine video FOLDER --replay PATH --out PATH [--observed PATH]
 
 RUN_DIR, or FOLDER, holds `spec.json`. `--parent PID` names the process whose end is the engine's. Exit
 codes: 0 done, 1 failed, 2 bad input; a signal is a signal's.
@@ -58,7 +58,7 @@ def _evaluate(args: argparse.Namespace, spec: RunSpec) -> int:
 def _video(args: argparse.Namespace, spec: RunSpec) -> int:
     from workers.engine.video import render
 
-    render(spec, args.replay, args.out)
+    render(spec, args.replay, args.out, args.observed)
     return 0
 
 
@@ -80,6 +80,7 @@ def main() -> int:
     video = tasks.add_parser("video", help="draw a replay as MP4")
     video.add_argument("--replay", type=Path, required=True)
     video.add_argument("--out", type=Path, required=True)
+    video.add_argument("--observed", type=Path, help="where to write what the network saw")
     video.set_defaults(task=_video)
     for task in (train, evaluate, video):
         task.add_argument("--parent", type=int, default=os.getppid(), help="process whose end is this one's")

@@ -48,6 +48,7 @@ def _algorithm(algorithm: str, title: str, summary: str) -> Algorithm:
         paper=PAPER,
         config=AsyncQConfig,
         observations=("pixels", "vector"),
+        action_values=True,
         devices=("cpu",),
         presets=_PRESETS,
         vector_defaults=_VECTOR_DEFAULTS,

@@ -81,6 +81,8 @@ class Algorithm:
     """Defaults that differ for worlds with vector observations."""
     continuous_defaults: dict[str, Any] = field(default_factory=dict)
     """Defaults that differ, further, for worlds with continuous actions."""
+    action_values: bool = False
+    """It learns Q: its replays hold Q(s, .) where those of others hold a policy."""
 
     def defaults(self, observation: Observation, actions: Actions = "discrete") -> dict[str, Any]:
         """The defaults for worlds of this kind, as plain JSON values."""

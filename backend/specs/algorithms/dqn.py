@@ -27,6 +27,7 @@ DQN = Algorithm(
     paper="Mnih et al. 2015, Human-level control through deep reinforcement learning",
     config=DqnConfig,
     observations=("pixels", "vector"),
+    action_values=True,
     presets=(
         Preset(
             id="two-cpu-cores",

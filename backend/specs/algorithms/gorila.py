@@ -158,6 +158,7 @@ GORILA_DQN = Algorithm(
     paper="Nair et al. 2015, Massively Parallel Methods for Deep Reinforcement Learning",
     config=GorilaConfig,
     observations=("pixels", "vector"),
+    action_values=True,
     devices=("cpu",),
     presets=(
         Preset(

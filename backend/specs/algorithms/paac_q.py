@@ -16,6 +16,7 @@ PAAC_Q = Algorithm(
     paper=PAPER,
     config=PaacQConfig,
     observations=("pixels", "vector"),
+    action_values=True,
     presets=(
         Preset(
             id="two-cpu-cores",

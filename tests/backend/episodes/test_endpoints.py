@@ -58,6 +58,27 @@ def test_trace(service: RunningService, tmp_path: Path) -> None:
     assert trace["values"] == [0.1, None, None, 2.0, 3.0]
     assert trace["policies"] == [[0.5, 0.5]] * N_STEPS
     assert (trace["seed"], trace["frames_per_step"], trace["lives"]) == (7, 4, [0] * N_STEPS)
+    assert trace["action_values"] is False
+
+
+def test_a_value_methods_trace_is_told_to_hold_q(sqlite_service: RunningService, tmp_path: Path) -> None:
+    run = make_run(sqlite_service.engine, algorithm="one_step_q")
+    episode = make_episode(sqlite_service.engine, run, sqlite_service.artifacts, tmp_path)
+    assert sqlite_service.client.get(f"/api/v1/episodes/{episode.id}/trace").json()["action_values"] is True
+
+
+def test_what_the_network_saw_is_there_once_it_is_drawn(
+    sqlite_service: RunningService, tmp_path: Path
+) -> None:
+    episode = make_episode(sqlite_service.engine, make_run(sqlite_service.engine))
+    url = f"/api/v1/episodes/{episode.id}/observations"
+    answer = sqlite_service.client.get(url)
+    assert (answer.status_code, "not drawn" in answer.json()["detail"]) == (404, True)
+    file = tmp_path / f"{episode.id}-observations.mp4"
+    file.write_bytes(MP4)
+    sqlite_service.artifacts.put(file, episode.run_id, "videos")
+    part = sqlite_service.client.get(url, headers={"Range": "bytes=10-19"})
+    assert (part.status_code, part.content) == (206, MP4[10:20])
 
 
 def test_a_trace_whose_file_is_gone_is_not_found(sqlite_service: RunningService) -> None:

@@ -26,6 +26,13 @@ def by_name(figure) -> dict:
     return {trace.name: trace for trace in figure.data}
 
 
+def test_q_is_no_share_of_a_whole() -> None:
+    figure = draw(50, action_values=True)
+    assert by_name(figure)["action 0"].stackgroup is None
+    assert "max Q" in by_name(figure)
+    assert figure.layout.yaxis3.title.text == "Q(a)"
+
+
 def test_three_panels_over_one_axis() -> None:
     figure = draw(50)
     assert list(by_name(figure)) == ["Reward", "V", "action 0", "action 1", "action 2"]

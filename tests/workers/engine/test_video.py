@@ -10,7 +10,7 @@ from backend.specs.run import parse_run_spec
 from workers.engine.envs import make_world
 from workers.engine.recording import EpisodeRecorder
 from workers.engine.training import Training
-from workers.engine.video import ReplayMismatchError, render
+from workers.engine.video import ReplayMismatchError, render, side_by_side
 
 
 @pytest.mark.parametrize(
@@ -31,8 +31,17 @@ def test_replay_becomes_h264(
         recorder.add(t % 2, step.reward, 0.5, np.full(len(world.action_names), 0.5), world.lives())
     replay = tmp_path / "replays" / "r.npz"
     recorder.save(replay, seed=9, evaluation=False, frames_per_step=4, action_names=world.action_names)
-    out = tmp_path / "r.mp4"
-    count = render(spec, replay, out)
+    out, observed = tmp_path / "r.mp4", tmp_path / "seen.mp4"
+    count = render(spec, replay, out, observed)
+    if len(world.observation_shape) == 3:
+        with av.open(str(observed)) as container:
+            seen = [frame.to_ndarray(format="gray") for frame in container.decode(container.streams.video[0])]
+        assert len(seen) == 12, "one picture a decision"
+        # The last decision's newest picture, one decision before the world's present one.
+        before = observation[:, :, -2].astype(int)
+        assert np.abs(seen[-1][before.shape[0] :, before.shape[1] :] - before).mean() < 4
+        observed.unlink()
+    assert not observed.exists()
     with av.open(str(out)) as container:
         stream = container.streams.video[0]
         decoded = [frame.to_ndarray(format="rgb24") for frame in container.decode(stream)]
@@ -87,3 +96,13 @@ def test_continuous_actions_are_kept_and_played_again(tmp_path: Path) -> None:
     with np.load(replay) as kept:
         np.testing.assert_array_equal(kept["actions"][:, 0], np.float32(np.sin(range(10)) / 3))
     assert render(spec, replay, tmp_path / "r.mp4") == 11
+
+
+def test_a_stack_lies_two_by_two_and_colours_stay() -> None:
+    stack = np.stack([np.full((2, 3), 10 * c, np.uint8) for c in range(4)], axis=-1)
+    picture = side_by_side(stack)
+    assert picture.shape == (4, 6, 3)
+    assert picture[::2, ::3, 0].tolist() == [[0, 10], [20, 30]]
+    colours = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
+    assert side_by_side(colours) is colours
+    assert side_by_side(stack[:, :, :1]).shape == (2, 3, 3)

@@ -9,7 +9,9 @@ import { formatClock } from '@/lib/format';
 import { lostLives } from './draw';
 import { discounted } from './returns';
 import { ActionNumbers } from './ActionNumbers';
+import { Observations } from './Observations';
 import { PolicyBars } from './PolicyBars';
+import { QBars, rangeOfQ } from './QBars';
 import classes from './replay.module.css';
 import { toTrace } from './trace';
 import { TraceLine } from './TraceLine';
@@ -41,6 +43,7 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false }: Prop
     () => trace && learner && discounted(trace.rewards, learner.gamma, learner.clip),
     [trace, learner],
   );
+  const qRange = useMemo(() => rangeOfQ(trace?.actionValues ? trace.policies : []), [trace]);
   const lost = useMemo(() => (trace ? lostLives(trace.lives) : []), [trace]);
   const nextLost = lost.find((at) => at > step) ?? lost[0];
   const ready = drawn.data === 'ready';
@@ -67,6 +70,13 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false }: Prop
       role="group"
       aria-label="Episode player"
     >
+      {large && ready && (
+        <Observations
+          episode={episode.id}
+          step={step}
+          steps={trace?.actions.length ?? episode.length_steps}
+        />
+      )}
       <div className={classes.stage}>
         {drawn.isError ? (
           <div style={{ display: 'grid', gap: 8, padding: 12 }}>
@@ -128,6 +138,8 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false }: Prop
           <TraceLine trace={trace} returns={returns} step={step} onSeek={seek} />
           {Array.isArray(action) ? (
             <ActionNumbers names={trace.actionNames} numbers={action} />
+          ) : trace.actionValues ? (
+            <QBars names={trace.actionNames} q={trace.policies[step] ?? []} range={qRange} chosen={action} />
           ) : (
             <PolicyBars names={trace.actionNames} policy={trace.policies[step] ?? []} chosen={action} />
           )}

@@ -9,7 +9,7 @@ import type { Trace } from './trace';
 
 type Props = {
   trace: Trace;
-  /** What V should have said, drawn faint behind it. */
+  /** What V or Q should have said, drawn faint behind it. */
   returns?: Float64Array | undefined;
   step: number;
   onSeek: (step: number) => void;
@@ -77,11 +77,13 @@ export function TraceLine({ trace, returns, step, onSeek }: Props) {
           <b className="num">{formatNumber(trace.rewards[step])}</b>
         </span>
         <span>
-          <i style={{ background: 'var(--accent)' }} /> value V{' '}
+          <i style={{ background: 'var(--accent)' }} /> {trace.actionValues ? 'max Q' : 'value V'}{' '}
           <b className="num">{formatNumber(trace.values[step])}</b>
         </span>
         {returns && (
-          <span title="Value error: what V said less the discounted return that followed">
+          <span
+            title={`Value error: what ${trace.actionValues ? 'Q' : 'V'} said less the discounted return that followed`}
+          >
             <i style={{ background: 'var(--line-strong)' }} /> discounted return{' '}
             <b className="num">{formatNumber(returns[step])}</b> error{' '}
             <b className="num">{formatNumber((trace.values[step] ?? NaN) - (returns[step] ?? NaN))}</b>

@@ -9,6 +9,8 @@ export type Trace = {
   lives: readonly number[];
   actionNames: readonly string[];
   framesPerStep: number;
+  /** The agent thinks in Q: what stands for a policy is Q of each action. */
+  actionValues: boolean;
 };
 
 const floats = (values: readonly (number | null)[]): Float64Array =>
@@ -22,4 +24,5 @@ export const toTrace = (recorded: Recorded): Trace => ({
   lives: recorded.lives,
   actionNames: recorded.action_names,
   framesPerStep: recorded.frames_per_step,
+  actionValues: recorded.action_values,
 });

@@ -8,6 +8,8 @@ const ASK_AGAIN_MS = 1000;
 
 export const videoUrl = (episode: string): string => `/api/v1/episodes/${episode}/video`;
 
+export const observationsUrl = (episode: string): string => `/api/v1/episodes/${episode}/observations`;
+
 async function askForVideo(episode: string, again: boolean, signal: AbortSignal): Promise<VideoState> {
   // One byte tells whether it is drawn; asking also has it drawn.
   const url = videoUrl(episode) + (again ? '?again=true' : '');

@@ -38,7 +38,7 @@ PANELS = (
     Panel(
         "queues",
         "Queue lengths",
-        "Waiting in the queue",
+        "Waiting",
         {"ga3c/prediction_queue": "predictions", "ga3c/training_queue": "trainings"},
     ),
     Panel(
@@ -61,10 +61,10 @@ PANELS = (
     Panel(
         "lag",
         "Policy lag",
-        "Updates between acting and training",
+        "Updates late",
         {"ga3c/policy_lag": "mean", "ga3c/policy_lag_max": "greatest"},
     ),
-    Panel("lag_share", "Policy lag, shares", "Share of experiences", {"ga3c/policy_lag_share": ""}, True),
+    Panel("lag_share", "Policy lag, shares", "Share", {"ga3c/policy_lag_share": ""}, True),
     Panel("waiting", "Agents waiting", "Share of the time", {"ga3c/waiting_share": "waiting for an action"}),
     Panel(
         "time_usage",
@@ -78,7 +78,7 @@ PANELS = (
         },
         True,
     ),
-    Panel("epsilon", "Epsilon", "Share of random actions", {"exploration/epsilon": ""}),
+    Panel("epsilon", "Epsilon", "Share", {"exploration/epsilon": ""}),
     Panel("q", "Greatest Q", "Mean of max Q", {"value/max_q": "max Q"}),
     Panel("replay", "Replay memory", "Share filled", {"replay/fill": "filled", "gorila/replay_fill": ""}),
     Panel(
@@ -96,20 +96,20 @@ PANELS = (
     Panel(
         "staleness",
         "Staleness of gradients",
-        "Updates since their parameters",
+        "Updates late",
         {"gorila/gradient_staleness": "mean", "gorila/gradient_staleness_max": "greatest"},
     ),
     Panel(
         "staleness_share",
         "Staleness, shares",
-        "Share of gradients",
+        "Share",
         {"gorila/gradient_staleness_share": ""},
         True,
     ),
     Panel(
         "discards",
         "Discarded and lost",
-        "Since the report before",
+        "In a report",
         {
             "gorila/stale_discards": "stale gradients",
             "gorila/outlier_discards": "outliers",
@@ -156,10 +156,12 @@ def internals(
     if panel.stacked:
         axes["yaxis"] |= {"range": [0, 1], "tickformat": ".0%"}
     figure = go.Figure(layout=layout(title, theme, None) | axes)
+    figure.update_layout(legend_traceorder="normal")
     palette = colours(theme)
     for number, line in enumerate(lines):
         colour, dash = palette[number % len(palette)], DASHES[number // len(palette) % len(DASHES)]
-        column = "smoothed" if smooth > 0 else "mean"
+        # What holds until it is changed has nothing in between.
+        column = "smoothed" if smooth > 0 and not panel.stepped else "mean"
         look: dict[str, Any] = {
             "line": {"color": colour, "width": 2, "dash": dash, "shape": "hv" if panel.stepped else None}
         }

@@ -28,7 +28,7 @@ def test_a_panel_names_each_metric() -> None:
     assert [trace.name for trace in figure.data] == ["predictions", "trainings"]
     assert figure.data[0].y == (0.25, 0.5)
     assert figure.data[0].line.color != figure.data[1].line.color
-    assert figure.layout.yaxis.title.text == "Waiting in the queue"
+    assert figure.layout.yaxis.title.text == "Waiting"
 
 
 def test_shares_lie_on_each_other_and_make_a_whole() -> None:
@@ -41,8 +41,9 @@ def test_shares_lie_on_each_other_and_make_a_whole() -> None:
 
 
 def test_settings_of_the_walk_hold_until_they_are_changed() -> None:
-    figure = internals(BY_ID["setting"], [line("ga3c/n_actors")], x="agent_steps", smooth=0.0, title="t")
+    figure = internals(BY_ID["setting"], [line("ga3c/n_actors")], x="agent_steps", smooth=0.9, title="t")
     assert figure.data[0].line.shape == "hv"
+    assert figure.data[0].y == (0.25, 0.5), "as they were, not smoothed"
 
 
 def test_a_method_has_the_panels_it_measures() -> None:

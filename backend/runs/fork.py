@@ -112,10 +112,10 @@ def _check_start(parent: Run, spec: RunSpec, checkpoint: Checkpoint) -> None:
             if getattr(now, name) != getattr(was, name):
                 message = f"the checkpoint's network is made for {getattr(was, name)!r}: a fork keeps it"
                 problems.append(FieldProblem(field=f"{section}.{name}", message=message))
-    for name, done in (("agent_steps", checkpoint.agent_steps), ("wall_time_s", checkpoint.wall_time_s)):
-        bound = getattr(spec.stop, name)
-        if bound is not None and done >= bound:
-            message = f"the checkpoint is at {done:,.0f}, past {bound:,.0f}: give a larger bound"
+    for name in ("agent_steps", "wall_time_s", "score"):
+        bound, done = getattr(spec.stop, name), getattr(checkpoint, name)
+        if bound is not None and done is not None and done >= bound:
+            message = f"the checkpoint is at {done:,.10g}, past {bound:,.10g}: give a larger bound"
             problems.append(FieldProblem(field=f"stop.{name}", message=message))
     if problems:
         raise Invalid(problems)

@@ -5,7 +5,7 @@ import pytest
 from sqlalchemy import select
 
 from backend.db import Checkpoint, Run
-from backend.db.engine import reading
+from backend.db.engine import reading, writing
 from backend.specs.states import RunState
 from tests.support.artifacts import make_checkpoint
 from tests.support.runs import make_run
@@ -94,6 +94,17 @@ def test_what_cannot_be_forked_is_refused_and_stores_nothing(
     new = make_run(service.engine)
     assert service.client.post(f"/api/v1/runs/{new.id}/fork").status_code == 409
     assert service.client.get("/api/v1/runs").json()["total"] == 3
+
+
+def test_a_fork_past_its_score_is_refused(service: RunningService, tmp_path: Path) -> None:
+    stop = {"agent_steps": 10_000, "score": 195.0}
+    parent, (checkpoint,) = _parent(service, tmp_path, 100, stop=stop)
+    url = f"/api/v1/runs/{parent.id}/fork"
+    with writing(service.engine) as session:
+        session.get_one(Checkpoint, checkpoint.id).score = 197.5
+    answer = service.client.post(url)
+    assert (answer.status_code, [e["field"] for e in answer.json()["errors"]]) == (422, ["stop.score"])
+    assert service.client.post(url, json={"stop": stop | {"score": 198.0}}).status_code == 201
 
 
 def test_what_shapes_the_network_stays(service: RunningService, tmp_path: Path) -> None:

@@ -17,15 +17,15 @@ class EpisodeRecorder:
         self._actions: list[Action] = []
         self._rewards: list[float] = []
         self._values: list[float] = []
-        self._policies: list[NDArray[np.float16]] = []
+        self._policies: list[NDArray[np.float32]] = []
         self._lives: list[int] = []
 
     def add(self, action: Action, reward: float, value: float, policy_A: NDArray[Any], lives: int) -> None:
-        """Add a decision: what was done, what it earned, V(s) and pi(.|s) before it, lives after it."""
+        """Add a decision: what was done and earned, V(s) and pi(.|s) or Q(s, .) before, lives after it."""
         self._actions.append(np.array(action))
         self._rewards.append(reward)
         self._values.append(value)
-        self._policies.append(policy_A.astype(np.float16))
+        self._policies.append(policy_A.astype(np.float32))
         self._lives.append(lives)
 
     def save(
@@ -41,13 +41,17 @@ class EpisodeRecorder:
             action_names: (A,).
         """
         actions = np.asarray(self._actions)
+        policies = np.asarray(self._policies, np.float32)
+        # Probabilities are fine in half the bytes; action values may be larger than those hold.
+        if np.abs(policies).max(initial=0.0) <= 1.0:
+            policies = policies.astype(np.float16)
         with replacing(path) as partial:
             np.savez_compressed(
                 partial,
                 actions=actions.astype(np.int16 if actions.dtype.kind in "iu" else np.float32),
                 rewards=np.asarray(self._rewards, np.float32),
                 values=np.asarray(self._values, np.float32),
-                policies=np.asarray(self._policies, np.float16),
+                policies=policies,
                 lives=np.asarray(self._lives, np.int8),
                 seed=np.int64(seed),
                 evaluation=np.bool_(evaluation),

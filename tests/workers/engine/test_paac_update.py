@@ -52,7 +52,9 @@ class ScriptedWorld:
     def reset(self) -> None:
         self.shared.observation_SB[0] = self.observation_TB[0]
 
-    def step(self, action_B: NDArray[np.int64], slot: int) -> list[FinishedEpisode]:
+    def step(
+        self, action_B: NDArray[np.int64], slot: int, acting_B: NDArray[np.bool_] | None = None
+    ) -> list[FinishedEpisode]:
         t, shared = self.t, self.shared
         self.action_TB[t] = action_B
         shared.observation_SB[slot] = self.observation_TB[t + 1]

@@ -20,13 +20,15 @@ QUICK = {
 }
 
 
-def spec_of(environment: str = "CartPole-v1", agent_steps: int = 10**9, **config: Any) -> RunSpec:
+def spec_of(
+    environment: str = "CartPole-v1", agent_steps: int = 10**9, score: float | None = None, **config: Any
+) -> RunSpec:
     return parse_run_spec(
         {
             "algorithm": "gorila_dqn",
             "environment": environment,
             "seed": 1,
-            "stop": {"agent_steps": agent_steps},
+            "stop": {"agent_steps": agent_steps, "score": score},
             "config": QUICK | config,
         }
     )

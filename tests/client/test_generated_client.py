@@ -90,9 +90,10 @@ def _logged(home: Path, run_id: str) -> dict[str, list[tuple[float, ...]]]:
 
 
 def test_nothing_is_left_out_of_the_client(said: str) -> None:
-    # The generator knows no videos: the answers of this one path are left to `Response.content`.
+    # The generator knows no videos: the answers of these two paths are left to `Response.content`.
     assert {line for line in said.splitlines() if "WARNING" in line} == {
-        "WARNING parsing GET /api/v1/episodes/{episode_id}/video within episodes."
+        f"WARNING parsing GET /api/v1/episodes/{{episode_id}}/{video} within episodes."
+        for video in ("video", "observations")
     }
     assert "Unable to parse" not in said
 

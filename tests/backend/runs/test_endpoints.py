@@ -12,6 +12,7 @@ from backend.runs import repository
 from backend.specs.states import ENDED, RunState
 from tests.support.runs import CARTPOLE, make_run
 from tests.support.service import RunningService
+from tests.workers.support import until
 
 pytestmark = pytest.mark.service
 
@@ -257,10 +258,17 @@ def test_delete_takes_the_files_along(service: RunningService, tmp_path: Any) ->
     file = tmp_path / "a.pt"
     file.write_bytes(b"x")
     service.artifacts.put(file, run.id, "checkpoints")
+
+    def gone() -> bool:
+        try:
+            service.artifacts.size_bytes(run.id, "checkpoints", "a.pt")
+        except FileNotFoundError:
+            return True
+        return False
+
+    assert not gone()
     service.client.delete(f"/api/v1/runs/{run.id}")
-    service.client.get("/healthz")  # the answer was sent before the files went
-    with pytest.raises(FileNotFoundError):
-        service.artifacts.size_bytes(run.id, "checkpoints", "a.pt")
+    until(gone)  # the files go after the answer is sent
 
 
 def test_archive(service: RunningService) -> None:

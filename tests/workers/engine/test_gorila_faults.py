@@ -93,7 +93,6 @@ def test_the_gradients_of_a_learner_that_falls_behind_are_discarded_and_counted(
         assert run.warnings == []
 
 
-@pytest.mark.xfail(reason="the loss of a shard with its machine is not always told: see the README's results")
 def test_a_machine_is_lost_and_what_was_on_it_goes_on_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "RAY_USAGE_STATS_ENABLED": "0",

@@ -20,6 +20,8 @@ import psutil
 ADDRESS = "CALLBOARD_RAY_ADDRESS"
 _FOLDER = re.compile(r"callboard-ray-(\d+)-")
 _AGENTS = ("ray::DashboardAgent", "ray::RuntimeEnvAgent")
+_SHARE_OF_A_CPU = 0.0001
+"""What a host asks of its machine, Ray's least: one that asks for nothing is begun on any machine."""
 _MIN_STORE_BYTES = 80 * 2**20
 """Ray takes no smaller object store."""
 
@@ -93,7 +95,7 @@ class RayCluster:
 
         node = self._nodes[place % len(self._nodes)]
         options: dict[str, Any] = {
-            "num_cpus": 0,
+            "num_cpus": _SHARE_OF_A_CPU,
             "max_restarts": -1,
             "scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=True),
         }

@@ -6,6 +6,7 @@ from pydantic import Field as PydanticField
 from pydantic import SerializeAsAny, StringConstraints, ValidationError
 
 from backend.specs.algorithms import ALGORITHMS, AlgorithmConfig
+from backend.specs.algorithms.ga3c import Ga3cConfig
 from backend.specs.environments import ENVIRONMENTS, Environment, EnvironmentConfig
 from backend.specs.environments.atari import AtariConfig
 from backend.specs.environments.own import PREFIX, OwnWorld
@@ -109,6 +110,8 @@ class RunSpec(Strict):
         config = self.config.model_dump()
         t_max = int(config.get("t_max", 1))
         environments = int(config.get("n_e", config.get("n_actors", 1)))
+        if isinstance(self.config, Ga3cConfig):
+            environments = self.config.most_actors
         processes = 1 + min(int(config.get("n_w", environments)), environments)
         evaluated = min(self.config.evaluation_episodes, MAX_EVALUATION_ENVIRONMENTS)
         pixels = self.world.observation == "pixels"

@@ -15,6 +15,8 @@ from backend.specs.fields import setting
 
 MAX_AGENTS = 256
 MAX_THREADS = 16
+MAX_WALKED_AGENTS = 32
+"""How far N_A is adjusted, unless more are asked for."""
 
 
 class Ga3cConfig(AlgorithmConfig):
@@ -141,8 +143,14 @@ class Ga3cConfig(AlgorithmConfig):
         group="parallelism",
         unit="s",
         description="How often one of N_A, N_P and N_T is changed by one, and kept if trainings a second "
-        "rise; 0 leaves them as they are, and it takes at least two seconds.",
+        "rise; 0 keeps to the numbers above, and it takes at least two seconds. It goes up to 32 agents, or "
+        "as many as are asked for where that is more.",
     )
+
+    @property
+    def most_actors(self) -> int:
+        """The most agents there will be, for which a run claims memory."""
+        return max(self.n_actors, MAX_WALKED_AGENTS) if self.adjustment_interval_s else self.n_actors
 
 
 GA3C = Algorithm(

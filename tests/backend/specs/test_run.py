@@ -71,6 +71,15 @@ def test_the_memory_estimate_grows_with_all_that_takes_memory() -> None:
     assert estimate(t_max=1_000) - estimate(t_max=500) >= 8 * 500 * 214_000
 
 
+def test_the_memory_estimate_holds_all_agents_that_ga3c_may_come_to() -> None:
+    def estimate(n_actors: int, every_s: float) -> int:
+        config = {"n_actors": n_actors, "adjustment_interval_s": every_s}
+        return parse_run_spec(PONG | {"algorithm": "ga3c", "config": config}).memory_estimate_bytes
+
+    assert estimate(1, 0.0) < estimate(32, 0.0) == estimate(1, 60.0) == estimate(32, 60.0)
+    assert estimate(33, 60.0) == estimate(33, 0.0) > estimate(32, 60.0)
+
+
 def test_the_memory_estimate_holds_a_replay_as_full_as_the_run_can_make_it() -> None:
     def estimate(agent_steps: int, **config: Any) -> int:
         asked = {"algorithm": "dqn", "environment": "ALE/Pong-v5", "config": config}

@@ -16,11 +16,13 @@ import psutil
 import pytest
 import torch
 
+from backend.specs.algorithms import ga3c as ga3c_spec
 from backend.specs.run import RunSpec, parse_run_spec
 from tests.support.devices import DEVICES
 from workers.engine.algorithms import ga3c_model, ga3c_troupe
 from workers.engine.algorithms.ga3c import Ga3c
 from workers.engine.algorithms.ga3c_model import MIN_TPS_SAMPLES, Predictor, Stats, Trainer, histogram
+from workers.engine.ga3c.adjustment import Setting
 from workers.engine.ga3c.memory import REQUEST_BYTES, Queue, Request
 from workers.engine.learner import Advance
 
@@ -244,6 +246,23 @@ def test_the_walk_starts_and_stops_real_parts() -> None:
             assert len(agents(learner)) == learner._setting.n_actors
             assert len(learner._predictors) == learner._setting.n_predictors
             assert len(learner._trainers) == learner._setting.n_trainers
+
+
+def test_what_the_walk_found_is_let_go_where_no_memory_is_claimed_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ga3c_spec, "MAX_WALKED_AGENTS", 5)
+    with at_work(n_actors=2, adjustment_interval_s=60.0) as learner:
+        learner._set(Setting(4, 2, 1))  # as the walk does
+        state = learner.state()  # which pauses: threads must end all the same
+        learner.change(learner.config.model_copy(update={"adjustment_interval_s": 0.0}))
+        assert learner.setting == Setting(2, 1, 1)
+        assert len(agents(learner)) == 2
+        learner.change(learner.config.model_copy(update={"adjustment_interval_s": 60.0}))
+        learner.restore(state)
+        assert learner.setting == Setting(4, 2, 1)
+        learner.restore(state | {"setting": [40, 2, 1]})  # of a run that had asked for more
+        assert learner.setting == Setting(5, 2, 1)
 
 
 def test_what_is_not_training_is_no_part_of_tps(monkeypatch: pytest.MonkeyPatch) -> None:

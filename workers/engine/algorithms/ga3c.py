@@ -9,7 +9,8 @@ fewer at an episode's end, to a training queue; N_T trainers take submissions un
 
 and the gradient of (R - V(s; theta))^2, with RMSProp, eps inside the root (equation 3). What is trained on
 was played some updates ago: the policy lag, which is measured. Every `adjustment_interval_s` one of N_A, N_P
-and N_T changes by one (section 4.3; see `workers.engine.ga3c.adjustment`).
+and N_T changes by one (section 4.3; see `workers.engine.ga3c.adjustment`); N_A never beyond the agents that
+the run has claimed memory for.
 
 Differences from the paper:
 - Agents do not send states: these lie in shared memory as the bytes the world gives, and the queues carry
@@ -130,13 +131,16 @@ class Ga3c:
         return self._take(heard, time.monotonic() - began)
 
     def change(self, config: AlgorithmConfig) -> None:
-        """Go on with other settings; agents and threads are started or ended where their numbers change."""
+        """Go on with other settings; agents and threads are started or ended where their numbers change.
+
+        Where the adjustment ends, there are as many of each as were asked for: memory is claimed for no more.
+        """
         assert isinstance(config, Ga3cConfig)
         before, self.config = self.config, config
         self._model.config = config
-        names = ("n_actors", "n_predictors", "n_trainers")
-        asked = {name: getattr(config, name) for name in names}
-        changed = {name: n for name, n in asked.items() if n != getattr(before, name)}
+        asked = Setting(config.n_actors, config.n_predictors, config.n_trainers)._asdict()
+        stopped = bool(before.adjustment_interval_s) and not config.adjustment_interval_s
+        changed = {name: n for name, n in asked.items() if stopped or n != getattr(before, name)}
         if changed:
             self._adjustment = None
             self._set(self._setting._replace(**changed))
@@ -176,13 +180,13 @@ class Ga3c:
         self._experiences.count_AC[:] = np.asarray(state["counts"], np.int64)
         self._told = self._counted()
         kept = Setting(*state["setting"])
+        kept = kept._replace(n_actors=min(kept.n_actors, self.config.most_actors))
         self._set(kept if self.config.adjustment_interval_s else self._setting)
 
     def close(self) -> None:
         """End every agent and thread."""
         for worker in self._workers():
             worker.end()
-        self._model.go()
         self._troupe.set(0)
         for worker in self._workers():
             worker.join()
@@ -226,7 +230,8 @@ class Ga3c:
         if not every:
             return
         if self._adjustment is None:
-            self._adjustment = Adjustment(self._setting, np.random.default_rng(self._model.updates))
+            rng = np.random.default_rng(self._model.updates)
+            self._adjustment = Adjustment(self._setting, rng, most_actors=self.config.most_actors)
             self._stats.begin_interval()
         if (tps := self._stats.interval(every)) is not None:
             self._set(self._adjustment.judge(tps))

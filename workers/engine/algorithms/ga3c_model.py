@@ -75,16 +75,25 @@ class Model:
             self._open = False
             self._gate.wait_for(lambda: self._busy == 0)
 
-    def enter(self) -> None:
-        """Begin a piece of work; waits while the model is paused."""
+    def enter(self, ending: threading.Event) -> bool:
+        """Begin a piece of work; waits while the model is paused. False: there is none to do any more."""
         with self._gate:
-            self._gate.wait_for(lambda: self._open)
+            self._gate.wait_for(lambda: self._open or ending.is_set())
+            if ending.is_set():
+                return False
             self._busy += 1
+            return True
 
     def leave(self) -> None:
         """End it."""
         with self._gate:
             self._busy -= 1
+            self._gate.notify_all()
+
+    def end(self, ending: threading.Event) -> None:
+        """Have the thread that enters with this event enter no more, though the model may be paused."""
+        with self._gate:
+            ending.set()
             self._gate.notify_all()
 
 
@@ -199,8 +208,7 @@ class Worker(threading.Thread):
     def run(self) -> None:
         """Work; an error is kept for `raise_error`."""
         try:
-            while not self._ending.is_set():
-                self._model.enter()
+            while self._model.enter(self._ending):
                 try:
                     self._work()
                 finally:
@@ -210,7 +218,7 @@ class Worker(threading.Thread):
 
     def end(self) -> None:
         """Have it end after what it does; `join` waits."""
-        self._ending.set()
+        self._model.end(self._ending)
 
     def raise_error(self) -> None:
         """Raise what ended it, if something did."""

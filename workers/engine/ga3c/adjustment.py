@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from backend.specs.algorithms.ga3c import MAX_AGENTS, MAX_THREADS
+from backend.specs.algorithms.ga3c import MAX_THREADS
 
 
 class Setting(NamedTuple):
@@ -16,8 +16,6 @@ class Setting(NamedTuple):
     n_trainers: int
 
 
-BOUNDS = Setting(MAX_AGENTS, MAX_THREADS, MAX_THREADS)
-"""The most of each; the least is 1."""
 UNSETTLED = 0.25
 """Share of an interval, its beginning, in which the change itself is felt: not counted."""
 
@@ -29,10 +27,14 @@ class Adjustment:
     threads are kept when the mean rose by at least one standard error of the difference; fewer are kept
     unless it fell by as much, for the same speed with less lag is better. After a change is taken back, the
     old setting is measured anew before the next, so that one lucky interval is no bar for ever.
+
+    There is at least 1 of each, at most `MAX_THREADS` predictors and as many trainers, and at most
+    `most_actors` agents, those that the run has claimed memory for (`Ga3cConfig.most_actors`).
     """
 
-    def __init__(self, setting: Setting, rng: np.random.Generator) -> None:
+    def __init__(self, setting: Setting, rng: np.random.Generator, *, most_actors: int) -> None:
         self.setting = setting
+        self._most = Setting(most_actors, MAX_THREADS, MAX_THREADS)
         self._rng = rng
         self._kept = setting
         self._reference: Sequence[float] | None = None
@@ -66,7 +68,7 @@ class Adjustment:
         """Another setting within the bounds, by one of one of them."""
         neighbours = [
             self._kept._replace(**{name: n + by})
-            for (name, n), most in zip(self._kept._asdict().items(), BOUNDS, strict=True)
+            for (name, n), most in zip(self._kept._asdict().items(), self._most, strict=True)
             for by in (1, -1)
             if 1 <= n + by <= most
         ]

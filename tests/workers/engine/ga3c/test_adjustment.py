@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from workers.engine.ga3c.adjustment import BOUNDS, Adjustment, Setting
+from workers.engine.ga3c.adjustment import Adjustment, Setting
 
 
 def tps(setting: Setting) -> float:
@@ -17,12 +17,12 @@ def tps(setting: Setting) -> float:
 @pytest.mark.parametrize("noise", [0.0, 0.02])
 def test_finds_what_is_fast_from_one_of_each(seed: int, noise: float) -> None:
     rng = np.random.default_rng(seed)
-    walk = Adjustment(Setting(1, 1, 1), rng)
+    walk = Adjustment(Setting(1, 1, 1), rng, most_actors=32)
     best = tps(Setting(12, 2, 1))
     reached = []
     for _ in range(400):
         setting = walk.setting
-        assert all(1 <= n <= most for n, most in zip(setting, BOUNDS, strict=True))
+        assert all(1 <= n <= most for n, most in zip(setting, (32, 16, 16), strict=True))
         mean = tps(setting)
         reached.append(mean)
         after = walk.judge((mean * (1 + noise * rng.normal(size=12))).tolist())
@@ -31,7 +31,7 @@ def test_finds_what_is_fast_from_one_of_each(seed: int, noise: float) -> None:
 
 
 def test_every_step_is_by_one_from_what_was_kept() -> None:
-    walk = Adjustment(Setting(5, 3, 3), np.random.default_rng(0))
+    walk = Adjustment(Setting(5, 3, 3), np.random.default_rng(0), most_actors=32)
     first = walk.judge([10.0] * 8)
     assert sum(abs(a - b) for a, b in zip(first, (5, 3, 3), strict=True)) == 1
     assert walk.judge([1.0] * 8) == (5, 3, 3), "much slower: taken back"
@@ -41,7 +41,7 @@ def test_every_step_is_by_one_from_what_was_kept() -> None:
 def test_more_is_kept_only_where_it_is_faster_and_fewer_where_it_is_not_slower() -> None:
     level = [10.0, 10.1, 9.9, 10.0] * 3
     for seed in range(20):
-        walk = Adjustment(Setting(5, 3, 3), np.random.default_rng(seed))
+        walk = Adjustment(Setting(5, 3, 3), np.random.default_rng(seed), most_actors=32)
         tried = walk.judge(level)
         kept = walk.judge(level)
         if sum(tried) > 11:
@@ -51,8 +51,17 @@ def test_more_is_kept_only_where_it_is_faster_and_fewer_where_it_is_not_slower()
 
 
 def test_the_unsettled_beginning_of_an_interval_does_not_count() -> None:
-    walk = Adjustment(Setting(1, 1, 1), np.random.default_rng(0))
+    walk = Adjustment(Setting(1, 1, 1), np.random.default_rng(0), most_actors=32)
     tried = walk.judge([10.0] * 8)
     assert sum(tried) == 4
     walk.judge([0.0, 0.0] + [20.0] * 6)
     assert sum(abs(a - b) for a, b in zip(walk.setting, tried, strict=True)) == 1
+
+
+def test_no_more_agents_than_memory_is_claimed_for_however_much_they_gain() -> None:
+    rng = np.random.default_rng(0)
+    walk = Adjustment(Setting(1, 1, 1), rng, most_actors=6)
+    seen = [
+        walk.judge((walk.setting.n_actors * (1 + 0.01 * rng.normal(size=12))).tolist()) for _ in range(300)
+    ]
+    assert max(setting.n_actors for setting in seen) == 6

@@ -10,6 +10,8 @@ from backend.figures.curve import Line, axes_layout, plain
 from backend.figures.theme import DASHES, Theme, colours, faint, layout
 
 _SHARE_OPACITY = 0.55
+_MOST_BELOW = 4
+"""A legend of more lines stands beside the plot: below a small one, it would take its room."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ PANELS = (
     ),
     Panel(
         "setting",
-        "Agents, predictors and trainers",
+        "Agents, predictors, trainers",
         "How many",
         {
             "ga3c/n_actors": "agents (N_A)",
@@ -157,6 +159,18 @@ def internals(
         axes["yaxis"] |= {"range": [0, 1], "tickformat": ".0%"}
     figure = go.Figure(layout=layout(title, theme, None) | axes)
     figure.update_layout(legend_traceorder="normal")
+    if len(lines) > _MOST_BELOW:
+        order = "reversed" if panel.stacked else "normal"
+        figure.update_layout(
+            legend={
+                "orientation": "v",
+                "x": 1.02,
+                "y": 1,
+                "yref": "paper",
+                "yanchor": "top",
+                "traceorder": order,
+            }
+        )
     palette = colours(theme)
     for number, line in enumerate(lines):
         colour, dash = palette[number % len(palette)], DASHES[number // len(palette) % len(DASHES)]

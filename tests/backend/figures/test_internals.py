@@ -40,6 +40,15 @@ def test_shares_lie_on_each_other_and_make_a_whole() -> None:
     assert figure.data[0].y == (0.25, 0.4)
 
 
+def test_names_of_many_parts_stand_beside_the_plot() -> None:
+    def legend(n_lines: int) -> str:
+        lines = [line("ga3c/policy_lag_share", f"lag {at}") for at in range(n_lines)]
+        figure = internals(BY_ID["lag_share"], lines, x="agent_steps", smooth=0.0, title="t")
+        return str(figure.layout.legend.orientation)
+
+    assert [legend(4), legend(8)] == ["h", "v"]
+
+
 def test_settings_of_the_walk_hold_until_they_are_changed() -> None:
     figure = internals(BY_ID["setting"], [line("ga3c/n_actors")], x="agent_steps", smooth=0.9, title="t")
     assert figure.data[0].line.shape == "hv"

@@ -69,5 +69,7 @@ def test_a_filter_that_cannot_be_read(page: Page) -> None:
 def test_a_run_that_is_not_there(page: Page) -> None:
     page.goto("/runs/01ARZ3NDEKTSV4RRFFQ69G5FAV")
     expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("no run")
+    page.get_by_role("link", name="To the runs", exact=True).click()
+    expect(page.get_by_role("heading", name="Runs")).to_be_visible()
     page.goto("/nowhere")
     expect(page.get_by_text("There is no page at this address.")).to_be_visible()

@@ -2,6 +2,7 @@ import { Button, Skeleton } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import { asProblem } from '@/api/problem';
+import { ButtonLink } from '@/components/links';
 import classes from './feedback.module.css';
 
 /** Room for what is on its way, of about its size, so that nothing jumps. */
@@ -36,6 +37,21 @@ export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => vo
         </Button>
       )}
     </div>
+  );
+}
+
+/** What kept a whole page from being shown; from what is not there at all, a way to what is. */
+export function PageProblem({ error, onRetry }: { error: unknown; onRetry: () => void }) {
+  const missing = asProblem(error).status === 404;
+  return (
+    <>
+      <Problem error={error} {...(missing ? {} : { onRetry })} />
+      {missing && (
+        <ButtonLink to="/" variant="default" mt={12} style={{ justifySelf: 'start' }}>
+          To the runs
+        </ButtonLink>
+      )}
+    </>
   );
 }
 

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { algorithmsQuery, environmentsQuery } from '@/api/catalog';
 import { runQuery, type Run } from '@/api/runs';
-import { Loading, Problem } from '@/components/feedback';
+import { Loading, PageProblem } from '@/components/feedback';
 import { draftFrom, newDraft } from '@/features/launch/draft';
 import { LaunchForm } from '@/features/launch/LaunchForm';
 
@@ -27,7 +27,7 @@ export default function NewRunPage() {
 
   const form = () => {
     const error = algorithms.error ?? environments.error ?? original.error;
-    if (error) return <Problem error={error} onRetry={() => location.reload()} />;
+    if (error) return <PageProblem error={error} onRetry={() => location.reload()} />;
     if (!algorithms.data || !environments.data || (source && !original.data)) {
       return <Loading label="Loading the catalogue" lines={10} />;
     }

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { episodeQuery } from '@/api/runParts';
 import { runQuery } from '@/api/runs';
-import { Loading, Problem } from '@/components/feedback';
+import { Loading, PageProblem } from '@/components/feedback';
 import { EpisodePlayer } from '@/features/replay/EpisodePlayer';
 import { formatScore, formatWhole } from '@/lib/format';
 
@@ -39,7 +39,7 @@ export default function ReplayPage() {
         )}
       </header>
       {error && (
-        <Problem error={error} onRetry={() => void Promise.all([run.refetch(), episode.refetch()])} />
+        <PageProblem error={error} onRetry={() => void Promise.all([run.refetch(), episode.refetch()])} />
       )}
       {!error && !episode.data && <Loading label="Loading the episode" lines={10} />}
       {episode.data && (

@@ -7,7 +7,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { panelsQuery } from '@/api/figures';
 import { runQuery, type RunDetail } from '@/api/runs';
 import { LinkedX, LinkedXContext } from '@/components/chart/linkedX';
-import { Loading, Problem } from '@/components/feedback';
+import { Loading, PageProblem } from '@/components/feedback';
 import { DEFAULT_SMOOTH, DEFAULT_X } from '@/lib/axes';
 import { LearningCurve } from '@/features/curves/LearningCurve';
 import { InternalsTab } from '@/features/curves/InternalsTab';
@@ -55,7 +55,7 @@ export default function RunPage() {
   return (
     <div className="page">
       {error ? (
-        <Problem error={error} onRetry={() => void refetch()} />
+        <PageProblem error={error} onRetry={() => void refetch()} />
       ) : (
         <Loading label="Loading the run" lines={12} />
       )}

@@ -56,9 +56,7 @@ export function WorldsTable({ worlds }: { worlds: readonly Environment[] }) {
               <span className="visually-hidden">Picture</span>
             </th>
             <th>World</th>
-            <th>Id</th>
-            <th>Sees</th>
-            <th>Does</th>
+            <th>Sees, does</th>
             <th>Scored by</th>
             {labels.map((label) => (
               <th key={label} className="right">
@@ -77,12 +75,12 @@ export function WorldsTable({ worlds }: { worlds: readonly Environment[] }) {
               <Picture id={world.id} />
               <td title={world.summary}>
                 {world.title}
-                {world.hosts.length > 0 && <div className="muted">on {world.hosts.join(', ')}</div>}
+                {world.hosts.length > 0 && <span className="muted"> on {world.hosts.join(', ')}</span>}
+                <div className="num muted">{world.id}</div>
               </td>
-              <td className="num">{world.id}</td>
-              <td>{world.observation}</td>
               <td className="nowrap" title={world.action_names.join(', ').toLowerCase()}>
-                {acts(world)}
+                {world.observation}
+                <div className="muted">{acts(world)}</div>
               </td>
               <td className="nowrap">{words(world.evaluation_protocol)}</td>
               {labels.map((label) => (

@@ -68,12 +68,12 @@ def test_charts_are_hidden_moved_and_enlarged_for_good(
 
     def choose(chart: str, item: str) -> None:
         page.get_by_role("button", name=f"View and save charted {chart}").click()
-        page.get_by_role("menuitem", name=item).click()
+        page.get_by_role("menu").get_by_text(item, exact=True).click()
         expect(page.get_by_role("menu")).to_have_count(0)
 
     choose("loss entropy", "Hide")
     choose("loss value", "Move forward")
-    choose("loss policy", "Enlarge")
+    choose("loss policy", "Large")
     page.reload()
     expect(charts).to_have_count(2)
     expect(charts.first).to_have_attribute("aria-label", "loss/value of charted")
@@ -82,7 +82,7 @@ def test_charts_are_hidden_moved_and_enlarged_for_good(
     assert large is not None
     assert large["height"] > 1.5 * small["height"]
     page.get_by_role("button", name="2 of 3 charts").click()
-    page.get_by_role("menuitem", name="loss/entropy").click()
+    page.get_by_role("menuitemcheckbox", name="loss/entropy", checked=False).click()
     expect(page.get_by_role("button", name="Charts", exact=True)).to_be_visible()
 
 

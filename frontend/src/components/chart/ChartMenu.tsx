@@ -44,9 +44,9 @@ export function ChartMenu({ element, curves, x, name, log, onLog, children }: Pr
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Item role="menuitemcheckbox" aria-checked={log} onClick={() => onLog(!log)}>
-          {log ? 'Linear scale' : 'Logarithmic scale'}
-        </Menu.Item>
+        <Menu.CheckboxItem closeMenuOnClick checked={log} onChange={onLog}>
+          Logarithmic scale
+        </Menu.CheckboxItem>
         <Menu.Item onClick={() => void element.current?.closest('.panel')?.requestFullscreen()}>
           Full screen
         </Menu.Item>

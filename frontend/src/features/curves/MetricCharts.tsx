@@ -1,4 +1,4 @@
-import { Button, Checkbox, Menu } from '@mantine/core';
+import { Button, Menu } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { Run } from '@/api/runs';
 import { seriesNamesQuery, type XAxis } from '@/api/series';
@@ -46,20 +46,15 @@ export function MetricCharts({ run, x, smooth, only }: Props) {
             </Button>
           </Menu.Target>
           <Menu.Dropdown className={classes.choice}>
-            {metrics.map((metric) => {
-              const on = !hidden.includes(metric);
-              return (
-                <Menu.Item
-                  key={metric}
-                  role="menuitemcheckbox"
-                  aria-checked={on}
-                  leftSection={<Checkbox size="xs" checked={on} readOnly tabIndex={-1} aria-hidden="true" />}
-                  onClick={() => arrange({ ...arrangement, hidden: toggled(hidden, metric) })}
-                >
-                  {metric}
-                </Menu.Item>
-              );
-            })}
+            {metrics.map((metric) => (
+              <Menu.CheckboxItem
+                key={metric}
+                checked={!hidden.includes(metric)}
+                onChange={() => arrange({ ...arrangement, hidden: toggled(hidden, metric) })}
+              >
+                {metric}
+              </Menu.CheckboxItem>
+            ))}
           </Menu.Dropdown>
         </Menu>
       </div>
@@ -86,13 +81,13 @@ export function MetricCharts({ run, x, smooth, only }: Props) {
                   large={large.includes(metric)}
                   menu={
                     <>
-                      <Menu.Item
-                        onClick={() => arrange({ ...arrangement, large: toggled(large, metric) })}
-                        role="menuitemcheckbox"
-                        aria-checked={large.includes(metric)}
+                      <Menu.CheckboxItem
+                        closeMenuOnClick
+                        checked={large.includes(metric)}
+                        onChange={() => arrange({ ...arrangement, large: toggled(large, metric) })}
                       >
-                        {large.includes(metric) ? 'Small again' : 'Enlarge'}
-                      </Menu.Item>
+                        Large
+                      </Menu.CheckboxItem>
                       {([-1, 1] as const).map((by) => (
                         <Menu.Item
                           key={by}

@@ -1,4 +1,4 @@
-import { Button, Checkbox, Menu } from '@mantine/core';
+import { Button, Menu } from '@mantine/core';
 import { useLocalStorage } from '@mantine/hooks';
 import { COLUMNS, type Column } from './columns';
 
@@ -32,15 +32,13 @@ export function ColumnMenu({ hidden, onHidden }: Props) {
         {COLUMNS.filter(({ id }) => !FIXED.has(id)).map(({ id, title }) => {
           const shown = !hidden.includes(id);
           return (
-            <Menu.Item
+            <Menu.CheckboxItem
               key={id}
-              role="menuitemcheckbox"
-              aria-checked={shown}
-              leftSection={<Checkbox size="xs" checked={shown} readOnly tabIndex={-1} aria-hidden="true" />}
-              onClick={() => onHidden(shown ? [...hidden, id] : hidden.filter((each) => each !== id))}
+              checked={shown}
+              onChange={() => onHidden(shown ? [...hidden, id] : hidden.filter((each) => each !== id))}
             >
               {title}
-            </Menu.Item>
+            </Menu.CheckboxItem>
           );
         })}
       </Menu.Dropdown>

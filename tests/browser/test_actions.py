@@ -94,6 +94,11 @@ def test_fork_from_a_checkpoint(page: Page, script: httpx.Client) -> None:
     assert fork["spec"]["config"]["beta"] == 0.05
     end(script, fork["id"])
 
+    page.goto("/?q=name%3Aparent")
+    page.get_by_role("checkbox", name="Select parent", exact=True).check()
+    page.get_by_role("toolbar", name="Selected runs").get_by_role("link", name="Fork").click()
+    expect(page.get_by_role("heading", name="Fork of parent")).to_be_visible()
+
 
 def test_drain_a_host(page: Page, script: httpx.Client) -> None:
     page.goto("/hosts")

@@ -64,6 +64,31 @@ def test_the_runs_list(page: Page, context: BrowserContext, ended: str) -> None:
     expect(row).to_be_visible()
 
 
+def test_selected_rows(page: Page, context: BrowserContext, script: httpx.Client) -> None:
+    for seed in (1, 2, 3):
+        end(script, start(script, name=f"picked {seed}", seed=seed, host="nowhere")["id"])
+    page.goto("/?q=name%3Apicked&sort=name")
+    page.get_by_role("checkbox", name="Select picked 1").check()
+    page.get_by_role("checkbox", name="Select picked 3").check()
+
+    copy = context.new_page()
+    copy.goto(page.url)
+    expect(copy.get_by_role("toolbar", name="Selected runs")).to_contain_text("2 runs selected")
+    expect(copy.get_by_role("checkbox", name="Select picked 3")).to_be_checked()
+    expect(copy.get_by_role("checkbox", name="Select picked 2")).not_to_be_checked()
+
+    page.get_by_role("toolbar", name="Selected runs").get_by_role("link", name="Compare").click()
+    expect(page.get_by_role("list", name="Compared runs").get_by_role("link")).to_have_count(2)
+    page.go_back()
+    expect(page.get_by_role("toolbar", name="Selected runs")).to_contain_text("2 runs selected")
+
+    page.get_by_role("combobox", name="Group the runs").select_option("seed")
+    expect(page.get_by_role("toolbar", name="Selected runs")).to_have_count(0)
+    page.get_by_role("table", name="Runs by seed").get_by_role("checkbox").check()
+    page.reload()
+    expect(page.get_by_role("toolbar", name="Selected runs")).to_contain_text("3 runs selected")
+
+
 def test_clone_fills_the_form(page: Page, script: httpx.Client) -> None:
     config = {"n_e": 8, "beta": 0.02, "evaluation_episodes": 0}
     run = start(script, name="to clone", config=config, tags=["a", "b"])

@@ -30,18 +30,21 @@ export default function RunsPage() {
   const runs = useMemo(() => data?.pages.flatMap((page) => page.items) ?? [], [data]);
   const total = data?.pages.at(-1)?.total;
   const { columns, hidden, setHidden } = useColumns();
-  const selection = useSelection(useMemo(() => runs.map(({ id }) => id), [runs]));
   const more = useCallback(() => {
     if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
   }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
-  const change = (to: { [K in keyof RunsSearch]: RunsSearch[K] | undefined }): void => {
-    void navigate({ search: defined({ ...search, ...to }) });
+  const change = (to: { [K in keyof RunsSearch]: RunsSearch[K] | undefined }, replace = false): void => {
+    void navigate({ search: defined({ ...search, ...to }), replace, resetScroll: !replace });
   };
+  const order = useMemo(() => runs.map(({ id }) => id), [runs]);
+  const select = (selected: string | undefined): void => change({ selected }, true);
+  const selection = useSelection(order, search.selected, select);
 
   const table = () => {
     if (error) return <Problem error={error} onRetry={() => void refetch()} />;
     if (isPending) return <Loading label="Loading the runs" lines={8} />;
-    if (runs.length > 0 && search.group) return <RunGroups by={search.group} search={search} />;
+    if (runs.length > 0 && search.group)
+      return <RunGroups by={search.group} search={search} onSelected={select} />;
     if (runs.length > 0) {
       return (
         <RunsTable
@@ -83,12 +86,12 @@ export default function RunsPage() {
         archived={search.archived ?? false}
         columns={!search.group && <ColumnMenu hidden={hidden} onHidden={setHidden} />}
         group={search.group}
-        onGroup={(group) => change({ group })}
+        onGroup={(group) => change({ group, selected: undefined })}
         onState={(state) => change({ state: state === 'all' ? undefined : state })}
         onArchived={(archived) => change({ archived: archived || undefined })}
       />
       {table()}
-      <BulkBar ids={selection.ids} onClear={selection.clear} />
+      {!search.group && <BulkBar ids={selection.ids} onClear={() => select(undefined)} />}
     </div>
   );
 }

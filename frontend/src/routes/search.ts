@@ -24,6 +24,7 @@ export const runsSearch = (search: Search) =>
     sort: text(search.sort),
     archived: search.archived === true ? true : undefined,
     group: oneOf(search.group, RUN_GROUPS),
+    selected: text(search.selected),
   });
 
 export const newRunSearch = (search: Search) =>

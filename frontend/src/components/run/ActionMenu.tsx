@@ -30,6 +30,11 @@ export function ActionMenu({ run }: { run: Run }) {
           <MenuLink to="/new" search={{ from: run.id }}>
             Clone
           </MenuLink>
+          {run.agent_steps > 0 && (
+            <MenuLink to="/new" search={{ fork: run.id }}>
+              Fork
+            </MenuLink>
+          )}
         </Menu.Dropdown>
       </Menu>
       {action && <ActionDialog run={run} action={action} onClose={() => setAction(null)} />}

@@ -20,6 +20,7 @@ export function BulkBar({ ids, grouped = false, onClear }: Props) {
   const [action, setAction] = useState<BulkAction | null>(null);
   if (ids.size === 0) return null;
   const chosen = [...ids];
+  const [only] = chosen;
   return (
     <div className={classes.bulk} role="toolbar" aria-label="Selected runs">
       <span role="status">{plural(ids.size, 'run')} selected</span>
@@ -30,6 +31,11 @@ export function BulkBar({ ids, grouped = false, onClear }: Props) {
           search={{ runs: chosen.join(','), ...(grouped ? { group: 'seed' } : {}) }}
         >
           Compare
+        </ButtonLink>
+      )}
+      {ids.size === 1 && only && (
+        <ButtonLink variant="default" to="/new" search={{ fork: only }}>
+          Fork
         </ButtonLink>
       )}
       {ACTIONS.map((each) => (

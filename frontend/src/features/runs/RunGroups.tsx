@@ -2,7 +2,7 @@ import { ActionIcon, Button, Checkbox } from '@mantine/core';
 import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { Fragment, useState } from 'react';
+import { Fragment, useMemo, useState } from 'react';
 import { runGroupsQuery, type GroupBy, type RunGroup } from '@/api/comparisons';
 import { runsQuery } from '@/api/runs';
 import { Empty, Loading, Problem } from '@/components/feedback';
@@ -13,15 +13,15 @@ import { shortWorld } from '@/lib/world';
 import { BulkBar } from './BulkBar';
 import classes from './runs.module.css';
 import { toQuery, type RunsSearch } from './search';
+import { useSelection } from './selection';
 
 /** Of a group's runs, at most so many are listed under it: their ids have to fit into one question. */
 const LISTED = 50;
 
-type Props = { by: GroupBy; search: RunsSearch };
+type Props = { by: GroupBy; search: RunsSearch; onSelected: (keys: string | undefined) => void };
 
 /** The runs in groups, each a row with the mean of its scores; opened, it lists its runs. */
-export function RunGroups({ by, search }: Props) {
-  const [keys, setKeys] = useState<ReadonlySet<string>>(new Set());
+export function RunGroups({ by, search, onSelected }: Props) {
   const { filter, state, archived } = toQuery(search);
   const asked = {
     by,
@@ -32,15 +32,12 @@ export function RunGroups({ by, search }: Props) {
   const { data, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
     runGroupsQuery(asked),
   );
+  const groups = useMemo(() => data?.pages.flatMap(({ items }) => items) ?? [], [data]);
+  const order = useMemo(() => groups.map(({ key }) => key), [groups]);
+  const { ids: keys, toggle } = useSelection(order, search.selected, onSelected);
   if (error) return <Problem error={error} onRetry={() => void refetch()} />;
   if (!data) return <Loading label="Loading the groups" lines={8} />;
-  const groups = data.pages.flatMap(({ items }) => items);
   const chosen = new Set(groups.filter(({ key }) => keys.has(key)).flatMap(({ runs }) => runs));
-  const choose = (key: string): void => {
-    const next = new Set(keys);
-    if (!next.delete(key)) next.add(key);
-    setKeys(next);
-  };
   if (groups.length === 0) return <Empty>No run fits.</Empty>;
   return (
     <>
@@ -69,7 +66,7 @@ export function RunGroups({ by, search }: Props) {
                 group={group}
                 by={by}
                 selected={keys.has(group.key)}
-                onToggle={() => choose(group.key)}
+                onToggle={() => toggle(group.key)}
               />
             ))}
           </tbody>
@@ -80,7 +77,7 @@ export function RunGroups({ by, search }: Props) {
           </Button>
         )}
       </div>
-      <BulkBar ids={chosen} grouped={by === 'seed'} onClear={() => setKeys(new Set())} />
+      <BulkBar ids={chosen} grouped={by === 'seed'} onClear={() => onSelected(undefined)} />
     </>
   );
 }

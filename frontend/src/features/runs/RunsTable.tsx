@@ -66,9 +66,8 @@ export function RunsTable({ runs, total, columns, selection, sort, onSort, onEnd
     const run = runs[cursor];
     if (to !== undefined) {
       const next = Math.max(0, Math.min(end, to));
-      if (event.shiftKey && run && !selection.ids.has(run.id)) selection.toggle(run.id);
       const target = runs[next];
-      if (event.shiftKey && target) selection.toggle(target.id, true);
+      if (event.shiftKey && run && target) selection.extend(run.id, target.id);
       moved.current = true;
       setCursor(next);
       virtual.scrollToIndex(next);

@@ -9,6 +9,8 @@ export type RunsSearch = {
   sort?: string;
   archived?: boolean;
   group?: GroupBy;
+  /** Ids of the selected runs, or keys of the selected groups, with commas between. */
+  selected?: string;
 };
 
 export const STATE_FILTERS = {

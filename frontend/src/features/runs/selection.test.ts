@@ -1,4 +1,5 @@
 import { act, renderHook } from '@testing-library/react';
+import { useState } from 'react';
 import { describe, expect, it } from 'vitest';
 import { between, useSelection } from './selection';
 
@@ -14,14 +15,28 @@ describe('between', () => {
 });
 
 describe('useSelection', () => {
+  const render = (start?: string) =>
+    renderHook(() => {
+      const [selected, setSelected] = useState(start);
+      return { selected, ...useSelection(ORDER, selected, setSelected) };
+    }).result;
+
   it('toggles, extends and clears', () => {
-    const { result } = renderHook(() => useSelection(ORDER));
+    const result = render();
     act(() => result.current.toggle('b'));
     act(() => result.current.toggle('d', true));
-    expect([...result.current.ids]).toEqual(['b', 'c', 'd']);
+    expect(result.current.selected).toBe('b,c,d');
     act(() => result.current.toggle('c'));
     expect([...result.current.ids]).toEqual(['b', 'd']);
-    act(() => result.current.clear());
-    expect(result.current.ids.size).toBe(0);
+    act(() => result.current.extend('b', 'a'));
+    expect(result.current.selected).toBe('b,d,a');
+    act(() => result.current.setAll([]));
+    expect(result.current.selected).toBeUndefined();
+  });
+
+  it('goes on from what it is given, even of rows that are not shown', () => {
+    const result = render('a,elsewhere');
+    act(() => result.current.toggle('a'));
+    expect(result.current.selected).toBe('elsewhere');
   });
 });

@@ -1,11 +1,12 @@
-import { useCallback, useState } from 'react';
+import { useMemo, useState } from 'react';
 
 export type Selection = {
   ids: ReadonlySet<string>;
   /** Selects or unselects one; with `through`, everything from the last one touched to it. */
   toggle: (id: string, through?: boolean) => void;
+  /** Selects everything from one to the other. */
+  extend: (from: string, to: string) => void;
   setAll: (ids: readonly string[]) => void;
-  clear: () => void;
 };
 
 /** The ids from one to another in the order they are shown, whichever comes first. */
@@ -14,24 +15,32 @@ export function between(order: readonly string[], from: string, to: string): str
   return a < 0 || b < 0 ? [to] : order.slice(Math.min(a, b), Math.max(a, b) + 1);
 }
 
-/** Which rows are selected; `order` is how they are shown. */
-export function useSelection(order: readonly string[]): Selection {
-  const [ids, setIds] = useState<ReadonlySet<string>>(new Set());
+/**
+ * Which rows are selected, kept by whoever gives them, such as an address.
+ *
+ * @param order how the rows are shown.
+ * @param selected ids with commas between.
+ * @param onSelected is told them anew.
+ */
+export function useSelection(
+  order: readonly string[],
+  selected: string | undefined,
+  onSelected: (selected: string | undefined) => void,
+): Selection {
   const [last, setLast] = useState<string | null>(null);
-
-  const toggle = useCallback(
-    (id: string, through = false): void => {
-      setLast(id);
-      setIds((before) => {
-        if (through && last !== null) return new Set([...before, ...between(order, last, id)]);
-        const next = new Set(before);
-        if (!next.delete(id)) next.add(id);
-        return next;
-      });
-    },
-    [last, order],
-  );
-  const setAll = useCallback((all: readonly string[]): void => setIds(new Set(all)), []);
-  const clear = useCallback((): void => setIds(new Set()), []);
-  return { ids, toggle, setAll, clear };
+  const ids = useMemo(() => new Set(selected?.split(',').filter(Boolean)), [selected]);
+  const setAll = (all: Iterable<string>): void => onSelected([...new Set(all)].join(',') || undefined);
+  const extend = (from: string, to: string): void => {
+    setLast(to);
+    setAll([...ids, ...between(order, from, to)]);
+  };
+  const toggle = (id: string, through = false): void => {
+    if (through && last !== null) {
+      extend(last, id);
+      return;
+    }
+    setLast(id);
+    setAll(ids.has(id) ? [...ids].filter((each) => each !== id) : [...ids, id]);
+  };
+  return { ids, toggle, extend, setAll };
 }

@@ -40,6 +40,41 @@ def _train(engine: Engine, rate: float, seed: int, score: float) -> None:
         row.score, row.best_return = score, score
 
 
+def test_runs_are_dragged_in_and_out(service_page: Page, sqlite_service: RunningService) -> None:
+    engine, page = sqlite_service.engine, service_page
+    first, second, third = (
+        make_run(engine, RunState.FINISHED, seed=at, name=f"seed {at}") for at in range(3)
+    )
+    page.goto(f"/compare?runs={first.id}")
+    compared = page.get_by_role("list", name="Compared runs")
+    others = page.get_by_role("list", name="Runs that are not compared")
+    expect(others.get_by_role("listitem")).to_have_count(2)
+
+    others.get_by_text("seed 1").drag_to(compared)
+    expect(compared.get_by_role("link")).to_have_text(["seed 0", "seed 1"])
+    expect(others.get_by_role("listitem")).to_have_count(1)
+    compared.get_by_text("seed 0").drag_to(others)
+    expect(compared.get_by_role("link")).to_have_text(["seed 1"])
+    assert page.url.endswith(f"runs={second.id}")
+
+    # A link from elsewhere carries its run too; any other is left alone.
+    for link in (f"{sqlite_service.url}/runs/{first.id}?tab=log", sqlite_service.url):
+        dragged = page.evaluate_handle(
+            "link => { const data = new DataTransfer(); data.setData('text/uri-list', link); return data; }",
+            link,
+        )
+        compared.dispatch_event("drop", {"dataTransfer": dragged})
+    expect(compared.get_by_role("link")).to_have_text(["seed 1", "seed 0"])
+
+    page.get_by_role("searchbox", name="Find runs to compare").fill("seed 2")
+    others.get_by_role("button", name="Compare seed 2").press("Enter")
+    compared.get_by_role("button", name="Take seed 1 out").press("Enter")
+    expect(compared.get_by_role("link")).to_have_text(["seed 0", "seed 2"])
+    page.go_back()
+    expect(compared.get_by_role("link")).to_have_text(["seed 1", "seed 0", "seed 2"])
+    assert third.id in page.url
+
+
 def test_two_learning_rates(service_page: Page, sqlite_service: RunningService) -> None:
     for seed in range(3):
         _train(sqlite_service.engine, 0.01, seed, 300.0 + seed)

@@ -8,7 +8,9 @@ import { CurveControls } from '@/components/chart/CurveControls';
 import { Empty, Problem } from '@/components/feedback';
 import { ButtonLink } from '@/components/links';
 import { CompareChart } from '@/features/compare/CompareChart';
+import classes from '@/features/compare/compare.module.css';
 import { RunChips } from '@/features/compare/RunChips';
+import { RunShelf } from '@/features/compare/RunShelf';
 import { Statistics } from '@/features/compare/Statistics';
 import { DifferencesTable, ScoresTable } from '@/features/compare/Tables';
 import { SideBySide } from '@/features/replay/SideBySide';
@@ -40,7 +42,10 @@ export default function ComparePage() {
   const change = (to: { [K in keyof Search]?: Search[K] | undefined }, replace = false): void => {
     void navigate({ search: defined({ ...search, ...to }), replace, resetScroll: false });
   };
-  const setRuns = (next: readonly string[]): void => change({ runs: next.join(',') || undefined });
+  const setRuns = (next: readonly string[]): void =>
+    change({ runs: [...new Set(next)].join(',') || undefined });
+  const add = (id: string): void => setRuns([...ids, id]);
+  const remove = (id: string): void => setRuns(ids.filter((each) => each !== id));
   const hide = (id: string, away: boolean): void => {
     const next = new Set(hidden);
     if (away) next.add(id);
@@ -51,18 +56,15 @@ export default function ComparePage() {
   return (
     <div className="page" style={{ display: 'grid', gap: 16 }}>
       <h1 className="page-title">Compare</h1>
-      <RunChips
-        runs={runs}
-        hidden={hidden}
-        onHide={hide}
-        onAdd={(id) => setRuns([...ids, id])}
-        onRemove={(id) => setRuns(ids.filter((each) => each !== id))}
-      />
+      <div className={`panel ${classes.runs}`}>
+        <RunChips runs={runs} hidden={hidden} onHide={hide} onAdd={add} onRemove={remove} />
+        <RunShelf compared={ids} onAdd={add} onRemove={remove} />
+      </div>
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {ids.length === 0 && (
         <div className="panel">
           <Empty action={<ButtonLink to="/">To the runs</ButtonLink>}>
-            Nothing to compare yet: add runs above, or select them in the list of runs and press Compare.
+            Nothing to compare yet: drag runs up there, or select them in the list of runs and press Compare.
           </Empty>
         </div>
       )}

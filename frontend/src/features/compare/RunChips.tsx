@@ -1,11 +1,10 @@
-import { ActionIcon, Autocomplete, useComputedColorScheme } from '@mantine/core';
+import { ActionIcon, useComputedColorScheme } from '@mantine/core';
 import { IconEye, IconEyeOff, IconX } from '@tabler/icons-react';
-import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { useState } from 'react';
-import { runsQuery, type Run } from '@/api/runs';
-import { runColour } from '@/components/chart/colours';
+import type { Run } from '@/api/runs';
+import { runStyles, type Style } from '@/components/chart/colours';
 import classes from './compare.module.css';
+import { carries, useDrop } from './dragging';
 
 type Props = {
   runs: readonly Run[];
@@ -15,21 +14,28 @@ type Props = {
   onRemove: (id: string) => void;
 };
 
-/** The compared runs: each can be hidden, taken out, and others put in. */
+/** The compared runs: each can be hidden and taken out; one that is dropped here is put in. */
 export function RunChips({ runs, hidden, onHide, onAdd, onRemove }: Props) {
   const scheme = useComputedColorScheme('light');
+  const styles = runStyles(
+    runs.map(({ id }) => id),
+    scheme,
+  );
   return (
-    <ul className={classes.chips} aria-label="Compared runs">
+    <ul className={classes.chips} aria-label="Compared runs" {...useDrop(onAdd)}>
+      {runs.length === 0 && <li className="muted">Drag a run here, or press + at one below.</li>}
       {runs.map((run) => {
         const away = hidden.has(run.id);
         return (
-          <li key={run.id} className={classes.chip} data-hidden={away || undefined}>
-            <span
-              className={classes.swatch}
-              style={{ background: runColour(run.id, scheme) }}
-              aria-hidden="true"
-            />
-            <Link to="/runs/$runId" params={{ runId: run.id }} className="ellipsis" title={run.name}>
+          <li key={run.id} className={classes.chip} data-hidden={away || undefined} {...carries(run.id)}>
+            <Swatch {...styles.get(run.id)} />
+            <Link
+              to="/runs/$runId"
+              params={{ runId: run.id }}
+              className="ellipsis"
+              title={run.name}
+              draggable={false}
+            >
               {run.name}
             </Link>
             <ActionIcon
@@ -53,37 +59,15 @@ export function RunChips({ runs, hidden, onHide, onAdd, onRemove }: Props) {
           </li>
         );
       })}
-      <li>
-        <AddRun taken={runs} onAdd={onAdd} />
-      </li>
     </ul>
   );
 }
 
-/** Finds a run by anything in it and puts it in. */
-function AddRun({ taken, onAdd }: { taken: readonly Run[]; onAdd: (id: string) => void }) {
-  const [typed, setTyped] = useState('');
-  const search = typed.trim();
-  const { data } = useInfiniteQuery(runsQuery({ limit: 20, archived: 'all', ...(search ? { search } : {}) }));
-  const ids = new Set(taken.map(({ id }) => id));
-  const found = data?.pages[0]?.items.filter(({ id }) => !ids.has(id)) ?? [];
-  // Names need not be unique, so an option ends in what is.
-  const options = new Map(found.map((run) => [`${run.name} (${run.id.slice(-6)})`, run.id]));
+/** How a run's line is drawn. */
+function Swatch({ colour, dash }: Partial<Style>) {
   return (
-    <Autocomplete
-      size="xs"
-      w={260}
-      aria-label="Add a run"
-      placeholder="Add a run"
-      data={[...options.keys()]}
-      filter={({ options: all }) => all}
-      value={typed}
-      onChange={setTyped}
-      onOptionSubmit={(option) => {
-        const id = options.get(option);
-        if (id) onAdd(id);
-        setTimeout(() => setTyped(''));
-      }}
-    />
+    <svg width="16" height="4" className={classes.line} aria-hidden="true">
+      <path d="M0 2H16" stroke={colour} strokeWidth="3" strokeDasharray={dash} />
+    </svg>
   );
 }

@@ -116,12 +116,13 @@ class GaussianActorCritic(nn.Module):
         return value_B
 
 
-def as_input(observation: Tensor) -> Tensor:
-    """Pixels (B, H, W, C) uint8 as (B, C, H, W) float32 within 0 and 1; vectors as they are."""
+def as_input(observation: Tensor, *, dtype: torch.dtype = torch.float32, out: Tensor | None = None) -> Tensor:
+    """Pixels (B, H, W, C) uint8 as (B, C, H, W) `dtype` within 0 and 1, or in `out`; vectors as they are."""
     if observation.dtype != torch.uint8:
         return observation
     # Channels last in memory, as the convolutions like it: the view costs nothing.
-    return observation.permute(0, 3, 1, 2).to(torch.float32).mul_(1 / 255)
+    pixels = observation.permute(0, 3, 1, 2)
+    return (pixels.to(dtype) if out is None else out.copy_(pixels)).mul_(1 / 255)
 
 
 def _orthogonal_body(body: nn.Module) -> None:

@@ -23,6 +23,30 @@ class _Stage(NamedTuple):
     flatten: bool
 
 
+class _Kept:
+    """What a layer's decisions leave, one after the other in memory that the next update uses again."""
+
+    def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
+        self._all = torch.empty(0, dtype=dtype, device=device)
+        self._rows: list[Tensor] = []
+
+    def row(self, t: int, shape: torch.Size) -> Tensor:
+        """Where that of decision t is to be written; the shape, batch first, is the same each time."""
+        if t == len(self._rows):
+            kept, B = self.first(t), shape[0]
+            layout = torch.channels_last if len(shape) == 4 else torch.contiguous_format
+            room = (max(4, 2 * t) * B, *shape[1:])
+            self._all = torch.empty(room, dtype=kept.dtype, device=kept.device, memory_format=layout)
+            if t:
+                self._all[: len(kept)] = kept
+            self._rows = list(torch.split(self._all, B))
+        return self._rows[t]
+
+    def first(self, t: int) -> Tensor:
+        """Those of the first t decisions as one batch."""
+        return self._all[: t * len(self._rows[0])] if t else self._all
+
+
 class Unroll:
     """A body, and perhaps an LSTM behind it, over the decisions of one update.
 
@@ -31,17 +55,37 @@ class Unroll:
 
     state: tuple[Tensor, Tensor] | None
 
-    def __init__(self, body: nn.Sequential, lstm: Lstm | None) -> None:
-        """Keep activations of `body`: convolutions and linear layers, each with ReLU, ELU, Tanh or none."""
+    def __init__(self, body: nn.Sequential, lstm: Lstm | None, *, dtype: torch.dtype | None = None) -> None:
+        """Keep activations of `body`: convolutions and linear layers, each with ReLU, ELU, Tanh or none.
+
+        Args:
+            body: the layers.
+            lstm: what is behind them.
+            dtype: in which the body is computed, where not in that of its parameters. Features, the LSTM and
+                the sums of gradients stay in theirs.
+        """
         self._before, self._stages = _stages(body)
+        weight = self._stages[0].layer.weight
+        self._own = weight.dtype
+        self._dtype = dtype or self._own
+        self._parameters = [
+            (stage.layer.weight.detach().to(self._dtype), _bias(stage.layer).detach().to(self._dtype))
+            for stage in self._stages
+        ]
+        self._kept = [_Kept(self._dtype, weight.device) for _ in range(len(self._stages) + 1)]
         self._lstm = None if lstm is None else _Lstm(lstm)
         self.reset_state()
         self.begin()
 
+    @torch.no_grad()
     def begin(self) -> None:
-        """Forget the decisions of the last update; the state stays."""
-        self._inputs: list[list[Tensor]] = [[] for _ in self._stages]
+        """Forget the decisions of the last update, take the parameters as they are now; the state stays."""
+        self._t = 0
         self._out: list[Tensor] = []
+        if self._dtype != self._own:
+            for stage, (weight, bias) in zip(self._stages, self._parameters, strict=True):
+                weight.copy_(stage.layer.weight)
+                bias.copy_(_bias(stage.layer))
         if self._lstm is not None:
             self._lstm.begin()
 
@@ -49,26 +93,49 @@ class Unroll:
         """Begin an episode."""
         self.state = None if self._lstm is None else self._lstm.zero_state()
 
+    @torch.no_grad()
     def step(self, observation: Tensor) -> Tensor:
         """Take the next state in; what is needed for the way back is kept.
 
         Args:
             observation: (B, H, W, C) uint8 or (B, D) float32, with an LSTM of one state only; may be written
-                again afterwards.
+                again afterwards. B is the same each time.
 
         Returns:
-            Features (B, F).
+            Features (B, F), until the next update.
         """
-        x = self._forward(observation, self._inputs)
+        if self._before or observation.dtype != torch.uint8:
+            x = self._before(as_input(observation, dtype=self._own))
+            x = self._kept[0].row(self._t, x.shape).copy_(x)
+        else:
+            B, height, width, channels = observation.shape
+            into = self._kept[0].row(self._t, torch.Size((B, channels, height, width)))
+            x = as_input(observation, out=into)
+        for k, stage in enumerate(self._stages):
+            y = self._layer(k, x)
+            row = self._kept[k + 1].row(
+                self._t, torch.Size((len(y), y[0].numel())) if stage.flatten else y.shape
+            )
+            _activate(stage.activation, y, out=row.view(y.shape) if stage.flatten else row)
+            x = row
+        self._t += 1
+        x = x.to(self._own)
         if self._lstm is not None:
             assert self.state is not None
             x, self.state = self._lstm.step(x, self.state)
-        self._out.append(x)
+            self._out.append(x)
         return x
 
+    @torch.no_grad()
     def peek(self, observation: Tensor) -> Tensor:
-        """Features (1, F) of a state that is only looked at, such as the one after the last decision."""
-        x = self._forward(observation, None)
+        """Features (B, F) of states that are only looked at, such as those after the last decision."""
+        x: Tensor = self._before(as_input(observation, dtype=self._own)).to(self._dtype)
+        for k, stage in enumerate(self._stages):
+            x = self._layer(k, x)
+            _activate(stage.activation, x, out=x)
+            if stage.flatten:
+                x = x.flatten(1)
+        x = x.to(self._own)
         if self._lstm is not None:
             assert self.state is not None
             x = self._lstm.peek(x, self.state)
@@ -76,42 +143,32 @@ class Unroll:
 
     def features(self) -> Tensor:
         """Features (T B, F) of all decisions so far, a leaf whose gradient `backward` takes."""
-        return torch.cat(self._out).requires_grad_()
+        if self._lstm is not None:
+            return torch.cat(self._out).requires_grad_()
+        return self._kept[-1].first(self._t).to(self._own, copy=True).requires_grad_()
 
     @torch.no_grad()
     def backward(self, d_features_TF: Tensor) -> None:
         """Add the gradient of the parameters to their `grad`, given that of the features."""
-        d = d_features_TF
-        if self._lstm is not None:
-            d = self._lstm.backward(d)
-            outputs = self._lstm.inputs()
-        else:
-            outputs = torch.cat(self._out)
+        d = d_features_TF if self._lstm is None else self._lstm.backward(d_features_TF)
+        d = d.to(self._dtype)
+        outputs = self._kept[-1].first(self._t)
         for k in range(len(self._stages) - 1, -1, -1):
             layer, activation, flatten = self._stages[k]
-            inputs = torch.cat(self._inputs[k])
+            inputs = self._kept[k].first(self._t)
             if flatten:
                 assert isinstance(layer, nn.Conv2d)
                 d, outputs = (_unflatten(x, layer.out_channels, inputs, layer) for x in (d, outputs))
             d = _back_through_activation(activation, d, outputs)
-            d = _back_through_layer(layer, d, inputs, need_input=k > 0)
+            d = _back_through_layer(layer, self._parameters[k][0], d, inputs, need_input=k > 0)
             outputs = inputs
 
-    def _forward(self, observation: Tensor, keep: list[list[Tensor]] | None) -> Tensor:
-        weight = self._stages[0].layer.weight
-        x: Tensor = as_input(observation).to(weight.dtype)
-        if x.data_ptr() == observation.data_ptr():
-            x = x.clone()
-        x = self._before(x)
-        for k, (layer, activation, flatten) in enumerate(self._stages):
-            if keep is not None:
-                keep[k].append(x)
-            x = layer(x)
-            if activation is not None:
-                x = activation(x)
-            if flatten:
-                x = x.flatten(1)
-        return x
+    def _layer(self, k: int, x: Tensor) -> Tensor:
+        layer, (weight, bias) = self._stages[k].layer, self._parameters[k]
+        if isinstance(layer, nn.Conv2d):
+            assert isinstance(layer.padding, tuple)
+            return torch.conv2d(x, weight, bias, layer.stride, layer.padding)
+        return linear(x, weight, bias)
 
 
 class _Lstm:
@@ -126,10 +183,6 @@ class _Lstm:
         self._c: list[Tensor] = []
         self._gates: list[Tensor] = []
         self._tanh_c: list[Tensor] = []
-
-    def inputs(self) -> Tensor:
-        """What came in, (T, I)."""
-        return torch.cat(self._xh)[:, : self._lstm.inputs]
 
     def zero_state(self) -> tuple[Tensor, Tensor]:
         zero = self._lstm.weight.new_zeros(1, self._lstm.cells)
@@ -211,6 +264,18 @@ def _unflatten(x: Tensor, channels: int, inputs: Tensor, layer: nn.Conv2d) -> Te
     return x.view(len(x), channels, height, width)
 
 
+def _activate(activation: nn.Module | None, x: Tensor, *, out: Tensor) -> None:
+    match activation:
+        case nn.ReLU():
+            torch.clamp_min(x, 0, out=out)
+        case nn.ELU():
+            torch.ops.aten.elu.out(x, activation.alpha, 1.0, 1.0, out=out)
+        case nn.Tanh():
+            torch.tanh(x, out=out)
+        case _:
+            out.copy_(x)
+
+
 def _back_through_activation(activation: nn.Module | None, d: Tensor, y: Tensor) -> Tensor:
     """Gradient before an activation from that after it and its output y."""
     before: Tensor = d
@@ -224,15 +289,16 @@ def _back_through_activation(activation: nn.Module | None, d: Tensor, y: Tensor)
     return before
 
 
-def _back_through_layer(layer: nn.Conv2d | nn.Linear, d: Tensor, x: Tensor, *, need_input: bool) -> Tensor:
+def _back_through_layer(
+    layer: nn.Conv2d | nn.Linear, weight: Tensor, d: Tensor, x: Tensor, *, need_input: bool
+) -> Tensor:
     """Gradient of a layer's input x from that of its output; the parameters' is added to their `grad`."""
-    assert layer.bias is not None
     d_x: Tensor
     if isinstance(layer, nn.Conv2d):
         d_x, d_weight, d_bias = torch.ops.aten.convolution_backward(
             d,
             x,
-            layer.weight,
+            weight,
             [layer.out_channels],
             layer.stride,
             layer.padding,
@@ -244,10 +310,10 @@ def _back_through_layer(layer: nn.Conv2d | nn.Linear, d: Tensor, x: Tensor, *, n
         )
         _add_(layer.weight, d_weight)
     else:
-        d_x = d @ layer.weight if need_input else d
+        d_x = d @ weight if need_input else d
         _add_product_(layer.weight, d.t(), x)
         d_bias = d.sum(0)
-    _add_(layer.bias, d_bias)
+    _add_(_bias(layer), d_bias)
     return d_x
 
 
@@ -259,4 +325,9 @@ def _add_(parameter: Tensor, gradient: Tensor) -> None:
 def _add_product_(parameter: Tensor, left: Tensor, right: Tensor) -> None:
     """Add left @ right without a place for it in between: such gradients are as large as theta."""
     assert parameter.grad is not None
-    parameter.grad.addmm_(left, right)
+    parameter.grad.addmm_(left.to(parameter.dtype), right.to(parameter.dtype))
+
+
+def _bias(layer: nn.Conv2d | nn.Linear) -> Tensor:
+    assert layer.bias is not None
+    return layer.bias

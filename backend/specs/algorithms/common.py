@@ -43,6 +43,13 @@ REWARD_CLIP = setting(
     group="optimisation",
     description="Rewards are clipped to ± this for learning; 0 leaves them whole. Scores are never clipped.",
 )
+PRECISION = setting(
+    "fp32",
+    title="Precision",
+    group="network",
+    description="bf16: hidden layers are computed in bfloat16, quicker on GPUs and on CPUs that have it "
+    "(avx512_bf16, amx); heads, loss and the sums of gradients stay in fp32.",
+)
 BETA = setting(
     0.01,
     ge=0,

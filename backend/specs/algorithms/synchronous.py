@@ -3,7 +3,7 @@
 from typing import Literal
 
 from backend.specs.algorithms.base import AlgorithmConfig
-from backend.specs.algorithms.common import GAMMA, LEARNING_RATE_SCHEDULE, REWARD_CLIP, RMSPROP_EPS
+from backend.specs.algorithms.common import GAMMA, LEARNING_RATE_SCHEDULE, PRECISION, REWARD_CLIP, RMSPROP_EPS
 from backend.specs.fields import setting
 
 PAPER = "Clemente, Castejón and Chandra 2017, Efficient Parallel Methods for Deep Reinforcement Learning"
@@ -19,6 +19,7 @@ class SynchronousConfig(AlgorithmConfig):
         shape=True,
         description="nips: Mnih 2013's; nature: Mnih 2015's, larger; mlp: for vector observations.",
     )
+    precision: Literal["fp32", "bf16"] = PRECISION
     learning_rate: float = setting(
         0.0224,
         gt=0,

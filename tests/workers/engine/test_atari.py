@@ -18,6 +18,8 @@ from workers.engine.envs.atari import AtariWorld
 from workers.engine.envs.base import World
 
 FRAMES = NDArray[np.uint8]
+AVERAGES = NDArray[np.float32]
+"""Of greys, before they are rounded."""
 
 
 def play(world: World, seed: int, actions: list[int]) -> tuple[list[FRAMES], list[float]]:
@@ -34,12 +36,13 @@ def random_actions(n: int, n_actions: int = 4) -> list[int]:
     return np.random.default_rng(7).integers(n_actions, size=n).tolist()
 
 
-def luminance(rgb: FRAMES) -> FRAMES:
-    grey = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)
-    return np.asarray(cv2.resize(grey, (84, 84), interpolation=cv2.INTER_AREA), np.uint8)
+def luminance(rgb: FRAMES) -> AVERAGES:
+    """Exact area averages: every pixel of 210×160 as 2×21, of which 5×40 make a new one."""
+    fine = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY).repeat(2, 0).repeat(21, 1)
+    return fine.reshape(84, 5, 84, 40).mean((1, 3)).astype(np.float32)
 
 
-def reference(game: str, seed: int, actions: list[int]) -> tuple[list[FRAMES], list[float]]:
+def reference(game: str, seed: int, actions: list[int]) -> tuple[list[AVERAGES], list[float]]:
     """Mnih et al. 2015, methods: repeat 4; maximum of the last two RGB frames; luminance; 84×84; four.
 
     One episode from 1 to 30 no-ops, to its end or for as many actions as there are.
@@ -52,7 +55,7 @@ def reference(game: str, seed: int, actions: list[int]) -> tuple[list[FRAMES], l
     legal = ale.getMinimalActionSet()
     for _ in range(int(np.random.default_rng(seed).integers(1, 31))):
         ale.act(Action.NOOP)
-    pictures = [np.zeros((84, 84), np.uint8)] * 3 + [luminance(ale.getScreenRGB())]
+    pictures = [np.zeros((84, 84), np.float32)] * 3 + [luminance(ale.getScreenRGB())]
     seen, rewards = [np.stack(pictures, -1)], []
     for action in actions:
         reward, screens = 0.0, [ale.getScreenRGB()]
@@ -69,14 +72,14 @@ def reference(game: str, seed: int, actions: list[int]) -> tuple[list[FRAMES], l
     return seen, rewards
 
 
-def compare(environment: str, decisions: int) -> tuple[list[FRAMES], list[FRAMES], list[FRAMES]]:
+def compare(environment: str, decisions: int) -> tuple[list[FRAMES], list[FRAMES], list[AVERAGES]]:
     """The exact pipeline, the fast one and the reference over as many decisions, whole episodes long."""
     exact_world = make_world(environment, AtariConfig(frame_maximum="rgb"))
     fast_world = make_world(environment, AtariConfig())
     rom = roms_by_game()[environment]
     exact: list[FRAMES] = []
     fast: list[FRAMES] = []
-    wanted: list[FRAMES] = []
+    wanted: list[AVERAGES] = []
     seed = 3
     while len(wanted) < decisions:
         actions = np.random.default_rng(seed).integers(len(exact_world.action_names), size=decisions).tolist()
@@ -108,8 +111,8 @@ def roms_by_game() -> dict[str, str]:
 def test_a_thousand_decisions_of_the_exact_and_the_fast_pipeline(environment: str) -> None:
     exact, fast, wanted = compare(environment, 1_000)
     for t, (got, want) in enumerate(zip(exact, wanted, strict=True)):
-        np.testing.assert_array_equal(got, want, err_msg=f"observation {t}")
-    difference = np.abs(np.stack(fast).astype(np.int16) - np.stack(wanted))
+        np.testing.assert_allclose(got, want, rtol=0, atol=0.5001, err_msg=f"observation {t}")
+    difference = np.abs(np.stack(fast).astype(np.int16) - np.stack(exact))
     assert (difference > 0).mean() < 0.01
     assert difference.mean() < 0.05
 

@@ -270,7 +270,7 @@ def test_so_many_actions_are_random(epsilon: float, share: float) -> None:
         exploration_eps_high=epsilon,
     )
     theta = FlatParameters(network).theta
-    method = PAAC_Q.method(Tools(config, network, theta, Slice(0, 512), generator))
+    method = PAAC_Q.method(Tools(config, network, network.body, theta, Slice(0, 512), generator))
     method.begin(0)
     choices = [method.choose(torch.randn(512, 128)) for _ in range(20)]
     other = torch.cat([c.action_B != c.policy_BA.argmax(-1) for c in choices]).float().mean()

@@ -38,7 +38,7 @@ def plain_features(module: ActorCritic, state_T1: Tensor, hc: tuple[Tensor, Tens
     """Step by step, as PyTorch's own layers do it."""
     features = []
     for state in state_T1:
-        x = module.body(as_input(state).double())
+        x = module.body(as_input(state, dtype=torch.float64).double())
         if module.lstm is not None:
             hc = torchs_cell(module.lstm, x, hc)
             x = hc[0]
@@ -102,3 +102,23 @@ def test_lstm_state_lasts_over_updates_and_not_over_episodes() -> None:
 def test_a_layer_without_a_way_back_is_refused() -> None:
     with pytest.raises(TypeError, match="no way back through MaxPool2d"):
         Unroll(nn.Sequential(nn.Conv2d(1, 1, 3), nn.MaxPool2d(2)), None)
+
+
+@pytest.mark.parametrize("network", ["nips", "nature", "compact", "mlp"])
+def test_half_precision_points_the_same_way(network: str) -> None:
+    torch.manual_seed(0)
+    module = actor_critic(network, (4,) if network == "mlp" else (84, 84, 4), 3)
+    flat = FlatParameters(module)
+    gradients = []
+    for dtype in (None, torch.bfloat16):
+        torch.manual_seed(1)
+        unroll = Unroll(module.body, None, dtype=dtype)
+        for state in states(network, 5):
+            looked = unroll.peek(state)
+            assert looked.dtype == torch.float32
+            torch.testing.assert_close(looked, unroll.step(state), rtol=0, atol=1e-6)
+        flat.dtheta.zero_()
+        unroll.backward(unroll.features().detach().cos())
+        gradients.append(flat.dtheta.clone())
+    whole, half = gradients
+    assert 0 < (half - whole).norm() < 0.05 * whole.norm()

@@ -44,6 +44,7 @@ class AdvantageActorCritic:
     def __init__(self, tools: Tools) -> None:
         self._config: PaacConfig = tools.config
         self._network: ActorCritic = tools.network
+        self._peek = tools.peek
         self._generator = tools.generator
 
     def begin(self, frames: int) -> None:
@@ -57,7 +58,7 @@ class AdvantageActorCritic:
 
     def value(self, observation_B: Tensor) -> Tensor:
         """V(s; theta_v)."""
-        v_B: Tensor = self._network(observation_B)[1]
+        v_B: Tensor = self._network.heads(self._peek(observation_B))[1]
         return v_B
 
     def loss(self, features_NF: Tensor, action_N: Tensor, R_N: Tensor) -> tuple[Tensor, dict[str, Tensor]]:

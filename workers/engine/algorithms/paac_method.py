@@ -67,6 +67,8 @@ class Tools:
     config: Any
     network: Any
     """Its parameters are theta."""
+    peek: Callable[[Tensor], Tensor]
+    """What the network's body makes of states (B, …) that are not in the rollout."""
     theta_minus: Tensor
     environments: Slice
     generator: torch.Generator

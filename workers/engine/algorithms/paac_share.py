@@ -89,7 +89,9 @@ class Share:
     ) -> None:
         assert isinstance(spec.config, SynchronousConfig)
         self._config = spec.config
-        self._unroll = Unroll(network.body, None)
+        self._unroll = Unroll(
+            network.body, None, dtype=torch.bfloat16 if spec.config.precision == "bf16" else None
+        )
         self._flat = flat
         self._device = flat.theta.device
         first, last = environments
@@ -102,7 +104,9 @@ class Share:
             spec, environments=self._B, processes=processes, slots=1, next_seed=self._seeds.next
         )
         self._generator = torch.Generator(self._device).manual_seed(spec.seed * 1_000_003 + first)
-        self._method = maker.method(Tools(self._config, network, theta_minus, environments, self._generator))
+        self._method = maker.method(
+            Tools(self._config, network, self._unroll.peek, theta_minus, environments, self._generator)
+        )
         self._recorder: EpisodeRecorder | None = EpisodeRecorder()
         self._taken: list[list[int]] | None = [[] for _ in range(self._B)] if spec.world.replayable else None
         self._frames = 0

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from backend.specs.environments.atari import AtariConfig
 from workers.engine.envs.base import ActionSpace, Discrete, OnFrame, Step
+from workers.engine.envs.shrink import Shrink
 
 STACK = 4
 HISTORY_FRAMES_PER_PICTURE = 2
@@ -73,9 +74,11 @@ class AtariWorld:
         height, width = self._ale.getScreenDims()
         channels = (3,) if config.frame_maximum == "rgb" else ()
         self._screens = np.zeros((2, height, width, *channels), np.uint8)
-        self._size = (42, 42) if config.picture_size == "42x42" else (84, 84)
-        self.observation_shape = (*self._size, STACK)
-        self._stack = np.zeros(self._size, np.uint32)  # a pixel's four pictures, the newest uppermost
+        size = (42, 42) if config.picture_size == "42x42" else (84, 84)
+        self._shrink = Shrink(height, width, size)
+        self.observation_shape = (*size, STACK)
+        self._stack = np.zeros(size, np.uint32)  # a pixel's four pictures, the newest uppermost
+        self._newest = np.zeros(size, np.uint32)
         self._frames = 0
         self._lives = 0
         self._sticky: np.random.Generator | None = None
@@ -166,7 +169,8 @@ class AtariWorld:
         picture = np.maximum(self._screens[0], self._screens[1])
         if self._config.frame_maximum == "rgb":
             picture = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
-        small = cv2.resize(picture, self._size, interpolation=cv2.INTER_AREA)
+        np.copyto(self._newest, self._shrink(picture), casting="unsafe")
+        self._newest <<= 24
         self._stack >>= 8
-        self._stack |= small.astype(np.uint32) << 24
+        self._stack |= self._newest
         np.copyto(out, self._stack.view(np.uint8).reshape(out.shape))

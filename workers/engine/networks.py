@@ -10,7 +10,7 @@ from collections import OrderedDict
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear, softplus
+from torch.nn.functional import layer_norm, linear, softplus
 
 
 class Lstm(nn.Module):
@@ -42,8 +42,8 @@ class Standardise(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, C, H, W) as it came in."""
-        deviation_B, mean_B = torch.std_mean(x, (1, 2, 3), correction=0, keepdim=True)
-        return (x - mean_B) / (deviation_B + 1e-3)
+        x_BHWC = x.permute(0, 2, 3, 1)  # as they lie in memory
+        return layer_norm(x_BHWC, x_BHWC.shape[1:], eps=1e-6).permute(0, 3, 1, 2)
 
 
 class ActorCritic(nn.Module):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from threadpoolctl import threadpool_info
 
 from backend.specs.run import InvalidSpec, parse_run_spec
 from tests.support.devices import DEVICES
@@ -61,3 +62,8 @@ def test_methods_of_cpus_refuse_a_gpu(algorithm: str) -> None:
     assert parse_run_spec(request).device == "auto"
     with pytest.raises(InvalidSpec, match=r"device: .* trains on CPUs only"):
         parse_run_spec(request | {"device": "cuda"})
+
+
+def test_matrices_are_multiplied_on_one_thread() -> None:
+    threads = [pool["num_threads"] for pool in threadpool_info() if "numpy" in pool["filepath"]]
+    assert threads == [1]

@@ -15,6 +15,8 @@ class PresetOut(BaseModel):
     title: str
     description: str
     observation: Observation
+    families: list[str]
+    """Of the worlds that it is meant for; empty for all that are seen so."""
     config: dict[str, Any]
     environment_config: dict[str, Any]
     stop: dict[str, Any]

@@ -1,9 +1,22 @@
 """A3C: asynchronous advantage actor-critic (Mnih et al. 2016, Algorithm S2)."""
 
+from typing import Any
+
 from backend.specs.algorithms.asynchronous import NETWORK, PAPER, AsynchronousConfig, Network
 from backend.specs.algorithms.base import Algorithm, Preset
 from backend.specs.algorithms.common import BETA
 from backend.specs.fields import setting
+
+_COMPACT_LSTM: dict[str, Any] = {
+    "n_actors": 4,
+    "network": "compact",
+    "recurrent": True,
+    "t_max": 20,
+    "optimizer": "shared_adam",
+    "learning_rate_schedule": "constant",
+    "max_grad_norm": 50.0,
+    "value_coefficient": 0.25,
+}
 
 
 class A3CConfig(AsynchronousConfig):
@@ -46,20 +59,62 @@ A3C = Algorithm(
             description="A known recipe for a small machine (ikostrikov/pytorch-a3c): 42×42 pictures, an "
             "LSTM, 20 decisions an update, shared Adam.",
             observation="pixels",
-            config={
-                "n_actors": 4,
-                "network": "compact",
-                "recurrent": True,
-                "t_max": 20,
-                "optimizer": "shared_adam",
-                "learning_rate": 0.0001,
-                "learning_rate_schedule": "constant",
-                "max_grad_norm": 50.0,
-                "value_coefficient": 0.25,
-                "evaluation_interval_agent_steps": 200_000,
-            },
+            families=("atari",),
+            config=_COMPACT_LSTM | {"learning_rate": 0.0001, "evaluation_interval_agent_steps": 200_000},
             environment_config={"picture_size": "42x42"},
             stop={"agent_steps": 5_000_000},
+        ),
+        Preset(
+            id="labyrinth",
+            title="a maze, two CPU cores",
+            description="The compact LSTM over whole rewards. These are rare and one step forward is worth "
+            "little, so that little is paid for an undecided policy too.",
+            observation="pixels",
+            families=("labyrinth",),
+            config=_COMPACT_LSTM
+            | {"learning_rate": 0.0003, "beta": 0.001, "evaluation_interval_agent_steps": 500_000},
+            stop={"agent_steps": 5_000_000},
+        ),
+        Preset(
+            id="racing",
+            title="a race, two CPU cores",
+            description="The compact LSTM, which can tell speed and drift from one picture after the other.",
+            observation="pixels",
+            families=("racing",),
+            config=_COMPACT_LSTM | {"learning_rate": 0.0003, "evaluation_interval_agent_steps": 250_000},
+            stop={"agent_steps": 2_000_000},
+        ),
+        Preset(
+            id="small-pixels",
+            title="a small task, two CPU cores",
+            description="Two actor-learners and a small network: minutes.",
+            observation="pixels",
+            families=("small",),
+            config={
+                "n_actors": 2,
+                "network": "compact",
+                "t_max": 11,
+                "optimizer": "shared_adam",
+                "learning_rate": 0.001,
+                "learning_rate_schedule": "constant",
+                "evaluation_interval_agent_steps": 20_000,
+            },
+            stop={"agent_steps": 100_000},
+        ),
+        Preset(
+            id="mujoco",
+            title="MuJoCo, two CPU cores",
+            description="An update every 50 decisions, where the paper has one an episode: twenty times as "
+            "many; gradients of unclipped rewards are large and left so.",
+            observation="vector",
+            families=("mujoco",),
+            config={
+                "t_max": 50,
+                "learning_rate": 0.0005,
+                "max_grad_norm": 1_000.0,
+                "evaluation_interval_agent_steps": 250_000,
+            },
+            stop={"agent_steps": 3_000_000},
         ),
         Preset(
             id="two-cpu-cores",

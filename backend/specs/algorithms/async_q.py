@@ -26,6 +26,25 @@ _VECTOR_DEFAULTS = {
 
 _PRESETS = (
     Preset(
+        id="small-pixels",
+        title="a small task, two CPU cores",
+        description="Two actor-learners and a small network, exploring for 20,000 frames: minutes.",
+        observation="pixels",
+        families=("small",),
+        config={
+            "n_actors": 2,
+            "network": "compact",
+            "t_max": 11,
+            "optimizer": "shared_adam",
+            "learning_rate": 0.001,
+            "learning_rate_schedule": "constant",
+            "target_update_frames": 1_000,
+            "exploration_anneal_frames": 20_000,
+            "evaluation_interval_agent_steps": 20_000,
+        },
+        stop={"agent_steps": 100_000},
+    ),
+    Preset(
         id="two-cpu-cores",
         title="two CPU cores",
         description="The paper's agent with four actor-learners, exploring for one million frames.",

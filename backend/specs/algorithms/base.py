@@ -56,7 +56,9 @@ class Preset:
     title: str
     description: str
     observation: Observation
-    """The worlds it is meant for."""
+    """What the worlds that it is meant for are seen as."""
+    families: tuple[str, ...] = ()
+    """The families of these worlds, where it is not meant for all."""
     config: dict[str, Any] = field(default_factory=dict)
     environment_config: dict[str, Any] = field(default_factory=dict)
     stop: dict[str, Any] = field(default_factory=dict)

@@ -1877,6 +1877,8 @@ export interface components {
              * @enum {string}
              */
             observation: "pixels" | "vector";
+            /** Families */
+            families: string[];
             /** Config */
             config: {
                 [key: string]: unknown;

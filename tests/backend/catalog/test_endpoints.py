@@ -34,13 +34,22 @@ def test_every_algorithm_is_told_with_a_schema_its_defaults_fit(sqlite_service: 
         assert sqlite_service.client.get(f"/api/v1/algorithms/{item['id']}").json() == item
 
 
-def test_presets_are_valid_requests(sqlite_service: RunningService) -> None:
-    worlds = {"pixels": "ALE/Pong-v5", "vector": "CartPole-v1"}
+def test_presets_are_valid_requests_in_every_world_they_are_meant_for(
+    sqlite_service: RunningService,
+) -> None:
     for item in sqlite_service.client.get("/api/v1/algorithms").json()["items"]:
         for preset in item["presets"]:
+            meant = [
+                world.id
+                for world in ENVIRONMENTS.values()
+                if world.observation == preset["observation"]
+                and world.actions in item["actions"]
+                and (not preset["families"] or world.family in preset["families"])
+            ]
+            assert meant, preset["id"]
             request = {name: preset[name] for name in ("config", "environment_config", "stop")}
-            world = {"algorithm": item["id"], "environment": worlds[preset["observation"]]}
-            assert parse_run_spec(request | world)
+            for world_id in meant:
+                assert parse_run_spec(request | {"algorithm": item["id"], "environment": world_id})
 
 
 def test_every_world_is_told(sqlite_service: RunningService) -> None:

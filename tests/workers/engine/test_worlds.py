@@ -11,9 +11,12 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from backend.specs.environments import ENVIRONMENTS
+from backend.specs.run import parse_run_spec
 from tests.support.worlds import AsGymnasium, build
 from workers.engine.envs import Box, World
 from workers.engine.envs.mujoco import GL
+from workers.engine.envs.vector import VectorWorld
+from workers.engine.seeds import EpisodeSeeds
 
 WORLDS = [
     "ALE/Pong-v5",
@@ -34,6 +37,13 @@ if find_spec("envpool"):
     WORLDS.append("CarRacing-v3")
 if GL == "disable":
     WORLDS.remove("Reacher-Pixels-v5")  # no libEGL here
+
+EVERY = [
+    pytest.param(name, marks=[] if name in WORLDS else pytest.mark.long)
+    for name in ENVIRONMENTS
+    if name in WORLDS or (name != "CarRacing-v3" and not (GL == "disable" and name.endswith("-Pixels-v5")))
+]
+"""All that can be built here; more than one of a kind takes long."""
 
 
 def random_action(world: World, rng: np.random.Generator) -> Any:
@@ -59,7 +69,7 @@ def trajectory(world: World, seed: int, steps: int) -> list[Any]:
     return seen
 
 
-@pytest.mark.parametrize("environment", WORLDS)
+@pytest.mark.parametrize("environment", EVERY)
 # Its advice on bounds of Box spaces, and that no pictures are drawn, concern our view of the world alone.
 @pytest.mark.filterwarnings("ignore:.*:UserWarning")
 def test_gymnasiums_checker_passes(environment: str) -> None:
@@ -68,7 +78,7 @@ def test_gymnasiums_checker_passes(environment: str) -> None:
     env.close()
 
 
-@pytest.mark.parametrize("environment", WORLDS)
+@pytest.mark.parametrize("environment", EVERY)
 def test_same_seed_same_trajectory_whatever_came_before(environment: str) -> None:
     fresh, used = build(environment), build(environment)
     trajectory(used, 99, 150)
@@ -80,7 +90,37 @@ def test_same_seed_same_trajectory_whatever_came_before(environment: str) -> Non
     assert first != other
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("environment", WORLDS)
+def test_a_batch_plays_as_each_world_does_alone(environment: str) -> None:
+    continuous = ENVIRONMENTS[environment].actions == "continuous"
+    request = {"algorithm": "a3c" if continuous else "paac", "environment": environment}
+    spec = parse_run_spec(request | {"stop": {"agent_steps": 1}})
+    seeds = EpisodeSeeds(3, range(3))
+    batch = VectorWorld(spec, environments=3, processes=2, slots=1, next_seed=seeds.next)
+    rng = np.random.default_rng(0)
+    alone = [build(environment) for _ in range(3)]
+    theirs = EpisodeSeeds(3, range(3))
+    out = [np.empty(world.observation_shape, world.observation_dtype) for world in alone]
+    batch.reset()
+    for i, world in enumerate(alone):
+        world.reset(theirs.next(i), out[i])
+    for _ in range(150):
+        np.testing.assert_array_equal(batch.shared.observation_SB[0], np.stack(out))
+        actions = [random_action(world, rng) for world in alone]
+        batch.step(np.stack(actions), 0)
+        for i, (world, action) in enumerate(zip(alone, actions, strict=True)):
+            step = world.step(action, out[i])
+            assert batch.shared.reward_B[i] == np.float32(step.reward)
+            assert batch.shared.terminal_B[i] == step.terminal
+            if step.ended:
+                world.reset(theirs.next(i), out[i])
+    batch.close()
+    for world in alone:
+        world.close()
+
+
+@pytest.mark.parametrize("environment", EVERY)
 def test_the_catalogue_tells_the_truth(environment: str) -> None:
     told, world = ENVIRONMENTS[environment], build(environment)
     assert told.action_names == world.action_names

@@ -41,9 +41,10 @@ export const algorithmOf = ({ algorithms }: Catalogue, draft: Draft): Algorithm 
 
 /** The presets of the algorithm that are meant for this kind of world. */
 export function presetsOf(catalogue: Catalogue, draft: Draft): Preset[] {
-  const observation = worldOf(catalogue, draft)?.observation;
+  const world = worldOf(catalogue, draft);
   return (algorithmOf(catalogue, draft)?.presets ?? []).filter(
-    (preset) => preset.observation === observation,
+    ({ observation, families }) =>
+      observation === world?.observation && (families.length === 0 || families.includes(world.family)),
   );
 }
 
@@ -139,12 +140,13 @@ const onlyChanged = (settings: readonly Setting[], raw: Record<string, Raw>): Re
     }),
   );
 
-/** The draft in another world: settings that still mean something stay. */
+/** The draft in another world: settings that still mean something stay, but for a preset of other worlds. */
 export function withWorld(catalogue: Catalogue, draft: Draft, environment: string): Draft {
   const before = worldOf(catalogue, draft);
   const next = { ...draft, environment };
   const world = worldOf(catalogue, next);
-  if (before && world?.observation === before.observation) {
+  const suits = draft.preset === null || presetsOf(catalogue, next).some(({ id }) => id === draft.preset);
+  if (before && world?.observation === before.observation && suits) {
     const known = new Set(settingsOf(catalogue, next).map(({ path }) => path));
     return {
       ...next,

@@ -4,14 +4,19 @@ import hashlib
 import io
 import re
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from backend.specs.events import CheckpointSaved, CheckpointsRemoved
 from workers.engine.files import replacing
+from workers.engine.journal import Journal
 
 FORMAT = 1
+KEPT = 3
+"""Newest checkpoints kept, beside those that were evaluated."""
 NAME = re.compile(r"a(?P<attempt>\d+)-s(?P<agent_steps>\d+)\.pt")
 
 
@@ -70,3 +75,72 @@ def newest(folder: Path) -> str | None:
             continue
         return path.name
     return None
+
+
+class Checkpoints:
+    """An attempt's: the newest few, and those that were evaluated."""
+
+    saved_at_s: float
+    """The run's training time at the last one."""
+
+    def __init__(self, folder: Path, attempt: int, journal: Journal) -> None:
+        self.saved_at_s = 0.0
+        self._folder = folder
+        self._attempt = attempt
+        self._journal = journal
+        self._saved: list[str] = []
+        self._evaluated: set[str] = set()
+
+    def load(self, name: str) -> dict[str, Any]:
+        """Read one of this run, with the names of those kept beside it.
+
+        Raises:
+            DamagedCheckpointError: as `load`.
+        """
+        state = load(self._folder / name)
+        self._saved = list(state["saved"])
+        self._evaluated = set(state["evaluated"])
+        self.saved_at_s = state["counters"]["wall_time_s"]
+        return state
+
+    def name(self) -> str:
+        """Of one that is saved now."""
+        return file_name(self._attempt, self._journal.counters.agent_steps)
+
+    def path(self, name: str) -> Path:
+        """Where one is, if it is on this host."""
+        return self._folder / name
+
+    def save(self, state: Callable[[], dict[str, Any]], *, evaluated: bool) -> None:
+        """Save the `state` there is and how far the run is; every earlier event is on disk before the checkpoint's.
+
+        Where this step's is saved already, it only becomes one that was evaluated.
+        """
+        journal, counters, name = self._journal, self._journal.counters, self.name()
+        journal.log_points(settled=True)
+        if name not in self._saved:
+            kept = {"saved": [*self._saved, name], "evaluated": sorted(self._evaluated)}
+            digest, size = save(self.path(name), {**state(), "counters": counters.as_dict(), **kept})
+            self._saved.append(name)
+            journal.say(
+                CheckpointSaved(
+                    agent_steps=counters.agent_steps,
+                    frames=counters.frames,
+                    updates=counters.updates,
+                    episodes=counters.episodes,
+                    wall_time_s=counters.wall_time_s,
+                    file=name,
+                    sha256=digest,
+                    size_bytes=size,
+                )
+            )
+        if evaluated:
+            self._evaluated.add(name)
+        thinned = [n for n in self._saved[:-KEPT] if n not in self._evaluated]
+        if thinned:
+            self._saved = [n for n in self._saved if n not in thinned]
+            journal.say(CheckpointsRemoved(files=thinned))
+        journal.flush(sync=True)
+        for old in thinned:
+            self.path(old).unlink(missing_ok=True)
+        self.saved_at_s = counters.wall_time_s

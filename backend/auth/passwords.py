@@ -1,6 +1,7 @@
 """Passwords: Argon2, and a brake on guessing."""
 
 from collections import OrderedDict
+from functools import cache
 from threading import Lock
 from time import monotonic
 
@@ -18,7 +19,6 @@ MAX_WAIT_S = 300.0
 MAX_REMEMBERED = 10_000
 
 _HASHER = PasswordHash.recommended()
-_NOBODYS_HASH = _HASHER.hash("the password of nobody")
 
 
 def hash_password(password: str) -> str:
@@ -28,8 +28,14 @@ def hash_password(password: str) -> str:
 
 def verify_password(password: str, password_hash: str | None) -> bool:
     """Whether it is this one. Takes as long for a user who has none, so that names cannot be probed."""
-    right = _HASHER.verify(password, password_hash or _NOBODYS_HASH)
+    nobodys = _nobodys_hash()  # whoever it is: else the first unknown name would take longer
+    right = _HASHER.verify(password, password_hash or nobodys)
     return right and password_hash is not None
+
+
+@cache
+def _nobodys_hash() -> str:
+    return _HASHER.hash("the password of nobody")
 
 
 class Throttle:

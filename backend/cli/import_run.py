@@ -10,14 +10,13 @@ import typer
 from backend.cli.database import upgrade
 from backend.cli.terminal import fail
 from backend.settings import Settings
-from backend.specs.events import Ended, Started
-from backend.specs.run import InvalidSpec, parse_run_spec
 from backend.specs.states import RunState
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from backend.db import Run
+    from backend.specs.events import Ended
     from workers.context import Context
 
 LEASE_S = 3600.0
@@ -32,6 +31,8 @@ def import_run(
     ],
 ) -> None:
     """Record a run directory as a run of this machine's server, and print its id."""
+    from backend.specs.run import InvalidSpec, parse_run_spec
+
     try:
         spec = parse_run_spec(json.loads((run_directory / "spec.json").read_text("utf-8")))
     except (OSError, ValueError, InvalidSpec) as error:
@@ -62,6 +63,7 @@ def import_run(
 
 def _begin(context: "Context", run_id: str, number: int) -> None:
     """Settle where an attempt went on from, as its log says."""
+    from backend.specs.events import Started
     from workers import claims
     from workers.engine.event_log import read_frames
 
@@ -74,7 +76,7 @@ def _begin(context: "Context", run_id: str, number: int) -> None:
         claims.begin(session, run_id, number, checkpoints.get(resumed_from or ""))
 
 
-def _go_on(session: "Session", run: "Run", last_word: Ended | None) -> None:
+def _go_on(session: "Session", run: "Run", last_word: "Ended | None") -> None:
     from workers import claims
 
     reason = last_word.reason if last_word else "it died"
@@ -82,7 +84,7 @@ def _go_on(session: "Session", run: "Run", last_word: Ended | None) -> None:
     claims.take(session, run, HOST, LEASE_S)
 
 
-def _end(session: "Session", run: "Run", last_word: Ended | None) -> None:
+def _end(session: "Session", run: "Run", last_word: "Ended | None") -> None:
     from workers import claims
 
     if last_word is None:

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 import httpx
+from ulid import ULID
 
 from backend.cli.installation import Installation
-from backend.cli.keys import GivenKey, LocalKey
+from backend.cli.shown_key import GivenKey, LocalKey
 from backend.cli.terminal import BAD_INPUT, fail
-from backend.db.ids import new_id
 from backend.settings import Settings
 
 TIMEOUT_S = 30.0
@@ -40,7 +40,7 @@ class Remote:
         Raises:
             typer.Exit: the server cannot be reached (1), fails (1), or refuses (2), told in one line.
         """
-        headers = {"Idempotency-Key": new_id()} if method == "POST" else {}
+        headers = {"Idempotency-Key": str(ULID())} if method == "POST" else {}
         request = self._client.build_request(method, path, json=body, params=params, headers=headers)
         try:
             try:

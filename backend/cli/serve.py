@@ -5,11 +5,9 @@ from typing import Annotated
 
 import typer
 
-from backend import logging
 from backend.cli.installation import Installation
 from backend.cli.terminal import fail
 from backend.settings import Settings
-from backend.specs.environments.own import OwnWorldsError, read_own
 
 
 def up() -> None:
@@ -40,6 +38,8 @@ def worker() -> None:
 
     settings = _settings()
     if settings.environments_file is not None:
+        from backend.specs.environments.own import OwnWorldsError, read_own
+
         try:
             read_own(settings.environments_file)
         except OwnWorldsError as error:
@@ -58,6 +58,8 @@ def login_link() -> None:
 
 
 def _settings() -> Settings:
+    from backend import logging
+
     settings = Settings()
     logging.configure(settings)
     return settings

@@ -3,11 +3,9 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
 from ulid import ULID
 
 from backend.cli.asked_run import (
@@ -24,12 +22,16 @@ from backend.cli.asked_run import (
 )
 from backend.cli.terminal import fail
 from backend.settings import Settings
-from backend.specs.environments.own import PREFIX, OwnWorldsError, read_own
-from backend.specs.events import AnyEvent, Ended, Log, Report
-from backend.specs.run import InvalidSpec, RunSpec, parse_run_spec
+
+if TYPE_CHECKING:
+    from backend.specs.events import Ended, Report
+    from backend.specs.run import RunSpec
 
 
-def _spec(request: dict[str, Any]) -> RunSpec:
+def _spec(request: dict[str, Any]) -> "RunSpec":
+    from backend.specs.environments.own import PREFIX, OwnWorldsError, read_own
+    from backend.specs.run import InvalidSpec, parse_run_spec
+
     file = Settings().environments_file
     try:
         if file is not None and request["environment"].startswith(PREFIX):
@@ -38,70 +40,6 @@ def _spec(request: dict[str, Any]) -> RunSpec:
         return parse_run_spec(request)
     except (InvalidSpec, OwnWorldsError) as error:
         raise fail(str(error)) from None
-
-
-class _Terminal:
-    """A progress line, or JSON lines, of a training's events."""
-
-    def __init__(self, spec: RunSpec, *, as_json: bool) -> None:
-        self.last: Report | None = None
-        self.ended: Ended | None = None
-        self._as_json = as_json
-        self._spec = spec
-        self._progress = Progress(
-            TextColumn("{task.fields[state]}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.fields[line]}"),
-            console=Console(stderr=True),
-            transient=True,
-            disable=as_json,
-        )
-        self._task = self._progress.add_task("", total=1.0, state="starting", line="")
-
-    def __enter__(self) -> "_Terminal":
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def on_event(self, event: AnyEvent) -> None:
-        match event:
-            case Report():
-                self.last = event
-                if self._as_json:
-                    typer.echo(event.model_dump_json(exclude={"type"}))
-                self._show(event)
-            case Log() if not self._as_json:
-                self._progress.console.print(event.message, highlight=False)
-            case Ended():
-                self.ended = event
-            case _:
-                pass
-
-    def _show(self, report: Report) -> None:
-        stop = self._spec.stop
-        shares = [
-            report.agent_steps / stop.agent_steps if stop.agent_steps else 0.0,
-            report.wall_time_s / stop.wall_time_s if stop.wall_time_s else 0.0,
-        ]
-        done = min(1.0, max(shares))
-        score = "–" if report.mean_return_100 is None else f"{report.mean_return_100:.1f}"
-        parts = [
-            f"{report.agent_steps:,} agent steps",
-            f"{report.agent_steps_per_s:,.0f}/s",
-            f"score {score}",
-        ]
-        if done:
-            left_s = report.wall_time_s * (1 - done) / done
-            parts.append(f"{_duration(left_s)} left")
-        self._progress.update(self._task, completed=done, state="training", line="  ".join(parts))
-
-
-def _duration(seconds: float) -> str:
-    minutes, s = divmod(round(seconds), 60)
-    hours, m = divmod(minutes, 60)
-    return f"{hours} h {m:02d} min" if hours else f"{m} min {s:02d} s"
 
 
 def train(
@@ -136,6 +74,7 @@ def train(
     folder = run_directory or Settings().runs_dir / str(ULID())
     attempt, resume = _prepare(folder, spec)
 
+    from backend.cli.training_terminal import TrainingTerminal
     from workers.engine.control import Control
     from workers.engine.devices import prepare_torch
     from workers.engine.envs.vector import WorldDiedError
@@ -144,7 +83,7 @@ def train(
     prepare_torch()
     control = Control()
     control.handle_signals()
-    with _Terminal(spec, as_json=as_json) as terminal:
+    with TrainingTerminal(spec, as_json=as_json) as terminal:
         training = Training(
             spec, folder, attempt=attempt, resume=resume, control=control, on_event=terminal.on_event
         )
@@ -164,7 +103,7 @@ def train(
         raise typer.Exit(1)
 
 
-def _check_device(spec: RunSpec) -> None:
+def _check_device(spec: "RunSpec") -> None:
     from workers.engine.devices import NoSuchDeviceError, resolve_device
 
     try:
@@ -173,14 +112,16 @@ def _check_device(spec: RunSpec) -> None:
         raise fail(str(error)) from None
 
 
-def _kept_spec(folder: Path) -> RunSpec:
+def _kept_spec(folder: Path) -> "RunSpec":
+    from backend.specs.run import parse_run_spec
+
     try:
         return parse_run_spec(json.loads((folder / "spec.json").read_text("utf-8")))
     except (OSError, ValueError) as error:
         raise fail(f"run_directory: {folder} holds no readable spec.json: {error}") from None
 
 
-def _prepare(folder: Path, spec: RunSpec) -> tuple[int, str | None]:
+def _prepare(folder: Path, spec: "RunSpec") -> tuple[int, str | None]:
     """Make or enter a run directory; the number of the next attempt and the checkpoint it goes on from."""
     from workers.engine.checkpoint import newest
     from workers.engine.files import replacing
@@ -199,7 +140,7 @@ def _prepare(folder: Path, spec: RunSpec) -> tuple[int, str | None]:
     return max(attempts, default=0) + 1, newest(folder / "checkpoints")
 
 
-def _summary(ended: Ended, last: Report | None, folder: Path) -> dict[str, Any]:
+def _summary(ended: "Ended", last: "Report | None", folder: Path) -> dict[str, Any]:
     summary: dict[str, Any] = {
         "state": ended.state,
         "agent_steps": 0,

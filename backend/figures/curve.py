@@ -42,7 +42,7 @@ def curve(
     title: str | None = None,
     theme: Theme = "light",
     width_px: int | None = None,
-) -> go.Figure:
+) -> "go.Figure":
     """Each series as a line; behind it, unless there are `MANY`, faint, what its buckets span.
 
     A trace's `meta` says which run, metric, source and column (`y`) it draws, so that a reader of a figure
@@ -86,7 +86,7 @@ def plain(values: Array) -> list[Any]:
     return [value if np.isfinite(value) else None for value in values.tolist()]
 
 
-def _draw(figure: go.Figure, line: Line, colour: str, dash: str, smooth: float, *, spans: bool) -> None:
+def _draw(figure: "go.Figure", line: Line, colour: str, dash: str, smooth: float, *, spans: bool) -> None:
     main = "smoothed" if smooth > 0 else "mean"
     edge = {"color": faint(colour, _OUTLINE_OPACITY), "width": 1}
     for column, look in (

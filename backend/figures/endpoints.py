@@ -3,8 +3,8 @@
 from typing import Annotated, Any, Literal
 
 import orjson
+import plotly.graph_objects as go
 from fastapi import APIRouter, Depends, Query, Response
-from plotly.graph_objects import Figure
 from pydantic import BaseModel
 
 from backend.auth.access import Viewer
@@ -164,7 +164,7 @@ def episode_trace(
     return _answer(figure, format, "episode_trace")
 
 
-def _answer(figure: Figure, form: Form, name: str) -> Response:
+def _answer(figure: "go.Figure", form: Form, name: str) -> Response:
     if form == "html":
         page = figure.to_html(include_plotlyjs=True, full_html=True)
         # To be kept and opened from a disk: on this server its script would be refused.

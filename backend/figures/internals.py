@@ -142,7 +142,7 @@ def present(metrics: set[str]) -> list[Panel]:
 
 def internals(
     panel: Panel, lines: Sequence[Line], *, x: str, smooth: float, title: str, theme: Theme = "light"
-) -> go.Figure:
+) -> "go.Figure":
     """One panel: each metric or part of the run a line, or a share on top of the others.
 
     Args:

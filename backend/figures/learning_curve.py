@@ -53,7 +53,7 @@ def learning_curve(
     title: str = "Learning curve",
     theme: Theme = "light",
     width_px: int | None = None,
-) -> go.Figure:
+) -> "go.Figure":
     """`curve` of episode returns with evaluations, levels and marks.
 
     Args:
@@ -80,7 +80,7 @@ def learning_curve(
     return figure
 
 
-def _add_evaluations(figure: go.Figure, evaluations: Sequence[Evaluated], colours: dict[str, str]) -> None:
+def _add_evaluations(figure: "go.Figure", evaluations: Sequence[Evaluated], colours: dict[str, str]) -> None:
     ordered = sorted(evaluations, key=lambda one: (one.run, one.protocol, one.x))
     for (run, protocol), some in groupby(ordered, key=lambda one: (one.run, one.protocol)):
         points = list(some)
@@ -99,7 +99,7 @@ def _add_evaluations(figure: go.Figure, evaluations: Sequence[Evaluated], colour
         )
 
 
-def _add_levels(figure: go.Figure, levels: Sequence[Level], best: float | None, theme: Theme) -> None:
+def _add_levels(figure: "go.Figure", levels: Sequence[Level], best: float | None, theme: Theme) -> None:
     ordered = sorted(levels, key=lambda level: level.score)
     line = {"color": muted(theme), "width": 1, "dash": "dash"}
     for level in ordered:

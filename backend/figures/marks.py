@@ -28,7 +28,7 @@ class Mark:
 
 
 def add_marks(
-    figure: go.Figure, kind: Kind, marks: Sequence[Mark], colours: Mapping[str, str], theme: Theme
+    figure: "go.Figure", kind: Kind, marks: Sequence[Mark], colours: Mapping[str, str], theme: Theme
 ) -> None:
     """Draw marks of one kind, in their runs' colours.
 

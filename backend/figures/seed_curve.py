@@ -39,7 +39,7 @@ def seed_curve(
     title: str | None = None,
     theme: Theme = "light",
     width_px: int | None = None,
-) -> go.Figure:
+) -> "go.Figure":
     """Each group's mean over its seeds as a line, in its band.
 
     A trace's `meta` says which group, metric, source and column (`y`) it draws, so that a reader of a figure
@@ -64,7 +64,7 @@ def seed_curve(
     return figure
 
 
-def _draw(figure: go.Figure, group: Group, colour: str, dash: str) -> None:
+def _draw(figure: "go.Figure", group: Group, colour: str, dash: str) -> None:
     edge = {"color": faint(colour, 0.0), "width": 0}
     values = group.columns
     for column, look in (

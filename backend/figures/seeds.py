@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from plotly.graph_objects import Figure
+import plotly.graph_objects as go
 from sqlalchemy.orm import Session
 
 from backend.db import Run
@@ -26,7 +26,7 @@ def draw_seed_curve(
     axes: Axes,
     interval: Interval,
     look: Look,
-) -> Figure:
+) -> "go.Figure":
     """One metric of some runs, those that differ in their seed alone as one curve.
 
     Raises:

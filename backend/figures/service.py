@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from plotly.graph_objects import Figure
+import plotly.graph_objects as go
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactStore
@@ -45,7 +45,7 @@ class Look:
 
 def draw_curve(
     session: Session, run_ids: Sequence[str], metric: str, sources: Sequence[str], axes: Axes, look: Look
-) -> Figure:
+) -> "go.Figure":
     """One metric of some runs.
 
     Raises:
@@ -72,7 +72,7 @@ def internal_panels(session: Session, run_id: str) -> list[Panel]:
     return present({series.metric for series in metrics.series_of(session, run_id)})
 
 
-def draw_internals(session: Session, run_id: str, panel: Panel, axes: Axes, look: Look) -> Figure:
+def draw_internals(session: Session, run_id: str, panel: Panel, axes: Axes, look: Look) -> "go.Figure":
     """One panel of a run's internals.
 
     Raises:
@@ -90,7 +90,7 @@ def _by_number(series: Series) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", series.source)[:1]]
 
 
-def draw_learning_curve(session: Session, run_ids: Sequence[str], axes: Axes, look: Look) -> Figure:
+def draw_learning_curve(session: Session, run_ids: Sequence[str], axes: Axes, look: Look) -> "go.Figure":
     """Returns of some runs, with their evaluations, checkpoints, restarts and changes of settings.
 
     Raises:
@@ -135,7 +135,7 @@ def draw_learning_curve(session: Session, run_ids: Sequence[str], axes: Axes, lo
 
 def draw_episode_trace(
     session: Session, store: ArtifactStore, episode_id: str, max_points: int, look: Look
-) -> Figure:
+) -> "go.Figure":
     """One kept episode from within.
 
     Raises:

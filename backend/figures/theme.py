@@ -87,7 +87,7 @@ def ground(theme: Theme) -> str:
     return _GROUND[theme]
 
 
-def template(theme: Theme) -> go.layout.Template:
+def template(theme: Theme) -> "go.layout.Template":
     """Type, ground and grid."""
     axis = {
         "gridcolor": _GRID[theme],

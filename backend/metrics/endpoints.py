@@ -10,9 +10,8 @@ from backend.dependencies import ReadSession, ThisParts
 from backend.ids import Ulid
 from backend.metrics import service
 from backend.metrics.charts import Axes
-from backend.metrics.export import MEDIA_TYPES, Format
 from backend.metrics.grouping import Interval
-from backend.metrics.schemas import Chart, SeriesInfo, SeriesInfos, X
+from backend.metrics.schemas import MEDIA_TYPES, Chart, Format, SeriesInfo, SeriesInfos, X
 from backend.metrics.smoothing import MAX_WEIGHT
 from backend.streaming import BINARY
 from backend.text import Text

@@ -5,7 +5,6 @@ import zipfile
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import groupby
-from typing import Literal
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -16,15 +15,6 @@ from sqlalchemy.orm import Session
 from backend.db import Series
 from backend.metrics import repository, tfevents
 from backend.metrics.chunks import Columns, n_rows
-
-Format = Literal["csv", "parquet", "tensorboard"]
-
-MEDIA_TYPES: dict[Format, tuple[str, str]] = {
-    "csv": ("text/csv", "csv"),
-    "parquet": ("application/vnd.apache.parquet", "parquet"),
-    "tensorboard": ("application/zip", "tensorboard.zip"),
-}
-"""Media type and file name ending."""
 
 SCHEMA = pa.schema(
     [

@@ -8,6 +8,15 @@ X = Literal["agent_steps", "frames", "wall_time_s", "episodes"]
 Numbers = list[float | None]
 """Null stands for what is no finite number."""
 
+Format = Literal["csv", "parquet", "tensorboard"]
+
+MEDIA_TYPES: dict[Format, tuple[str, str]] = {
+    "csv": ("text/csv", "csv"),
+    "parquet": ("application/vnd.apache.parquet", "parquet"),
+    "tensorboard": ("application/zip", "tensorboard.zip"),
+}
+"""Media type and file name ending."""
+
 
 class SeriesInfo(BaseModel):
     """One series of a run."""

@@ -10,12 +10,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from backend.cli import bench_engine
 from backend.cli.terminal import fail
 
 if TYPE_CHECKING:
     from workers.engine.algorithms.ga3c_bench import Measured
 
 app = typer.Typer(help="Measure this machine.", no_args_is_help=True)
+app.command("engine")(bench_engine.engine)
 
 GOALS: dict[str, float] = {
     "ingest_points_per_s": 100_000,
@@ -177,16 +179,14 @@ def gorila(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Measure Gorila over N_act, N_learn and N_param, and DQN beside Stable-Baselines3's where installed."""
-    from backend.specs.environments import ENVIRONMENTS
     from workers.engine.algorithms import gorila_bench
     from workers.engine.devices import prepare_torch
 
-    if not environment.startswith("ALE/") or environment not in ENVIRONMENTS:
-        raise fail(f"environment: {environment!r:.80} is no Atari game")
+    bench_engine.check_game(environment)
     prepare_torch()
     before = os.getloadavg()[0]
     grid = {parts: gorila_bench.gorila(environment, seconds, *parts) for parts in gorila_bench.PARTS}
-    dqn = gorila_bench.dqn_beside_sb3(environment, seconds)
+    dqn = bench_engine.dqn_beside_sb3(environment, seconds)
     machine = {"cpus": os.cpu_count() or 1, "load_before": before, "load_after": os.getloadavg()[0]}
     if as_json:
         names = ("n_actors", "n_learners", "n_shards")
@@ -202,11 +202,7 @@ def gorila(
         )
     Console().print(table)
     theirs = dqn.get("stable_baselines3")
-    beside = (
-        ""
-        if theirs is None
-        else f", Stable-Baselines3's {theirs:,.0f}: {dqn['callboard'] / theirs:.2f} times"
-    )
+    beside = f", Stable-Baselines3's {theirs:,.0f}: {dqn['ratio']:.2f} times" if theirs else ""
     typer.echo(
         f"DQN, nature, an update every 4 decisions: {dqn['callboard']:,.0f} agent steps/s{beside} "
         f"(goal {DQN_GOAL}).\n"

@@ -5,6 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from backend.cli import bench_engine
 from backend.cli.main import app
 from workers.engine.algorithms import gorila_bench
 
@@ -14,7 +15,7 @@ from workers.engine.algorithms import gorila_bench
 @pytest.mark.filterwarnings("ignore")  # the others' own
 def test_tells_the_rates_of_each_number_of_parts_and_of_dqn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gorila_bench, "PARTS", ((1, 1, 1), (1, 2, 2)))
-    monkeypatch.setattr(gorila_bench, "ROUNDS", 1)
+    monkeypatch.setattr(bench_engine, "DQN_ROUNDS", 1)
     monkeypatch.setattr(gorila_bench, "BEGIN", 100)
     done = CliRunner().invoke(app, ["bench", "gorila", "--seconds", "1", "--json"])
     assert done.exit_code == 0, done.output

@@ -1,0 +1,20 @@
+"""What every row gives while it is measured."""
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+
+PARTS = ("environment", "choosing", "learning")
+"""What a decision's time may go to; what no part accounts for is the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a row did since it was last asked."""
+
+    agent_steps: int
+    core_s: dict[str, float] = field(default_factory=dict)
+    """Part -> seconds of all cores together; empty where it is not known."""
+
+
+Turns = Generator[Made, None, None]
+"""Makes agent steps for ever; the first only once the row learns as it always will. `close` ends all."""

@@ -112,7 +112,7 @@ class Checkpoints:
         return self._folder / name
 
     def save(self, state: Callable[[], dict[str, Any]], *, evaluated: bool) -> None:
-        """Save the `state` there is and how far the run is; every earlier event is on disk before the checkpoint's.
+        """Save the `state` there is and how far the run is; earlier events are on disk before this one.
 
         Where this step's is saved already, it only becomes one that was evaluated.
         """

@@ -46,6 +46,12 @@ browser: $(VENV)/.ready-dev frontend/dist/index.html chromium
 chaos: $(VENV)/.ready-dev
 	$(BIN)/python -m tests.chaos
 
+# What `callboard bench engine` measures against, in an environment of its own.
+.PHONY: peers
+peers:
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/pip --quiet --disable-pip-version-check install --constraint constraints.txt --editable '.[bench]'
+
 $(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
 		|| { echo "Callboard needs Python 3.11 to 3.13; name one: make up PYTHON=python3.11"; exit 1; }

@@ -54,7 +54,9 @@ def goals(cores: int) -> list[Goal]:
     sb3_a2c = ("sb3-a2c", "sb3-a2c-subprocesses")
     return [
         Goal("paac-nips", ceiling, "the ceiling", 0.48, 0.60),
+        Goal("paac-nips-bf16", ceiling, "the ceiling", 0.52, 0.60),
         Goal("paac-nature", sb3_a2c, "SB3's A2C", 2.5, 3.5),
+        Goal("paac-nature-bf16", sb3_a2c, "SB3's A2C", 2.5, 3.5),
         Goal("ga3c-nips", ("paac-nips",), "PAAC", 0.8, 1.0),
         Goal("a3c-nips", ceiling, "the ceiling", 0.30, 0.40),
         Goal("a3c-compact", ("plain-a3c",), "the plain A3C", 2.0, 3.0),
@@ -97,6 +99,12 @@ def _methods(cores: int) -> list[Row]:
     for network in ("nips", "nature"):
         found += [
             _method(f"paac-{network}", f"PAAC {network}, 32 environments", **_paac(cores, network)),
+            _method(
+                f"paac-{network}-bf16",
+                f"PAAC {network}, 32 environments, bf16",
+                **_paac(cores, network),
+                precision="bf16",
+            ),
             _method(
                 f"a3c-{network}",
                 f"A3C {network}, t_max 5, an actor a core",

@@ -114,23 +114,25 @@ def _turn(found: Found, row: Row, environment: str, seconds: float, cores: int) 
     command += ["--seconds", str(seconds), "--cores", str(cores), "--parent", str(os.getpid())]
     before = {child.pid for child in psutil.Process().children()}
     out, trouble = b"", f"took longer than {seconds + START_TIMEOUT_S:.0f} s"
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C is ours to answer
-    ) as process:
-        try:
-            out, err = process.communicate(timeout=seconds + START_TIMEOUT_S)
-            lines = err.decode(errors="replace").strip().splitlines()
-            trouble = lines[-1] if lines else f"exit status {process.returncode}"
-        except subprocess.TimeoutExpired:
-            pass
-        finally:
-            if process.poll() is None:
-                kill_tree(process.pid)
-    _end_orphans(before)
+    try:
+        with subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is ours to answer
+        ) as process:
+            try:
+                out, err = process.communicate(timeout=seconds + START_TIMEOUT_S)
+                lines = err.decode(errors="replace").strip().splitlines()
+                trouble = lines[-1] if lines else f"exit status {process.returncode}"
+            except subprocess.TimeoutExpired:
+                pass
+            finally:
+                if process.poll() is None:
+                    kill_tree(process.pid)
+    finally:
+        _end_orphans(before)
     if process.returncode == 0:
         told = json.loads(out.splitlines()[-1])
         found.agent_steps_per_s.setdefault(row.id, []).append(told["agent_steps_per_s"])

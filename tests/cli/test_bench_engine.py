@@ -1,6 +1,8 @@
 """`callboard bench engine`: what it makes of what it measured, what it leaves behind, and a moment of it."""
 
 import json
+import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +14,7 @@ from typer.testing import CliRunner
 from backend.cli import bench_engine, bench_rounds
 from backend.cli.bench_rounds import INSTALL, Found, Spread
 from backend.cli.main import app
-from tests.workers.support import processes_with
+from tests.workers.support import processes_with, until
 from workers.engine.bench import methods
 from workers.engine.bench.made import Made
 from workers.engine.bench.rows import Row, goals, rows
@@ -112,6 +114,18 @@ def test_a_row_that_fails_is_left_out_with_its_reason(python: Callable[[str], No
     python("echo envpool is not installed >&2; exit 3")
     found = bench_rounds.measure([ROW], "ALE/Pong-v5", rounds=1, seconds=1)
     assert found.left_out == {"fake": f"envpool is not installed; {INSTALL}"}
+
+
+@pytest.mark.long
+def test_an_interrupt_ends_it_and_all_that_it_started() -> None:
+    row = "emulators-scalar"
+    command = [sys.executable, "-m", "backend.cli.main", "bench", "engine", "--only", row, "--seconds", "600"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as bench:
+        turn = f"bench.turn {row} "
+        until(lambda: len(processes_with(turn)) > 1)  # the turn and its players
+        bench.send_signal(signal.SIGINT)
+        assert bench.wait(30) == 130
+    assert processes_with(turn) == []
 
 
 @pytest.mark.long

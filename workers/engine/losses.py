@@ -26,12 +26,12 @@ def td_loss(q_NA: Tensor, action_N: Tensor, y_N: Tensor) -> Tensor:
 
 
 class DqnLoss(NamedTuple):
-    """Of a minibatch."""
+    """Of a minibatch, summed."""
 
     total: Tensor
-    """Summed; minimised."""
+    """Minimised."""
     absolute: Tensor
-    """Mean of |y - Q(s, a; theta)|."""
+    """|y - Q(s, a; theta)|."""
 
 
 def dqn_loss(q_NA: Tensor, action_N: Tensor, y_N: Tensor) -> DqnLoss:
@@ -52,7 +52,7 @@ def dqn_loss(q_NA: Tensor, action_N: Tensor, y_N: Tensor) -> DqnLoss:
     """
     q_N = q_NA.gather(-1, action_N[:, None])[:, 0]
     total = huber_loss(q_N, y_N.detach(), reduction="sum", delta=1.0)
-    return DqnLoss(total, (y_N - q_N).detach().abs().mean())
+    return DqnLoss(total, (y_N - q_N).detach().abs().sum())
 
 
 class ActorCriticLoss(NamedTuple):

@@ -17,6 +17,15 @@ class DqnConfig(ReplayedQConfig):
         unit="agent steps",
         description="Decisions in which the share of random actions falls from 1 to that above.",
     )
+    learner_threads: int = setting(
+        2,
+        ge=1,
+        le=64,
+        title="Threads of the learner",
+        group="parallelism",
+        description="That each compute the gradient of their part of a minibatch, on a CPU. The series of a "
+        "seed depends on how many they are, by rounding.",
+    )
 
 
 DQN = Algorithm(
@@ -56,6 +65,7 @@ DQN = Algorithm(
         "learning_starts_agent_steps": 1_000,
         "exploration_anneal_agent_steps": 10_000,
         "exploration_eps": 0.05,
+        "learner_threads": 1,
         "evaluation_interval_agent_steps": 100_000,
     },
 )

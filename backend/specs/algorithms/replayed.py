@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 from pydantic import ValidationInfo, field_validator
 
 from backend.specs.algorithms.base import AlgorithmConfig
-from backend.specs.algorithms.common import GAMMA, REWARD_CLIP
+from backend.specs.algorithms.common import GAMMA, PRECISION, REWARD_CLIP
 from backend.specs.fields import setting
 
 CHECKPOINTED_REPLAY_BYTES = 256 * 2**20
@@ -79,6 +79,7 @@ class ReplayedQConfig(AlgorithmConfig):
         unit="agent steps",
         description="Decisions of an actor between two updates of the learner that goes with it.",
     )
+    precision: Literal["fp32", "bf16"] = PRECISION
     target_update_updates: int = setting(
         10_000,
         ge=1,

@@ -50,9 +50,23 @@ def test_the_same_seed_gives_the_same_series_and_another_does_not() -> None:
     assert sum(updates for _, _, updates, *_ in first) > 50
 
 
+def test_a_checkpoint_goes_on_with_another_number_of_threads() -> None:
+    learner = Dqn(spec_of(learner_threads=3))
+    series(learner, 60)
+    state = learner.state()
+    again = Dqn(spec_of(learner_threads=2))
+    again.restore(state)
+    kept = again.state()["shard"]
+    assert kept["updates"] == state["shard"]["updates"] > 0
+    assert torch.equal(kept["theta"], state["theta"])
+    for name, vector in state["shard"]["statistics"].items():
+        assert torch.equal(kept["statistics"][name], vector)
+    assert sum(updates for _, _, updates, *_ in series(again, 10)) == 10
+
+
 @pytest.mark.parametrize("environment", ["CartPole-v1", pytest.param("Catch-v0", marks=pytest.mark.long)])
 def test_resuming_equals_never_having_stopped(tmp_path: Any, environment: str) -> None:
-    more = {"network": "nips"} if environment == "Catch-v0" else {}
+    more = {"network": "nips"} if environment == "Catch-v0" else {"learner_threads": 2}
     learner = Dqn(spec_of(environment, **more))
     series(learner, 60)
     checkpoint.save(tmp_path / "kept.pt", {"learner": learner.state()})
@@ -101,7 +115,7 @@ def test_settings_change_while_it_trains() -> None:
     learner = Dqn(spec_of())
     changed = learner.config.model_copy(update={"learning_rate": 0.5, "agent_steps_per_update": 7})
     learner.change(changed)
-    assert learner._shard.learning_rate == 0.5
+    assert [shard.learning_rate for shard in learner._server.shards] == [0.5]
     assert learner.advance(0.0, watched=False).agent_steps == 7
 
 

@@ -1,12 +1,13 @@
-"""DQN (Mnih et al. 2015): Gorila with one actor, one replay shard, one learner and one parameter shard.
+"""DQN (Mnih et al. 2015): Gorila with one actor, one replay shard, one learner and its own parameters.
 
-The four take turns in one process, so that a run is the same each time: the actor takes
+They take turns in one process, so that a run is the same each time: the actor takes
 `agent_steps_per_update` decisions by Q(s, .; theta), epsilon-greedily, into the replay memory D; then the
 learner draws a minibatch from it uniformly and takes the gradient of
 
     (y - Q(s, a; theta))^2,   y = r + gamma max_a' Q(s', a'; theta_minus),   y = r where terminal
 
-with the error y - Q clipped to ±1; the shard applies it by centred RMSProp. Every N updates
+with the error y - Q clipped to ±1, which is applied by centred RMSProp; on a CPU, `learner_threads` threads
+each compute it for a part of the minibatch, and then apply it to a part of theta. Every N updates
 theta_minus <- theta. epsilon is annealed from 1 over `exploration_anneal_agent_steps`.
 
 Differences from the paper:
@@ -35,7 +36,7 @@ from workers.engine.envs import make_world
 from workers.engine.envs.base import World
 from workers.engine.gorila.actor import Actor
 from workers.engine.gorila.learner import Learner
-from workers.engine.gorila.parameters import LocalServer, ParameterShard
+from workers.engine.gorila.parameters import LocalServer, ParameterShard, bounds, join, split
 from workers.engine.gorila.replica import Replica
 from workers.engine.learner import Advance, Policy
 from workers.engine.networks import ActionValues, action_values
@@ -76,17 +77,23 @@ class Dqn:
         torch.manual_seed(spec.seed)
         initial = FlatParameters(network(spec, world)).theta.to(device)
         world.close()
-        self._shard = ParameterShard(initial, spec.config)
+        threads = spec.config.learner_threads if device.type == "cpu" else 1
+        self._server = LocalServer(
+            [
+                ParameterShard(initial[first:last].clone(), spec.config)
+                for first, last in bounds(len(initial), threads)
+            ]
+        )
         self._replica = Replica(
             spec.config.network,
             world.observation_shape,
             len(world.action_names),
-            LocalServer([self._shard]),
+            self._server,
             device,
         )
         self._actor = Actor(spec, 0, self._replica, whole=False)
         self._replay = ReplayShard(self._actor.shape, spec.config.replay_capacity)
-        self._learner = Learner(self._replica, spec.config)
+        self._learner = Learner(self._replica, spec.config, threads=threads)
         self._rng = np.random.default_rng(np.random.SeedSequence((spec.seed, _MINIBATCHES)))
         self._agent_steps = 0
         self._told_of_refill = False
@@ -128,7 +135,8 @@ class Dqn:
         """Go on with other settings."""
         assert isinstance(config, DqnConfig)
         self.config = self._learner.config = config
-        self._shard.learning_rate = config.learning_rate
+        for shard in self._server.shards:
+            shard.learning_rate = config.learning_rate
 
     def policy(self, seed: int) -> Policy:
         """The present policy."""
@@ -137,7 +145,7 @@ class Dqn:
 
     def state(self) -> dict[str, Any]:
         """Parameters, target, accumulators, the actor's place in its episode, random states, the replay."""
-        snapshot = self._shard.snapshot()
+        snapshot = join([shard.snapshot() for shard in self._server.shards])
         kept = self._replay.bytes_filled <= CHECKPOINTED_REPLAY_BYTES
         return {
             "theta": snapshot["theta"].cpu(),
@@ -158,7 +166,9 @@ class Dqn:
         Raises:
             ValueError: the state is of another network.
         """
-        self._shard.restore(state["shard"], life=self._shard.version.life + 1)
+        snapshots = split(state["shard"], self._server.bounds)
+        for shard, its in zip(self._server.shards, snapshots, strict=True):
+            shard.restore(its, life=shard.version.life + 1)
         self._replica.restore_target(state["target"])
         self._actor.restore(state["actor"])
         self._learner.restore(state["learner"])

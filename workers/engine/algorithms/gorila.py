@@ -39,7 +39,7 @@ from workers.engine.envs import make_world
 from workers.engine.gorila.books import Books
 from workers.engine.gorila.fleet import Fleet
 from workers.engine.gorila.hosts import Order
-from workers.engine.gorila.parameters import bounds
+from workers.engine.gorila.parameters import bounds, join, split
 from workers.engine.learner import Advance, Policy
 from workers.engine.optimizers import FlatParameters
 
@@ -69,9 +69,8 @@ class Gorila:
         self._books = Books()
         self._fleet = Fleet(spec, self._bounds, self._books)
         try:
-            self._fleet.fill(
-                [{"theta": part, "statistics": {}, "updates": 0} for part in self._parts(self._flat.theta)]
-            )
+            initial = {"theta": self._flat.theta, "statistics": {}, "updates": 0}
+            self._fleet.fill(split(initial, self._bounds))
         except BaseException:
             self.close()
             raise
@@ -107,16 +106,7 @@ class Gorila:
 
     def state(self) -> dict[str, Any]:
         """Parameters, the optimizer's memory, counts."""
-        snapshots = self._fleet.rested_snapshots()
-        return {
-            "theta": torch.cat([its["theta"] for its in snapshots]),
-            "statistics": {
-                name: torch.cat([its["statistics"][name] for its in snapshots])
-                for name in snapshots[0]["statistics"]
-            },
-            "updates": max(its["updates"] for its in snapshots),
-            "counts": self._books.state(),
-        }
+        return join(self._fleet.rested_snapshots()) | {"counts": self._books.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from `state`, with however many parts there are now; every actor begins a new episode.
@@ -124,24 +114,10 @@ class Gorila:
         Raises:
             ValueError: the state is of another network.
         """
-        if state["theta"].shape != self._flat.theta.shape:
-            raise ValueError("the checkpoint is of another network")
-        statistics = {name: self._parts(vector) for name, vector in state["statistics"].items()}
+        snapshots = split(state, self._bounds)
         self._books.restore(state["counts"], state["updates"])
-        self._fleet.fill(
-            [
-                {
-                    "theta": theta,
-                    "statistics": {name: parts[k] for name, parts in statistics.items()},
-                    "updates": state["updates"],
-                }
-                for k, theta in enumerate(self._parts(state["theta"]))
-            ]
-        )
+        self._fleet.fill(snapshots)
 
     def close(self) -> None:
         """End every process."""
         self._fleet.close()
-
-    def _parts(self, vector: torch.Tensor) -> list[torch.Tensor]:
-        return [vector[first:last].clone() for first, last in self._bounds]

@@ -130,6 +130,9 @@ def _methods(cores: int) -> list[Row]:
     ]
     for network in ("nips", "nature"):
         found.append(_method(f"dqn-{network}", f"DQN {network}", **_replayed("dqn", network)))
+    found.append(
+        _method("dqn-nature-bf16", "DQN nature in bf16", **_replayed("dqn", "nature"), precision="bf16")
+    )
     for network in ("nips", "nature"):
         found += [
             _method(

@@ -5,6 +5,7 @@ on from there in its next life, so that no number ever names two sets of paramet
 """
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
@@ -38,6 +39,38 @@ def bounds(n_parameters: int, n_shards: int) -> list[tuple[int, int]]:
     """First and last index of each shard's part of theta, as even as can be."""
     cuts = [round(k * n_parameters / n_shards) for k in range(n_shards + 1)]
     return list(pairwise(cuts))
+
+
+def join(snapshots: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """All shards' snapshots as that of one."""
+    return {
+        "theta": torch.cat([its["theta"] for its in snapshots]),
+        "statistics": {
+            name: torch.cat([its["statistics"][name] for its in snapshots])
+            for name in snapshots[0]["statistics"]
+        },
+        "updates": max(its["updates"] for its in snapshots),
+    }
+
+
+def split(snapshot: dict[str, Any], bounds: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
+    """A snapshot of all parameters as copies of each shard's.
+
+    Raises:
+        ValueError: it is of another network.
+    """
+    if len(snapshot["theta"]) != bounds[-1][1]:
+        raise ValueError("the checkpoint is of another network")
+    return [
+        {
+            "theta": snapshot["theta"][first:last].clone(),
+            "statistics": {
+                name: vector[first:last].clone() for name, vector in snapshot["statistics"].items()
+            },
+            "updates": snapshot["updates"],
+        }
+        for first, last in bounds
+    ]
 
 
 @dataclass(slots=True)
@@ -148,10 +181,11 @@ class ParameterServer(Protocol):
 
 
 class LocalServer:
-    """Shards in this process."""
+    """Shards in this process, each in a thread of its own."""
 
     def __init__(self, shards: list[ParameterShard]) -> None:
         self.shards = shards
+        self._threads = ThreadPoolExecutor(len(shards))
         lengths = torch.tensor([0, *(len(shard.theta) for shard in shards)]).cumsum(0).tolist()
         self.bounds = list(pairwise(lengths))
 
@@ -162,6 +196,13 @@ class LocalServer:
         }
 
     def push(self, dtheta: Tensor, versions: Sequence[Version]) -> None:
-        """Each shard applies its part at once."""
-        for shard, version, (first, last) in zip(self.shards, versions, self.bounds, strict=True):
+        """Each shard has applied its part when this returns."""
+        (mine, *others) = zip(self.shards, versions, self.bounds, strict=True)
+
+        def apply(part: tuple[ParameterShard, Version, tuple[int, int]]) -> None:
+            shard, version, (first, last) = part
             shard.push(dtheta[first:last], version)
+
+        applied = self._threads.map(apply, others)
+        apply(mine)
+        list(applied)

@@ -45,7 +45,7 @@ class Replica:
 
     @property
     def dtheta(self) -> Tensor:
-        """(P,); `backward` adds to it."""
+        """What `push` sends, (P,); the network's parameters have it in parts as their `grad`."""
         return self._flat.dtheta
 
     @property

@@ -87,6 +87,27 @@ def test_targets_and_gradient_are_those_of_equation_2_with_the_error_clipped() -
     assert server.shards[0].version.updates == 1
 
 
+@pytest.mark.parametrize("threads", [2, 5])
+def test_threads_share_a_minibatch_and_find_its_gradient(threads: int) -> None:
+    (alone, _), (together, _) = replica(), replica()
+    told = Learner(alone, CONFIG).learn(batch(B=13))
+    shared = Learner(together, CONFIG, threads=threads).learn(batch(B=13))
+    torch.testing.assert_close(together.dtheta, alone.dtheta, rtol=1e-5, atol=1e-6)
+    assert shared == pytest.approx(told, rel=1e-5)
+    assert alone.dtheta.abs().max() > 0.1
+
+
+def test_a_gradient_in_bfloat16_is_nearly_the_same_one() -> None:
+    (exact, _), (rough, _) = replica(), replica()
+    Learner(exact, CONFIG).learn(batch())
+    Learner(rough, CONFIG.model_copy(update={"precision": "bf16"})).learn(batch())
+    assert rough.dtheta.dtype == torch.float32
+    difference = torch.linalg.vector_norm(rough.dtheta - exact.dtheta) / torch.linalg.vector_norm(
+        exact.dtheta
+    )
+    assert 0 < difference < 0.02
+
+
 def test_theta_minus_follows_after_every_n_global_updates() -> None:
     mine, server = replica(n_shards=5)
     learner = Learner(mine, CONFIG)

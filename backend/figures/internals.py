@@ -166,7 +166,7 @@ def internals(
                 "orientation": "v",
                 "x": 1.02,
                 "y": 1,
-                "yref": "paper",
+                "yref": "container",
                 "yanchor": "top",
                 "traceorder": order,
             }

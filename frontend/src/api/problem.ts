@@ -40,7 +40,7 @@ export function asProblem(error: unknown): ApiProblem {
     return new ApiProblem(
       0,
       'The service does not answer',
-      'Nothing was changed. Is `callboard up` running?',
+      'Nothing was changed. Is “callboard up” running?',
     );
   }
   return new ApiProblem(0, 'This page failed', error instanceof Error ? error.message : String(error));

@@ -25,11 +25,13 @@ export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => vo
       <div className="grow">
         <strong>{problem.title}</strong>
         {problem.detail && <div>{problem.detail}</div>}
-        {problem.fields.map(({ field, message }) => (
-          <div key={field + message}>
-            <span className="num">{field}</span>: {message}
-          </div>
-        ))}
+        {problem.fields
+          .filter(({ field, message }) => problem.detail !== `${field}: ${message}`)
+          .map(({ field, message }) => (
+            <div key={field + message}>
+              <span className="num">{field}</span>: {message}
+            </div>
+          ))}
       </div>
       {onRetry && (
         <Button variant="default" onClick={onRetry}>

@@ -88,6 +88,11 @@ export function formatExact(then: string | number | Date): string {
   return new Date(then).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 }
 
+/** A day. */
+export function formatDay(then: string | number | Date): string {
+  return new Date(then).toLocaleDateString(undefined, { dateStyle: 'medium' });
+}
+
 /** A size in binary units. */
 export function formatBytes(bytes: number | null | undefined): string {
   if (bytes == null) return DASH;

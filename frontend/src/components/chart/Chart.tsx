@@ -38,6 +38,7 @@ export function Chart({ label, data, layout, height, view, onReady }: Props) {
   const ready = useRef(onReady);
   const [failure, setFailure] = useState<unknown>(null);
   const [tries, setTries] = useState(0);
+  const [drawn, setDrawn] = useState(false);
   const linked = useContext(LinkedXContext);
   const range = useSyncExternalStore(linked?.subscribe ?? alone, linked?.range ?? everything);
 
@@ -71,6 +72,7 @@ export function Chart({ label, data, layout, height, view, onReady }: Props) {
               if (zoom !== undefined) link.current?.set(zoom);
             });
           }
+          setDrawn(true);
           ready.current?.(element);
         })
         .catch(setFailure);
@@ -101,7 +103,15 @@ export function Chart({ label, data, layout, height, view, onReady }: Props) {
     };
     return <Problem error={failure} onRetry={retry} />;
   }
+  // Half-way through its first drawing the library shows axes of its own.
+  const visibility = drawn ? 'visible' : 'hidden';
   return (
-    <div ref={box} role="img" aria-label={label} className={classes.box} style={{ minHeight: height }} />
+    <div
+      ref={box}
+      role="img"
+      aria-label={label}
+      className={classes.box}
+      style={{ minHeight: height, visibility }}
+    />
   );
 }

@@ -66,6 +66,7 @@ export const SettingField = memo(function SettingField({ setting, raw, refusal, 
       {kind === 'boolean' ? (
         <Switch
           {...shared}
+          classNames={{ body: classes.switch, labelWrapper: classes.words }}
           checked={raw === true}
           label={raw === true ? 'yes' : 'no'}
           onChange={({ currentTarget }) => onChange(path, currentTarget.checked)}

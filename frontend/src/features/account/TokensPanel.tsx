@@ -5,6 +5,7 @@ import { accountActions, ROLES, tokensQuery, useAccountChange, type Role, type T
 import { Confirm } from '@/components/Confirm';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { Time } from '@/components/Time';
+import { formatDay } from '@/lib/format';
 import classes from './account.module.css';
 
 const LIFETIMES = [
@@ -81,7 +82,7 @@ export function TokensPanel({ role: mine }: { role: Role }) {
       {!tokens && !error && <Loading label="Loading the tokens" lines={2} />}
       {tokens?.length === 0 && <Empty>You have no token.</Empty>}
       {tokens && tokens.length > 0 && (
-        <div style={{ overflowX: 'auto' }}>
+        <div className={classes.table}>
           <table className="grid">
             <thead>
               <tr>
@@ -102,9 +103,7 @@ export function TokensPanel({ role: mine }: { role: Role }) {
                   <td>
                     <Time at={token.created_at} />
                   </td>
-                  <td>
-                    {token.expires_at ? new Date(token.expires_at).toLocaleDateString() : 'it is revoked'}
-                  </td>
+                  <td>{token.expires_at ? formatDay(token.expires_at) : 'it is revoked'}</td>
                   <td className="right">
                     <Button
                       size="compact-xs"

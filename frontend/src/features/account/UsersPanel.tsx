@@ -24,7 +24,7 @@ export function UsersPanel({ me }: { me: string }) {
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {!users && !error && <Loading label="Loading the users" lines={2} />}
       {users && (
-        <div style={{ overflowX: 'auto' }}>
+        <div className={classes.table}>
           <table className="grid">
             <thead>
               <tr>

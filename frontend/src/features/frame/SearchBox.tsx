@@ -75,7 +75,7 @@ export function SearchBox() {
             ref={box}
             type="search"
             aria-label="Search runs"
-            placeholder="Search, or algorithm:paac score>10   /"
+            placeholder="Search, or score>10   /"
             autoComplete="off"
             spellCheck={false}
             leftSection={<IconSearch size={14} aria-hidden="true" />}

@@ -51,7 +51,7 @@ export function HostPanel({ host }: { host: Host }) {
           {host.draining ? 'Take runs again' : 'Drain'}
         </Button>
       </header>
-      <div className={classes.meters}>
+      <div className={classes.meters} data-stale={!host.alive || undefined}>
         <Meter
           at={host.last_seen_at}
           label="CPU"

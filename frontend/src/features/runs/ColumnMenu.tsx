@@ -26,7 +26,9 @@ export function ColumnMenu({ hidden, onHidden }: Props) {
   return (
     <Menu closeOnItemClick={false} position="bottom-end">
       <Menu.Target>
-        <Button variant="default">Columns</Button>
+        <Button variant="default" visibleFrom="sm">
+          Columns
+        </Button>
       </Menu.Target>
       <Menu.Dropdown>
         {COLUMNS.filter(({ id }) => !FIXED.has(id)).map(({ id, title }) => {

@@ -107,7 +107,7 @@ function GroupRow({ group, by, selected, onToggle }: RowProps) {
             {open ? <IconChevronDown size={14} /> : <IconChevronRight size={14} />}
           </ActionIcon>
         </td>
-        <td>
+        <td className={classes.setting}>
           {group.name}
           {by === 'algorithm' && where && <span className="muted"> on {where}</span>}
         </td>

@@ -28,24 +28,28 @@ export const RunRow = memo(function RunRow(props: Props) {
     'data-index': index,
     tabIndex: current ? 0 : -1,
   };
+  const select = (
+    <div role="gridcell">
+      <Checkbox
+        size="xs"
+        tabIndex={-1}
+        aria-label={`Select ${run.name}`}
+        checked={selected}
+        onChange={(event) => onToggle(run.id, (event.nativeEvent as PointerEvent).shiftKey)}
+      />
+    </div>
+  );
   if (narrow) {
     return (
       <div {...row} className={classes.card} style={style}>
+        {select}
         <RunCard run={run} />
       </div>
     );
   }
   return (
     <div {...row} className={classes.row} style={{ ...style, gridTemplateColumns: template }}>
-      <div role="gridcell">
-        <Checkbox
-          size="xs"
-          tabIndex={-1}
-          aria-label={`Select ${run.name}`}
-          checked={selected}
-          onChange={(event) => onToggle(run.id, (event.nativeEvent as PointerEvent).shiftKey)}
-        />
-      </div>
+      {select}
       {columns.map(({ id, right, cell }) => (
         <div key={id} role="gridcell" className={right ? 'right' : 'ellipsis'}>
           {cell(run, spark)}

@@ -3,7 +3,7 @@ import { ScrollPanel } from '@/components/ScrollPanel';
 import type { Environment } from '@/api/catalog';
 import { ButtonLink } from '@/components/links';
 import { DASH, formatScore, plural } from '@/lib/format';
-import { pictureOf } from './pictures';
+import { pictureOf } from '@/components/world/pictures';
 
 type Score = Environment['published'][number];
 

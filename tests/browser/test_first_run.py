@@ -77,6 +77,19 @@ def _watch(page: Page) -> None:
     expect(player.get_by_role("list", name=re.compile("Policy"))).to_contain_text("%")
 
 
+def test_five_seeds_of_a_setting(page: Page, script: httpx.Client) -> None:
+    page.goto("/new?environment=CartPole-v1")
+    seeds = page.get_by_label("Seeds", exact=False)
+    seeds.fill("500")
+    expect(page.get_by_role("status").filter(has_text="from 1 to 100")).to_be_visible()
+    seeds.fill("5")
+    page.get_by_role("button", name="Start 5 runs").click()
+    expect(page.get_by_role("toolbar", name="Selected runs")).to_contain_text("5 runs selected")
+    page.get_by_role("toolbar", name="Selected runs").get_by_role("link", name="Compare").click()
+    compared = page.get_by_role("list", name="Compared runs")
+    expect(compared.get_by_role("link")).to_have_text([f"paac CartPole-v1 seed {seed}" for seed in range(5)])
+
+
 def test_start_pong_from_the_empty_page(page: Page, script: httpx.Client) -> None:
     delete_all(script)
     page.goto("/")

@@ -21,7 +21,7 @@ export default function NewRunPage() {
   const onStarted = ([first, ...others]: Run[]): void => {
     if (!first) return;
     void (others.length > 0
-      ? navigate({ to: '/', search: {} })
+      ? navigate({ to: '/', search: { selected: [first, ...others].map(({ id }) => id).join(',') } })
       : navigate({ to: '/runs/$runId', params: { runId: first.id } }));
   };
 

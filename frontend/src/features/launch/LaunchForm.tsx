@@ -1,4 +1,4 @@
-import { Button } from '@mantine/core';
+import { Button, TextInput } from '@mantine/core';
 import { useCallback, useMemo, useState, type SubmitEvent } from 'react';
 import { forkRun } from '@/api/fork';
 import { asProblem, type FieldProblem } from '@/api/problem';
@@ -7,6 +7,7 @@ import { Problem } from '@/components/feedback';
 import { plural } from '@/lib/format';
 import { CostLine } from './CostLine';
 import {
+  MAX_SEEDS,
   problemsOf,
   settingsOf,
   toForkRequest,
@@ -103,7 +104,7 @@ export function LaunchForm({ catalogue, start, parent, checkpoint, onStarted }: 
             onChange={onChange}
             onReset={onReset}
           />
-          <RunFields draft={draft} problems={shown} single={parent !== undefined} onChange={edit} />
+          <RunFields draft={draft} problems={shown} onChange={edit} />
           {launch.isError && elsewhere.length + refusals.length === 0 && <Problem error={launch.error} />}
           {elsewhere.map(({ field, message }) => (
             <p key={field} role="alert" className={classes.problem}>
@@ -115,10 +116,30 @@ export function LaunchForm({ catalogue, start, parent, checkpoint, onStarted }: 
       <footer className={classes.footer}>
         {problems.length > 0 ? (
           <span role="status" className={classes.problem}>
-            {plural(problems.length, 'field needs', 'fields need')} another value.
+            {shown.get('nSeeds') ?? `${plural(problems.length, 'field needs', 'fields need')} another value.`}
           </span>
         ) : (
           <CostLine settings={settings} draft={draft} world={world} />
+        )}
+        <span className="grow" />
+        {!parent && (
+          <span className="row">
+            <label htmlFor="n-seeds">Seeds</label>
+            <TextInput
+              id="n-seeds"
+              w={56}
+              inputMode="numeric"
+              autoComplete="off"
+              aria-label={`Number of seeds, 1 to ${MAX_SEEDS}: one run each`}
+              title={shown.get('nSeeds') ?? 'One run for each seed.'}
+              classNames={{ input: 'num' }}
+              value={draft.nSeeds}
+              error={shown.has('nSeeds')}
+              // What is typed replaces the one seed.
+              onFocus={({ currentTarget }) => currentTarget.select()}
+              onChange={({ currentTarget }) => edit({ nSeeds: currentTarget.value })}
+            />
+          </span>
         )}
         <Button type="submit" size="sm" loading={launch.isPending}>
           {parent ? 'Start fork' : Number(draft.nSeeds) > 1 ? `Start ${draft.nSeeds} runs` : 'Start run'}

@@ -1,3 +1,4 @@
+import { pictureOf } from '@/components/world/pictures';
 import { Choices } from './Choices';
 import {
   algorithmOf,
@@ -21,6 +22,7 @@ export function LaunchSide({ catalogue, draft, onEdit }: Props) {
   const world = worldOf(catalogue, draft);
   const algorithm = algorithmOf(catalogue, draft);
   const presets = presetsOf(catalogue, draft);
+  const picture = pictureOf(draft.environment);
   return (
     <div className={classes.side}>
       <section className={`panel ${classes.block}`}>
@@ -30,7 +32,10 @@ export function LaunchSide({ catalogue, draft, onEdit }: Props) {
           value={draft.environment}
           onChange={(id) => onEdit(withWorld(catalogue, draft, id))}
         />
-        <span className="muted">{world?.summary}</span>
+        <div className={classes.chosen}>
+          {picture && <img src={picture} alt="" width="64" />}
+          <span className="muted">{world?.summary}</span>
+        </div>
       </section>
       <section className={`panel ${classes.block}`}>
         <h2 className="section-title">Algorithm</h2>

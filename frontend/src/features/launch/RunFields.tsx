@@ -1,24 +1,24 @@
-import { NativeSelect, Textarea, TextInput } from '@mantine/core';
+import { NativeSelect, Textarea, TextInput, type InputWrapperProps } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { hostsQuery } from '@/api/hosts';
 import { parseNumber } from '@/lib/number';
-import { MAX_SEEDS, type Draft } from './draft';
+import type { Draft } from './draft';
 import classes from './launch.module.css';
 
 type Props = {
   draft: Draft;
   problems: ReadonlyMap<string, string>;
-  /** Of a fork there is one, whatever its seed. */
-  single: boolean;
   onChange: (change: Partial<Draft>) => void;
 };
 
-/** What is the same for every algorithm: name, seeds, tags, and where it may run. */
-export function RunFields({ draft, problems, single, onChange }: Props) {
+/** The help below the field, as that of the settings. */
+const ORDER: NonNullable<InputWrapperProps['inputWrapperOrder']> = ['label', 'input', 'error', 'description'];
+
+/** What is the same for every algorithm: name, seed, tags, and where it may run. */
+export function RunFields({ draft, problems, onChange }: Props) {
   const { data: hosts } = useQuery(hostsQuery);
   const n = parseNumber(draft.nSeeds);
   const first = parseNumber(draft.firstSeed);
-  const seeds = n > 1 ? `seeds ${first} to ${first + n - 1}: one run each` : 'one run';
   const error = (...fields: string[]): string | undefined =>
     [...problems].find(([field]) =>
       fields.some((each) => field === each || field.startsWith(`${each}.`)),
@@ -36,29 +36,23 @@ export function RunFields({ draft, problems, single, onChange }: Props) {
             error={error('name')}
             onChange={({ currentTarget }) => onChange({ name: currentTarget.value })}
           />
-          {!single && (
-            <TextInput
-              label="Number of seeds"
-              description={seeds}
-              inputMode="numeric"
-              classNames={{ input: 'num' }}
-              value={draft.nSeeds}
-              error={error('nSeeds', 'seeds')}
-              onChange={({ currentTarget }) => onChange({ nSeeds: currentTarget.value })}
-              aria-label={`Number of seeds, 1 to ${MAX_SEEDS}`}
-            />
-          )}
           <TextInput
             label={n > 1 ? 'First seed' : 'Seed'}
-            description="The same seed starts from the same weights and worlds."
+            inputWrapperOrder={ORDER}
+            description={
+              n > 1
+                ? `Seeds ${first} to ${first + n - 1}: one run each.`
+                : 'The same seed starts from the same weights and worlds.'
+            }
             inputMode="numeric"
             classNames={{ input: 'num' }}
             value={draft.firstSeed}
-            error={error('seed')}
+            error={error('seed', 'seeds')}
             onChange={({ currentTarget }) => onChange({ firstSeed: currentTarget.value })}
           />
           <TextInput
             label="Tags"
+            inputWrapperOrder={ORDER}
             description="Separated by commas."
             value={draft.tags}
             error={error('tags')}
@@ -66,6 +60,7 @@ export function RunFields({ draft, problems, single, onChange }: Props) {
           />
           <TextInput
             label="Group"
+            inputWrapperOrder={ORDER}
             description="Runs of one question share a group."
             value={draft.group}
             maxLength={200}
@@ -90,6 +85,7 @@ export function RunFields({ draft, problems, single, onChange }: Props) {
           <NativeSelect
             size="xs"
             label="Queue"
+            inputWrapperOrder={ORDER}
             description="Which hosts may take it."
             data={['cpu', 'gpu']}
             value={draft.queue}
@@ -99,6 +95,7 @@ export function RunFields({ draft, problems, single, onChange }: Props) {
           <NativeSelect
             size="xs"
             label="Host"
+            inputWrapperOrder={ORDER}
             description="Only this one, or any."
             data={[{ value: '', label: 'any host' }, ...(hosts?.items.map(({ id }) => id) ?? [])]}
             value={draft.host}
@@ -108,6 +105,7 @@ export function RunFields({ draft, problems, single, onChange }: Props) {
           <NativeSelect
             size="xs"
             label="Device"
+            inputWrapperOrder={ORDER}
             description="Where the network computes."
             data={['auto', 'cpu', 'cuda']}
             value={draft.device}
@@ -116,6 +114,7 @@ export function RunFields({ draft, problems, single, onChange }: Props) {
           />
           <TextInput
             label="Priority"
+            inputWrapperOrder={ORDER}
             description="Higher goes first, −100 to 100."
             inputMode="numeric"
             classNames={{ input: 'num' }}

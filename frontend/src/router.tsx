@@ -12,6 +12,7 @@ import { NotFound } from '@/routes/NotFound';
 import {
   compareSearch,
   newRunSearch,
+  replaySearch,
   runSearch,
   runsSearch,
   loginSearch,
@@ -53,6 +54,7 @@ const runRoute = createRoute({
 const replayRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/runs/$runId/episodes/$episodeId',
+  validateSearch: replaySearch,
   component: lazyRouteComponent(() => import('@/routes/ReplayPage')),
 });
 

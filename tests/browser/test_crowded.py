@@ -135,6 +135,7 @@ def test_comparing_ten_runs(service_page: Page, sqlite_service: RunningService) 
     assert spent_s < GATE_S
     page = service_page
     page.get_by_role("button", name="Hide seed 3").click()
+    page.wait_for_url("**hidden=**")
     page.wait_for_function(
         """() => {
           const chart = document.querySelector('[role=img][aria-label^="Learning curves"]');

@@ -26,6 +26,13 @@ def test_from_one_lost_life_to_the_next(
         page.get_by_role("button", name="Next lost life").click()
         expect(position).to_have_attribute("aria-valuenow", str(decision))
     expect(page.get_by_role("list", name="Policy: probability of each action")).to_contain_text("50%")
+    page.keyboard.press(".")
+    expect(position).to_have_attribute("aria-valuenow", "3")
+    page.wait_for_url("**at=3")
+    page.reload()
+    expect(position).to_have_attribute("aria-valuenow", "3")
+    position.press("ArrowLeft")
+    expect(position).to_have_attribute("aria-valuenow", "2")
 
 
 def test_a_value_methods_bars_are_q(

@@ -2,7 +2,7 @@ import { SegmentedControl } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useMemo, useState } from 'react';
+import { useMemo } from 'react';
 import { chosenRunsQuery } from '@/api/runs';
 import { CurveControls } from '@/components/chart/CurveControls';
 import { Empty, Problem } from '@/components/feedback';
@@ -22,13 +22,11 @@ const route = getRouteApi('/frame/compare');
 
 type Search = ReturnType<typeof compareSearch>;
 
-const NONE: ReadonlySet<string> = new Set();
-
 export default function ComparePage() {
   useDocumentTitle('Compare · Callboard');
   const search = route.useSearch();
   const navigate = route.useNavigate();
-  const [hidden, setHidden] = useState(NONE);
+  const hidden = useMemo(() => new Set(search.hidden?.split(',')), [search.hidden]);
   const ids = useMemo(() => search.runs?.split(',').filter(Boolean) ?? [], [search.runs]);
   const { data, error, refetch } = useInfiniteQuery(chosenRunsQuery(ids));
   const runs = useMemo(() => {
@@ -50,14 +48,22 @@ export default function ComparePage() {
     const next = new Set(hidden);
     if (away) next.add(id);
     else next.delete(id);
-    setHidden(next);
+    change({ hidden: [...next].join(',') || undefined }, true);
   };
 
   return (
     <div className="page" style={{ display: 'grid', gap: 16 }}>
       <h1 className="page-title">Compare</h1>
       <div className={`panel ${classes.runs}`}>
-        <RunChips runs={runs} hidden={hidden} onHide={hide} onAdd={add} onRemove={remove} />
+        <RunChips
+          runs={runs}
+          empty={ids.length === 0}
+          grouped={grouped}
+          hidden={hidden}
+          onHide={hide}
+          onAdd={add}
+          onRemove={remove}
+        />
         <RunShelf compared={ids} onAdd={add} onRemove={remove} />
       </div>
       {error && <Problem error={error} onRetry={() => void refetch()} />}
@@ -75,6 +81,8 @@ export default function ComparePage() {
           smooth={smooth}
           grouped={grouped}
           hidden={hidden}
+          log={search.log ?? false}
+          onLog={(log) => change({ log: log || undefined })}
           controls={
             <>
               <SegmentedControl
@@ -101,6 +109,7 @@ export default function ComparePage() {
         <>
           <Statistics
             runs={runs}
+            grouped={grouped}
             view={{
               score: search.score ?? 'training',
               at: search.at ?? 'common',

@@ -1,4 +1,4 @@
-import { useDocumentTitle } from '@mantine/hooks';
+import { useDebouncedCallback, useDocumentTitle } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { episodeQuery } from '@/api/runParts';
@@ -9,9 +9,18 @@ import { formatScore, formatWhole } from '@/lib/format';
 
 const route = getRouteApi('/frame/runs/$runId/episodes/$episodeId');
 
+const REST_MS = 300;
+
 /** One episode, large. */
 export default function ReplayPage() {
   const { runId, episodeId } = route.useParams();
+  const { at } = route.useSearch();
+  const navigate = route.useNavigate();
+  // Once it rests: a browser bears no new address at every move of a pointer.
+  const keep = useDebouncedCallback(
+    (step: number) => void navigate({ search: { at: step }, replace: true, resetScroll: false }),
+    REST_MS,
+  );
   const run = useQuery(runQuery(runId));
   const episode = useQuery(episodeQuery(runId, episodeId));
   const name = run.data?.name ?? 'Run';
@@ -44,7 +53,7 @@ export default function ReplayPage() {
       {!error && !episode.data && <Loading label="Loading the episode" lines={10} />}
       {episode.data && (
         <section className="panel" style={{ padding: 16 }}>
-          <EpisodePlayer key={episodeId} episode={episode.data} learner={learner} large />
+          <EpisodePlayer key={episodeId} episode={episode.data} learner={learner} large at={at} onAt={keep} />
         </section>
       )}
       <p className="muted" style={{ margin: 0 }}>

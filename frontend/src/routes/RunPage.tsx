@@ -83,11 +83,23 @@ function Loaded({ run }: { run: RunDetail }) {
     curves: () => <MetricCharts run={run} x={x} smooth={smooth} only={(metric) => !isOfSystem(metric)} />,
     internals: () => <InternalsTab run={run} panels={panels ?? []} x={x} smooth={smooth} />,
     episodes: () => (
-      <EpisodesTab run={run.id} picked={search.episode} onPick={(episode) => change({ episode })} />
+      <EpisodesTab
+        run={run.id}
+        best={search.best ?? false}
+        onBest={(best) => change({ best: best || undefined })}
+        picked={search.episode}
+        onPick={(episode) => change({ episode })}
+      />
     ),
     evaluations: () => <EvaluationsTab run={run} canEvaluate={run.agent_steps > 0} />,
     checkpoints: () => <CheckpointsTab run={run.id} />,
-    settings: () => <SettingsTab run={run} />,
+    settings: () => (
+      <SettingsTab
+        run={run}
+        onlyChanged={search.changed ?? false}
+        onOnlyChanged={(changed) => change({ changed: changed || undefined })}
+      />
+    ),
     log: () => (
       <LogTab
         run={run.id}
@@ -110,6 +122,8 @@ function Loaded({ run }: { run: RunDetail }) {
             run={run}
             x={x}
             smooth={smooth}
+            log={search.log ?? false}
+            onLog={(log) => change({ log: log || undefined })}
             onX={(to) => change({ x: to === DEFAULT_X ? undefined : to })}
             onSmooth={(to) => change({ smooth: to === DEFAULT_SMOOTH ? undefined : to }, true)}
           />
@@ -126,7 +140,7 @@ function Loaded({ run }: { run: RunDetail }) {
           onChange={(value) => change({ tab: value === 'curves' ? undefined : (value as Search['tab']) })}
           keepMounted={false}
         >
-          <Tabs.List mb={12}>
+          <Tabs.List mb={12} className={classes.tabs}>
             {tabs.map(({ id, label }) => (
               <Tabs.Tab key={id} value={id}>
                 {label}

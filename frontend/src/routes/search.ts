@@ -59,11 +59,19 @@ export const runSearch = (search: Search) =>
     episode: text(search.episode),
     level: oneOf(search.level, ['debug', 'info', 'warning', 'error'] as const),
     find: text(search.find),
+    log: search.log === true ? true : undefined,
+    best: search.best === true ? true : undefined,
+    changed: search.changed === true ? true : undefined,
   });
+
+export const replaySearch = (search: Search) =>
+  defined({ at: typeof search.at === 'number' && search.at >= 0 ? Math.floor(search.at) : undefined });
 
 export const compareSearch = (search: Search) =>
   defined({
     runs: text(search.runs),
+    hidden: text(search.hidden),
+    log: search.log === true ? true : undefined,
     x: oneOf(search.x, X_AXES),
     smooth: smoothing(search.smooth),
     group: oneOf(search.group, ['seed'] as const),

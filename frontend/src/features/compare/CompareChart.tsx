@@ -1,7 +1,7 @@
 import { useComputedColorScheme } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import type { PlotlyHTMLElement } from 'plotly.js';
-import { useMemo, useRef, useState, type ReactNode } from 'react';
+import { useMemo, useRef, type ReactNode } from 'react';
 import { figureQuery } from '@/api/figures';
 import { chartQuery, type XAxis } from '@/api/series';
 import { Chart } from '@/components/chart/Chart';
@@ -23,15 +23,16 @@ type Props = {
   grouped: boolean;
   /** What is left out of the picture; the rest does not change by it. */
   hidden: ReadonlySet<string>;
+  log: boolean;
+  onLog: (log: boolean) => void;
   controls: ReactNode;
 };
 
 /** The learning curves of several runs over one another, or of groups of seeds with their bands. */
-export function CompareChart({ runs, x, smooth, grouped, hidden, controls }: Props) {
+export function CompareChart({ runs, x, smooth, grouped, hidden, log, onLog, controls }: Props) {
   const client = useQueryClient();
   const scheme = useComputedColorScheme('light');
   const element = useRef<PlotlyHTMLElement>(null);
-  const [log, setLog] = useState(false);
   const points = runs.length > MANY ? 250 : 1000;
   const chart = useQuery(chartQuery(client, { runs, metrics: [METRIC], x, smooth, points, grouped }));
   const figure = useQuery(figureQuery({ runs, x, smooth, points, theme: scheme, grouped }));
@@ -63,7 +64,7 @@ export function CompareChart({ runs, x, smooth, grouped, hidden, controls }: Pro
         </span>
         <span className="grow" />
         {controls}
-        <ChartMenu element={element} curves={curves} x={x} name="comparison" log={log} onLog={setLog} />
+        <ChartMenu element={element} curves={curves} x={x} name="comparison" log={log} onLog={onLog} />
       </header>
       {error ? (
         <Problem error={error} onRetry={() => void Promise.all([chart.refetch(), figure.refetch()])} />

@@ -6,7 +6,7 @@ type Props = {
   /** What the left and the right end stand for. */
   from: number;
   to: number;
-  colour: string | undefined;
+  colour: string;
   /** A line to hold it against. */
   mark?: number;
 };

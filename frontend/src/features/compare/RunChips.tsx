@@ -8,6 +8,10 @@ import { carries, useDrop } from './dragging';
 
 type Props = {
   runs: readonly Run[];
+  /** Whether none is chosen; those that are may be on their way. */
+  empty: boolean;
+  /** Whether the chart draws groups of them: then none has a line of its own. */
+  grouped: boolean;
   hidden: ReadonlySet<string>;
   onHide: (id: string, hide: boolean) => void;
   onAdd: (id: string) => void;
@@ -15,7 +19,7 @@ type Props = {
 };
 
 /** The compared runs: each can be hidden and taken out; one that is dropped here is put in. */
-export function RunChips({ runs, hidden, onHide, onAdd, onRemove }: Props) {
+export function RunChips({ runs, empty, grouped, hidden, onHide, onAdd, onRemove }: Props) {
   const scheme = useComputedColorScheme('light');
   const styles = runStyles(
     runs.map(({ id }) => id),
@@ -23,12 +27,12 @@ export function RunChips({ runs, hidden, onHide, onAdd, onRemove }: Props) {
   );
   return (
     <ul className={classes.chips} aria-label="Compared runs" {...useDrop(onAdd)}>
-      {runs.length === 0 && <li className="muted">Drag a run here, or press + at one below.</li>}
+      {empty && <li className="muted">Drag a run here, or press + at one below.</li>}
       {runs.map((run) => {
-        const away = hidden.has(run.id);
+        const away = !grouped && hidden.has(run.id);
         return (
           <li key={run.id} className={classes.chip} data-hidden={away || undefined} {...carries(run.id)}>
-            <Swatch {...styles.get(run.id)} />
+            {!grouped && <Swatch {...styles.get(run.id)} />}
             <Link
               to="/runs/$runId"
               params={{ runId: run.id }}
@@ -38,15 +42,17 @@ export function RunChips({ runs, hidden, onHide, onAdd, onRemove }: Props) {
             >
               {run.name}
             </Link>
-            <ActionIcon
-              size={20}
-              variant="subtle"
-              color="gray"
-              aria-label={`${away ? 'Show' : 'Hide'} ${run.name}`}
-              onClick={() => onHide(run.id, !away)}
-            >
-              {away ? <IconEyeOff size={14} /> : <IconEye size={14} />}
-            </ActionIcon>
+            {!grouped && (
+              <ActionIcon
+                size={20}
+                variant="subtle"
+                color="gray"
+                aria-label={`${away ? 'Show' : 'Hide'} ${run.name}`}
+                onClick={() => onHide(run.id, !away)}
+              >
+                {away ? <IconEyeOff size={14} /> : <IconEye size={14} />}
+              </ActionIcon>
+            )}
             <ActionIcon
               size={20}
               variant="subtle"

@@ -40,7 +40,7 @@ export function RunShelf({ compared, onAdd, onRemove }: Props) {
       />
       <ul className={classes.others} aria-label="Runs that are not compared">
         {data && others.length === 0 && (
-          <li className="muted">{search ? 'No other run fits.' : 'There is no other run.'}</li>
+          <li className="muted">{search ? 'No other run fits.' : 'No other run yet.'}</li>
         )}
         {others.map((run) => (
           <li key={run.id} className={classes.chip} {...carries(run.id)}>

@@ -26,17 +26,20 @@ export type StatisticsView = {
 
 type Props = {
   runs: readonly Run[];
+  /** Whether the chart above draws groups, each in a colour of its own. */
+  grouped: boolean;
   view: StatisticsView;
   onView: (view: StatisticsView) => void;
 };
 
 /** Which setting is better, and how sure one may be: groups of seeds with intervals, world by world. */
-export function Statistics({ runs, view, onView }: Props) {
+export function Statistics({ runs, grouped, view, onView }: Props) {
   const ids = runs.map(({ id }) => id);
   const growing = runs.some(({ state }) => !hasEnded(state));
   const { data, error, refetch } = useQuery(comparisonQuery({ runs: ids, ...view, growing }));
   const scheme = useComputedColorScheme('light');
-  const colours = groupColours(data?.groups.map(({ id }) => id) ?? [], scheme);
+  const drawn = grouped ? (data?.groups.map(({ id }) => id) ?? []) : [];
+  const colours = groupColours(drawn, scheme);
   const worlds = groupBy(data?.groups ?? [], ({ environment }) => environment);
   return (
     <section className={classes.statistics} aria-label="Statistics">
@@ -115,15 +118,17 @@ function Threshold({ value, onValue }: { value: number | undefined; onValue: (va
     return () => clearTimeout(timer);
   }, [typed]);
   return (
-    <TextInput
-      w={170}
-      aria-label="Time to a score of"
-      placeholder="Time to a score of …"
-      inputMode="decimal"
-      value={typed}
-      error={bad}
-      onChange={({ currentTarget }) => setTyped(currentTarget.value)}
-    />
+    <label className="row">
+      Time to a score of
+      <TextInput
+        w={72}
+        inputMode="decimal"
+        classNames={{ input: 'num' }}
+        value={typed}
+        error={bad}
+        onChange={({ currentTarget }) => setTyped(currentTarget.value)}
+      />
+    </label>
   );
 }
 
@@ -164,11 +169,13 @@ function GroupsTable({ groups, colours, threshold, world }: TableProps) {
             <tr key={group.id}>
               <td>
                 <span className={`row ${classes.setting}`}>
-                  <span
-                    className={classes.swatch}
-                    style={{ background: colours.get(group.id) }}
-                    aria-hidden="true"
-                  />
+                  {colours.has(group.id) && (
+                    <span
+                      className={classes.swatch}
+                      style={{ background: colours.get(group.id) }}
+                      aria-hidden="true"
+                    />
+                  )}
                   {group.name}
                 </span>
               </td>
@@ -181,7 +188,12 @@ function GroupsTable({ groups, colours, threshold, world }: TableProps) {
               <td className="num nowrap">{formatEstimate(group.iqm, formatScore)}</td>
               <td style={{ width: '12%' }}>
                 {group.iqm && (
-                  <Interval estimate={group.iqm} from={from} to={to} colour={colours.get(group.id)} />
+                  <Interval
+                    estimate={group.iqm}
+                    from={from}
+                    to={to}
+                    colour={colours.get(group.id) ?? 'var(--accent)'}
+                  />
                 )}
               </td>
               {threshold !== null && (

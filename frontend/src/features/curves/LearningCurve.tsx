@@ -1,7 +1,7 @@
 import { useComputedColorScheme } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import type { PlotlyHTMLElement } from 'plotly.js';
-import { useMemo, useRef, useState } from 'react';
+import { useMemo, useRef } from 'react';
 import { figureQuery } from '@/api/figures';
 import { evaluationsQuery } from '@/api/runParts';
 import type { Run } from '@/api/runs';
@@ -24,6 +24,8 @@ type Props = {
   run: Run;
   x: XAxis;
   smooth: number;
+  log: boolean;
+  onLog: (log: boolean) => void;
   onX: (x: XAxis) => void;
   onSmooth: (smooth: number) => void;
 };
@@ -33,11 +35,10 @@ const versionOf = (run: Run, evaluated: number): string =>
   [run.state, run.attempt, evaluated, Math.floor((run.wall_time_s ?? 0) / MARKS_EVERY_S)].join(' ');
 
 /** Is it learning? Returns as they come in, smoothed, with the evaluations and the levels others reached. */
-export function LearningCurve({ run, x, smooth, onX, onSmooth }: Props) {
+export function LearningCurve({ run, x, smooth, log, onLog, onX, onSmooth }: Props) {
   const client = useQueryClient();
   const scheme = useComputedColorScheme('light');
   const element = useRef<PlotlyHTMLElement>(null);
-  const [log, setLog] = useState(false);
   const chart = useQuery(
     chartQuery(client, { runs: [run.id], metrics: [METRIC], x, smooth, points: POINTS }),
   );
@@ -74,7 +75,7 @@ export function LearningCurve({ run, x, smooth, onX, onSmooth }: Props) {
           x={x}
           name={`${run.name} learning curve`}
           log={log}
-          onLog={setLog}
+          onLog={onLog}
         />
       </header>
       {error ? (

@@ -1,6 +1,5 @@
 import { Button, SegmentedControl } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { useState } from 'react';
 import { episodesQuery, type Episode } from '@/api/runParts';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { ScrollPanel } from '@/components/ScrollPanel';
@@ -15,11 +14,21 @@ const VIDEO: Record<Episode['video'], string> = {
   failed: 'could not be drawn',
 };
 
-type Props = { run: string; picked: string | undefined; onPick: (episode: string) => void };
+type Props = {
+  run: string;
+  /** Whether the best stand first, not the newest. */
+  best: boolean;
+  onBest: (best: boolean) => void;
+  picked: string | undefined;
+  onPick: (episode: string) => void;
+};
+
+const NEWEST = '-agent_steps';
+const BEST = '-episode_return';
 
 /** The kept episodes; each can be watched. */
-export function EpisodesTab({ run, picked, onPick }: Props) {
-  const [sort, setSort] = useState('-agent_steps');
+export function EpisodesTab({ run, best, onBest, picked, onPick }: Props) {
+  const sort = best ? BEST : NEWEST;
   const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = useInfiniteQuery(
     episodesQuery(run, sort),
   );
@@ -35,10 +44,10 @@ export function EpisodesTab({ run, picked, onPick }: Props) {
         aria-label="Order"
         value={sort}
         data={[
-          { value: '-agent_steps', label: 'Newest first' },
-          { value: '-episode_return', label: 'Best first' },
+          { value: NEWEST, label: 'Newest first' },
+          { value: BEST, label: 'Best first' },
         ]}
-        onChange={setSort}
+        onChange={(value) => onBest(value === BEST)}
       />
       <ScrollPanel label="Episodes">
         <table className="grid">

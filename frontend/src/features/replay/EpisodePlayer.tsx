@@ -27,18 +27,28 @@ type Props = {
   learner?: { gamma: number; clip: number | null } | undefined;
   /** With room: the picture large, the policy beside it. */
   large?: boolean;
+  /** The decision to begin at; it stays there. */
+  at?: number | undefined;
+  /** Is told the decision that was looked for. */
+  onAt?: (step: number) => void;
 };
 
 /** An episode: its video, and under it what was earned and thought, in step with the picture. */
-export function EpisodePlayer({ episode, onEnded, learner, large = false }: Props) {
+export function EpisodePlayer({ episode, onEnded, learner, large = false, at, onAt }: Props) {
   const [tries, setTries] = useState(0);
   const still = useReducedMotion();
   const drawn = useQuery(videoQuery(episode.run_id, episode.id, tries));
   const recorded = useQuery(traceQuery(episode.id));
   const trace = useMemo(() => recorded.data && toTrace(recorded.data), [recorded.data]);
-  const { attach, step, playing, speed, duration_s, time_s, toggle, seek, setSpeed } = usePlayback(
+  const [first] = useState(at);
+  const { attach, step, playing, speed, duration_s, time_s, toggle, setSpeed, ...playback } = usePlayback(
     trace?.actions.length ?? episode.length_steps,
+    first ?? 0,
   );
+  const seek = (to: number): void => {
+    playback.seek(to);
+    onAt?.(to);
+  };
   const returns = useMemo(
     () => trace && learner && discounted(trace.rewards, learner.gamma, learner.clip),
     [trace, learner],
@@ -91,7 +101,7 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false }: Prop
             src={videoUrl(episode.id)}
             muted
             playsInline
-            autoPlay={!still}
+            autoPlay={!still && first === undefined}
             preload="auto"
             aria-label={`Video of the episode that ended at agent step ${episode.agent_steps}`}
             onEnded={onEnded}

@@ -17,11 +17,11 @@ export type Playback = {
 /** What a video tells of itself. */
 const EVENTS = ['loadedmetadata', 'play', 'pause', 'ended', 'seeked', 'timeupdate'] as const;
 
-/** A video and the decision it shows, kept in step with each other. */
-export function usePlayback(steps: number): Playback {
+/** A video and the decision it shows, kept in step with each other; it begins at decision `first`. */
+export function usePlayback(steps: number, first: number): Playback {
   const video = useRef<HTMLVideoElement>(null);
   const [attached, setAttached] = useState(false);
-  const [step, setStep] = useState(0);
+  const [step, setStep] = useState(Math.max(0, Math.min(first, steps - 1)));
   const [playing, setPlaying] = useState(false);
   const [speed, setSpeedShown] = useState(1);
   const [clock, setClock] = useState({ duration_s: 0, time_s: 0 });
@@ -42,11 +42,16 @@ export function usePlayback(steps: number): Playback {
   useEffect(() => {
     const element = video.current;
     if (!attached || !element) return;
+    const begin = (): void => {
+      if (first > 0) element.currentTime = timeOf(first, element.duration, steps);
+    };
+    element.addEventListener('loadedmetadata', begin, { once: true });
     for (const event of EVENTS) element.addEventListener(event, follow);
     return () => {
+      element.removeEventListener('loadedmetadata', begin);
       for (const event of EVENTS) element.removeEventListener(event, follow);
     };
-  }, [attached, follow]);
+  }, [attached, follow, first, steps]);
 
   useEffect(() => {
     if (!playing) return;

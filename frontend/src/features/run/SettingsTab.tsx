@@ -10,9 +10,10 @@ import { formatSetting } from '@/lib/format';
 import { allSettings } from '@/lib/schema';
 import { LiveSettingsDialog, SettingsChanges } from './LiveSettings';
 
+type Props = { run: Run; onlyChanged: boolean; onOnlyChanged: (only: boolean) => void };
+
 /** What the run was asked for, beside the defaults. */
-export function SettingsTab({ run }: { run: Run }) {
-  const [onlyChanged, setOnlyChanged] = useState(false);
+export function SettingsTab({ run, onlyChanged, onOnlyChanged }: Props) {
   const [changing, setChanging] = useState(false);
   const algorithms = useQuery(algorithmsQuery);
   const environments = useQuery(environmentsQuery);
@@ -54,7 +55,7 @@ export function SettingsTab({ run }: { run: Run }) {
           size="xs"
           label="Only what differs from the defaults"
           checked={onlyChanged}
-          onChange={({ currentTarget }) => setOnlyChanged(currentTarget.checked)}
+          onChange={({ currentTarget }) => onOnlyChanged(currentTarget.checked)}
         />
         <span className="grow" />
         {live.length > 0 && (

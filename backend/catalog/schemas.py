@@ -58,6 +58,8 @@ class EnvironmentOut(BaseModel):
     family: str
     summary: str
     observation: Observation
+    observation_shape: list[int] | None
+    """(H, W, C) bytes or (D,) numbers, with the default settings; null for a host's own world."""
     config_schema: dict[str, Any]
     """JSON Schema of `environment_config`, as for algorithms."""
     defaults: dict[str, Any]

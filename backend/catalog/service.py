@@ -58,6 +58,7 @@ def _environment(world: Environment, hosts: list[str]) -> EnvironmentOut:
             "family": world.family,
             "summary": world.summary,
             "observation": world.observation,
+            "observation_shape": world.observation_shape and list(world.observation_shape),
             "config_schema": world.config.model_json_schema(),
             "defaults": world.config().model_dump(mode="json"),
             "evaluation_protocol": world.evaluation_protocol,

@@ -145,6 +145,7 @@ def _games() -> tuple[Environment, ...]:
             evaluation_protocol="noop_starts",
             frames_per_agent_step=4,
             action_names=tuple(row["actions"].split()),
+            observation_shape=(84, 84, 4),
             memory_bytes=12 * 2**20,
             published=tuple(published[row["game"]]),
             allowed={"mode": _numbers(row["modes"]), "difficulty": _numbers(row["difficulties"])},

@@ -38,6 +38,8 @@ class Environment:
     action_names: tuple[str, ...]
     """Of each discrete action, or of each number of a continuous one, with the default settings."""
     actions: Actions = "discrete"
+    observation_shape: tuple[int, ...] | None = None
+    """(H, W, C) bytes or (D,) numbers, with the default settings; unknown of a host's own world."""
     published: tuple[PublishedScore, ...] = ()
     replayable: bool = False
     """Whether an episode is soon played again from its seed and actions: a resumed run can go on in it."""

@@ -42,6 +42,7 @@ CLASSIC: tuple[Environment, ...] = (
         replayable=True,
         frames_per_agent_step=1,
         action_names=("LEFT", "RIGHT"),
+        observation_shape=(4,),
     ),
     Environment(
         id="Acrobot-v1",
@@ -54,6 +55,7 @@ CLASSIC: tuple[Environment, ...] = (
         replayable=True,
         frames_per_agent_step=1,
         action_names=("TORQUE -1", "NO TORQUE", "TORQUE +1"),
+        observation_shape=(6,),
     ),
     Environment(
         id="Pendulum-v1",
@@ -66,6 +68,7 @@ CLASSIC: tuple[Environment, ...] = (
         replayable=True,
         frames_per_agent_step=1,
         action_names=("TORQUE",),
+        observation_shape=(3,),
         actions="continuous",
     ),
 )

@@ -67,6 +67,7 @@ LABYRINTH: tuple[Environment, ...] = tuple(
         evaluation_protocol="plain",
         frames_per_agent_step=4,
         action_names=ACTIONS,
+        observation_shape=(84, 84, 3),
         config_defaults={"reward_clip": 0.0},  # clipped, an apple would be worth a portal
         memory_bytes=40 * 2**20,
     )

@@ -38,10 +38,11 @@ class MujocoPixelsConfig(MujocoConfig):
 
 
 class Task(NamedTuple):
-    """One task: its name in words, what is to be done, and its motors."""
+    """One task: its name in words, what is to be done, how many numbers its state has, and its motors."""
 
     title: str
     summary: str
+    numbers: int
     motors: str
 
 
@@ -52,21 +53,22 @@ _HUMANOID = (
 )
 
 TASKS: dict[str, Task] = {
-    "Ant": Task("Ant", "Walk on four legs.", "HIP_4 ANKLE_4 HIP_1 ANKLE_1 HIP_2 ANKLE_2 HIP_3 ANKLE_3"),
-    "HalfCheetah": Task("Half Cheetah", "Run on two legs.", "BTHIGH BSHIN BFOOT FTHIGH FSHIN FFOOT"),
-    "Hopper": Task("Hopper", "Hop on one leg.", "THIGH LEG FOOT"),
-    "Humanoid": Task("Humanoid", "Walk upright.", _HUMANOID),
-    "HumanoidStandup": Task("Humanoid Standup", "Stand up from lying.", _HUMANOID),
-    "InvertedDoublePendulum": Task("Inverted Double Pendulum", "Balance two poles on a cart.", "SLIDE"),
-    "InvertedPendulum": Task("Inverted Pendulum", "Balance a pole on a cart.", "SLIDE"),
+    "Ant": Task("Ant", "Walk on four legs.", 105, "HIP_4 ANKLE_4 HIP_1 ANKLE_1 HIP_2 ANKLE_2 HIP_3 ANKLE_3"),
+    "HalfCheetah": Task("Half Cheetah", "Run on two legs.", 17, "BTHIGH BSHIN BFOOT FTHIGH FSHIN FFOOT"),
+    "Hopper": Task("Hopper", "Hop on one leg.", 11, "THIGH LEG FOOT"),
+    "Humanoid": Task("Humanoid", "Walk upright.", 348, _HUMANOID),
+    "HumanoidStandup": Task("Humanoid Standup", "Stand up from lying.", 348, _HUMANOID),
+    "InvertedDoublePendulum": Task("Inverted Double Pendulum", "Balance two poles on a cart.", 9, "SLIDE"),
+    "InvertedPendulum": Task("Inverted Pendulum", "Balance a pole on a cart.", 4, "SLIDE"),
     "Pusher": Task(
         "Pusher",
         "Push an object to its place with an arm.",
+        23,
         "SHOULDER_PAN SHOULDER_LIFT UPPER_ARM_ROLL ELBOW_FLEX FOREARM_ROLL WRIST_FLEX WRIST_ROLL",
     ),
-    "Reacher": Task("Reacher", "Touch a target with a two-link arm.", "JOINT0 JOINT1"),
-    "Swimmer": Task("Swimmer", "Swim with two joints.", "MOTOR1 MOTOR2"),
-    "Walker2d": Task("Walker 2D", "Walk on two legs.", "THIGH LEG FOOT THIGH_LEFT LEG_LEFT FOOT_LEFT"),
+    "Reacher": Task("Reacher", "Touch a target with a two-link arm.", 10, "JOINT0 JOINT1"),
+    "Swimmer": Task("Swimmer", "Swim with two joints.", 8, "MOTOR1 MOTOR2"),
+    "Walker2d": Task("Walker 2D", "Walk on two legs.", 17, "THIGH LEG FOOT THIGH_LEFT LEG_LEFT FOOT_LEFT"),
 }
 """gymnasium's name without its version -> task."""
 
@@ -84,6 +86,7 @@ def _worlds(name: str, task: Task) -> tuple[Environment, Environment]:
             evaluation_protocol="plain",
             frames_per_agent_step=1,
             action_names=motors,
+            observation_shape=(task.numbers,),
             actions="continuous",
         ),
         Environment(
@@ -96,6 +99,7 @@ def _worlds(name: str, task: Task) -> tuple[Environment, Environment]:
             evaluation_protocol="plain",
             frames_per_agent_step=1,
             action_names=motors,
+            observation_shape=(84, 84, 4),
             actions="continuous",
             config_defaults={"reward_clip": 0.0},
         ),

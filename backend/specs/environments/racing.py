@@ -66,6 +66,7 @@ def _worlds(name: str) -> tuple[Environment, Environment]:
         evaluation_protocol="plain",
         frames_per_agent_step=4,
         action_names=tuple(ACTIONS),
+        observation_shape=(84, 84, 3),
         memory_bytes=16 * 2**20,
     )
     continuous = replace(
@@ -98,6 +99,7 @@ ENVPOOL_RACING = Environment(
     evaluation_protocol="plain",
     frames_per_agent_step=4,
     action_names=tuple(ENVPOOL_ACTIONS),
+    observation_shape=(84, 84, 3),
     memory_bytes=16 * 2**20,
 )
 

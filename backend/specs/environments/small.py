@@ -34,6 +34,7 @@ SMALL: tuple[Environment, ...] = (
         replayable=True,
         frames_per_agent_step=1,
         action_names=("LEFT", "STAY", "RIGHT"),
+        observation_shape=(84, 84, 1),
     ),
     Environment(
         id="Memory-v0",
@@ -46,5 +47,6 @@ SMALL: tuple[Environment, ...] = (
         replayable=True,
         frames_per_agent_step=1,
         action_names=("LEFT", "RIGHT"),
+        observation_shape=(3,),
     ),
 )

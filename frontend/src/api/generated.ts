@@ -1342,6 +1342,8 @@ export interface components {
              * @enum {string}
              */
             observation: "pixels" | "vector";
+            /** Observation Shape */
+            observation_shape: number[] | null;
             /** Config Schema */
             config_schema: {
                 [key: string]: unknown;

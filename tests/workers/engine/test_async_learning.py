@@ -108,18 +108,27 @@ def random_score(environment: str) -> float:
 
 
 CARTPOLE_Q = {"learning_rate": 0.002, "t_max": 20, "exploration_anneal_frames": 8_000}
+MEMORY = {"t_max": 20, "optimizer": "shared_adam", "learning_rate": 0.001}
+CATCH = {
+    "network": "compact",
+    "n_actors": 2,
+    "t_max": 11,
+    "optimizer": "shared_adam",
+    "learning_rate": 0.001,
+    "learning_rate_schedule": "constant",
+}
+CATCH_Q = {"exploration_anneal_frames": 15_000, "target_update_frames": 1_000}
+PENDULUM = {"t_max": 10, "gamma": 0.9, "beta": 0.01, "max_grad_norm": 100_000.0}
+LONG = [pytest.mark.long, pytest.mark.timeout(1_200)]
 TASKS = [
     ("a3c", "CartPole-v1", 30_000, 80.0, {}),
     ("n_step_q", "CartPole-v1", 40_000, 70.0, CARTPOLE_Q),
     ("one_step_q", "CartPole-v1", 40_000, 50.0, CARTPOLE_Q),
     ("one_step_sarsa", "CartPole-v1", 40_000, 50.0, CARTPOLE_Q),
-    (
-        "a3c",
-        "Memory-v0",
-        30_000,
-        0.9,
-        {"recurrent": True, "t_max": 20, "optimizer": "shared_adam", "learning_rate": 0.001},
-    ),
+    ("a3c", "Memory-v0", 30_000, 0.9, MEMORY | {"recurrent": True}),
+    pytest.param("a3c", "Catch-v0", 40_000, 0.7, CATCH, marks=LONG),
+    pytest.param("n_step_q", "Catch-v0", 40_000, 0.5, CATCH | CATCH_Q, marks=LONG),
+    pytest.param("a3c", "Pendulum-v1", 200_000, -800.0, PENDULUM, marks=LONG),
 ]
 
 
@@ -144,3 +153,12 @@ def test_learns_and_not_with_the_sign_flipped(
         )
     assert learned >= enough
     assert flipped < (chance + enough) / 2
+
+
+@pytest.mark.learning
+@pytest.mark.long
+def test_only_who_remembers_answers_the_memory_task(capsys: pytest.CaptureFixture[str]) -> None:
+    forgetful = score("a3c", "Memory-v0", 30_000, 0.9, **MEMORY)
+    with capsys.disabled():
+        print(f"\na3c without an LSTM on Memory-v0: {forgetful:.2f}")  # noqa: T201
+    assert abs(forgetful) < 0.4, "four standard errors of a mean of 100"

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,10 @@ def spec_of(algorithm: str = "a3c", stop: dict[str, Any] | None = None, **config
             "config": {"evaluation_episodes": 0, "n_actors": 2, **config},
         }
     )
+
+
+FORK_SERVER_FDS = 4
+"""The fork server and Python's watch over shared memory, which stay for the next learner."""
 
 
 @pytest.fixture
@@ -84,23 +88,31 @@ def test_theta_and_g_are_shared_by_the_actors(started: Callable[[RunSpec], Hogwi
 
 
 @pytest.mark.parametrize("all_of_them", [False, True])
-def test_a_killed_actor_is_replaced(started: Callable[[RunSpec], Hogwild], all_of_them: bool) -> None:
-    learner = started(spec_of())
-    advance_until(learner, lambda made: made.updates > 0)
-    first = actors()
-    assert len(first) == 2
-    killed = first if all_of_them else first[:1]
-    for actor in killed:
-        actor.kill()
-    told: list[str] = []
-    while len(told) < len(killed):
-        told += learner.advance(0.0, watched=False).warnings
-    assert all("was killed by signal 9; another takes its place" in warning for warning in told)
-    assert psutil.wait_procs(killed, timeout=10)[1] == []
-    before = [int(learner._counts.of(k)[2]) for k in range(2)]
-    while any(int(learner._counts.of(k)[2]) <= before[k] for k in range(2)):
-        learner.advance(0.0, watched=False)
-    assert len(actors()) == 2
+def test_a_killed_actor_is_replaced_and_nothing_is_left(all_of_them: bool) -> None:
+    named, handles = _shared_names(), psutil.Process().num_fds()
+    learner = ENGINES["a3c"].learner(spec_of())
+    assert isinstance(learner, Hogwild)
+    with closing(learner):
+        advance_until(learner, lambda made: made.updates > 0)
+        first = actors()
+        assert len(first) == 2
+        killed = first if all_of_them else first[:1]
+        for actor in killed:
+            actor.kill()
+        told: list[str] = []
+        while len(told) < len(killed):
+            told += learner.advance(0.0, watched=False).warnings
+        assert all("was killed by signal 9; another takes its place" in warning for warning in told)
+        assert psutil.wait_procs(killed, timeout=10)[1] == []
+        before = [int(learner._counts.of(k)[2]) for k in range(2)]
+        while any(int(learner._counts.of(k)[2]) <= before[k] for k in range(2)):
+            learner.advance(0.0, watched=False)
+        second = actors()
+        assert len(second) == 2
+    assert psutil.wait_procs(second, timeout=10)[1] == []
+    assert actors() == []
+    assert _shared_names() <= named
+    assert psutil.Process().num_fds() <= handles + FORK_SERVER_FDS
 
 
 def test_an_error_in_an_actor_is_told_with_its_traceback(started: Callable[[RunSpec], Hogwild]) -> None:

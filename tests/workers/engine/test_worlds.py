@@ -124,6 +124,7 @@ def test_a_batch_plays_as_each_world_does_alone(environment: str) -> None:
 def test_the_catalogue_tells_the_truth(environment: str) -> None:
     told, world = ENVIRONMENTS[environment], build(environment)
     assert told.action_names == world.action_names
+    assert told.observation_shape == world.observation_shape
     assert (told.actions == "continuous") is isinstance(world.action_space, Box)
     assert (told.observation == "pixels") is (world.observation_dtype == np.uint8)
     pictures: list[np.ndarray] = []

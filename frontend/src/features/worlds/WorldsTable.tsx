@@ -2,7 +2,8 @@ import { Link } from '@tanstack/react-router';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import type { Environment } from '@/api/catalog';
 import { ButtonLink } from '@/components/links';
-import { DASH, formatScore, plural } from '@/lib/format';
+import { DASH, formatScore, formatSetting, plural } from '@/lib/format';
+import { boundsText, readSettings } from '@/lib/schema';
 import { pictureOf } from '@/components/world/pictures';
 
 type Score = Environment['published'][number];
@@ -41,8 +42,35 @@ function Picture({ id }: { id: string }) {
   return <td>{src && <img src={src} alt="" loading="lazy" height={48} style={{ display: 'block' }} />}</td>;
 }
 
+/** What an observation is, such as "84×84×4 pixels" or "17 numbers". */
+const sees = ({ observation, observation_shape: shape }: Environment): string => {
+  if (!shape) return observation;
+  return observation === 'pixels' ? `${shape.join('×')} pixels` : `sees ${plural(shape[0] ?? 0, 'number')}`;
+};
+
+/** What can be set, opened on demand: each with its default, and more about it on hover. */
+function Settings({ world }: { world: Environment }) {
+  const settings = readSettings(world.config_schema, 'environment_config', world.defaults);
+  if (settings.length === 0) return null;
+  return (
+    <details>
+      <summary>{plural(settings.length, 'setting')}</summary>
+      <ul style={{ margin: '4px 0', paddingLeft: 16 }}>
+        {settings.map((setting) => (
+          <li key={setting.key} title={[setting.help, boundsText(setting)].filter(Boolean).join(' ')}>
+            {setting.title}: <span className="num">{formatSetting(setting.fallback)}</span>{' '}
+            <span className="muted">{setting.unit}</span>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
 const acts = ({ actions, action_names }: Environment): string =>
-  actions === 'discrete' ? plural(action_names.length, 'action') : plural(action_names.length, 'number');
+  actions === 'discrete'
+    ? plural(action_names.length, 'action')
+    : `sets ${plural(action_names.length, 'number')}`;
 
 /** Every world: what it looks like, what one sees and does there, and what others reached. */
 export function WorldsTable({ worlds }: { worlds: readonly Environment[] }) {
@@ -78,9 +106,12 @@ export function WorldsTable({ worlds }: { worlds: readonly Environment[] }) {
                 {world.hosts.length > 0 && <span className="muted"> on {world.hosts.join(', ')}</span>}
                 <div className="num muted">{world.id}</div>
               </td>
-              <td className="nowrap" title={world.action_names.join(', ').toLowerCase()}>
-                {world.observation}
-                <div className="muted">{acts(world)}</div>
+              <td className="nowrap">
+                <div>{sees(world)}</div>
+                <div className="muted" title={world.action_names.join(', ').toLowerCase()}>
+                  {acts(world)}
+                </div>
+                <Settings world={world} />
               </td>
               <td className="nowrap">{words(world.evaluation_protocol)}</td>
               {labels.map((label) => (

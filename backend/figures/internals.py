@@ -111,7 +111,7 @@ PANELS = (
     Panel(
         "discards",
         "Discarded and lost",
-        "In a report",
+        "So far in this attempt",
         {
             "gorila/stale_discards": "stale gradients",
             "gorila/outlier_discards": "outliers",

@@ -1,5 +1,7 @@
 """The charts of a run: zoomed together, arranged as one likes, and what its method is made of."""
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Page, expect
 from sqlalchemy import Engine
@@ -100,3 +102,81 @@ def test_a_method_shows_what_it_is_made_of(service_page: Page, sqlite_service: R
     names = "() => [...document.querySelectorAll('[role=img]')].find(e => e.ariaLabel?.startsWith('Queue'))"
     page.wait_for_function(f"() => ({names})()?.data?.every(trace => trace.x.length === 100)")
     assert page.evaluate(f"() => ({names})().data.map(trace => trace.name)") == ["predictions", "trainings"]
+
+
+def test_gorila_is_drawn_as_its_paper_draws_it(
+    service_page: Page, sqlite_service: RunningService, tmp_path: Path
+) -> None:
+    run = make_run(
+        sqlite_service.engine,
+        RunState.RUNNING,
+        name="gorila",
+        algorithm="gorila_dqn",
+        config={"n_actors": 12, "n_learners": 12, "n_shards": 5, "replay": "bundled"},
+    )
+    parts = {
+        "gorila/shard_updates": [("shard", 5, lambda k: 12_000 + 10 * k)],
+        "gorila/version_seen": [("actor", 12, lambda k: 12_000 - 100 * k)],
+        "gorila/episodes": [("actor", 12, lambda k: 40 + k)],
+        "gorila/replay_fill": [("replay", 12, lambda k: 0.25 + 0.05 * k)],
+    }
+    bins = {"0": 0.5, "1": 0.3, "2-3": 0.15, "4-7": 0.05}
+    whole = {
+        "gorila/pushes_per_s": 100.0,
+        "gorila/push_bytes_per_s": 3.0 * 2**20,
+        "gorila/pulls_per_s": 50.0,
+        "gorila/pull_bytes_per_s": 2.0 * 2**20,
+        "gorila/stale_discards": 17.0,
+        "gorila/outlier_discards": 23.0,
+        "gorila/gradient_staleness": 1.5,
+        "gorila/gradient_staleness_max": 6.0,
+        "speed/updates_per_s": 20.0,
+        "speed/agent_steps_per_s": 80.0,
+        "loss/td": 0.125,
+        "exploration/epsilon": 0.5,
+    }
+    values = {(metric, ""): value for metric, value in whole.items()}
+    values |= {("gorila/gradient_staleness_share", name): share for name, share in bins.items()}
+    for metric, [(kind, n, of)] in parts.items():
+        values |= {(metric, f"{kind} {k}"): of(k) for k in range(n)}
+
+    def tell(step: int, factor: float) -> None:
+        points = [
+            Points(
+                metric=metric,
+                source=source,
+                agent_steps=[step],
+                frames=[4 * step],
+                wall_time_s=[step / 100],
+                episodes=[step],
+                value=[factor * value],
+            )
+            for (metric, source), value in values.items()
+        ]
+        with writing(sqlite_service.engine) as session:
+            series.append(session, run.id, 1, 1, points)
+
+    tell(100, 0.5)
+    tell(200, 1.0)
+    page = service_page
+    page.goto(f"/runs/{run.id}?tab=internals")
+    drawn = page.get_by_label("Gorila's parts")
+    server = drawn.get_by_label("Parameter server, 5 shards")
+    expect(server).to_contain_text("Stale gradients discarded17")
+    expect(server).to_contain_text("12.0\u00a0k")
+    expect(drawn).to_contain_text("gradients100/s, 3.0\u00a0MiB/s")
+    expect(drawn).to_contain_text("12 bundles of one each")
+    learners = drawn.get_by_label("12 learners")
+    expect(learners).to_contain_text("Outliers discarded23")
+    expect(learners).to_contain_text("up to 50%")
+    expect(learners.get_by_title("2-3: 15%")).to_be_attached()
+    expect(drawn.get_by_label("Replay memories")).to_contain_text("25% to 80%")
+    actors = drawn.get_by_label("12 actors")
+    expect(actors).to_contain_text("Episodes of each40 to 51")
+    expect(actors.get_by_title("actor 11: 51")).to_be_attached()
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            drawn.screenshot(path=tmp_path / f"gorila-{scheme}-{width}.png")

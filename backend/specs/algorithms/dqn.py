@@ -55,6 +55,23 @@ DQN = Algorithm(
             },
             stop={"agent_steps": 2_000_000},
         ),
+        Preset(
+            id="quarter-hour",
+            title="a quarter of an hour",
+            description="What two CPU cores do in that time: the smaller network, learning and exploiting at "
+            "once; enough to leave random play behind in a game that pays often.",
+            observation="pixels",
+            config={
+                "network": "nips",
+                "replay_capacity": 100_000,
+                "learning_starts_agent_steps": 5_000,
+                "target_update_updates": 1_000,
+                "exploration_anneal_agent_steps": 50_000,
+                "exploration_eps": 0.05,
+                "evaluation_interval_agent_steps": 50_000,
+            },
+            stop={"agent_steps": 200_000},
+        ),
     ),
     vector_defaults={
         "network": "mlp",

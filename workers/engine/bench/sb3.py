@@ -13,8 +13,8 @@ from workers.engine.bench.made import Made, Turns
 DQN_LEARNING_STARTS = 1_000
 """The Zoo's 100,000 cost minutes in which nothing is learned."""
 DQN_BUFFER = 20_000
-_CALL_AGENT_STEPS = 800
-"""Decisions of one call of `learn`: many of its rollouts, whose own preparation is then nothing."""
+_CALL_AGENT_STEPS = 400
+"""Decisions of one call of `learn`: several of its rollouts, beside which its own preparation is nothing."""
 
 
 def a2c(environment: str, *, subprocesses: bool) -> Turns:

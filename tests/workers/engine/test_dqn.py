@@ -89,10 +89,31 @@ def test_a_replay_too_large_to_keep_is_filled_again_before_learning_goes_on(
     assert state["replay"] is None
     again = Dqn(spec_of())
     again.restore(state)
-    updates = [advance.updates for advance in (again.advance(0.0, watched=False) for _ in range(30))]
+    told = [again.advance(0.0, watched=False) for _ in range(30)]
+    updates = [advance.updates for advance in told]
     assert updates[:24] == [0] * 24
     assert updates[25:] == [1] * 5
+    assert told[0].warnings == [dqn.REFILLED]
+    assert [dqn.REFILLED in advance.warnings for advance in told].count(True) == 1
     assert again._agent_steps == 60 * 4 + 30 * 4
+
+
+def test_epsilon_falls_in_a_line_and_theta_minus_follows_every_n_updates() -> None:
+    learner = Dqn(spec_of())
+    theta_minus, synced, updates = learner._replica.theta_minus.clone(), [], 0
+    for k in range(150):
+        advance = learner.advance(0.0, watched=False)
+        told = advance.internals["exploration/epsilon"]
+        # Of the last of four decisions, of which the first 500 are annealed.
+        assert told == pytest.approx(max(1.0 - 0.95 * (4 * k + 3) / 500, 0.05))
+        if not torch.equal(learner._replica.theta_minus, theta_minus):
+            theta_minus = learner._replica.theta_minus.clone()
+            synced.append(updates)
+        updates += advance.updates
+        theta = torch.cat([shard.theta for shard in learner._server.shards])
+        learner._replica.pull()
+        assert torch.equal(learner._replica.theta, theta)
+    assert synced == [20, 40, 60, 80, 100, 120]
 
 
 def test_acts_as_the_papers_where_it_is_scored() -> None:

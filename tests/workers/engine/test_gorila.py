@@ -87,6 +87,7 @@ def test_goes_on_from_a_checkpoint_with_other_numbers_of_parts(tmp_path: Path) -
         assert np.array_equal(kept["statistics"]["g"], state["statistics"]["g"])
         assert kept["updates"] == state["updates"]
         advance = again.advance(0.0, watched=True)
+        assert any("filled again before learning goes on" in warning for warning in advance.warnings)
         while not advance.updates:
             advance = again.advance(0.0, watched=True)
         assert again.state()["updates"] > state["updates"]

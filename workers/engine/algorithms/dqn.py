@@ -47,6 +47,8 @@ from workers.engine.schedules import annealed
 from workers.engine.seeds import restore_rng, rng_state
 
 EVALUATION_EPSILON = 0.05
+REFILLED = "the replay was not kept with the checkpoint: it is filled again before learning goes on"
+"""Said after a resume."""
 _MINIBATCHES = 2**30 + 2**29
 """Stream of the random numbers minibatches are drawn with."""
 
@@ -97,6 +99,8 @@ class Dqn:
         self._rng = np.random.default_rng(np.random.SeedSequence((spec.seed, _MINIBATCHES)))
         self._agent_steps = 0
         self._told_of_refill = False
+        self._refills = False
+        """Whether it goes on without the replay it had, and that is still to be told."""
 
     def advance(self, progress: float, *, watched: bool) -> Advance:
         """`agent_steps_per_update` decisions and, once enough is remembered, an update."""
@@ -123,6 +127,9 @@ class Dqn:
                 told.internals |= self._learner.learn(batch)
                 told.internals["optim/learning_rate"] = c.learning_rate
                 told.updates = 1
+        if self._refills:
+            self._refills = False
+            told.warnings.append(REFILLED)
         if not self._told_of_refill and self._replay.bytes_filled > CHECKPOINTED_REPLAY_BYTES:
             self._told_of_refill = True
             told.warnings.append(
@@ -176,6 +183,7 @@ class Dqn:
         self._agent_steps = state["agent_steps"]
         if state["replay"] is not None:
             self._replay.restore({name: tensor.numpy() for name, tensor in state["replay"].items()})
+        self._refills = state["replay"] is None
 
     def close(self) -> None:
         """Close the world."""

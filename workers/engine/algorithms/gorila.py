@@ -116,6 +116,7 @@ class Gorila:
         """
         snapshots = split(state, self._bounds)
         self._books.restore(state["counts"], state["updates"])
+        self._books.warn(dqn.REFILLED)
         self._fleet.fill(snapshots)
 
     def close(self) -> None:

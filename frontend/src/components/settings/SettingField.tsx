@@ -66,7 +66,13 @@ export const SettingField = memo(function SettingField({ setting, raw, refusal, 
       {kind === 'boolean' ? (
         <Switch
           {...shared}
-          classNames={{ body: classes.switch, labelWrapper: classes.words }}
+          classNames={{
+            body: classes.switch,
+            input: classes.track,
+            track: classes.track,
+            labelWrapper: classes.words,
+            label: classes.word,
+          }}
           checked={raw === true}
           label={raw === true ? 'yes' : 'no'}
           onChange={({ currentTarget }) => onChange(path, currentTarget.checked)}

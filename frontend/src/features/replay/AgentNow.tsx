@@ -32,6 +32,7 @@ export function AgentNow({ run, running, ended, picked, onUnpick }: Props) {
   const which = asked === 'live' && !running ? 'best' : (asked ?? (running ? 'live' : 'best'));
   const [shownAs, setShownAs] = useState(which);
   const [shown, setShown] = useState<Episode | null>(null);
+  const [looked, setLooked] = useState<{ episode: string; at: number } | null>(null);
   const list = useInfiniteQuery(episodesQuery(run, SORTS[which]));
   const one = useQuery({ ...episodeQuery(run, picked ?? ''), enabled: picked !== undefined });
   const first = list.data?.pages[0]?.items[0];
@@ -83,11 +84,17 @@ export function AgentNow({ run, running, ended, picked, onUnpick }: Props) {
               steps
             </span>
           </div>
-          <EpisodePlayer key={current.id} episode={current} onEnded={() => newer && setShown(newer)} />
+          <EpisodePlayer
+            key={current.id}
+            episode={current}
+            onEnded={() => newer && setShown(newer)}
+            onAt={(at) => setLooked({ episode: current.id, at })}
+          />
           <span className={classes.newer}>
             <TextLink
               to="/runs/$runId/episodes/$episodeId"
               params={{ runId: run, episodeId: current.id }}
+              search={looked?.episode === current.id ? { at: looked.at } : {}}
               size="sm"
               mr={16}
             >

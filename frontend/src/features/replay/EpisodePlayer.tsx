@@ -40,11 +40,8 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false, at, on
   const drawn = useQuery(videoQuery(episode.run_id, episode.id, tries));
   const recorded = useQuery(traceQuery(episode.id));
   const trace = useMemo(() => recorded.data && toTrace(recorded.data), [recorded.data]);
-  const [first] = useState(at);
-  const { attach, step, playing, speed, duration_s, time_s, toggle, setSpeed, ...playback } = usePlayback(
-    trace?.actions.length ?? episode.length_steps,
-    first ?? 0,
-  );
+  const { attach, step, sought, playing, speed, duration_s, time_s, toggle, setSpeed, ...playback } =
+    usePlayback(trace?.actions.length ?? episode.length_steps, at);
   const seek = (to: number): void => {
     playback.seek(to);
     onAt?.(to);
@@ -101,7 +98,7 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false, at, on
             src={videoUrl(episode.id)}
             muted
             playsInline
-            autoPlay={!still && first === undefined}
+            autoPlay={!still && !sought}
             preload="auto"
             aria-label={`Video of the episode that ended at agent step ${episode.agent_steps}`}
             onEnded={onEnded}

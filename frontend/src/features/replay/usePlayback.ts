@@ -5,6 +5,8 @@ export type Playback = {
   /** Give it to the video as its ref. */
   attach: (element: HTMLVideoElement | null) => void;
   step: number;
+  /** Whether someone looked for a decision: it waits there, also for a video that is still drawn. */
+  sought: boolean;
   playing: boolean;
   speed: number;
   duration_s: number;
@@ -17,11 +19,12 @@ export type Playback = {
 /** What a video tells of itself. */
 const EVENTS = ['loadedmetadata', 'play', 'pause', 'ended', 'seeked', 'timeupdate'] as const;
 
-/** A video and the decision it shows, kept in step with each other; it begins at decision `first`. */
-export function usePlayback(steps: number, first: number): Playback {
+/** A video and the decision it shows, kept in step with each other; it begins at decision `at`, if given. */
+export function usePlayback(steps: number, at: number | undefined): Playback {
   const video = useRef<HTMLVideoElement>(null);
   const [attached, setAttached] = useState(false);
-  const [step, setStep] = useState(Math.max(0, Math.min(first, steps - 1)));
+  const [wanted, setWanted] = useState(at);
+  const [step, setStep] = useState(Math.max(0, Math.min(at ?? 0, steps - 1)));
   const [playing, setPlaying] = useState(false);
   const [speed, setSpeedShown] = useState(1);
   const [clock, setClock] = useState({ duration_s: 0, time_s: 0 });
@@ -43,7 +46,7 @@ export function usePlayback(steps: number, first: number): Playback {
     const element = video.current;
     if (!attached || !element) return;
     const begin = (): void => {
-      if (first > 0) element.currentTime = timeOf(first, element.duration, steps);
+      if (wanted !== undefined) element.currentTime = timeOf(wanted, element.duration, steps);
     };
     element.addEventListener('loadedmetadata', begin, { once: true });
     for (const event of EVENTS) element.addEventListener(event, follow);
@@ -51,7 +54,7 @@ export function usePlayback(steps: number, first: number): Playback {
       element.removeEventListener('loadedmetadata', begin);
       for (const event of EVENTS) element.removeEventListener(event, follow);
     };
-  }, [attached, follow, first, steps]);
+  }, [attached, follow, wanted, steps]);
 
   useEffect(() => {
     if (!playing) return;
@@ -74,6 +77,7 @@ export function usePlayback(steps: number, first: number): Playback {
     (to: number): void => {
       const element = video.current;
       setStep(to);
+      setWanted(to);
       // Who looks for a moment wants it to stay.
       element?.pause();
       if (element && element.duration > 0) element.currentTime = timeOf(to, element.duration, steps);
@@ -85,5 +89,5 @@ export function usePlayback(steps: number, first: number): Playback {
     if (video.current) video.current.playbackRate = to;
   }, []);
 
-  return { attach, step, playing, speed, ...clock, toggle, seek, setSpeed };
+  return { attach, step, sought: wanted !== undefined, playing, speed, ...clock, toggle, seek, setSpeed };
 }

@@ -36,7 +36,7 @@ _PRESETS = (
             "network": "compact",
             "t_max": 11,
             "optimizer": "shared_adam",
-            "learning_rate": 0.001,
+            "learning_rate": 0.0003,
             "learning_rate_schedule": "constant",
             "target_update_frames": 1_000,
             "exploration_anneal_frames": 20_000,

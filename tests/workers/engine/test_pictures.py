@@ -5,7 +5,7 @@ from pathlib import Path
 from backend.specs.environments import ENVIRONMENTS
 from workers.engine.envs.pictures import file_name, picture
 
-FOLDER = Path(__file__).parents[3] / "frontend/src/features/worlds/pictures"
+FOLDER = Path(__file__).parents[3] / "frontend/src/components/world/pictures"
 
 
 def test_every_world_has_its_picture() -> None:

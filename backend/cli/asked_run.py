@@ -37,7 +37,7 @@ def asked_run(
     Raises:
         typer.Exit: an option makes no sense.
     """
-    request: dict[str, Any] = _preset(algorithm, preset) if preset else {}
+    request: dict[str, Any] = _preset(algorithm, preset, environment) if preset else {}
     request |= {"algorithm": algorithm, "environment": environment}
     request["config"] = request.get("config", {}) | _assignments(settings, "--set")
     request["environment_config"] = request.get("environment_config", {}) | _assignments(
@@ -65,8 +65,9 @@ def _assignments(pairs: Sequence[str], option: str) -> dict[str, Any]:
     return found
 
 
-def _preset(algorithm: str, preset: str) -> dict[str, Any]:
+def _preset(algorithm: str, preset: str, environment: str) -> dict[str, Any]:
     from backend.specs.algorithms import ALGORITHMS
+    from backend.specs.environments import ENVIRONMENTS
 
     if algorithm not in ALGORITHMS:
         return {}
@@ -74,6 +75,9 @@ def _preset(algorithm: str, preset: str) -> dict[str, Any]:
     if preset not in known:
         raise fail(f"preset: unknown preset {preset!r}; {algorithm} has {', '.join(known) or 'none'}")
     chosen = known[preset]
+    world = ENVIRONMENTS.get(environment)
+    if world is not None and chosen.families and world.family not in chosen.families:
+        raise fail(f"preset: {preset} is for worlds of {', '.join(chosen.families)}, not for {environment}")
     return {
         "config": chosen.config,
         "environment_config": chosen.environment_config,

@@ -76,6 +76,8 @@ def dqn_beside_sb3(environment: str, seconds: float) -> dict[str, float]:
     ids = {"dqn-nature": "callboard", "sb3-dqn": "stable_baselines3"}
     asked = [row for row in rows(len(os.sched_getaffinity(0))) if row.id in ids]
     found = bench_rounds.measure(asked, environment, rounds=DQN_ROUNDS, seconds=seconds)
+    if "dqn-nature" in found.left_out:
+        raise fail(f"dqn-nature: {found.left_out['dqn-nature']}")
     rates = {name: found.rate(row).median for row, name in ids.items() if row in found.agent_steps_per_s}
     share = found.share("dqn-nature", ["sb3-dqn"])
     return rates | ({"ratio": share.median} if share else {})

@@ -120,7 +120,13 @@ def test_a_row_that_fails_is_left_out_with_its_reason(python: Callable[[str], No
 def test_an_interrupt_ends_it_and_all_that_it_started() -> None:
     row = "emulators-scalar"
     command = [sys.executable, "-m", "backend.cli.main", "bench", "engine", "--only", row, "--seconds", "600"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as bench:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        # Whatever started these tests may have them ignore it, as a shell does in the background.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as bench:
         turn = f"bench.turn {row} "
         until(lambda: len(processes_with(turn)) > 1)  # the turn and its players
         bench.send_signal(signal.SIGINT)

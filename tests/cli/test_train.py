@@ -105,6 +105,7 @@ def test_control_c_keeps_a_checkpoint_and_the_same_command_goes_on(tmp_path: Pat
         ((*CARTPOLE[1:], "--device", "tpu"), "device"),
         pytest.param((*CARTPOLE[1:], "--device", "cuda"), "device", marks=without_gpu),
         ((*CARTPOLE[1:], "--preset", "one-gpu-farm"), "preset"),
+        ((*CARTPOLE[1:], "--algorithm", "a3c", "--preset", "labyrinth"), "preset"),
         ((*CARTPOLE[1:], "--run-directory", "/proc/nowhere"), "run_directory"),
     ],
 )

@@ -38,7 +38,10 @@ class Lstm(nn.Module):
 
 
 class Standardise(nn.Module):
-    """Gives each state's numbers a mean of 0 and a deviation of 1."""
+    """Gives each state's numbers a mean of 0 and, where they differ, a deviation of 1.
+
+    x <- (x - mean) / sqrt(variance + 1e-6)
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, C, H, W) as it came in."""

@@ -47,8 +47,8 @@ PRECISION = setting(
     "fp32",
     title="Precision",
     group="network",
-    description="bf16: hidden layers are computed in bfloat16, quicker on GPUs and on CPUs that have it "
-    "(avx512_bf16, amx); heads, loss and the sums of gradients stay in fp32.",
+    description="bf16: the hidden layers of what is learned from are computed in bfloat16, quicker on GPUs "
+    "and on CPUs that have it (avx512_bf16, amx); heads, loss and parameters stay in fp32.",
 )
 BETA = setting(
     0.01,

@@ -126,8 +126,8 @@ TASKS = [
     ("one_step_q", "CartPole-v1", 40_000, 50.0, CARTPOLE_Q),
     ("one_step_sarsa", "CartPole-v1", 40_000, 50.0, CARTPOLE_Q),
     ("a3c", "Memory-v0", 30_000, 0.9, MEMORY | {"recurrent": True}),
-    pytest.param("a3c", "Catch-v0", 40_000, 0.7, CATCH, marks=LONG),
-    pytest.param("n_step_q", "Catch-v0", 40_000, 0.5, CATCH | CATCH_Q, marks=LONG),
+    pytest.param("a3c", "Catch-v0", 100_000, 0.7, CATCH, marks=LONG),
+    pytest.param("n_step_q", "Catch-v0", 100_000, 0.5, CATCH | CATCH_Q, marks=LONG),
     pytest.param("a3c", "Pendulum-v1", 200_000, -800.0, PENDULUM, marks=LONG),
 ]
 

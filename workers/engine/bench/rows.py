@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from backend.specs.algorithms.asynchronous import MAX_ACTORS
+
 Group = Literal["ceiling", "methods", "peers", "scaling"]
 GROUPS: dict[Group, str] = {
     "ceiling": "the emulators alone, random play",
@@ -45,7 +47,8 @@ class Goal:
 
 def rows(cores: int) -> list[Row]:
     """All rows, for a machine of so many cores."""
-    return [*_ceiling(cores), *_methods(cores), *_peers(cores), *_scaling(cores)]
+    most = min(cores, MAX_ACTORS)
+    return [*_ceiling(cores), *_methods(most), *_peers(cores), *_scaling(most)]
 
 
 def goals(cores: int) -> list[Goal]:
@@ -243,6 +246,6 @@ def _scaling(cores: int) -> list[Row]:
             network="nips",
             n_actors=n,
         )
-        for n in sorted({*fewer, 2 * cores})
+        for n in sorted({*fewer, min(2 * cores, MAX_ACTORS)})
     ]
     return [*environments, *workers, *actors]

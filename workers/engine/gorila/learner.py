@@ -70,7 +70,7 @@ class Learner:
         self.outlier_deviations = outlier_deviations
         self._guard = LossGuard()
         self._threads = threads
-        self._others = ThreadPoolExecutor(threads)
+        self._others = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
         self.outliers = 0
         """Gradients it discarded."""
 

@@ -185,7 +185,7 @@ class LocalServer:
 
     def __init__(self, shards: list[ParameterShard]) -> None:
         self.shards = shards
-        self._threads = ThreadPoolExecutor(len(shards))
+        self._threads = ThreadPoolExecutor(len(shards), initializer=torch.set_num_threads, initargs=(1,))
         lengths = torch.tensor([0, *(len(shard.theta) for shard in shards)]).cumsum(0).tolist()
         self.bounds = list(pairwise(lengths))
 

@@ -112,7 +112,8 @@ class RayCluster:
         agents = [
             str(process.pid)
             for process in psutil.Process().children(recursive=True)
-            if " ".join(process.cmdline()).startswith(_AGENTS)
+            # A dead one that nobody has waited for yet has no command line.
+            if " ".join(process.as_dict(["cmdline"])["cmdline"] or ()).startswith(_AGENTS)
         ]
         clean_up = 'read -r _; kill -9 "$@"; rm -rf -- "$0"'
         self._guard = subprocess.Popen(

@@ -40,6 +40,8 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends libegl1 libopengl0 libgl1-mesa-dri \
     && rm -rf /var/lib/apt/lists/*
 RUN pip install --constraint constraints.txt --editable '.[worker,s3]'
+# Where the engine's compiled loops are kept from run to run.
+ENV NUMBA_CACHE_DIR=/var/lib/callboard/numba
 USER callboard
 HEALTHCHECK --interval=30s --timeout=20s --start-period=60s \
     CMD ["callboard", "doctor", "--check", "worker"]

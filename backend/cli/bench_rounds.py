@@ -157,7 +157,10 @@ def _adopting_orphans() -> Iterator[None]:
 
 
 def _end_orphans(before: set[int]) -> None:
-    """Kill what has become our child since then, whose own children become ours."""
+    """Kill every child that this process did not have then, whoever began it, and those it leaves to us.
+
+    Only a turn begins processes while it is measured: what is new is its, or what it left behind.
+    """
     while orphans := [child for child in psutil.Process().children() if child.pid not in before]:
         for orphan in orphans:
             with suppress(psutil.Error):

@@ -1,9 +1,15 @@
 """Optimizers over one flat parameter vector."""
 
-from typing import Protocol
+import math
+from types import ModuleType
+from typing import Any, Protocol
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
+
+_GOLDEN = (math.sqrt(5) - 1) / 2
+"""Its multiples, without their whole parts, lie far from each other."""
 
 
 class FlatParameters:
@@ -65,6 +71,35 @@ def clip_grad_norm_(dtheta: Tensor, max_norm: float) -> Tensor:
     return norm
 
 
+def _has_kernel(theta: Tensor) -> bool:
+    """Whether `kernels` has a loop over it."""
+    return theta.device.type == "cpu" and theta.dtype == torch.float32
+
+
+def _kernels() -> ModuleType:
+    # Numba takes 44 MB of a process: only of those that step.
+    from workers.engine import kernels
+
+    return kernels
+
+
+class _Pass:
+    """Over vectors that several actors go over at once: each two from elsewhere, one of them backwards."""
+
+    def __init__(self, length: int, actor: int) -> None:
+        self._begin = int(actor // 2 * _GOLDEN % 1 * length)
+        self.backwards = actor % 2 == 1
+
+    def parts(self, *vectors: Tensor) -> list[list[NDArray[Any]]]:
+        """The part of each of `vectors`, (P,) and contiguous, that is first, then the rest."""
+        assert len({len(vector) for vector in vectors}) == 1
+        arrays = [vector.numpy() for vector in vectors]
+        if not self._begin:
+            return [arrays]
+        parts = [[array[part] for array in arrays] for part in (slice(self._begin, None), slice(self._begin))]
+        return parts[::-1] if self.backwards else parts
+
+
 class RMSProp:
     """Non-centred RMSProp as in Mnih et al. 2016, equation 1 (supplement, section 7).
 
@@ -75,12 +110,15 @@ class RMSProp:
     updated without locks: shared RMSProp.
     """
 
-    def __init__(self, theta: Tensor, *, decay: float, eps: float, g: Tensor | None = None) -> None:
+    def __init__(
+        self, theta: Tensor, *, decay: float, eps: float, g: Tensor | None = None, actor: int = 0
+    ) -> None:
+        """Update `theta`, with `g` where it is given; `actor` is which of those who share them this is."""
         self.theta = theta
+        self._pass = _Pass(len(theta), actor)
         self.g = torch.zeros_like(theta) if g is None else g
         self.decay = decay
         self.eps = eps
-        self._divisor = torch.empty_like(theta)
 
     @torch.no_grad()
     def step(self, dtheta: Tensor, learning_rate: float) -> None:
@@ -90,9 +128,15 @@ class RMSProp:
             dtheta: gradient of the loss, (P,).
             learning_rate: eta, alpha in Clemente et al. 2017.
         """
-        self.g.mul_(self.decay).addcmul_(dtheta, dtheta, value=1.0 - self.decay)
-        torch.add(self.g, self.eps, out=self._divisor).rsqrt_()
-        self.theta.addcmul_(dtheta, self._divisor, value=-learning_rate)
+        rest = 1.0 - self.decay
+        if _has_kernel(self.theta):
+            kernels = _kernels()
+            backwards = self._pass.backwards
+            for theta, g, d in self._pass.parts(self.theta, self.g, dtheta):
+                kernels.rmsprop(theta, g, d, learning_rate, self.decay, rest, self.eps, backwards)
+            return
+        self.g.mul_(self.decay).addcmul_(dtheta, dtheta, value=rest)
+        self.theta.addcmul_(dtheta, self.g.add(self.eps).rsqrt_(), value=-learning_rate)
 
 
 class MomentumSGD:
@@ -123,19 +167,21 @@ class SharedAdam:
     Not in Mnih et al. 2016; ikostrikov/pytorch-a3c's optimizer.
     """
 
-    def __init__(self, theta: Tensor, *, m: Tensor, v: Tensor, n: Tensor) -> None:
-        """Update `theta` with moments `m` and `v`, each (P,), and the count `n`, a float32 scalar."""
+    def __init__(self, theta: Tensor, *, m: Tensor, v: Tensor, n: Tensor, actor: int = 0) -> None:
+        """Update `theta` with moments `m` and `v`, each (P,), and the count `n`, a scalar, all float32."""
         self.theta = theta
-        # PyTorch's own, for its one pass over memory.
-        self._adam = torch.optim.Adam([theta], fused=True)
-        self._adam.state[theta] = {"exp_avg": m, "exp_avg_sq": v, "step": n}
+        self._m, self._v, self._n = m, v, n
+        self._pass = _Pass(len(theta), actor)
 
     @torch.no_grad()
     def step(self, dtheta: Tensor, learning_rate: float) -> None:
         """One update of theta, in place; arguments as for `RMSProp.step`."""
-        self._adam.param_groups[0]["lr"] = learning_rate
-        self.theta.grad = dtheta
-        self._adam.step()
+        n = self._n.add_(1).item()
+        unbias_m, unbias_v = 1 / (1 - 0.9**n), 1 / (1 - 0.999**n)
+        kernels = _kernels()
+        backwards = self._pass.backwards
+        for theta, m, v, d in self._pass.parts(self.theta, self._m, self._v, dtheta):
+            kernels.adam(theta, m, v, d, learning_rate, unbias_m, unbias_v, backwards)
 
 
 class CentredRMSProp:
@@ -154,15 +200,20 @@ class CentredRMSProp:
         self.eps = eps
         self.m = torch.zeros_like(theta)
         self.g = torch.zeros_like(theta)
-        self._divisor = torch.empty_like(theta)
 
     @torch.no_grad()
     def step(self, dtheta: Tensor, learning_rate: float) -> None:
         """One update of theta, in place; arguments as for `RMSProp.step`."""
-        self.m.lerp_(dtheta, 1.0 - self.decay)
-        self.g.mul_(self.decay).addcmul_(dtheta, dtheta, value=1.0 - self.decay)
-        torch.add(self.g, self.eps, out=self._divisor).addcmul_(self.m, self.m, value=-1.0).rsqrt_()
-        self.theta.addcmul_(dtheta, self._divisor, value=-learning_rate)
+        rest = 1.0 - self.decay
+        if _has_kernel(self.theta):
+            assert len(dtheta) == len(self.theta)
+            theta, m, g = self.theta.numpy(), self.m.numpy(), self.g.numpy()
+            _kernels().centred_rmsprop(theta, m, g, dtheta.numpy(), learning_rate, self.decay, rest, self.eps)
+            return
+        self.m.lerp_(dtheta, rest)
+        self.g.mul_(self.decay).addcmul_(dtheta, dtheta, value=rest)
+        divisor = self.g.add(self.eps).addcmul_(self.m, self.m, value=-1.0).rsqrt_()
+        self.theta.addcmul_(dtheta, divisor, value=-learning_rate)
 
     def statistics(self) -> dict[str, Tensor]:
         """What it remembers, by name."""

@@ -214,9 +214,17 @@ class ReplayShard:
         frame_BK = self._frames[self._at(position_B[:, None] + offset_K)]
         frame_BK[offset_K < -slot_B["history"][:, None].astype(np.int64)] = 0
         if self.shape.stack > 1:
-            pictures = np.moveaxis(frame_BK, 1, -1)
-            state_B, next_state_B = pictures[..., :-1], pictures[..., 1:]
+            state_B, next_state_B = _stacked(frame_BK[:, :-1]), _stacked(frame_BK[:, 1:])
         else:
             state_B, next_state_B = frame_BK[:, 0], frame_BK[:, 1]
         action_B = slot_B["action"].astype(np.int64)
         return Batch(state_B, action_B, slot_B["reward"].copy(), slot_B["terminal"].copy(), next_state_B)
+
+
+def _stacked(frame_BK: NDArray[Any]) -> NDArray[Any]:
+    """(B, K, …) as (B, …, K), as they will be read: side by side in memory."""
+    B, K, *shape = frame_BK.shape
+    stack_B = np.empty((B, *shape, K), frame_BK.dtype)
+    for k in range(K):
+        stack_B[..., k] = frame_BK[:, k]
+    return stack_B

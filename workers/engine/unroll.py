@@ -4,6 +4,9 @@ An actor sees one state at a time. Left to autograd, every decision would have a
 back through t_max such graphs costs several times what one batch does; a second, batched forward pass over
 the same states costs a fifth of an actor's time. So the activations of acting are kept, and the backward pass
 takes them as a batch: the same gradient, with no second forward pass. theta must not change in between.
+
+On a GPU each decision of an update is a CUDA graph, recorded in the second update, when the activations'
+memory is where it stays.
 """
 
 from typing import Any, NamedTuple
@@ -12,9 +15,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn.functional import linear
 
-from workers.engine.networks import Lstm, Standardise, as_input
+from workers.engine.graphs import Graphs
+from workers.engine.networks import Halve, Lstm, Standardise, as_input
+from workers.engine.products import product
+
+_FEW_ROWS = 16
+"""With so few decisions a gradient is a matter of memory: added at once, with no place for it in between."""
 
 
 class _Stage(NamedTuple):
@@ -76,13 +83,17 @@ class Unroll:
         ]
         self._kept = [_Kept(self._dtype, weight.device) for _ in range(len(self._stages) + 1)]
         self._lstm = None if lstm is None else _Lstm(lstm)
+        self._graphs = Graphs(self._forward) if weight.is_cuda else None
+        self._t = self._t_before = 0
         self.reset_state()
         self.begin()
 
     @torch.no_grad()
     def begin(self) -> None:
         """Forget the decisions of the last update, take the parameters as they are now; the state stays."""
-        self._t = 0
+        if self._graphs is not None and self._t != self._t_before:
+            self._graphs.clear()
+        self._t_before, self._t = self._t, 0
         self._out: list[Tensor] = []
         if self._dtype != self._own:
             for stage, (weight, bias) in zip(self._stages, self._parameters, strict=True):
@@ -106,22 +117,10 @@ class Unroll:
         Returns:
             Features (B, F), until the next update.
         """
-        if self._before or observation.dtype != torch.uint8:
-            x = self._before(as_input(observation, dtype=self._own))
-            x = self._kept[0].row(self._t, x.shape).copy_(x)
-        else:
-            B, height, width, channels = observation.shape
-            into = self._kept[0].row(self._t, torch.Size((B, channels, height, width)))
-            x = as_input(observation, out=into)
-        for k, stage in enumerate(self._stages):
-            y = self._layer(k, x)
-            row = self._kept[k + 1].row(
-                self._t, torch.Size((len(y), y[0].numel())) if stage.flatten else y.shape
-            )
-            _activate(stage.activation, y, out=row.view(y.shape) if stage.flatten else row)
-            x = row
+        memory_stays = self._t < self._t_before
+        forward = self._graphs if self._graphs is not None and memory_stays else self._forward
+        x = forward(self._t, observation)
         self._t += 1
-        x = x.to(self._own)
         if self._lstm is not None:
             assert self.state is not None
             x, self.state = self._lstm.step(x, self.state)
@@ -165,12 +164,29 @@ class Unroll:
             d = _back_through_layer(layer, self._parameters[k][0], d, inputs, need_input=k > 0)
             outputs = inputs
 
+    def _forward(self, t: int, observation: Tensor) -> Tensor:
+        """The body's features of the state of decision t."""
+        if self._before or observation.dtype != torch.uint8:
+            x = self._before(as_input(observation, dtype=self._own))
+            x = self._kept[0].row(t, x.shape).copy_(x)
+        else:
+            B, height, width, channels = observation.shape
+            into = self._kept[0].row(t, torch.Size((B, channels, height, width)))
+            x = as_input(observation, out=into)
+        for k, stage in enumerate(self._stages):
+            y = self._layer(k, x)
+            shape = torch.Size((len(y), y[0].numel())) if stage.flatten else y.shape
+            row = self._kept[k + 1].row(t, shape)
+            _activate(stage.activation, y, out=row.view(y.shape) if stage.flatten else row)
+            x = row
+        return x.to(self._own)
+
     def _layer(self, k: int, x: Tensor) -> Tensor:
         layer, (weight, bias) = self._stages[k].layer, self._parameters[k]
         if isinstance(layer, nn.Conv2d):
             assert isinstance(layer.padding, tuple)
             return torch.conv2d(x, weight, bias, layer.stride, layer.padding)
-        return linear(x, weight, bias)
+        return product(x, weight, bias)
 
 
 class _Lstm:
@@ -260,7 +276,7 @@ def _stages(body: nn.Sequential) -> tuple[nn.Sequential, list[_Stage]]:
                 stages[-1] = stages[-1]._replace(activation=layer)
             case nn.Flatten() if stages:
                 stages[-1] = stages[-1]._replace(flatten=True)
-            case nn.AvgPool2d() | Standardise() if not stages:
+            case Halve() | Standardise() if not stages:
                 before.append(layer)
             case _:
                 raise TypeError(f"no way back through {layer}")
@@ -321,7 +337,7 @@ def _back_through_layer(
         )
         _add_(layer.weight, d_weight)
     else:
-        d_x = d @ weight if need_input else d
+        d_x = product(d, weight.t()) if need_input else d
         _add_product_(layer.weight, d.t(), x)
         d_bias = d.sum(0)
     _add_(_bias(layer), d_bias)
@@ -334,9 +350,13 @@ def _add_(parameter: Tensor, gradient: Tensor) -> None:
 
 
 def _add_product_(parameter: Tensor, left: Tensor, right: Tensor) -> None:
-    """Add left @ right without a place for it in between: such gradients are as large as theta."""
+    """Add left @ right, which is as large as theta."""
     assert parameter.grad is not None
-    parameter.grad.addmm_(left.to(parameter.dtype), right.to(parameter.dtype))
+    left, right = left.to(parameter.dtype), right.to(parameter.dtype)
+    if left.is_cuda or len(right) <= _FEW_ROWS:
+        parameter.grad.addmm_(left, right)
+    else:
+        parameter.grad.add_(product(left, right.t()))
 
 
 def _bias(layer: nn.Conv2d | nn.Linear) -> Tensor:

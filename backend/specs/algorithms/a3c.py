@@ -2,27 +2,25 @@
 
 from typing import Any
 
-from backend.specs.algorithms.asynchronous import NETWORK, PAPER, AsynchronousConfig, Network
+from backend.specs.algorithms.asynchronous import PAPER, SMALL_PIXELS, AsynchronousConfig
 from backend.specs.algorithms.base import Algorithm, Preset
-from backend.specs.algorithms.common import BETA
+from backend.specs.algorithms.common import BETA, STANDARDISE
 from backend.specs.fields import setting
 
-_COMPACT_LSTM: dict[str, Any] = {
+_SMALL_MACHINE: dict[str, Any] = {
     "n_actors": 4,
-    "network": "compact",
-    "recurrent": True,
     "t_max": 20,
     "optimizer": "shared_adam",
     "learning_rate_schedule": "constant",
     "max_grad_norm": 50.0,
     "value_coefficient": 0.25,
 }
+_COMPACT_LSTM = _SMALL_MACHINE | {"network": "compact", "recurrent": True}
 
 
 class A3CConfig(AsynchronousConfig):
     """Settings of A3C."""
 
-    network: Network = NETWORK
     recurrent: bool = setting(
         False,
         title="LSTM",
@@ -31,6 +29,7 @@ class A3CConfig(AsynchronousConfig):
         description="256 LSTM cells after the last hidden layer, 128 for continuous actions; their state "
         "lasts as long as the episode.",
     )
+    standardise: bool = STANDARDISE
     value_coefficient: float = setting(
         0.5,
         ge=0,
@@ -61,7 +60,7 @@ A3C = Algorithm(
             observation="pixels",
             families=("atari",),
             config=_COMPACT_LSTM | {"learning_rate": 0.0001, "evaluation_interval_agent_steps": 200_000},
-            environment_config={"picture_size": "42x42"},
+            environment_config={"picture_size": "42x42", "crop": True},
             stop={"agent_steps": 5_000_000},
         ),
         Preset(
@@ -90,15 +89,7 @@ A3C = Algorithm(
             description="Two actor-learners and a small network: minutes.",
             observation="pixels",
             families=("small",),
-            config={
-                "n_actors": 2,
-                "network": "compact",
-                "t_max": 11,
-                "optimizer": "shared_adam",
-                "learning_rate": 0.001,
-                "learning_rate_schedule": "constant",
-                "evaluation_interval_agent_steps": 20_000,
-            },
+            config=SMALL_PIXELS | {"learning_rate": 0.001},
             stop={"agent_steps": 100_000},
         ),
         Preset(
@@ -118,7 +109,20 @@ A3C = Algorithm(
         ),
         Preset(
             id="two-cpu-cores",
-            title="feed-forward, two CPU cores",
+            title="nips, two CPU cores",
+            description="The paper's feed-forward network, over cropped and standardised pictures and with "
+            "the compact LSTM's optimizer, which learn from fewer agent steps. Look whether the crop suits "
+            "another game than Pong.",
+            observation="pixels",
+            families=("atari",),
+            config=_SMALL_MACHINE
+            | {"learning_rate": 0.0001, "standardise": True, "evaluation_interval_agent_steps": 500_000},
+            environment_config={"crop": True},
+            stop={"agent_steps": 10_000_000},
+        ),
+        Preset(
+            id="whole-pictures",
+            title="as in the paper, two CPU cores",
             description="The paper's feed-forward agent with four actor-learners.",
             observation="pixels",
             config={"n_actors": 4, "evaluation_interval_agent_steps": 500_000},

@@ -1,14 +1,12 @@
 """Asynchronous value methods: one-step Q-learning, one-step Sarsa, n-step Q (Mnih et al. 2016)."""
 
-from backend.specs.algorithms.asynchronous import NETWORK, PAPER, AsynchronousConfig, Network
+from backend.specs.algorithms.asynchronous import PAPER, SMALL_PIXELS, AsynchronousConfig
 from backend.specs.algorithms.base import Algorithm, Preset
 from backend.specs.algorithms.value import ValueConfig
 
 
 class AsyncQConfig(ValueConfig, AsynchronousConfig):
     """Settings of the asynchronous value methods."""
-
-    network: Network = NETWORK
 
 
 _VECTOR_DEFAULTS = {
@@ -31,17 +29,8 @@ _PRESETS = (
         description="Two actor-learners and a small network, exploring for 20,000 frames: minutes.",
         observation="pixels",
         families=("small",),
-        config={
-            "n_actors": 2,
-            "network": "compact",
-            "t_max": 11,
-            "optimizer": "shared_adam",
-            "learning_rate": 0.0003,
-            "learning_rate_schedule": "constant",
-            "target_update_frames": 1_000,
-            "exploration_anneal_frames": 20_000,
-            "evaluation_interval_agent_steps": 20_000,
-        },
+        config=SMALL_PIXELS
+        | {"learning_rate": 0.0003, "target_update_frames": 1_000, "exploration_anneal_frames": 20_000},
         stop={"agent_steps": 100_000},
     ),
     Preset(

@@ -1,28 +1,35 @@
 """What the asynchronous methods of Mnih et al. 2016 have in common."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from backend.specs.algorithms.base import AlgorithmConfig
-from backend.specs.algorithms.common import GAMMA, REWARD_CLIP, RMSPROP_DECAY, RMSPROP_EPS
+from backend.specs.algorithms.common import (
+    GAMMA,
+    REWARD_CLIP,
+    RMSPROP_DECAY,
+    RMSPROP_EPS,
+    Network,
+    network_setting,
+)
 from backend.specs.fields import setting
 
 PAPER = "Mnih et al. 2016, Asynchronous Methods for Deep Reinforcement Learning"
 MAX_ACTORS = 64
-
-Network = Literal["nips", "nature", "compact", "mlp"]
-NETWORK = setting(
-    "nips",
-    title="Network",
-    group="network",
-    shape=True,
-    description="nips: Mnih 2013's; nature: Mnih 2015's, larger; compact: four small convolutions over "
-    "42×42; mlp: for vector observations.",
-)
+SMALL_PIXELS: dict[str, Any] = {
+    "n_actors": 2,
+    "network": "compact",
+    "t_max": 11,
+    "optimizer": "shared_adam",
+    "learning_rate_schedule": "constant",
+    "evaluation_interval_agent_steps": 20_000,
+}
+"""For small tasks seen as pixels: minutes on two CPU cores."""
 
 
 class AsynchronousConfig(AlgorithmConfig):
     """Settings of every asynchronous method; the defaults are those of the paper's supplement, section 8."""
 
+    network: Network = network_setting("nips")
     n_actors: int = setting(
         16,
         ge=1,

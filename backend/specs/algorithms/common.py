@@ -1,6 +1,23 @@
 """Settings that several algorithms share to the letter."""
 
+from typing import Any, Literal
+
 from backend.specs.fields import setting
+
+Network = Literal["nips", "nature", "compact", "mlp"]
+
+
+def network_setting(default: Network) -> Any:
+    """The network, of methods that know them all."""
+    return setting(
+        default,
+        title="Network",
+        group="network",
+        shape=True,
+        description="nips: Mnih 2013's; nature: Mnih 2015's, larger; compact: four small convolutions over "
+        "42×42; mlp: for vector observations.",
+    )
+
 
 GAMMA = setting(
     0.99,
@@ -42,6 +59,14 @@ REWARD_CLIP = setting(
     title="Reward clip",
     group="optimisation",
     description="Rewards are clipped to ± this for learning; 0 leaves them whole. Scores are never clipped.",
+)
+STANDARDISE = setting(
+    False,
+    title="Standardise pictures",
+    group="network",
+    shape=True,
+    description="Each state's pixels are brought to a mean of 0 and a deviation of 1, as compact always "
+    "does. Not in the papers.",
 )
 PRECISION = setting(
     "fp32",

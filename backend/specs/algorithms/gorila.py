@@ -1,6 +1,6 @@
 """Gorila DQN: actors, learners, replay and parameters spread over machines (Nair et al. 2015)."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ValidationInfo, field_validator
 
@@ -151,6 +151,18 @@ class GorilaConfig(ReplayedQConfig):
         return value
 
 
+_TWO_CPU_CORES: dict[str, Any] = {
+    "network": "nips",
+    "n_actors": 2,
+    "n_learners": 2,
+    "n_shards": 2,
+    "parts_per_process": 2,
+    "pull_interval": 4,
+    "replay_capacity": 100_000,
+    "exploration_eps": 0.05,
+    "learning_rate": 0.01,
+}
+
 GORILA_DQN = Algorithm(
     id="gorila_dqn",
     title="Gorila DQN",
@@ -167,19 +179,11 @@ GORILA_DQN = Algorithm(
             description="For a small machine: two bundles, two shards, the smaller network, a tenth of the "
             "replay (0.7 GB), newer parameters every fourth decision.",
             observation="pixels",
-            config={
-                "network": "nips",
-                "n_actors": 2,
-                "n_learners": 2,
-                "n_shards": 2,
-                "parts_per_process": 2,
-                "pull_interval": 4,
-                "replay_capacity": 100_000,
+            config=_TWO_CPU_CORES
+            | {
                 "learning_starts_agent_steps": 10_000,
                 "target_update_updates": 2_500,
                 "exploration_anneal_updates": 60_000,
-                "exploration_eps": 0.05,
-                "learning_rate": 0.01,
                 "evaluation_interval_agent_steps": 250_000,
             },
             stop={"agent_steps": 2_000_000},
@@ -190,19 +194,11 @@ GORILA_DQN = Algorithm(
             description="What two CPU cores do in that time: two bundles and shards, the smaller network, "
             "learning and exploiting at once.",
             observation="pixels",
-            config={
-                "network": "nips",
-                "n_actors": 2,
-                "n_learners": 2,
-                "n_shards": 2,
-                "parts_per_process": 2,
-                "pull_interval": 4,
-                "replay_capacity": 100_000,
+            config=_TWO_CPU_CORES
+            | {
                 "learning_starts_agent_steps": 5_000,
                 "target_update_updates": 1_000,
                 "exploration_anneal_updates": 12_500,
-                "exploration_eps": 0.05,
-                "learning_rate": 0.01,
                 "evaluation_interval_agent_steps": 50_000,
             },
             stop={"agent_steps": 200_000},

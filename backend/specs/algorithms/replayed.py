@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 from pydantic import ValidationInfo, field_validator
 
 from backend.specs.algorithms.base import AlgorithmConfig
-from backend.specs.algorithms.common import GAMMA, PRECISION, REWARD_CLIP
+from backend.specs.algorithms.common import GAMMA, PRECISION, REWARD_CLIP, Network, network_setting
 from backend.specs.fields import setting
 
 CHECKPOINTED_REPLAY_BYTES = 256 * 2**20
@@ -17,14 +17,7 @@ class ReplayedQConfig(AlgorithmConfig):
 
     scores_best_kept: ClassVar[bool] = True
 
-    network: Literal["nips", "nature", "compact", "mlp"] = setting(
-        "nature",
-        title="Network",
-        group="network",
-        shape=True,
-        description="nips: Mnih 2013's; nature: Mnih 2015's, larger; compact: four small convolutions over "
-        "42×42; mlp: for vector observations.",
-    )
+    network: Network = network_setting("nature")
     optimizer: Literal["centred_rmsprop", "adagrad"] = setting(
         "centred_rmsprop",
         title="Optimizer",

@@ -3,7 +3,15 @@
 from typing import Literal
 
 from backend.specs.algorithms.base import AlgorithmConfig
-from backend.specs.algorithms.common import GAMMA, LEARNING_RATE_SCHEDULE, PRECISION, REWARD_CLIP, RMSPROP_EPS
+from backend.specs.algorithms.common import (
+    GAMMA,
+    LEARNING_RATE_SCHEDULE,
+    PRECISION,
+    REWARD_CLIP,
+    RMSPROP_EPS,
+    Network,
+    network_setting,
+)
 from backend.specs.fields import setting
 
 PAPER = "Clemente, Castejón and Chandra 2017, Efficient Parallel Methods for Deep Reinforcement Learning"
@@ -12,13 +20,7 @@ PAPER = "Clemente, Castejón and Chandra 2017, Efficient Parallel Methods for De
 class SynchronousConfig(AlgorithmConfig):
     """Settings of the framework; the defaults are those of the paper's section 5.1."""
 
-    network: Literal["nips", "nature", "mlp"] = setting(
-        "nips",
-        title="Network",
-        group="network",
-        shape=True,
-        description="nips: Mnih 2013's; nature: Mnih 2015's, larger; mlp: for vector observations.",
-    )
+    network: Network = network_setting("nips")
     precision: Literal["fp32", "bf16"] = PRECISION
     learning_rate: float = setting(
         0.0224,

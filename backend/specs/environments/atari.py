@@ -108,6 +108,16 @@ class AtariConfig(EnvironmentConfig):
         description="84x84: the papers'. 42x42: for the network compact, quicker on a small machine.",
     )
 
+    crop: bool = setting(
+        False,
+        title="Crop the picture",
+        group="environment",
+        shape=True,
+        description="Only rows 34 to 193 of the screen are seen: in Pong the field, without score and walls, "
+        "so that what moves stands out. In some other games, such as Ms. Pac-Man, play is cut off too. "
+        "Not in the papers.",
+    )
+
     @field_validator("max_frames")
     @classmethod
     def _beyond_the_start(cls, max_frames: int, info: ValidationInfo) -> int:

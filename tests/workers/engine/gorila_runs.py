@@ -34,10 +34,10 @@ def spec_of(
     )
 
 
-def processes(kind: str = "") -> list[psutil.Process]:
-    """Ray's processes under this one; of hosts of one kind, where one is named."""
+def processes(kind: str = "", *, under: int | None = None) -> list[psutil.Process]:
+    """Ray's processes under this one, or that of a pid; of hosts of one kind, where one is named."""
     found = []
-    for process in psutil.Process().children(recursive=True):
+    for process in psutil.Process(under).children(recursive=True):
         try:
             line = " ".join(process.cmdline())
         except psutil.Error:

@@ -17,8 +17,9 @@ from workers.engine.algorithms.hogwild_actor import Actor, MethodMaker, Task
 from workers.engine.algorithms.hogwild_memory import AGENT_STEPS, Counts, Memory, Vectors
 from workers.engine.envs import make_world
 from workers.engine.losses import (
+    ActorCriticDescent,
     ActorCriticLoss,
-    actor_critic_loss,
+    actor_critic_descent,
     gaussian_actor_critic_loss,
     td_loss,
 )
@@ -73,15 +74,16 @@ def score(algorithm: str, environment: str, agent_steps: int, enough: float, **c
 def flip(monkeypatch: pytest.MonkeyPatch) -> None:
     """Turn the sign of the policy gradient, and of the values' where there is no policy."""
 
-    def flipped(*batch: Any, **weights: Any) -> ActorCriticLoss:
-        loss = actor_critic_loss(*batch, **weights)
-        return loss._replace(total=loss.total - 2 * loss.policy)
+    def flipped(*batch: Any, **weights: Any) -> ActorCriticDescent:
+        descent = actor_critic_descent(*batch, **weights)
+        policys_TA = actor_critic_descent(*batch, **weights | {"beta": 0.0}).d_logits_TA
+        return descent._replace(d_logits_TA=descent.d_logits_TA - 2 * policys_TA)
 
     def flipped_gaussian(*batch: Any, **weights: Any) -> ActorCriticLoss:
         loss = gaussian_actor_critic_loss(*batch, **weights)
         return loss._replace(total=loss.total - 2 * loss.policy)
 
-    monkeypatch.setattr(a3c, "actor_critic_loss", flipped)
+    monkeypatch.setattr(a3c, "actor_critic_descent", flipped)
     monkeypatch.setattr(a3c_continuous, "gaussian_actor_critic_loss", flipped_gaussian)
     monkeypatch.setattr(async_q, "td_loss", lambda *batch: -td_loss(*batch))
 

@@ -167,9 +167,30 @@ def test_life_loss_ends_the_return_but_not_the_episode_where_so_set() -> None:
         assert not step.ended
 
 
+@pytest.mark.parametrize("frame_maximum", ["rgb", "luminance"])
+def test_a_cropped_picture_is_of_rows_34_to_193(frame_maximum: str) -> None:
+    """160×160 to 42×42: every pixel as 21×21, of which 80×80 make a new one."""
+    config = AtariConfig(noop_max=0, picture_size="42x42", crop=True, frame_maximum=frame_maximum)
+    world = AtariWorld("ALE/Pong-v5", config)
+    observation = np.empty(world.observation_shape, np.uint8)
+    world.reset(0, observation)
+    for action in random_actions(100, 6):
+        world.step(action, observation)
+    newest = np.maximum(*world._screens)
+    grey = cv2.cvtColor(newest, cv2.COLOR_RGB2GRAY) if frame_maximum == "rgb" else newest
+    fine = grey[34:194].repeat(21, 0).repeat(21, 1)
+    wanted = fine.reshape(42, 80, 42, 80).mean((1, 3))
+    np.testing.assert_allclose(observation[..., -1], wanted, rtol=0, atol=0.5001)
+
+
 def test_evaluation_uses_the_exact_pipeline_and_starts() -> None:
     config = evaluation_config(AtariConfig(noop_max=0, max_frames=1_000, life_loss_terminal=True))
     assert config == AtariConfig(frame_maximum="rgb", noop_max=30, max_frames=108_000)
+
+
+def test_evaluation_shows_the_agent_pictures_of_the_same_kind() -> None:
+    config = AtariConfig(picture_size="42x42", crop=True)
+    assert evaluation_config(config) == config.model_copy(update={"frame_maximum": "rgb"})
 
 
 @pytest.mark.long

@@ -97,7 +97,11 @@ def test_goes_on_from_a_checkpoint_with_other_numbers_of_parts(tmp_path: Path) -
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_the_papers_numbers_run_on_one_machine_in_sixteen_processes() -> None:
+def test_the_papers_numbers_run_on_one_machine_in_sixteen_processes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    here = psutil.Process()
+    others = set(here.children(recursive=True))  # of the tests before
     with running(
         n_actors=100,
         n_learners=100,
@@ -108,10 +112,13 @@ def test_the_papers_numbers_run_on_one_machine_in_sixteen_processes() -> None:
     ) as run:
         run.until(lambda: run.updates >= 300 and len(run.series("gorila/version_seen")) == 100, timeout_s=600)
         hosts = processes("WorkHost") + processes("ParameterHost")
-        everything = [psutil.Process(), *processes()]
+        everything = [here, *(child for child in here.children(recursive=True) if child not in others)]
+        # Shared pages once: of the object store, and of what all have loaded.
+        memory = sum(process.memory_full_info().pss for process in everything)
+        with capsys.disabled():
+            print(f"\nGorila's 100, 100, 31: {len(everything)} processes, {memory / 2**30:.2f} GiB")  # noqa: T201
         assert len(hosts) == 6
         assert len(everything) <= 16
-        memory = sum(process.memory_info().rss for process in everything)
-        assert memory < 6 * 2**30
+        assert memory < 3 * 2**30
         assert len(run.series("gorila/shard_updates")) == 31
         assert run.last["gorila/lost_pushes"] == 0

@@ -16,7 +16,7 @@ from workers.engine.algorithms import gorila_bench
 def test_tells_the_rates_of_each_number_of_parts_and_of_dqn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gorila_bench, "PARTS", ((1, 1, 1), (1, 2, 2)))
     monkeypatch.setattr(bench_engine, "DQN_ROUNDS", 1)
-    monkeypatch.setattr(gorila_bench, "BEGIN", 100)
+    monkeypatch.setattr(gorila_bench, "LEARNING_STARTS", 100)
     done = CliRunner().invoke(app, ["bench", "gorila", "--seconds", "1", "--json"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)

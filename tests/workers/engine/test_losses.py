@@ -1,4 +1,4 @@
-"""PAAC's gradient against a transcription of Clemente et al. 2017, equations 10 and 11."""
+"""Actor-critic gradients against a transcription of Clemente et al. 2017, equations 10 and 11."""
 
 import numpy as np
 import torch
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from workers.engine.losses import actor_critic_loss
+from workers.engine.losses import actor_critic_descent, actor_critic_loss
 
 
 def softmax(z: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -56,6 +56,17 @@ def test_gradient_equals_the_papers(seed: int, n: int, A: int, beta: float, c_v:
     np.testing.assert_allclose(value.grad.numpy(), d_v, rtol=1e-6, atol=1e-9)
 
 
+@given(st.integers(0, 2**32 - 1), st.integers(1, 8), st.integers(2, 5), st.floats(0, 1), st.floats(0, 2))
+def test_closed_form_equals_the_papers(seed: int, n: int, A: int, beta: float, c_v: float) -> None:
+    rng = np.random.default_rng(seed)
+    logits, v, R = rng.normal(size=(n, A)) * 3, rng.normal(size=n), rng.normal(size=n)
+    a = rng.integers(A, size=n)
+    descent = actor_critic_descent(logits, v, a, R, beta=beta, value_coefficient=c_v)
+    d_logits, d_v = oracle_gradients(logits, v, a, R, beta, c_v)
+    np.testing.assert_allclose(descent.d_logits_TA, n * d_logits, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(descent.d_value_T, n * d_v, rtol=1e-6, atol=1e-9)
+
+
 def test_parts_are_the_papers_means() -> None:
     logits = np.log(np.array([[0.5, 0.25, 0.25], [0.1, 0.8, 0.1]]))
     v, R, a = np.array([1.0, -2.0]), np.array([3.0, -1.0]), np.array([0, 1])
@@ -75,3 +86,20 @@ def test_parts_are_the_papers_means() -> None:
         [policy + 0.5 * value - 0.1 * entropy, policy, value, entropy],
         rtol=1e-6,
     )
+    descent = actor_critic_descent(
+        np.log(np.array([[0.5, 0.25, 0.25], [0.1, 0.8, 0.1]])), v, a, R, beta=0.1, value_coefficient=0.5
+    )
+    np.testing.assert_allclose(descent[2:], [policy, value, entropy], rtol=1e-6)
+
+
+def test_a_policy_that_is_all_but_sure_has_a_finite_gradient() -> None:
+    """Towards the action that was better than its value: pi - [j = a]."""
+    descent = actor_critic_descent(
+        np.array([[500.0, -500.0]]),
+        np.zeros(1),
+        np.ones(1, int),
+        np.ones(1),
+        beta=0.01,
+        value_coefficient=1.0,
+    )
+    np.testing.assert_allclose(descent.d_logits_TA, [[1.0, -1.0]], atol=1e-12)

@@ -6,22 +6,77 @@ import torch
 from torch import nn
 
 from workers.engine.networks import actor_critic
-from workers.engine.optimizers import FlatParameters, MomentumSGD, RMSProp, SharedAdam, clip_grad_norm_
+from workers.engine.optimizers import (
+    CentredRMSProp,
+    FlatParameters,
+    MomentumSGD,
+    RMSProp,
+    SharedAdam,
+    clip_grad_norm_,
+)
+
+DTYPES = [(torch.float64, 1e-9), (torch.float32, 3e-6)]
+"""By PyTorch, and compiled; with what each may be off."""
 
 
+@pytest.mark.parametrize(("dtype", "tolerance"), DTYPES)
 @pytest.mark.parametrize(("decay", "eps", "eta"), [(0.99, 0.1, 0.0224), (0.9, 1e-5, 7e-4), (0.0, 1.0, 1.0)])
-def test_rmsprop_keeps_eps_inside_the_root(decay: float, eps: float, eta: float) -> None:
+def test_rmsprop_keeps_eps_inside_the_root(
+    decay: float, eps: float, eta: float, dtype: torch.dtype, tolerance: float
+) -> None:
     rng = np.random.default_rng(0)
     theta, g = rng.normal(size=50), np.zeros(50)
-    optimizer = RMSProp(torch.from_numpy(theta.copy()), decay=decay, eps=eps)
+    optimizer = RMSProp(torch.from_numpy(theta.copy()).to(dtype), decay=decay, eps=eps)
     for _ in range(20):
         dtheta = rng.normal(size=50)
-        optimizer.step(torch.from_numpy(dtheta), eta)
+        optimizer.step(torch.from_numpy(dtheta).to(dtype), eta)
         for i in range(50):
             g[i] = decay * g[i] + (1 - decay) * dtheta[i] ** 2
             theta[i] = theta[i] - eta * dtheta[i] / np.sqrt(g[i] + eps)
-    np.testing.assert_allclose(optimizer.theta.numpy(), theta, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(optimizer.g.numpy(), g, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(optimizer.theta.numpy(), theta, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(optimizer.g.numpy(), g, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("actor", range(1, 6))
+def test_where_an_actors_pass_begins_changes_nothing_of_it(actor: int) -> None:
+    rng = np.random.default_rng(0)
+    theta, *dthetas = (torch.from_numpy(rng.normal(size=50).astype(np.float32)) for _ in range(4))
+    first, other = RMSProp(theta.clone(), decay=0.9, eps=0.1), RMSProp(theta, decay=0.9, eps=0.1, actor=actor)
+    for dtheta in dthetas:
+        first.step(dtheta, 0.01)
+        other.step(dtheta, 0.01)
+    np.testing.assert_allclose(other.theta, first.theta, rtol=1e-6)
+    np.testing.assert_allclose(other.g, first.g, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), DTYPES)
+def test_centred_rmsprop_divides_by_the_gradients_deviation(dtype: torch.dtype, tolerance: float) -> None:
+    """DQN's: the square of the mean is taken off, the minimum squared gradient stands inside the root."""
+    rng = np.random.default_rng(0)
+    theta, m, g = rng.normal(size=50), np.zeros(50), np.zeros(50)
+    optimizer = CentredRMSProp(torch.from_numpy(theta.copy()).to(dtype), decay=0.95, eps=0.01)
+    for _ in range(20):
+        dtheta = 1 + rng.normal(size=50)
+        optimizer.step(torch.from_numpy(dtheta).to(dtype), 0.00025)
+        m = 0.95 * m + 0.05 * dtheta
+        g = 0.95 * g + 0.05 * dtheta**2
+        theta = theta - 0.00025 * dtheta / np.sqrt(g - m**2 + 0.01)
+    np.testing.assert_allclose(optimizer.theta.numpy(), theta, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(optimizer.statistics()["m"].numpy(), m, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(optimizer.statistics()["g"].numpy(), g, rtol=tolerance, atol=tolerance)
+
+
+def test_what_is_not_a_number_stays_so() -> None:
+    """A run that diverges shows it."""
+    for optimizer in (
+        RMSProp(torch.zeros(20), decay=0.99, eps=0.1),
+        CentredRMSProp(torch.zeros(20), decay=0.95, eps=0.01),
+        SharedAdam(torch.zeros(20), m=torch.zeros(20), v=torch.zeros(20), n=torch.zeros(1)[0]),
+    ):
+        dtheta = torch.ones(20)
+        dtheta[3], dtheta[17] = torch.nan, torch.inf
+        optimizer.step(dtheta, 0.1)
+        assert optimizer.theta.isnan().nonzero().flatten().tolist() == [3, 17]
 
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
@@ -76,7 +131,7 @@ def test_adam_of_two_actors_counts_its_updates_together() -> None:
     theta, m, v = rng.normal(size=50), np.zeros(50), np.zeros(50)
     shared = torch.from_numpy(theta.astype(np.float32))
     moments = {"m": torch.zeros(50), "v": torch.zeros(50), "n": torch.zeros(2)[0]}
-    actors = [SharedAdam(shared, **moments) for _ in range(2)]
+    actors = [SharedAdam(shared, **moments, actor=actor) for actor in (2, 3)]
     for n in range(1, 21):
         dtheta = rng.normal(size=50)
         actors[n % 2].step(torch.from_numpy(dtheta.astype(np.float32)), 0.01 / n)

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.support.devices import DEVICES
 from workers.engine.networks import ActorCritic, Lstm, actor_critic, as_input
 from workers.engine.optimizers import FlatParameters
 from workers.engine.unroll import Unroll
@@ -76,6 +77,39 @@ def test_gradient_is_autograds(network: str, cells: int) -> None:
     (weight * expected.sin()).sum().backward()  # type: ignore[no-untyped-call]
     assert flat.dtheta.abs().max() > 1e-3
     torch.testing.assert_close(mine, flat.dtheta, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("network", ["nips", "nature", "compact"])
+def test_a_standardised_state_has_neither_mean_nor_contrast(network: str) -> None:
+    module = actor_critic(network, (84, 84, 4), 3, standardise=True)
+    dim = torch.randint(0, 64, (2, 84, 84, 4), dtype=torch.uint8)
+    bright = 3 * dim + 40
+    for one, other in zip(module(dim), module(bright), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_update_after_update_is_as_the_first_one_was(device: str) -> None:
+    """Memory, and on a GPU graphs, are used again: with other states, other parameters and more decisions."""
+    module, flat = made("compact", 0)
+    module.to(device)
+    flat = FlatParameters(module)
+    unroll = Unroll(module.body, None)
+    for T in (3, 3, 3, 6, 6, 6, 2, 2):
+        flat.theta.add_(torch.randn_like(flat.theta), alpha=0.01)
+        flat.dtheta.zero_()
+        unroll.begin()
+        seen = states("compact", T).to(device)
+        stepped = torch.cat([unroll.step(state).clone() for state in seen])
+        features = unroll.features()
+        torch.testing.assert_close(stepped, features.detach(), rtol=0, atol=0)
+        unroll.backward(features.detach().cos())
+        mine = flat.dtheta.clone()
+        flat.dtheta.zero_()
+        expected = plain_features(module, seen, None)
+        torch.testing.assert_close(features.detach(), expected.detach(), rtol=0, atol=1e-9)
+        expected.sin().sum().backward()  # type: ignore[no-untyped-call]
+        torch.testing.assert_close(mine, flat.dtheta, rtol=0, atol=1e-6)
 
 
 def test_lstm_state_lasts_over_updates_and_not_over_episodes() -> None:

@@ -21,7 +21,7 @@ Differences from the paper:
   paper's agent; it begins at 0 with each episode. A resumed run goes on with each actor's episode and state.
 - An episode that is cut off, by `max_frames` or a time limit, is not taken as terminal.
 - The pictures differ as told in `workers.engine.envs.atari`, and the weights begin as told in
-  `workers.engine.networks`; shared Adam is not the paper's.
+  `workers.engine.networks`; shared Adam, and `standardise`, off by default, are not the paper's.
 """
 
 from typing import Any
@@ -36,8 +36,9 @@ from backend.specs.run import RunSpec
 from workers.engine.algorithms import a3c_continuous
 from workers.engine.algorithms.hogwild_actor import Choice, Method, MethodMaker, Tools
 from workers.engine.envs.base import Box, World
+from workers.engine.heads import Heads
 from workers.engine.learner import Policy
-from workers.engine.losses import actor_critic_loss
+from workers.engine.losses import actor_critic_descent
 from workers.engine.networks import (
     ActorCritic,
     GaussianActorCritic,
@@ -45,7 +46,6 @@ from workers.engine.networks import (
     gaussian_actor_critic,
 )
 from workers.engine.policies import GaussianPolicy, RecurrentPolicy, SampledPolicy
-from workers.engine.returns import n_step_returns
 from workers.engine.unroll import Unroll
 
 LSTM_CELLS = 256
@@ -58,11 +58,10 @@ def network(spec: RunSpec, world: World) -> ActorCritic | GaussianActorCritic:
     shape = world.observation_shape
     if isinstance(world.action_space, Box):
         D = len(world.action_space.low)
-        return gaussian_actor_critic(
-            c.network, shape, D, lstm_cells=a3c_continuous.LSTM_CELLS if c.recurrent else 0
-        )
-    cells = LSTM_CELLS if c.recurrent else 0
-    return actor_critic(c.network, shape, world.action_space.n, lstm_cells=cells)
+        cells = a3c_continuous.LSTM_CELLS if c.recurrent else 0
+        return gaussian_actor_critic(c.network, shape, D, lstm_cells=cells, standardise=c.standardise)
+    n_actions, cells = world.action_space.n, LSTM_CELLS if c.recurrent else 0
+    return actor_critic(c.network, shape, n_actions, lstm_cells=cells, standardise=c.standardise)
 
 
 def policy(
@@ -93,52 +92,46 @@ class AdvantageActorCritic:
         self._network: ActorCritic = tools.network
         self._rng = tools.rng
         self._unroll = Unroll(self._network.body, self._network.lstm)
+        self._heads = Heads(self._network)
         self._actions: list[int] = []
 
     def begin(self) -> None:
         """Begin an update's decisions."""
         self._unroll.begin()
+        self._heads.begin()
         self._actions.clear()
 
     @torch.inference_mode()
     def choose(self, observation: NDArray[Any]) -> Choice:
         """Sample from pi(.|s; theta')."""
-        logits_1A, value_1 = self._network.heads(self._unroll.step(torch.from_numpy(observation)))
-        pi_A = logits_1A.softmax(-1)[0].numpy()
+        pi_A, value = self._heads.step(self._unroll.step(torch.from_numpy(observation)))
         # The first action whose cumulated probability exceeds a uniform number; rounding may leave none.
-        action = int(np.searchsorted(pi_A.cumsum(), self._rng.random(), side="right"))
+        action = int(pi_A.cumsum().searchsorted(self._rng.random(), side="right"))
         action = min(action, len(pi_A) - 1)
         self._actions.append(action)
-        return Choice(action, value_1.item(), pi_A)
+        return Choice(action, value, pi_A)
 
+    @torch.inference_mode()
     def learn(self, reward_T: list[float], after: NDArray[Any] | None) -> dict[str, float]:
         """Add the gradient of Algorithm S2 to dtheta."""
         c = self._config
-        R = torch.zeros(1)
-        if after is not None:
-            with torch.inference_mode():
-                R = self._network.heads(self._unroll.peek(torch.from_numpy(after)))[1]
-        T = len(reward_T)
+        R = 0.0 if after is None else self._heads.value(self._unroll.peek(torch.from_numpy(after)))
         # The decisions end at a terminal state if at all: where R is 0 already.
-        none_T1 = torch.zeros(T, 1, dtype=torch.bool)
-        R_T1 = n_step_returns(torch.tensor(reward_T)[:, None], none_T1, R, c.gamma)
-        features_TF = self._unroll.features()
-        logits_TA, value_T = self._network.heads(features_TF)
-        loss = actor_critic_loss(
-            logits_TA,
-            value_T,
-            torch.tensor(self._actions),
-            R_T1[:, 0],
+        R_T = [R := reward + c.gamma * R for reward in reversed(reward_T)][::-1]
+        descent = actor_critic_descent(
+            *self._heads.outputs(),
+            np.array(self._actions),
+            np.array(R_T),
             beta=c.beta,
             value_coefficient=c.value_coefficient,
         )
-        (loss.total * T).backward()  # type: ignore[no-untyped-call]
-        assert features_TF.grad is not None
-        self._unroll.backward(features_TF.grad)
+        self._unroll.backward(
+            self._heads.backward(self._unroll.features(), descent.d_logits_TA, descent.d_value_T)
+        )
         return {
-            "loss/policy": loss.policy.item(),
-            "loss/value": loss.value.item(),
-            "loss/entropy": loss.entropy.item(),
+            "loss/policy": descent.policy,
+            "loss/value": descent.value,
+            "loss/entropy": descent.entropy,
         }
 
     def begin_episode(self) -> None:

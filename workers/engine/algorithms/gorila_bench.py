@@ -7,12 +7,10 @@ from contextlib import closing
 from typing import Any
 
 from backend.specs.run import RunSpec, parse_run_spec
+from workers.engine.bench.made import LEARNING_STARTS, REPLAY_CAPACITY
 
 PARTS = ((1, 1, 1), (1, 2, 1), (2, 1, 1), (2, 2, 1), (2, 2, 2), (4, 4, 1), (4, 4, 4))
 """N_act, N_learn and N_param of each measurement; bundled where the first two are alike, else global."""
-BEGIN = 1_000
-"""Decisions before the first update."""
-_REPLAY = 20_000
 
 
 def gorila(
@@ -24,7 +22,7 @@ def gorila(
     parts = {"n_actors": n_actors, "n_learners": n_learners, "n_shards": n_shards, "n_replay_shards": 1}
     parts["parts_per_process"] = math.ceil(max(n_actors, n_learners, n_shards) / _cores())
     replay = "bundled" if n_actors == n_learners else "global"
-    spec = _spec("gorila_dqn", environment, **parts, replay=replay, pull_interval=4)
+    spec = _spec(environment, **parts, replay=replay, pull_interval=4)
     updates, steps = 0, 0
     with closing(Gorila(spec)) as learner:
         while not learner.advance(0.0, watched=False).updates:
@@ -41,11 +39,11 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def _spec(algorithm: str, environment: str, **config: Any) -> RunSpec:
-    quick = {"learning_starts_agent_steps": BEGIN, "replay_capacity": _REPLAY}
+def _spec(environment: str, **config: Any) -> RunSpec:
+    quick = {"learning_starts_agent_steps": LEARNING_STARTS, "replay_capacity": REPLAY_CAPACITY}
     return parse_run_spec(
         {
-            "algorithm": algorithm,
+            "algorithm": "gorila_dqn",
             "environment": environment,
             "device": "cpu",
             "stop": {"agent_steps": 10**9},

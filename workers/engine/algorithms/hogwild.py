@@ -82,7 +82,7 @@ class Hogwild:
         self._heard = _Heard()
         self._watched = False
         self._running = False
-        self._context = fork_server("workers.engine.algorithms")
+        self._context = fork_server("workers.engine.algorithms", "workers.engine.kernels")
         self._actors: dict[int, _Actor] = {}
         try:
             for k in range(self.config.n_actors):

@@ -37,14 +37,14 @@ class Vectors:
         """The optimizer of one actor over the shared theta."""
         match config.optimizer:
             case "shared_adam":
-                return SharedAdam(self.theta, m=self._first, v=self._second, n=self._count)
+                return SharedAdam(self.theta, m=self._first, v=self._second, n=self._count, actor=actor)
             case "momentum_sgd":
                 return MomentumSGD(self.theta, momentum=config.momentum, m=self._own[actor])
             case "rmsprop":
                 g = self._own[actor]
             case _:
                 g = self._first
-        return RMSProp(self.theta, decay=config.rmsprop_decay, eps=config.rmsprop_eps, g=g)
+        return RMSProp(self.theta, decay=config.rmsprop_decay, eps=config.rmsprop_eps, g=g, actor=actor)
 
     def statistics(self, config: AsynchronousConfig) -> dict[str, Tensor]:
         """What the optimizers remember, by names that tell the kind."""

@@ -10,6 +10,7 @@ where R goes back from V of the state after the rollout, or from 0 at a terminal
 Differences from the paper, beside the framework's:
 - Policy and value share one network (the paper's section 5.1), so one gradient holds both terms; its value
   term has the weight `value_coefficient` (1: as printed).
+- With `standardise`, off by default, each state has a mean of 0 and a deviation of 1.
 """
 
 import torch
@@ -29,7 +30,10 @@ from workers.engine.policies import SampledPolicy, sample
 def network(spec: RunSpec, world: World) -> ActorCritic:
     """The network of a run."""
     assert isinstance(spec.config, PaacConfig)
-    return actor_critic(spec.config.network, world.observation_shape, len(world.action_names))
+    c = spec.config
+    return actor_critic(
+        c.network, world.observation_shape, len(world.action_names), standardise=c.standardise
+    )
 
 
 def policy(spec: RunSpec, network: nn.Module, device: torch.device, seed: int) -> Policy:

@@ -3,7 +3,7 @@
 As there: a process an actor-learner, each on one thread; parameters in shared memory, copied before each
 update; for every decision a graph of its own, of one state; after 20 decisions generalised advantages with
 lambda 1, the sum of their losses, one way back, clipping, and Adam, whose moments are shared. As in our own
-preset, beside which it stands: the network `compact` with its LSTM, and four stacked pictures of 42×42.
+preset, beside which it stands: the network `compact` with its LSTM, and four stacked cropped 42×42 pictures.
 """
 
 from ctypes import Array, c_longlong
@@ -56,7 +56,7 @@ def _act_and_learn(
 ) -> None:
     prepare_torch()
     torch.manual_seed(k)
-    world = make_world(environment, AtariConfig(picture_size="42x42"))
+    world = make_world(environment, AtariConfig(picture_size="42x42", crop=True))
     theta = _network(environment)
     assert theta.lstm is not None
     observation = np.empty((1, *world.observation_shape), np.uint8)

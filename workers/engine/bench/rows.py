@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from backend.specs.algorithms.asynchronous import MAX_ACTORS
+from workers.engine.bench.made import LEARNING_STARTS, REPLAY_CAPACITY
 
 Group = Literal["ceiling", "methods", "peers", "scaling"]
 GROUPS: dict[Group, str] = {
@@ -16,6 +17,13 @@ GROUPS: dict[Group, str] = {
     "methods": "Callboard",
     "peers": "others",
     "scaling": "over environments, actors and workers",
+}
+
+
+_ASYNCHRONOUS_Q = {
+    "n_step_q": "n-step Q",
+    "one_step_q": "one-step Q",
+    "one_step_sarsa": "one-step Sarsa",
 }
 
 
@@ -93,8 +101,7 @@ def _method(name: str, title: str, group: Group = "methods", **arguments: Any) -
 
 
 def _paac(cores: int, network: str = "nips", n_e: int = 32, algorithm: str = "paac") -> dict[str, Any]:
-    config = {"network": network, "n_e": n_e, "n_w": cores}
-    return {"algorithm": algorithm, "preset": "two-cpu-cores" if algorithm == "paac" else None} | config
+    return {"algorithm": algorithm, "network": network, "n_e": n_e, "n_w": cores}
 
 
 def _methods(cores: int) -> list[Row]:
@@ -145,11 +152,7 @@ def _methods(cores: int) -> list[Row]:
                 network=network,
                 n_actors=cores,
             )
-            for algorithm, title in (
-                ("n_step_q", "n-step Q"),
-                ("one_step_q", "one-step Q"),
-                ("one_step_sarsa", "one-step Sarsa"),
-            )
+            for algorithm, title in _ASYNCHRONOUS_Q.items()
         ]
         found += [
             _method(
@@ -174,8 +177,8 @@ def _replayed(algorithm: str, network: str) -> dict[str, Any]:
     return {
         "algorithm": algorithm,
         "network": network,
-        "replay_capacity": 20_000,
-        "learning_starts_agent_steps": 1_000,
+        "replay_capacity": REPLAY_CAPACITY,
+        "learning_starts_agent_steps": LEARNING_STARTS,
     }
 
 
@@ -248,4 +251,15 @@ def _scaling(cores: int) -> list[Row]:
         )
         for n in sorted({*fewer, min(2 * cores, MAX_ACTORS)})
     ]
-    return [*environments, *workers, *actors]
+    alone = [
+        _method(
+            f"{algorithm.replace('_', '-')}-nips-n1",
+            f"{title} nips, 1 actor",
+            "scaling",
+            algorithm=algorithm,
+            network="nips",
+            n_actors=1,
+        )
+        for algorithm, title in _ASYNCHRONOUS_Q.items()
+    ]
+    return [*environments, *workers, *actors, *alone]

@@ -8,11 +8,8 @@ from typing import Any
 import ale_py
 import gymnasium
 
-from workers.engine.bench.made import Made, Turns
+from workers.engine.bench.made import LEARNING_STARTS, REPLAY_CAPACITY, Made, Turns
 
-DQN_LEARNING_STARTS = 1_000
-"""The Zoo's 100,000 cost minutes in which nothing is learned."""
-DQN_BUFFER = 20_000
 _CALL_AGENT_STEPS = 400
 """Decisions of one call of `learn`: several of its rollouts, beside which its own preparation is nothing."""
 
@@ -44,17 +41,17 @@ def dqn(environment: str) -> Turns:
         model = DQN(
             "CnnPolicy",
             envs,
-            buffer_size=DQN_BUFFER,
+            buffer_size=REPLAY_CAPACITY,
             learning_rate=1e-4,
             batch_size=32,
-            learning_starts=DQN_LEARNING_STARTS,
+            learning_starts=LEARNING_STARTS,
             target_update_interval=1_000,
             train_freq=4,
             gradient_steps=1,
             exploration_final_eps=0.01,
             device="cpu",
         )
-    return _trained(model, envs, learning_starts=DQN_LEARNING_STARTS)
+    return _trained(model, envs, learning_starts=LEARNING_STARTS)
 
 
 def _envs(environment: str, n: int, *, subprocesses: bool) -> Any:

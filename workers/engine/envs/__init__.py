@@ -80,6 +80,7 @@ def evaluation_config(
             mode=config.mode,
             difficulty=config.difficulty,
             picture_size=config.picture_size,
+            crop=config.crop,
             frame_maximum="rgb",
         )
     return config

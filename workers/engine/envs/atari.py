@@ -8,7 +8,8 @@ The first observation of an episode is three black pictures and one frame. `max_
 and is looked at after each decision.
 
 Each deviation from the papers is a setting of `AtariConfig`, off by default but for `frame_maximum`:
-`sticky_actions`, `full_action_set`, `fire_at_reset`, `life_loss_terminal`, `mode`, `difficulty`.
+`sticky_actions`, `full_action_set`, `fire_at_reset`, `life_loss_terminal`, `mode`, `difficulty`,
+`picture_size`, and `crop`, whose rows are those of OpenAI's universe-starter-agent for every game.
 
 Differences from the papers: with `frame_skip=1` there is one frame and no maximum. With
 `frame_maximum="luminance"`, the default, the maximum is taken after greyscale, which is a little faster, and
@@ -29,6 +30,8 @@ from workers.engine.envs.base import ActionSpace, Discrete, OnFrame, Step
 from workers.engine.envs.shrink import Shrink
 
 STACK = 4
+CROPPED_ROWS = slice(34, 194)
+"""Of the screen, where `crop` is set."""
 HISTORY_FRAMES_PER_PICTURE = 2
 """Of the frames that pass, every second one is shown to people: 30 a second."""
 
@@ -75,7 +78,8 @@ class AtariWorld:
         channels = (3,) if config.frame_maximum == "rgb" else ()
         self._screens = np.zeros((2, height, width, *channels), np.uint8)
         size = (42, 42) if config.picture_size == "42x42" else (84, 84)
-        self._shrink = Shrink(height, width, size)
+        self._rows = CROPPED_ROWS if config.crop else slice(0, height)
+        self._shrink = Shrink(self._rows.stop - self._rows.start, width, size)
         self.observation_shape = (*size, STACK)
         self._stack = np.zeros(size, np.uint32)  # a pixel's four pictures, the newest uppermost
         self._newest = np.zeros(size, np.uint32)
@@ -166,7 +170,7 @@ class AtariWorld:
             self._ale.getScreenGrayscale(self._screens[slot])
 
     def _push(self, out: NDArray[np.uint8]) -> None:
-        picture = np.maximum(self._screens[0], self._screens[1])
+        picture = np.maximum(self._screens[0, self._rows], self._screens[1, self._rows])
         if self._config.frame_maximum == "rgb":
             picture = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
         np.copyto(self._newest, self._shrink(picture), casting="unsafe")

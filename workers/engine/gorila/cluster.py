@@ -22,6 +22,11 @@ _FOLDER = re.compile(r"callboard-ray-(\d+)-")
 _AGENTS = ("ray::DashboardAgent", "ray::RuntimeEnvAgent")
 _SHARE_OF_A_CPU = 0.0001
 """What a host asks of its machine, Ray's least: one that asks for nothing is begun on any machine."""
+_START_TIMEOUTS = ("RAY_raylet_start_wait_time_s", "RAY_gcs_server_port_wait_time_s")
+_START_TIMEOUT_S = 60
+"""How long each of Ray's two servers may take: a starved machine misses Ray's own 30 s."""
+_TRIES = 3
+"""How often a Ray is begun: its server dies where its agents take more than 15 s, which cannot be set."""
 _MIN_STORE_BYTES = 80 * 2**20
 """Ray takes no smaller object store."""
 
@@ -45,6 +50,8 @@ class RayCluster:
         # What Ray says of its own to this process's standard output is told in other words in the run's log.
         os.environ["RAY_DEDUP_LOGS_SKIP_REGEX"] = "."
         if address is None:
+            for name in _START_TIMEOUTS:
+                os.environ.setdefault(name, str(_START_TIMEOUT_S))
             _remove_folders_of_the_dead()
             # Sockets lie in it: their paths must be short.
             self._folder = Path(tempfile.mkdtemp(prefix=f"callboard-ray-{os.getpid()}-", dir="/tmp"))
@@ -73,7 +80,7 @@ class RayCluster:
             }
         polite_stop = signal.getsignal(signal.SIGTERM)
         try:
-            ray.init(address, **common)
+            self._join(address, common)
             self._nodes = [node["NodeID"] for node in self._ray.nodes() if node["Alive"]]
         except BaseException:
             self.close()
@@ -82,6 +89,23 @@ class RayCluster:
             # Ray would have SIGTERM end this process at once.
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGTERM, polite_stop)
+
+    def _join(self, address: str | None, common: dict[str, Any]) -> None:
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                self._ray.init(address, **common)
+                return
+            except Exception:
+                if self._folder is None or not tries_left:
+                    raise
+                self._end_servers()
+
+    def _end_servers(self) -> None:
+        """End what a start that failed has left: all that has the folder in its command line."""
+        for process in psutil.Process().children(recursive=True):
+            with suppress(psutil.Error):
+                if str(self._folder) in " ".join(process.cmdline()):
+                    process.kill()
 
     def start(self, place: int, host: type, *arguments: Any) -> Any:
         """A handle to a host in a process of its own, which Ray begins anew with its arguments if it dies.
@@ -132,6 +156,7 @@ class RayCluster:
             self._guard.kill()
             self._guard.communicate()
         if self._folder is not None:
+            self._end_servers()
             shutil.rmtree(self._folder, ignore_errors=True)
 
 

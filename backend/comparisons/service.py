@@ -49,8 +49,7 @@ def compare(
     Raises:
         NotFound: there is no such run.
     """
-    found = series.find_runs(session, run_ids)
-    runs = {run_id: found[run_id] for run_id in dict.fromkeys(run_ids)}
+    runs = series.find_runs(session, run_ids)
     worlds = {run_id: scoring(run) for run_id, run in runs.items()}
     stored = _episodes(session, runs) if score == "training" else {}
     courses = {} if score == "training" else _by_evaluation(session, runs)

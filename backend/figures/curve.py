@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from backend.figures.theme import Theme, faint, layout, styles
+from backend.figures.theme import BESIDE, DASHES, Theme, colours, faint, layout, styles
 from backend.metrics.catalogue import X_AXES, describe
 from backend.metrics.chunks import Array, Columns
 
@@ -38,6 +38,7 @@ def curve(
     *,
     metric: str,
     x: str,
+    runs: Sequence[str] = (),
     smooth: float = 0.0,
     title: str | None = None,
     theme: Theme = "light",
@@ -49,9 +50,11 @@ def curve(
     without numbers can put them in.
 
     Args:
-        lines: the series; one colour a run.
+        lines: the series; one colour a run, or where there is but one, a part of it.
         metric: what they are of.
         x: one of `chunks.X_COLUMNS`.
+        runs: all that are compared, in the order in which they choose their colours; those of the lines by
+            default.
         smooth: weight of the moving average they were smoothed with, 0 for none.
         title: the metric's own by default.
         theme: light or dark.
@@ -61,10 +64,29 @@ def curve(
     figure = go.Figure(
         layout=layout(heading, theme, width_px, _subtitle(lines, smooth)) | axes_layout(metric, x)
     )
-    looks = styles([line.run for line in lines], theme)
-    for line in lines:
-        _draw(figure, line, *looks[line.run], smooth, spans=len(lines) <= MANY)
+    if _are_parts(lines):
+        figure.update_layout(legend=BESIDE)
+    for line, look in zip(lines, _looks(lines, runs, theme), strict=True):
+        _draw(figure, line, *look, smooth, spans=len(lines) <= MANY)
     return figure
+
+
+def _are_parts(lines: Sequence[Line]) -> bool:
+    """Whether they are what several parts of one run said."""
+    return len(lines) > 1 and len({line.run for line in lines}) == 1
+
+
+def _looks(lines: Sequence[Line], runs: Sequence[str], theme: Theme) -> list[tuple[str, str]]:
+    """Colour and dash of each: a run's own, and from it on the next for each further part of one run."""
+    own = styles([*runs, *(line.run for line in lines)], theme)
+    if not _are_parts(lines):
+        return [own[line.run] for line in lines]
+    palette = colours(theme)
+    first = palette.index(own[lines[0].run][0])
+    return [
+        (palette[(first + n) % len(palette)], DASHES[n // len(palette) % len(DASHES)])
+        for n in range(len(lines))
+    ]
 
 
 def axes_layout(metric: str, x: str) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from typing import Any
 import plotly.graph_objects as go
 
 from backend.figures.curve import Line, axes_layout, plain
-from backend.figures.theme import DASHES, Theme, colours, faint, layout
+from backend.figures.theme import BESIDE, DASHES, Theme, colours, faint, layout
 
 _SHARE_OPACITY = 0.55
-_MOST_BELOW = 4
+_MOST_BELOW = 3
 """A legend of more lines stands beside the plot: below a small one, it would take its room."""
 
 
@@ -76,7 +76,7 @@ PANELS = (
             "paac/time_environment": "environments",
             "paac/time_choosing": "choosing actions",
             "paac/time_learning": "learning",
-            "paac/time_rest": "waiting and messages",
+            "paac/time_rest": "waiting",
         },
         True,
     ),
@@ -161,16 +161,7 @@ def internals(
     figure.update_layout(legend_traceorder="normal")
     if len(lines) > _MOST_BELOW:
         order = "reversed" if panel.stacked else "normal"
-        figure.update_layout(
-            legend={
-                "orientation": "v",
-                "x": 1.02,
-                "y": 1,
-                "yref": "container",
-                "yanchor": "top",
-                "traceorder": order,
-            }
-        )
+        figure.update_layout(legend=BESIDE | {"traceorder": order})
     palette = colours(theme)
     for number, line in enumerate(lines):
         colour, dash = palette[number % len(palette)], DASHES[number // len(palette) % len(DASHES)]

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from backend.figures.curve import Line, curve
 from backend.figures.marks import Mark, add_marks
-from backend.figures.theme import Theme, faint, ground, muted, styles
+from backend.figures.theme import Theme, faint, ground, muted, styles, wrapped
 from backend.metrics.catalogue import PROTOCOLS
 
 METRIC = "rollout/episode_return"
@@ -44,6 +44,7 @@ def learning_curve(
     *,
     x: str,
     smooth: float,
+    runs: Sequence[str] = (),
     evaluations: Sequence[Evaluated] = (),
     levels: Sequence[Level] = (),
     best: float | None = None,
@@ -60,6 +61,7 @@ def learning_curve(
         lines: the runs' episode returns.
         x: one of `chunks.X_COLUMNS`.
         smooth: weight of the moving average.
+        runs: as for `curve`.
         evaluations: drawn as diamonds, named by their protocol.
         levels: drawn as thin labelled lines. The next one above `best` is kept in view, and all below it.
         best: the best return so far, if there is one.
@@ -70,9 +72,12 @@ def learning_curve(
         theme: light or dark.
         width_px: as for `curve`.
     """
-    figure = curve(lines, metric=METRIC, x=x, smooth=smooth, title=title, theme=theme, width_px=width_px)
-    colours = {run: colour for run, (colour, _) in styles([line.run for line in lines], theme).items()}
-    _add_evaluations(figure, evaluations, colours)
+    figure = curve(
+        lines, metric=METRIC, x=x, runs=runs, smooth=smooth, title=title, theme=theme, width_px=width_px
+    )
+    looks = styles([*runs, *(line.run for line in lines)], theme)
+    colours = {line.run: looks[line.run][0] for line in lines}
+    _add_evaluations(figure, evaluations, colours, width_px)
     _add_levels(figure, levels, best, theme)
     add_marks(figure, "checkpoints", checkpoints, colours, theme)
     add_marks(figure, "restarts", restarts, colours, theme)
@@ -80,7 +85,9 @@ def learning_curve(
     return figure
 
 
-def _add_evaluations(figure: "go.Figure", evaluations: Sequence[Evaluated], colours: dict[str, str]) -> None:
+def _add_evaluations(
+    figure: "go.Figure", evaluations: Sequence[Evaluated], colours: dict[str, str], width_px: int | None
+) -> None:
     ordered = sorted(evaluations, key=lambda one: (one.run, one.protocol, one.x))
     for (run, protocol), some in groupby(ordered, key=lambda one: (one.run, one.protocol)):
         points = list(some)
@@ -90,7 +97,7 @@ def _add_evaluations(figure: "go.Figure", evaluations: Sequence[Evaluated], colo
             y=[point.mean_return for point in points],
             text=[f"mean of {point.n_episodes} episodes" for point in points],
             mode="lines+markers",
-            name=f"{points[0].name}, evaluation ({words})",
+            name=wrapped(f"{points[0].name}, evaluation ({words})", width_px),
             legendgroup=f"{run} evaluation",
             line={"color": colours[run], "width": 1, "dash": "dot"},
             marker={"color": colours[run], "size": 9, "symbol": "diamond"},

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from backend.figures.curve import axes_layout, plain
-from backend.figures.theme import Theme, distinct_styles, faint, layout
+from backend.figures.theme import Theme, faint, layout, styles
 from backend.metrics.catalogue import describe
 from backend.metrics.chunks import Columns
 
@@ -35,6 +35,7 @@ def seed_curve(
     metric: str,
     x: str,
     interval: str,
+    order: Sequence[str] = (),
     smooth: float = 0.0,
     title: str | None = None,
     theme: Theme = "light",
@@ -50,6 +51,8 @@ def seed_curve(
         metric: what they are of.
         x: one of `chunks.X_COLUMNS`.
         interval: what the band is, in words.
+        order: ids of all that are compared, in the order in which they choose their colours; those of
+            `groups` by default.
         smooth: weight of the moving average each seed was smoothed with, 0 for none.
         title: the metric's own by default.
         theme: light or dark.
@@ -58,7 +61,7 @@ def seed_curve(
     heading = title or describe(metric).title
     subtitle = _subtitle(groups, interval, smooth)
     figure = go.Figure(layout=layout(heading, theme, width_px, subtitle) | axes_layout(metric, x))
-    looks = distinct_styles([group.id for group in groups], theme)
+    looks = styles([*order, *(group.id for group in groups)], theme)
     for group in groups:
         _draw(figure, group, *looks[group.id])
     return figure

@@ -12,7 +12,7 @@ from backend.figures.service import Look, subject
 from backend.metrics import service as metrics
 from backend.metrics.catalogue import describe
 from backend.metrics.charts import Axes
-from backend.metrics.grouping import INTERVAL_NAMES, Interval, group_key
+from backend.metrics.grouping import INTERVAL_NAMES, Interval, group_key, settings_of
 from backend.metrics.seed_groups import group_curve
 
 _NAMED_DIFFERENCES = 3
@@ -35,7 +35,9 @@ def draw_seed_curve(
     found = metrics.find_runs(session, run_ids)
     chosen = metrics.choose(session, run_ids, [metric], sources)
     grouped = list(metrics.seed_groups(chosen, found))
-    firsts = {group_key(run.spec): run for run in reversed(found.values())}
+    firsts: dict[str, Run] = {}
+    for run in found.values():
+        firsts.setdefault(group_key(run.spec), run)
     names = dict(zip(firsts, group_names(list(firsts.values())), strict=True))
     groups = []
     for members in grouped:
@@ -58,6 +60,7 @@ def draw_seed_curve(
         metric=metric,
         x=axes.x,
         interval=INTERVAL_NAMES[interval],
+        order=list(firsts),
         smooth=axes.smooth,
         title=f"{describe(metric).title}, {subject(found.values())}",
         theme=look.theme,
@@ -79,7 +82,8 @@ def group_names(firsts: Sequence[Run]) -> list[str]:
 
 def _settings(spec: dict[str, Any]) -> dict[str, Any]:
     shown = {name: spec[name] for name in ("algorithm", "environment", "group")}
-    return {**shown, **spec["config"], **spec["environment_config"]}
+    settings = settings_of(spec)
+    return {**shown, **settings["config"], **settings["environment_config"]}
 
 
 def _told(settings: dict[str, Any], keys: Sequence[str]) -> str:

@@ -56,6 +56,7 @@ def draw_curve(
         _lines(session, found, metrics.choose(session, run_ids, [metric], sources), axes, look),
         metric=metric,
         x=axes.x,
+        runs=list(found),
         smooth=axes.smooth,
         title=f"{describe(metric).title}, {subject(found.values())}",
         theme=look.theme,
@@ -109,6 +110,7 @@ def draw_learning_curve(session: Session, run_ids: Sequence[str], axes: Axes, lo
         lines,
         x=axes.x,
         smooth=axes.smooth,
+        runs=list(found),
         evaluations=[
             one
             for one in _evaluated(repository.evaluations(session, run_ids), saved, found, axes.x)
@@ -172,9 +174,14 @@ def _lines(
     session: Session, found: Mapping[str, Run], series: Sequence[Series], axes: Axes, look: Look
 ) -> list[Line]:
     read = curves(session, series, axes) if look.with_data else {}
+    has_parts = any(one.source for one in series)
     lines = []
     for one in series:
-        name = found[one.run_id].name + (f", {one.source}" if one.source else "")
+        name = found[one.run_id].name
+        if len(found) == 1 and has_parts:
+            name = one.source or "whole run"
+        elif one.source:
+            name += f", {one.source}"
         buckets = read.get(one.id)
         if buckets is None:
             lines.append(Line(one.run_id, name, one.metric, one.source, None))

@@ -8,13 +8,13 @@ import plotly.graph_objects as go
 Theme = Literal["light", "dark"]
 
 _COLOURS: dict[Theme, tuple[str, ...]] = {
-    "light": ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b88700", "#56b4e9", "#7a6a00", "#333333"),
-    "dark": ("#56b4e9", "#e69f00", "#2cc79b", "#e29cc4", "#f0e442", "#5a9fd4", "#e8743b", "#cccccc"),
+    "light": ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b5d00", "#333333"),
+    "dark": ("#3f8fdc", "#e8743b", "#2cc79b", "#e29cc4", "#e69f00", "#8fd3fa", "#f0e442", "#d6d6d6"),
 }
-"""Okabe and Ito's colours, darkened or lightened where the ground asks for it."""
+"""Okabe and Ito's colours, darkened or lightened where the ground asks for it; the same hues in one order."""
 
 DASHES = ("solid", "dash", "dot", "dashdot")
-"""Tell runs of one colour apart."""
+"""Tell series apart where there are more of them than colours."""
 
 _TEXT: dict[Theme, str] = {"light": "#1b1e23", "dark": "#e4e6e9"}
 _MUTED: dict[Theme, str] = {"light": "#59616c", "dark": "#9da5b0"}
@@ -23,7 +23,7 @@ _GRID: dict[Theme, str] = {"light": "#e6e8ec", "dark": "#2a2f35"}
 _LINE: dict[Theme, str] = {"light": "#b8bec7", "dark": "#4a515a"}
 
 _LINE_PX = 20
-_CHARACTER_PX = 7
+_CHARACTER_PX = 8
 """A title's character is about this wide."""
 
 
@@ -33,33 +33,20 @@ def colours(theme: Theme) -> tuple[str, ...]:
 
 
 def styles(keys: list[str], theme: Theme) -> dict[str, tuple[str, str]]:
-    """A colour and a dash a run, by its id.
+    """A colour and a dash for each id.
 
-    The colour depends on the id alone, so a run keeps it on every chart; runs that share one differ in
-    their dashes.
+    Each has the colour its id alone says, so that it is the same on every page, unless one before it has
+    that: then the next that is free. So one more at the end changes none of the others. Once every colour
+    is taken, they are taken again with the next dash.
     """
     palette = _COLOURS[theme]
     taken = [0] * len(palette)
     found: dict[str, tuple[str, str]] = {}
     for key in dict.fromkeys(keys):
-        index = colour_index(key) % len(palette)
+        own = colour_index(key)
+        index = min(range(len(palette)), key=lambda each: (taken[each], (each - own) % len(palette)))
         found[key] = (palette[index], DASHES[taken[index] % len(DASHES)])
         taken[index] += 1
-    return found
-
-
-def distinct_styles(keys: list[str], theme: Theme) -> dict[str, tuple[str, str]]:
-    """As `styles` for a few things that must be told apart: who comes second takes the next free colour."""
-    palette = _COLOURS[theme]
-    free = list(range(len(palette)))
-    found: dict[str, tuple[str, str]] = {}
-    for number, key in enumerate(sorted(set(keys))):
-        if not free:
-            free = list(range(len(palette)))
-        own = colour_index(key) % len(palette)
-        index = min(free, key=lambda each: (each - own) % len(palette))
-        free.remove(index)
-        found[key] = (palette[index], DASHES[number // len(palette) % len(DASHES)])
     return found
 
 
@@ -148,6 +135,10 @@ def layout(title: str, theme: Theme, width_px: int | None, subtitle: str = "") -
         },
         "margin": {"l": 12, "r": 16, "t": 16 + heading_px + below_px, "b": 12, "autoexpand": True},
     }
+
+
+BESIDE: dict[str, Any] = {"orientation": "v", "x": 1.02, "y": 1, "yref": "container", "yanchor": "top"}
+"""The legend beside the plot: of many lines, or of a small plot, of which one below would take the room."""
 
 
 def wrapped(text: str, width_px: int | None) -> str:

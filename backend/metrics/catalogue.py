@@ -29,7 +29,7 @@ X_AXES: dict[str, XAxis] = {
 }
 
 METRICS: dict[str, Metric] = {
-    "rollout/episode_return": Metric("Training return", "Episode return (true score)"),
+    "rollout/episode_return": Metric("Training return", "Return (true score)"),
     "rollout/episode_length": Metric("Episode length", "Length (agent steps)"),
     "loss/policy": Metric("Policy loss", "Policy loss"),
     "loss/value": Metric("Value loss", "Value loss"),
@@ -37,12 +37,16 @@ METRICS: dict[str, Metric] = {
     "loss/td": Metric("TD loss", "TD loss"),
     "optim/learning_rate": Metric("Learning rate", "Learning rate"),
     "optim/grad_norm": Metric("Gradient norm before clipping", "L2 norm"),
+    "paac/time_environment": Metric("Time in the environments", "Share of the time"),
+    "paac/time_choosing": Metric("Time choosing actions", "Share of the time"),
+    "paac/time_learning": Metric("Time learning", "Share of the time"),
+    "paac/time_rest": Metric("Time waiting and passing messages", "Share of the time"),
     "speed/agent_steps_per_s": Metric("Speed in agent steps", "Agent steps/s"),
     "speed/frames_per_s": Metric("Speed in emulator frames", "Emulator frames/s"),
     "speed/updates_per_s": Metric("Updates (TPS)", "Updates/s"),
     "speed/predictions_per_s": Metric("Predictions (PPS)", "Predictions/s"),
     "system/cpu_pct": Metric("Processor use", "% of one core"),
-    "system/rss_bytes": Metric("Memory", "Resident memory (bytes)"),
+    "system/rss_bytes": Metric("Memory", "Memory (bytes)"),
     "system/gpu_pct": Metric("GPU use", "%"),
 }
 

@@ -7,6 +7,7 @@ or the one before where the run has none there; outside a run's own range it has
 
 import json
 import math
+from functools import cache
 from hashlib import sha256
 from statistics import NormalDist
 from typing import Any, Literal
@@ -14,6 +15,10 @@ from typing import Any, Literal
 import numpy as np
 
 from backend.metrics.chunks import Array, Columns
+from backend.specs.algorithms import ALGORITHMS
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.environments.own import OwnWorld
+from backend.specs.run import default_config
 
 Interval = Literal["ci95", "sd"]
 
@@ -48,10 +53,31 @@ def t_975(degrees: int) -> float:
     return sum(term / math.pow(degrees, power) for power, term in enumerate(terms))
 
 
+def settings_of(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The settings of method and world; one that is younger than the run stands at its default."""
+    own = json.dumps(spec.get("own"), sort_keys=True)
+    config, environment_config = _defaults(spec["algorithm"], spec["environment"], own)
+    return {
+        "config": config | spec["config"],
+        "environment_config": environment_config | spec["environment_config"],
+    }
+
+
+@cache
+def _defaults(algorithm: str, environment: str, own: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    described = json.loads(own)
+    world = OwnWorld.model_validate(described).environment() if described else ENVIRONMENTS.get(environment)
+    known = ALGORITHMS.get(algorithm)
+    return (
+        default_config(known, world) if known and world else {},
+        world.config().model_dump(mode="json") if world else {},
+    )
+
+
 def group_key(spec: dict[str, Any]) -> str:
     """The same for runs that differ in their seed alone (and in name, notes, tags, place and bounds)."""
-    parts = {name: spec.get(name) for name in ("algorithm", "environment", "config", "environment_config")}
-    text = json.dumps(parts | {"group": spec.get("group")}, sort_keys=True)
+    parts = {name: spec.get(name) for name in ("algorithm", "environment", "group")}
+    text = json.dumps(parts | settings_of(spec), sort_keys=True)
     return sha256(text.encode()).hexdigest()[:16]
 
 

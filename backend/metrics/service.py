@@ -100,7 +100,7 @@ def export(engine: Engine, run_id: str, file_format: Format, began: datetime) ->
 
 
 def find_runs(session: Session, run_ids: Sequence[str]) -> dict[str, Run]:
-    """The runs by id.
+    """The runs by id, in the order asked for.
 
     Raises:
         NotFound: one is not there.
@@ -109,7 +109,7 @@ def find_runs(session: Session, run_ids: Sequence[str]) -> dict[str, Run]:
     for run_id in run_ids:
         if run_id not in found:
             raise NotFound(f"there is no run {run_id}")
-    return found
+    return {run_id: found[run_id] for run_id in run_ids}
 
 
 def _since(request: ChartRequest, runs: Mapping[str, Run]) -> dict[str, int] | None:

@@ -12,6 +12,7 @@ from backend.db.ids import new_id
 from backend.errors import Conflict, Invalid
 from backend.runs import repository, service
 from backend.specs.fields import Strict, marked
+from backend.specs.names import fork_name
 from backend.specs.run import MAX_SEED, FieldProblem, RunSpec, StopSpec, Tag, parse_run_spec
 from backend.text import Text
 
@@ -99,8 +100,10 @@ def _spec(parent: Run, asked: ForkRequest) -> RunSpec:
     changes: dict[str, Any] = asked.model_dump(exclude={"checkpoint"}, exclude_none=True)
     for section in ("config", "environment_config"):
         changes[section] = parent.spec[section] | changes[section]
-    changes.setdefault("name", f"{parent.name[:190]} fork")
-    return parse_run_spec(parent.spec | changes)
+    spec = parse_run_spec(parent.spec | changes)
+    if asked.name is not None:
+        return spec
+    return spec.model_copy(update={"name": fork_name(parent.name, parse_run_spec(parent.spec), spec)})
 
 
 def _check_start(parent: Run, spec: RunSpec, checkpoint: Checkpoint) -> None:

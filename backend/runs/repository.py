@@ -28,6 +28,7 @@ from backend.db.changes import host_queue, note_run, note_work
 from backend.db.clock import database_now
 from backend.db.ids import new_id
 from backend.runs.filters import FIELDS, All, Either, Node, Not, Term, Word
+from backend.specs.names import default_name
 from backend.specs.run import RunSpec
 from backend.specs.states import ENDED, LEASED, TRANSITIONS, RunState
 
@@ -87,7 +88,7 @@ def create(
         id=run_id or new_id(),
         created_at=now,
         created_by=created_by,
-        name=spec.name or f"{spec.algorithm} {spec.environment.removeprefix('ALE/')} seed {spec.seed}",
+        name=spec.name or default_name(spec),
         algorithm=spec.algorithm,
         environment=spec.environment,
         spec=spec.model_dump(mode="json"),

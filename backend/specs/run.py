@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field as PydanticField
 from pydantic import SerializeAsAny, StringConstraints, ValidationError
 
-from backend.specs.algorithms import ALGORITHMS, AlgorithmConfig
+from backend.specs.algorithms import ALGORITHMS, Algorithm, AlgorithmConfig
 from backend.specs.algorithms.ga3c import Ga3cConfig
 from backend.specs.environments import ENVIRONMENTS, Environment, EnvironmentConfig
 from backend.specs.environments.atari import AtariConfig
@@ -13,6 +13,7 @@ from backend.specs.environments.own import PREFIX, OwnWorld
 from backend.specs.fields import Frozen, Strict, marked, setting
 
 MAX_SEED = 2**31 - 1
+MAX_NAME = 200
 
 M = TypeVar("M", bound=Frozen)
 
@@ -82,7 +83,7 @@ _VECTOR_BYTES = 512
 class RunSpec(Strict):
     """Everything an engine needs to know. Build it with `parse_run_spec`."""
 
-    name: str | None = PydanticField(default=None, max_length=200)
+    name: str | None = PydanticField(default=None, max_length=MAX_NAME)
     algorithm: str
     environment: str
     config: SerializeAsAny[AlgorithmConfig]
@@ -103,6 +104,11 @@ class RunSpec(Strict):
     def world(self) -> Environment:
         """The environment as the catalogue has it."""
         return self.own.environment() if self.own is not None else ENVIRONMENTS[self.environment]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Those of the environment and of the algorithm, as plain JSON values."""
+        return self.environment_config.model_dump(mode="json") | self.config.model_dump(mode="json")
 
     @property
     def memory_estimate_bytes(self) -> int:
@@ -135,6 +141,12 @@ class RunSpec(Strict):
             return capacity * _VECTOR_BYTES
         stacks = isinstance(self.environment_config, AtariConfig)
         return capacity * _PICTURE_BYTES * (1 if stacks else 3)
+
+
+def default_config(algorithm: Algorithm, world: Environment) -> dict[str, Any]:
+    """The algorithm's settings in this world where nobody asks for others, as plain JSON values."""
+    special = {n: v for n, v in world.config_defaults.items() if n in algorithm.config.model_fields}
+    return algorithm.defaults(world.observation, world.actions) | special
 
 
 def _problems(error: ValidationError, prefix: str = "") -> list[FieldProblem]:
@@ -246,8 +258,7 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
             problems.append(FieldProblem(field="environment", message=message))
         asked = data.get("config", {})
         if isinstance(asked, dict):
-            special = {n: v for n, v in world.config_defaults.items() if n in algorithm.config.model_fields}
-            asked = algorithm.defaults(world.observation, world.actions) | special | asked
+            asked = default_config(algorithm, world) | asked
         parts["config"] = _section(algorithm.config, asked, "config", problems)
         network = getattr(parts["config"], "network", None)
         if network is not None and (network == "mlp") != (world.observation == "vector"):

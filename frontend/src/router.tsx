@@ -107,6 +107,8 @@ export const makeRouter = (client: QueryClient) =>
     defaultPendingComponent: () => <Loading label="Loading the page" />,
     defaultErrorComponent: ({ error, reset }) => <Problem error={error} onRetry={reset} />,
     defaultNotFoundComponent: NotFound,
+    // It brings a frame of its own.
+    notFoundMode: 'root',
   });
 
 declare module '@tanstack/react-router' {

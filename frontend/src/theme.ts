@@ -14,6 +14,20 @@ const ink: MantineColorsTuple = [
   '#20286a',
 ];
 
+/** What cannot be undone: white is readable on it, which it is not on the kit's. */
+const red: MantineColorsTuple = [
+  '#fdecec',
+  '#fbd5d6',
+  '#f5a9ac',
+  '#ff8a8a',
+  '#e4555b',
+  '#b3202a',
+  '#b3202a',
+  '#9c1a24',
+  '#85151e',
+  '#6d1018',
+];
+
 /** A neutral grey ground for the dark theme. */
 const dark: MantineColorsTuple = [
   '#e4e6e9',
@@ -31,7 +45,7 @@ const dark: MantineColorsTuple = [
 export const theme = createTheme({
   primaryColor: 'ink',
   primaryShade: { light: 6, dark: 5 },
-  colors: { ink, dark },
+  colors: { ink, red, dark },
   autoContrast: true,
   fontFamily: "'Inter Variable', system-ui, sans-serif",
   fontFamilyMonospace: "'JetBrains Mono Variable', ui-monospace, monospace",
@@ -48,6 +62,8 @@ export const theme = createTheme({
     NumberInput: { defaultProps: { size: 'xs' } },
     Select: { defaultProps: { size: 'xs' } },
     SegmentedControl: { classNames: { root: 'segments' } },
-    Modal: { defaultProps: { centered: true } },
+    Modal: { defaultProps: { centered: true, closeButtonProps: { 'aria-label': 'Close' } } },
+    // A focusable thing that is no item is a fault in a menu; without it the first item is focused.
+    Menu: { defaultProps: { withInitialFocusPlaceholder: false } },
   },
 });

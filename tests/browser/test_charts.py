@@ -100,7 +100,7 @@ def test_a_method_shows_what_it_is_made_of(service_page: Page, sqlite_service: R
     queues = page.get_by_role("img", name="Queue lengths of charted")
     expect(queues).to_be_visible()
     names = "() => [...document.querySelectorAll('[role=img]')].find(e => e.ariaLabel?.startsWith('Queue'))"
-    page.wait_for_function(f"() => ({names})()?.data?.every(trace => trace.x.length === 100)")
+    page.wait_for_function(f"() => ({names})()?.data?.filter(trace => trace.x.length === 100).length === 2")
     assert page.evaluate(f"() => ({names})().data.map(trace => trace.name)") == ["predictions", "trainings"]
 
 
@@ -180,3 +180,35 @@ def test_gorila_is_drawn_as_its_paper_draws_it(
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate("document.documentElement.scrollWidth") <= width
             drawn.screenshot(path=tmp_path / f"gorila-{scheme}-{width}.png")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("chart", "menu"),
+    [("Learning curve", "charted learning curve"), ("loss/value of charted", "charted loss value")],
+)
+def test_a_chart_fills_the_screen_and_goes_back(
+    service_page: Page, sqlite_service: RunningService, chart: str, menu: str
+) -> None:
+    run_id = _run(sqlite_service.engine, "loss/value", "rollout/episode_return")
+    page = service_page
+    page.goto(f"/runs/{run_id}")
+    picture = page.get_by_role("img", name=chart).first
+    drawn = picture.locator(".main-svg").first
+    expect(drawn).to_be_visible()
+    before = drawn.bounding_box()
+    assert before is not None
+    page.get_by_role("button", name=f"View and save {menu}").click()
+    page.get_by_role("menuitem", name="Full screen").click()
+    page.wait_for_function("() => document.fullscreenElement?.matches('.panel')")
+    assert picture.evaluate("element => document.fullscreenElement.contains(element)")
+    height = """([label, least, most]) => {
+      const svg = document.querySelector(`[role=img][aria-label^="${label}"] .main-svg`);
+      const {width, height} = svg.getBoundingClientRect();
+      return height >= least && height <= most && width <= innerWidth;
+    }"""
+    # All of the screen but the panel's heading and edges.
+    screen = page.evaluate("innerHeight")
+    page.wait_for_function(height, arg=[chart, screen - 120, screen])
+    page.evaluate("document.exitFullscreen()")
+    page.wait_for_function(height, arg=[chart, before["height"] - 1, before["height"] + 1])

@@ -1,12 +1,16 @@
 """Many runs, many points, many events: pages stay quick and show what changed within a second."""
 
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from statistics import quantiles
+from threading import Event
 from time import monotonic, perf_counter
 
 import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 from sqlalchemy import Engine
+from sqlalchemy.orm import Session
 
 from backend.db import Run
 from backend.db.engine import writing
@@ -86,6 +90,100 @@ def test_a_change_is_on_the_screen_within_a_second(
     p95 = quantiles(delays, n=20)[-1]
     print(f"\nan event is on the screen after {p95:.2f} s (95th percentile of {len(delays)})")  # noqa: T201
     assert p95 < GATE_S
+
+
+ACTIVE_RUNS = 16
+LISTENERS = 19
+POINTS_PER_S = 50
+BATCHES_PER_S = 2
+METRICS = ("rollout/episode_return", "loss/value", "loss/policy", "loss/entropy", "optim/grad_norm")
+
+
+def _record(session: Session, run_id: str, batch: int) -> None:
+    """Half a second of a run's points, as the recorder writes them."""
+    each = POINTS_PER_S // BATCHES_PER_S // len(METRICS)
+    steps = list(range(batch * each, (batch + 1) * each))
+    row = session.get_one(Run, run_id)
+    repository.touch(session, row)
+    points = [
+        Points(
+            metric=metric,
+            agent_steps=steps,
+            frames=steps,
+            wall_time_s=[step / 1000 for step in steps],
+            episodes=steps,
+            value=[float(step % 7) for step in steps],
+        )
+        for metric in METRICS
+    ]
+    series.append(session, run_id, 1, row.revision, points)
+
+
+def _listen(service: RunningService, heard: list[int], listener: int, stopped: Event) -> None:
+    with (
+        service.new_client() as client,
+        client.stream("GET", "/api/v1/events", cookies=dict(service.client.cookies)) as events,
+    ):
+        for line in events.iter_lines():
+            heard[listener] += line.startswith("data:")
+            if stopped.is_set():
+                return
+
+
+@pytest.mark.long
+def test_sixteen_runs_and_twenty_who_watch(service_page: Page, sqlite_service: RunningService) -> None:
+    """16 runs of 50 points a second, this page, and 19 others that follow what changes."""
+    service, page = sqlite_service, service_page
+    runs = [make_run(service.engine, RunState.RUNNING, name=f"run {k}").id for k in range(ACTIVE_RUNS)]
+    heard = [0] * LISTENERS
+    stopped = Event()
+    told: list[tuple[float, float]] = []
+    """Scores of the watched run, and when each was announced."""
+
+    def feed() -> None:
+        began = monotonic()
+        for batch in count():
+            for run_id in runs:
+                with writing(service.engine) as session:
+                    _record(session, run_id, batch)
+                    if run_id == runs[0]:
+                        session.get_one(Run, run_id).score = 100.0 + batch
+                service.parts.bus.announce(session)
+                if run_id == runs[0]:
+                    told.append((100.0 + batch, monotonic()))
+            if stopped.wait(max(0.0, began + (batch + 1) / BATCHES_PER_S - monotonic())):
+                return
+
+    page.goto(f"/runs/{runs[0]}")
+    expect(page.get_by_role("banner").get_by_role("status").last).to_contain_text("live")
+    with ThreadPoolExecutor(LISTENERS + 1) as pool:
+        work = [pool.submit(_listen, service, heard, k, stopped) for k in range(LISTENERS)]
+        work.append(pool.submit(feed))
+        delays = []
+        try:
+            while len(delays) < 40:
+                seen = len(told)
+                while len(told) == seen:
+                    page.wait_for_timeout(10)
+                score, announced = told[-1]
+                page.wait_for_function(
+                    """least => {
+                      const shown = document.querySelector('main header').textContent.match(/Score([0-9.]+)/);
+                      return shown && Number(shown[1]) >= least;
+                    }""",
+                    arg=score,
+                )
+                delays.append(monotonic() - announced)
+        finally:
+            stopped.set()
+        for one in work:
+            one.result()
+    p95 = quantiles(delays, n=20)[-1]
+    rate = POINTS_PER_S * ACTIVE_RUNS
+    print(f"\nat {rate} points/s an event is on the screen after {p95:.2f} s (95th percentile)")  # noqa: T201
+    assert min(heard) >= 40 * ACTIVE_RUNS, "every listener heard of every batch"
+    assert len(told) / (told[-1][1] - told[0][1]) > 0.9 * BATCHES_PER_S, "the runs kept their pace"
+    assert p95 < 2.0
 
 
 def _append(engine: Engine, run_id: str, seed: int, n_points: int) -> None:

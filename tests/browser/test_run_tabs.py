@@ -6,8 +6,15 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
+from backend.db import Run
+from backend.db.engine import writing
+from backend.runs import repository
+from backend.specs.states import RunState
 from tests.browser.curves import await_points
 from tests.browser.stage import end, start, until_episodes, until_state
+from tests.support.artifacts import make_checkpoint
+from tests.support.runs import make_run
+from tests.support.service import RunningService
 
 pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.timeout(240)]
 
@@ -78,7 +85,7 @@ def test_a_chart_is_saved_as_it_is(page: Page, script: httpx.Client, run_id: str
         if suffix == ".png":
             assert content.startswith(b"\x89PNG")
         elif suffix == ".svg":
-            assert b"Episode return" in content
+            assert b"Return (true score)" in content
         else:
             rows = list(csv.DictReader(content.decode().splitlines()))
             assert [float(row["agent_steps"]) for row in rows] == points
@@ -89,3 +96,24 @@ def test_a_chart_is_saved_as_it_is(page: Page, script: httpx.Client, run_id: str
         """() => document.querySelector('[role=img][aria-label^=Learning]')
           ._fullLayout.yaxis.type === 'log'"""
     )
+
+
+def test_what_has_no_checkpoint_is_not_evaluated(service_page: Page, sqlite_service: RunningService) -> None:
+    page, engine = service_page, sqlite_service.engine
+    run = make_run(engine, RunState.RUNNING)
+    failed = make_run(engine, RunState.FAILED)
+    button = page.get_by_role("button", name="Evaluate the newest checkpoint now")
+    page.goto(f"/runs/{failed.id}?tab=evaluations")
+    expect(page.get_by_text("The run ended before it saved a checkpoint")).to_be_visible()
+    expect(button).to_be_disabled()
+    page.goto(f"/runs/{run.id}?tab=evaluations")
+    expect(page.get_by_text("No checkpoint yet")).to_be_visible()
+    expect(button).to_be_disabled()
+
+    # It is there as soon as there is one.
+    make_checkpoint(engine, run)
+    with writing(engine) as session:
+        repository.touch(session, session.get_one(Run, run.id))
+    sqlite_service.parts.bus.announce(session)
+    expect(button).to_be_enabled()
+    expect(page.get_by_text("No checkpoint yet")).to_have_count(0)

@@ -17,7 +17,16 @@ type Props = {
 };
 
 /** Asks before something that cannot be taken back, and stays open to tell if it failed. */
-export function Confirm({ opened, onClose, title, children, action, danger, disabled, onConfirm }: Props) {
+export function Confirm({
+  opened,
+  onClose,
+  title,
+  children,
+  action,
+  danger,
+  disabled = false,
+  onConfirm,
+}: Props) {
   const work = useMutation({ mutationFn: onConfirm, onSuccess: onClose });
   const close = (): void => {
     work.reset();
@@ -36,8 +45,10 @@ export function Confirm({ opened, onClose, title, children, action, danger, disa
           <Button
             {...(danger ? { color: 'red' } : {})}
             loading={work.isPending}
-            disabled={disabled ?? false}
-            onClick={() => work.mutate()}
+            // It keeps the focus it has from the beginning, also while it may not be pressed yet.
+            data-disabled={disabled}
+            aria-disabled={disabled}
+            onClick={() => !disabled && work.mutate()}
             data-autofocus={danger ? undefined : true}
           >
             {action}

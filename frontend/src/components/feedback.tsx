@@ -24,7 +24,7 @@ export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => vo
       <IconAlertTriangle size={20} aria-hidden="true" />
       <div className="grow">
         <strong>{problem.title}</strong>
-        {problem.detail && <div>{problem.detail}</div>}
+        {problem.detail && <div className={classes.detail}>{problem.detail}</div>}
         {problem.fields
           .filter(({ field, message }) => problem.detail !== `${field}: ${message}`)
           .map(({ field, message }) => (

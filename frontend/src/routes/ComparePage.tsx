@@ -57,7 +57,7 @@ export default function ComparePage() {
       <div className={`panel ${classes.runs}`}>
         <RunChips
           runs={runs}
-          empty={ids.length === 0}
+          ids={ids}
           grouped={grouped}
           hidden={hidden}
           onHide={hide}

@@ -1,10 +1,11 @@
-import { Button, Code, PasswordInput, TextInput } from '@mantine/core';
+import { Button, Code, TextInput } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { useMutation } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
 import { asProblem } from '@/api/problem';
 import { logIn } from '@/api/session';
+import { PasswordField } from '@/components/PasswordField';
 
 const route = getRouteApi('/login');
 
@@ -50,9 +51,8 @@ export default function LoginPage() {
           value={name}
           onChange={({ currentTarget }) => setName(currentTarget.value)}
         />
-        <PasswordInput
+        <PasswordField
           label="Password"
-          size="xs"
           autoComplete="current-password"
           required
           value={password}

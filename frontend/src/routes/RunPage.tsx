@@ -81,7 +81,7 @@ function Loaded({ run }: { run: RunDetail }) {
 
   const contents: Record<(typeof TABS)[number]['id'], () => ReactNode> = {
     curves: () => <MetricCharts run={run} x={x} smooth={smooth} only={(metric) => !isOfSystem(metric)} />,
-    internals: () => <InternalsTab run={run} panels={panels ?? []} x={x} smooth={smooth} />,
+    internals: () => panels && <InternalsTab run={run} panels={panels} x={x} smooth={smooth} />,
     episodes: () => (
       <EpisodesTab
         run={run.id}
@@ -91,7 +91,7 @@ function Loaded({ run }: { run: RunDetail }) {
         onPick={(episode) => change({ episode })}
       />
     ),
-    evaluations: () => <EvaluationsTab run={run} canEvaluate={run.agent_steps > 0} />,
+    evaluations: () => <EvaluationsTab run={run} />,
     checkpoints: () => <CheckpointsTab run={run.id} />,
     settings: () => (
       <SettingsTab

@@ -60,15 +60,17 @@ export default function RunsPage() {
     }
     if (!isFiltered(search)) return <EmptyRuns />;
     return (
-      <Empty
-        action={
-          <Button variant="default" onClick={() => void navigate({ search: {} })}>
-            Show all runs
-          </Button>
-        }
-      >
-        No run fits.
-      </Empty>
+      <div className="panel">
+        <Empty
+          action={
+            <Button variant="default" onClick={() => void navigate({ search: {} })}>
+              Show all runs
+            </Button>
+          }
+        >
+          No run fits.
+        </Empty>
+      </div>
     );
   };
 

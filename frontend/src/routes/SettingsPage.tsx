@@ -17,13 +17,13 @@ const SCHEMES = [
 export default function SettingsPage() {
   useDocumentTitle('Settings · Callboard');
   const { colorScheme, setColorScheme } = useMantineColorScheme();
-  const { data: me, error } = useQuery(meQuery);
+  const { data: me, error, refetch } = useQuery(meQuery);
   // Loaded anew, so that nothing of the old session stays.
   const leave = useMutation({ mutationFn: logOut, onSuccess: () => location.assign('/login') });
   return (
     <div className="page" style={{ display: 'grid', gap: 16, maxWidth: 800 }}>
       <h1 className="page-title">Settings</h1>
-      {error && <Problem error={error} />}
+      {error && <Problem error={error} onRetry={() => void refetch()} />}
       <section className={`panel ${classes.panel}`} style={{ justifyItems: 'start' }}>
         <h2 className="section-title">Appearance</h2>
         <SegmentedControl
@@ -37,11 +37,16 @@ export default function SettingsPage() {
       </section>
       <section className={`panel ${classes.panel}`} style={{ justifyItems: 'start' }}>
         <h2 className="section-title">Session</h2>
-        {me && (
-          <span>
-            Signed in as <b>{me.name}</b>, {me.role}.
-          </span>
-        )}
+        <span>
+          Signed in
+          {me && (
+            <>
+              {' '}
+              as <b>{me.name}</b>, {me.role}
+            </>
+          )}
+          .
+        </span>
         <Button variant="default" loading={leave.isPending} onClick={() => leave.mutate()}>
           Sign out
         </Button>

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from backend.figures.curve import Line, curve
-from backend.figures.theme import DASHES, colours
+from backend.figures.theme import DASHES, colour_index, colours, styles
 
 A, B = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "01BX5ZZKBKACTAV9WEVGEMMVRZ"
 
@@ -44,17 +44,56 @@ def test_without_numbers_a_trace_says_what_belongs_in_it() -> None:
     assert {(t.meta["run"], t.meta["metric"], t.meta["source"]) for t in traces} == {(A, "loss/value", "")}
 
 
-def test_a_run_keeps_its_colour_whatever_else_is_shown() -> None:
-    def colour(figure, run: str) -> str:
-        return next(t.line.color for t in figure.data if t.meta["run"] == run and t.showlegend)
-
-    assert colour(draw(line(A)), A) == colour(draw(line(B), line(A)), A)
+def look(figure, run: str) -> tuple[str, str]:
+    return next((t.line.color, t.line.dash) for t in figure.data if t.meta["run"] == run and t.showlegend)
 
 
-def test_runs_of_one_colour_differ_in_their_dashes() -> None:
-    n = len(colours("light")) * len(DASHES)
-    shown = [t for t in draw(*(line(f"{at:026d}") for at in range(n // 4))).data if t.showlegend]
-    assert len({(t.line.color, t.line.dash) for t in shown}) == n // 4
+def test_a_run_has_the_colour_of_its_id_wherever_that_is_free() -> None:
+    assert colour_index(A) % len(colours("light")) != colour_index(B) % len(colours("light"))
+    assert look(draw(line(A)), A) == look(draw(line(B), line(A)), A)
+
+
+def test_no_two_runs_share_a_colour_while_one_is_free() -> None:
+    n = len(colours("light"))
+    alike = [key for key in (f"{at:026d}" for at in range(1000)) if colour_index(key) % n == 3][
+        : n * len(DASHES)
+    ]
+    looks = list(styles(alike, "light").values())
+    for round_, dash in enumerate(DASHES):
+        some = looks[round_ * n : (round_ + 1) * n]
+        assert {one for one, _ in some} == set(colours("light"))
+        assert {other for _, other in some} == {dash}
+
+
+def test_looks_are_those_the_pages_give() -> None:
+    """As in `colours.test.ts`; the first, second and fourth ask for the same."""
+    looks = styles([f"{at:026d}" for at in (0, 8, 1, 13)], "light")
+    assert [colour for colour, _ in looks.values()] == ["#56b4e9", "#6b5d00", "#009e73", "#333333"]
+
+
+def test_one_more_run_changes_no_other() -> None:
+    keys = [f"{at:026d}" for at in range(40)]
+    looks = styles(keys, "dark")
+    for n in range(1, len(keys)):
+        assert styles(keys[:n], "dark").items() <= looks.items()
+
+
+def test_a_run_that_has_no_line_yet_has_chosen_its_colour() -> None:
+    keys = [f"{at:026d}" for at in range(1000)]
+    n = len(colours("light"))
+    first, second = [key for key in keys if colour_index(key) % n == 0][:2]
+    alone = draw(line(second), runs=[first, second])
+    assert look(alone, second) == look(draw(line(first), line(second)), second)
+    assert look(alone, second) != look(draw(line(second)), second)
+
+
+def test_parts_of_one_run_have_a_colour_each_and_stand_beside_the_plot() -> None:
+    figure = draw(line(), line(source="actor 0"), line(source="actor 1"))
+    assert len({t.line.color for t in figure.data if t.showlegend}) == 3
+    assert figure.data[-1].showlegend
+    assert figure.layout.legend.orientation == "v"
+    alone = next(t for t in draw(line()).data if t.showlegend)
+    assert alone.line.color == next(t for t in figure.data if t.showlegend).line.color
 
 
 def test_axes_say_what_they_count() -> None:

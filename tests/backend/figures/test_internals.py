@@ -46,7 +46,7 @@ def test_names_of_many_parts_stand_beside_the_plot() -> None:
         figure = internals(BY_ID["lag_share"], lines, x="agent_steps", smooth=0.0, title="t")
         return str(figure.layout.legend.orientation)
 
-    assert [legend(4), legend(8)] == ["h", "v"]
+    assert [legend(3), legend(8)] == ["h", "v"]
 
 
 def test_settings_of_the_walk_hold_until_they_are_changed() -> None:

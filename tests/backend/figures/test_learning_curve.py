@@ -30,6 +30,12 @@ def test_evaluations_name_their_protocol_and_keep_the_order_of_training() -> Non
     assert noops.line.color == draw().data[2].line.color
 
 
+def test_the_name_of_an_evaluation_is_broken_where_a_phone_would_cut_it() -> None:
+    done = [Evaluated(A, "a run of a long name seed 0", "noop_starts", 10.0, 1.0, 30)]
+    [narrow] = [trace for trace in draw(evaluations=done, width_px=320).data if "protocol" in trace.meta]
+    assert narrow.name == "a run of a long name seed 0, evaluation<br>(no-op starts)"
+
+
 def test_levels_are_thin_lines_with_a_name() -> None:
     layout = draw(levels=LEVELS, best=-10.0).layout
     assert sorted(shape.y0 for shape in layout.shapes) == [-20.7, 9.3, 21.0]
@@ -75,4 +81,4 @@ def test_nothing_but_the_curve_where_there_is_nothing_else() -> None:
     assert len(figure.data) == 3
     assert not figure.layout.shapes
     assert "yaxis2" not in figure.layout
-    assert figure.layout.yaxis.title.text == "Episode return (true score)"
+    assert figure.layout.yaxis.title.text == "Return (true score)"

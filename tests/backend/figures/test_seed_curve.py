@@ -54,7 +54,8 @@ def test_groups_are_told_apart_and_keep_their_colour() -> None:
         (mean,) = [t for t in figure.data if t.meta["group"] == key and t.showlegend]
         return mean.line.color, mean.line.dash
 
-    assert look(draw(group("b")), "b") == look(draw(group("a"), group("b")), "b")
+    assert look(draw(group("a")), "a") == look(draw(group("a"), group("b")), "a")
+    assert look(draw(group("b"), order=["a", "b"]), "b") == look(draw(group("a"), group("b")), "b")
     keys = [f"{at:016x}" for at in range(len(colours("light")) * len(DASHES) // 4)]
     figure = draw(*map(group, keys))
     assert len({look(figure, key) for key in keys}) == len(keys)

@@ -85,10 +85,23 @@ def test_no_extent_has_a_step_too() -> None:
     assert grid_step(0.0, 1000) == 1.0
 
 
+LINE = {
+    "id": "Own/Line-v0",
+    "title": "A line",
+    "observation": "vector",
+    "actions": "discrete",
+    "action_names": ["left", "right"],
+}
+
+
 def test_groups_ignore_the_seed_and_what_names_a_run() -> None:
     spec = parse_run_spec(CARTPOLE | {"seed": 1, "name": "a"}).model_dump(mode="json")
     same = parse_run_spec(CARTPOLE | {"seed": 2, "notes": "b", "priority": 3}).model_dump(mode="json")
     assert group_key(spec) == group_key(same)
-    for change in ({"config": {"n_e": 8}}, {"group": "g"}):
+    before = spec | {"config": {k: v for k, v in spec["config"].items() if k != "standardise"}}
+    assert group_key(before) == group_key(spec), "from before there was this setting"
+    own = spec | {"environment": "Own/Line-v0", "own": LINE, "environment_config": {}}
+    assert group_key(own) == group_key(own | {"config": before["config"]})
+    for change in ({"config": {"n_e": 8}}, {"group": "g"}, {"config": {"standardise": True}}):
         other = parse_run_spec(CARTPOLE | change).model_dump(mode="json")
         assert group_key(spec) != group_key(other)

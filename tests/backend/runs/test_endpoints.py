@@ -44,6 +44,18 @@ def test_one_seed_is_one_run_several_are_items(service: RunningService) -> None:
     assert listed["total"] == 4
 
 
+def test_each_of_several_named_runs_tells_its_seed(service: RunningService) -> None:
+    several = service.client.post("/api/v1/runs", json=CARTPOLE | {"name": "wide", "seeds": [4, 5]})
+    assert [r["name"] for r in several.json()["items"]] == ["wide seed 4", "wide seed 5"]
+    alone = service.client.post("/api/v1/runs", json=CARTPOLE | {"name": "wide", "seeds": [4]})
+    assert [r["name"] for r in alone.json()["items"]] == ["wide"]
+    long = service.client.post("/api/v1/runs", json=CARTPOLE | {"name": "w" * 200, "seeds": [4, 2**31 - 1]})
+    assert [r["name"] for r in long.json()["items"]] == [
+        "w" * 193 + " seed 4",
+        "w" * 184 + " seed 2147483647",
+    ]
+
+
 def test_a_new_run_pokes_its_queue(service: RunningService, redis_url: str) -> None:
     service.client.post("/api/v1/runs", json=CARTPOLE | {"queue": "gpu"})
     with redis.Redis.from_url(redis_url) as client:

@@ -54,6 +54,8 @@ def test_from_an_older_checkpoint_and_without_changes(service: RunningService, t
     plain = service.client.post(f"/api/v1/runs/{parent.id}/fork")
     assert plain.json()["forked_at_agent_steps"] == 300
     assert plain.json()["spec"] == parent.spec | {"name": "p fork"}
+    bolder = service.client.post(f"/api/v1/runs/{parent.id}/fork", json={"config": {"beta": 0.5}})
+    assert bolder.json()["name"] == "p fork beta=0.5"
 
 
 def test_a_fork_outlives_its_parent(service: RunningService, tmp_path: Path) -> None:

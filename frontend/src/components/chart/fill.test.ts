@@ -1,7 +1,7 @@
 import type { Data } from 'plotly.js';
 import { describe, expect, it } from 'vitest';
 import type { Chart, Curve } from '@/api/series';
-import { fill, shownOfTotal } from './fill';
+import { fill, flatRange, shownOfTotal } from './fill';
 
 const curve = (more: Partial<Curve>): Curve =>
   ({
@@ -52,7 +52,39 @@ describe('fill', () => {
   });
 });
 
+describe('few points', () => {
+  const modes = (x: number[]) =>
+    (
+      filled([trace({ run: 'A', metric: 'm', source: '', y: 'mean' })], chart(curve({ x, mean: x }))) as {
+        mode?: string;
+      }[]
+    )[0]?.mode;
+
+  it('are marked, for a line through one is nothing', () => {
+    expect(modes([1])).toBe('lines+markers');
+    expect(modes(Array.from({ length: 50 }, (_, at) => at))).toBeUndefined();
+  });
+});
+
+describe('flatRange', () => {
+  const drawn = (...y: (number | null)[]) => [{ type: 'scatter', y } as Data];
+
+  it('gives room around what changes by rounding alone', () => {
+    const [low, high] = flatRange(drawn(0.003, 0.0030000000000000005, null)) ?? [0, 0];
+    expect(low).toBeCloseTo(0.0015);
+    expect(high).toBeCloseTo(0.0045);
+    expect(flatRange(drawn(-5, -5))).toEqual([-7.5, -2.5]);
+  });
+
+  it('leaves all else to the picture', () => {
+    expect(flatRange(drawn(0.003, 0.0031))).toBeUndefined();
+    expect(flatRange(drawn(0, 0))).toBeUndefined();
+    expect(flatRange([])).toBeUndefined();
+  });
+});
+
 it('says how many points are drawn', () => {
   expect(shownOfTotal([curve({ n_total: 4000, n_shown: 1000 })])).toBe('1,000 of 4,000 points');
   expect(shownOfTotal([curve({})])).toBe('2 points');
+  expect(shownOfTotal([curve({ n_total: 1, n_shown: 1 })])).toBe('1 point');
 });

@@ -1,6 +1,7 @@
 import type { Data, Layout, PlotData } from 'plotly.js';
 import type { Figure } from '@/api/figures';
 import type { Chart, Curve, GroupCurve } from '@/api/series';
+import { plural } from '@/lib/format';
 
 /** What a trace without numbers says of the column it draws: of a run, or of a group of seeds. */
 type Meta = { run?: string; group?: string; metric?: string; source?: string; y?: string };
@@ -17,6 +18,11 @@ function groupColumnOf(curve: GroupCurve, name: string): (number | null)[] {
   return curve[GROUP_COLUMNS.find((each) => each === name) ?? 'mean'];
 }
 
+/** So few points are seen as such; a line through one would be nothing at all. */
+const FEW = 8;
+const marked = (x: readonly unknown[]): Partial<PlotData> =>
+  x.length > 0 && x.length <= FEW ? { mode: 'lines+markers' } : {};
+
 /** The service's figure with the numbers of series put into the traces that ask for them. */
 export function fill(figure: Figure, chart: Chart): Data[] {
   return figure.data.map((trace) => {
@@ -28,11 +34,11 @@ export function fill(figure: Figure, chart: Chart): Data[] {
       const curve = chart.groups.find((each) => each.id === group && alike(each));
       const numbers = { x: curve?.x ?? [], y: curve ? groupColumnOf(curve, y) : [] };
       const of = y === 'mean' ? { customdata: curve?.n ?? [] } : {};
-      return { ...trace, ...(numbers as Partial<PlotData>), ...of } as Data;
+      return { ...trace, ...(numbers as Partial<PlotData>), ...of, ...marked(numbers.x) } as Data;
     }
     const curve = chart.series.find((each) => each.run === run && alike(each));
     const numbers = { x: curve?.x ?? [], y: curve ? columnOf(curve, y) : [] };
-    return { ...trace, ...(numbers as Partial<PlotData>) } as Data;
+    return { ...trace, ...(numbers as Partial<PlotData>), ...marked(numbers.x) } as Data;
   });
 }
 
@@ -43,7 +49,7 @@ export function shownOfTotal(curves: readonly Counted[]): string {
   const total = curves.reduce((sum, curve) => sum + curve.n_total, 0);
   const shown = curves.reduce((sum, curve) => sum + curve.n_shown, 0);
   const words = (count: number): string => count.toLocaleString('en');
-  return shown < total ? `${words(shown)} of ${words(total)} points` : `${words(total)} points`;
+  return shown < total ? `${words(shown)} of ${words(total)} points` : plural(total, 'point');
 }
 
 /** A layout without its title, which the panel around the picture already says; on a log scale if asked. */
@@ -56,4 +62,22 @@ export function inPanel(layout: Partial<Layout> = {}, log = false): Partial<Layo
     // What should be in view on a linear scale may not even exist on this one.
     ...(log ? { yaxis: { ...yaxis, type: 'log' as const } } : {}),
   };
+}
+
+/** Numbers nearer than this share of their size are one number, but for rounding. */
+const ALIKE = 1e-9;
+
+/** The vertical range of what never changes, which its rounding would stretch over the plot; none of others. */
+export function flatRange(traces: readonly Data[]): [number, number] | undefined {
+  let [least, most] = [Infinity, -Infinity];
+  for (const trace of traces) {
+    for (const y of (trace as { y?: Iterable<unknown> }).y ?? []) {
+      if (typeof y !== 'number') continue;
+      least = Math.min(least, y);
+      most = Math.max(most, y);
+    }
+  }
+  const size = Math.max(Math.abs(least), Math.abs(most));
+  if (size === 0 || !Number.isFinite(size) || most - least > ALIKE * size) return undefined;
+  return [most - size / 2, most + size / 2];
 }

@@ -21,7 +21,7 @@ export function ActionMenu({ run }: { run: Run }) {
           {actionsFor(run).map((each) => (
             <Menu.Item
               key={each.id}
-              {...(each.danger ? { color: 'red' } : {})}
+              {...(each.danger ? { style: { color: 'var(--failed)' } } : {})}
               onClick={() => setAction(each)}
             >
               {each.label}

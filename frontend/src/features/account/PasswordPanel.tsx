@@ -1,7 +1,8 @@
-import { Button, PasswordInput } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { accountActions, useAccountChange } from '@/api/account';
 import { asProblem } from '@/api/problem';
+import { PasswordField } from '@/components/PasswordField';
 import classes from './account.module.css';
 
 /** Changes one's own password; someone who came in by a link may have none yet. */
@@ -24,8 +25,7 @@ export function PasswordPanel() {
       }}
     >
       <h2 className="section-title">Password</h2>
-      <PasswordInput
-        size="xs"
+      <PasswordField
         label="Present password"
         description="Leave it empty if you have none yet."
         autoComplete="current-password"
@@ -33,8 +33,7 @@ export function PasswordPanel() {
         error={fields.get('current')}
         onChange={({ currentTarget }) => setCurrent(currentTarget.value)}
       />
-      <PasswordInput
-        size="xs"
+      <PasswordField
         label="New password"
         autoComplete="new-password"
         required

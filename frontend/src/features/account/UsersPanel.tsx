@@ -1,10 +1,11 @@
-import { Button, NativeSelect, PasswordInput, TextInput } from '@mantine/core';
+import { Button, NativeSelect, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { accountActions, ROLES, useAccountChange, usersQuery, type Role, type User } from '@/api/account';
 import { asProblem } from '@/api/problem';
 import { Confirm } from '@/components/Confirm';
 import { Loading, Problem } from '@/components/feedback';
+import { PasswordField } from '@/components/PasswordField';
 import { Time } from '@/components/Time';
 import classes from './account.module.css';
 
@@ -44,16 +45,19 @@ export function UsersPanel({ me }: { me: string }) {
                     {user.id === me && <span className="muted"> (you)</span>}
                   </td>
                   <td>
-                    <NativeSelect
-                      size="xs"
-                      aria-label={`Role of ${user.name}`}
-                      data={[...ROLES]}
-                      value={user.role}
-                      disabled={user.id === me}
-                      onChange={({ currentTarget }) =>
-                        change.mutate({ id: user.id, role: currentTarget.value as Role })
-                      }
-                    />
+                    {user.id === me ? (
+                      user.role
+                    ) : (
+                      <NativeSelect
+                        size="xs"
+                        aria-label={`Role of ${user.name}`}
+                        data={[...ROLES]}
+                        value={user.role}
+                        onChange={({ currentTarget }) =>
+                          change.mutate({ id: user.id, role: currentTarget.value as Role })
+                        }
+                      />
+                    )}
                   </td>
                   <td>
                     <Time at={user.created_at} />
@@ -119,8 +123,7 @@ function NewUser() {
         error={told.get('name') ?? (create.isError && told.size === 0 ? problem.message : undefined)}
         onChange={({ currentTarget }) => setName(currentTarget.value)}
       />
-      <PasswordInput
-        size="xs"
+      <PasswordField
         label="First password"
         required
         autoComplete="new-password"

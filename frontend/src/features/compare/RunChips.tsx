@@ -2,14 +2,16 @@ import { ActionIcon, useComputedColorScheme } from '@mantine/core';
 import { IconEye, IconEyeOff, IconX } from '@tabler/icons-react';
 import { Link } from '@tanstack/react-router';
 import type { Run } from '@/api/runs';
-import { runStyles, type Style } from '@/components/chart/colours';
+import { RunName } from '@/components/RunName';
+import { styles } from '@/components/chart/colours';
+import { Swatch } from '@/components/chart/Swatch';
 import classes from './compare.module.css';
 import { carries, useDrop } from './dragging';
 
 type Props = {
   runs: readonly Run[];
-  /** Whether none is chosen; those that are may be on their way. */
-  empty: boolean;
+  /** Of all that are chosen; some may be on their way. */
+  ids: readonly string[];
   /** Whether the chart draws groups of them: then none has a line of its own. */
   grouped: boolean;
   hidden: ReadonlySet<string>;
@@ -19,28 +21,26 @@ type Props = {
 };
 
 /** The compared runs: each can be hidden and taken out; one that is dropped here is put in. */
-export function RunChips({ runs, empty, grouped, hidden, onHide, onAdd, onRemove }: Props) {
+export function RunChips({ runs, ids, grouped, hidden, onHide, onAdd, onRemove }: Props) {
   const scheme = useComputedColorScheme('light');
-  const styles = runStyles(
-    runs.map(({ id }) => id),
-    scheme,
-  );
+  const looks = styles(ids, scheme);
   return (
     <ul className={classes.chips} aria-label="Compared runs" {...useDrop(onAdd)}>
-      {empty && <li className="muted">Drag a run here, or press + at one below.</li>}
+      {ids.length === 0 && <li className="muted">Drag a run here, or press + at one below.</li>}
       {runs.map((run) => {
         const away = !grouped && hidden.has(run.id);
         return (
           <li key={run.id} className={classes.chip} data-hidden={away || undefined} {...carries(run.id)}>
-            {!grouped && <Swatch {...styles.get(run.id)} />}
+            {!grouped && <Swatch {...looks.get(run.id)} />}
             <Link
               to="/runs/$runId"
               params={{ runId: run.id }}
               className="ellipsis"
+              aria-label={run.name}
               title={run.name}
               draggable={false}
             >
-              {run.name}
+              <RunName name={run.name} />
             </Link>
             {!grouped && (
               <ActionIcon
@@ -66,14 +66,5 @@ export function RunChips({ runs, empty, grouped, hidden, onHide, onAdd, onRemove
         );
       })}
     </ul>
-  );
-}
-
-/** How a run's line is drawn. */
-function Swatch({ colour, dash }: Partial<Style>) {
-  return (
-    <svg width="16" height="4" className={classes.line} aria-hidden="true">
-      <path d="M0 2H16" stroke={colour} strokeWidth="3" strokeDasharray={dash} />
-    </svg>
   );
 }

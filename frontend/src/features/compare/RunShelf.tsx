@@ -3,6 +3,7 @@ import { IconPlus, IconSearch } from '@tabler/icons-react';
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { runsQuery } from '@/api/runs';
+import { RunName } from '@/components/RunName';
 import { StateMark } from '@/components/StateMark';
 import classes from './compare.module.css';
 import { carries, useDrop } from './dragging';
@@ -46,7 +47,7 @@ export function RunShelf({ compared, onAdd, onRemove }: Props) {
           <li key={run.id} className={classes.chip} {...carries(run.id)}>
             <StateMark state={run.state} reason={run.state_reason} />
             <span className="ellipsis" title={run.name}>
-              {run.name}
+              <RunName name={run.name} />
             </span>
             <ActionIcon
               size={20}

@@ -3,7 +3,8 @@ import { useQuery } from '@tanstack/react-query';
 import { useEffect, useEffectEvent, useState } from 'react';
 import { comparisonQuery, type Comparison, type GroupStatistics } from '@/api/comparisons';
 import type { Run } from '@/api/runs';
-import { groupColours } from '@/components/chart/colours';
+import { styles, type Style } from '@/components/chart/colours';
+import { Swatch } from '@/components/chart/Swatch';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { formatCount, formatDuration, formatScore, formatWhole } from '@/lib/format';
@@ -39,7 +40,7 @@ export function Statistics({ runs, grouped, view, onView }: Props) {
   const { data, error, refetch } = useQuery(comparisonQuery({ runs: ids, ...view, growing }));
   const scheme = useComputedColorScheme('light');
   const drawn = grouped ? (data?.groups.map(({ id }) => id) ?? []) : [];
-  const colours = groupColours(drawn, scheme);
+  const looks = styles(drawn, scheme);
   const worlds = groupBy(data?.groups ?? [], ({ environment }) => environment);
   return (
     <section className={classes.statistics} aria-label="Statistics">
@@ -79,7 +80,7 @@ export function Statistics({ runs, grouped, view, onView }: Props) {
         <GroupsTable
           key={world}
           groups={groups}
-          colours={colours}
+          looks={looks}
           threshold={data?.threshold ?? null}
           {...(worlds.size > 1 ? { world } : {})}
         />
@@ -134,12 +135,12 @@ function Threshold({ value, onValue }: { value: number | undefined; onValue: (va
 
 type TableProps = {
   groups: readonly GroupStatistics[];
-  colours: ReadonlyMap<string, string>;
+  looks: ReadonlyMap<string, Style>;
   threshold: number | null;
   world?: string;
 };
 
-function GroupsTable({ groups, colours, threshold, world }: TableProps) {
+function GroupsTable({ groups, looks, threshold, world }: TableProps) {
   const [from, to] = scaleOf(groups);
   return (
     <ScrollPanel
@@ -169,13 +170,7 @@ function GroupsTable({ groups, colours, threshold, world }: TableProps) {
             <tr key={group.id}>
               <td>
                 <span className={`row ${classes.setting}`}>
-                  {colours.has(group.id) && (
-                    <span
-                      className={classes.swatch}
-                      style={{ background: colours.get(group.id) }}
-                      aria-hidden="true"
-                    />
-                  )}
+                  {looks.has(group.id) && <Swatch {...looks.get(group.id)} />}
                   {group.name}
                 </span>
               </td>
@@ -192,7 +187,7 @@ function GroupsTable({ groups, colours, threshold, world }: TableProps) {
                     estimate={group.iqm}
                     from={from}
                     to={to}
-                    colour={colours.get(group.id) ?? 'var(--accent)'}
+                    colour={looks.get(group.id)?.colour ?? 'var(--accent)'}
                   />
                 )}
               </td>

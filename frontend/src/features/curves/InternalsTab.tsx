@@ -1,7 +1,7 @@
 import type { Panel } from '@/api/figures';
 import type { RunDetail } from '@/api/runs';
 import type { XAxis } from '@/api/series';
-
+import { Empty } from '@/components/feedback';
 import classes from './curves.module.css';
 import { GorilaFigure } from './GorilaFigure';
 import { MetricChart } from './MetricChart';
@@ -10,6 +10,9 @@ type Props = { run: RunDetail; panels: readonly Panel[]; x: XAxis; smooth: numbe
 
 /** What the run's method is made of, drawn as its paper draws it. */
 export function InternalsTab({ run, panels, x, smooth }: Props) {
+  if (panels.length === 0 && run.algorithm !== 'gorila_dqn') {
+    return <Empty>Nothing that is particular to its method has been reported.</Empty>;
+  }
   return (
     <>
       {run.algorithm === 'gorila_dqn' && <GorilaFigure run={run} />}

@@ -8,7 +8,7 @@ import type { Run } from '@/api/runs';
 import { chartQuery, type XAxis } from '@/api/series';
 import { Chart } from '@/components/chart/Chart';
 import { ChartMenu } from '@/components/chart/ChartMenu';
-import { fill, shownOfTotal, inPanel } from '@/components/chart/fill';
+import { fill, flatRange, shownOfTotal, inPanel } from '@/components/chart/fill';
 import { Problem } from '@/components/feedback';
 import { useSettled } from '@/lib/settled';
 import classes from './curves.module.css';
@@ -66,14 +66,20 @@ function LiveChart({
   const figure = useQuery(
     figureQuery({ runs: [run.id], ...of, x, smooth, points: POINTS, theme: scheme }, parts),
   );
-  const picture = useMemo(
-    () => ({
-      data: figure.data && data ? fill(figure.data, data) : [],
-      layout: { ...inPanel(figure.data?.layout, log), showlegend: (data?.series.length ?? 0) > 1 },
+  const picture = useMemo(() => {
+    const traces = figure.data && data ? fill(figure.data, data) : [];
+    const layout = inPanel(figure.data?.layout, log);
+    const range = log ? undefined : flatRange(traces);
+    return {
+      data: traces,
+      layout: {
+        ...layout,
+        showlegend: (data?.series.length ?? 0) > 1,
+        ...(range && { yaxis: { ...layout.yaxis, range, autorange: false as const } }),
+      },
       view: `${run.id} ${title} ${x} ${log}`,
-    }),
-    [figure.data, data, run.id, title, x, log],
-  );
+    };
+  }, [figure.data, data, run.id, title, x, log]);
   const shown = useSettled(picture, !isPlaceholderData && !figure.isPlaceholderData);
   const problem = error ?? figure.error;
   if (problem)

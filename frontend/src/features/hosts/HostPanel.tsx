@@ -5,7 +5,7 @@ import { setDraining, useHostChange, type Host } from '@/api/hosts';
 import { Confirm } from '@/components/Confirm';
 import { StateMark } from '@/components/StateMark';
 import { Time } from '@/components/Time';
-import { formatBytes, plural } from '@/lib/format';
+import { DASH, formatBytes, plural } from '@/lib/format';
 import classes from './hosts.module.css';
 import { Meter } from './Meter';
 
@@ -86,7 +86,7 @@ export function HostPanel({ host }: { host: Host }) {
         <dt>Devices</dt>
         <dd>{host.devices.join(', ') || 'cpu'}</dd>
         <dt>Versions</dt>
-        <dd className="num">{versions.map(([name, version]) => `${name} ${version}`).join('  ') || '–'}</dd>
+        <dd className="num">{versions.map(([name, version]) => `${name} ${version}`).join(', ') || DASH}</dd>
         <dt>Runs here</dt>
         <dd>
           {host.runs.length === 0 && <span className="muted">none</span>}

@@ -2,6 +2,7 @@ import { pictureOf } from '@/components/world/pictures';
 import { Choices } from './Choices';
 import {
   algorithmOf,
+  algorithmsFor,
   presetsOf,
   withAlgorithm,
   withPreset,
@@ -41,9 +42,11 @@ export function LaunchSide({ catalogue, draft, onEdit }: Props) {
         <h2 className="section-title">Algorithm</h2>
         <Choices
           label="Algorithm"
-          choices={catalogue.algorithms
-            .filter((each) => world && each.observations.includes(world.observation))
-            .map(({ id, title, summary }) => ({ id, title, text: summary }))}
+          choices={algorithmsFor(catalogue, world).map(({ id, title, summary }) => ({
+            id,
+            title,
+            text: summary,
+          }))}
           value={draft.algorithm}
           onChange={(id) => onEdit(withAlgorithm(catalogue, draft, id))}
         />

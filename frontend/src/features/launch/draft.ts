@@ -39,6 +39,13 @@ export const worldOf = ({ environments }: Catalogue, draft: Draft): Environment 
 export const algorithmOf = ({ algorithms }: Catalogue, draft: Draft): Algorithm | undefined =>
   algorithms.find(({ id }) => id === draft.algorithm);
 
+/** The algorithms that can learn in this world: those that see what it shows and choose what it takes. */
+export const algorithmsFor = ({ algorithms }: Catalogue, world: Environment | undefined): Algorithm[] =>
+  algorithms.filter(
+    ({ observations, actions }) =>
+      world && observations.includes(world.observation) && actions.includes(world.actions),
+  );
+
 /** The presets of the algorithm that are meant for this kind of world. */
 export function presetsOf(catalogue: Catalogue, draft: Draft): Preset[] {
   const world = worldOf(catalogue, draft);
@@ -82,9 +89,7 @@ export function newDraft(catalogue: Catalogue, asked: { environment?: string; al
     catalogue.environments.find(({ id }) => id === asked.environment) ??
     catalogue.environments.find(({ id }) => id === FIRST_WORLD) ??
     catalogue.environments[0];
-  const fitting = catalogue.algorithms.filter(
-    (each) => !world || each.observations.includes(world.observation),
-  );
+  const fitting = algorithmsFor(catalogue, world);
   const algorithm = fitting.find(({ id }) => id === asked.algorithm) ?? fitting[0];
   return withFirstPreset(catalogue, {
     environment: world?.id ?? '',
@@ -145,19 +150,18 @@ export function withWorld(catalogue: Catalogue, draft: Draft, environment: strin
   const before = worldOf(catalogue, draft);
   const next = { ...draft, environment };
   const world = worldOf(catalogue, next);
+  const fitting = algorithmsFor(catalogue, world);
+  const fits = fitting.some(({ id }) => id === draft.algorithm);
   const suits = draft.preset === null || presetsOf(catalogue, next).some(({ id }) => id === draft.preset);
-  if (before && world?.observation === before.observation && suits) {
+  if (fits && before && world?.observation === before.observation && suits) {
     const known = new Set(settingsOf(catalogue, next).map(({ path }) => path));
     return {
       ...next,
       raw: Object.fromEntries(Object.entries(draft.raw).filter(([path]) => known.has(path))),
     };
   }
-  const fits = algorithmOf(catalogue, next)?.observations.includes(world?.observation ?? 'pixels');
-  const algorithm = fits
-    ? next.algorithm
-    : catalogue.algorithms.find((each) => world && each.observations.includes(world.observation))?.id;
-  return withFirstPreset(catalogue, { ...next, algorithm: algorithm ?? next.algorithm });
+  const algorithm = fits ? draft.algorithm : fitting[0]?.id;
+  return withFirstPreset(catalogue, { ...next, algorithm: algorithm ?? draft.algorithm });
 }
 
 export const withAlgorithm = (catalogue: Catalogue, draft: Draft, algorithm: string): Draft =>

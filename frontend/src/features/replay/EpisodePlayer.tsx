@@ -56,6 +56,7 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false, at, on
   const ready = drawn.data === 'ready';
 
   const onKey = (event: KeyboardEvent): void => {
+    if (event.ctrlKey || event.altKey || event.metaKey) return; // the browser's own
     const target = event.target as HTMLElement;
     // A select and a slider have their own keys, and a button its space.
     if (target.matches('select, [role=slider]') || (event.key === ' ' && target.matches('button'))) return;

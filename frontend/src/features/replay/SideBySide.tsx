@@ -1,7 +1,7 @@
 import { ActionIcon, Loader, NativeSelect, SegmentedControl, Slider } from '@mantine/core';
 import { IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { useCallback, useEffect, useRef, useState } from 'react';
+import { useCallback, useEffect, useRef, useState, type KeyboardEvent } from 'react';
 import { episodesQuery } from '@/api/runParts';
 import type { Run } from '@/api/runs';
 import { Problem } from '@/components/feedback';
@@ -10,7 +10,9 @@ import classes from './replay.module.css';
 import { videoQuery, videoUrl } from './video';
 
 const MOST = 6;
-const SPEEDS = ['0.5', '1', '2', '4'];
+const SPEEDS = [0.5, 1, 2, 4, 8];
+/** What one key moves all of them by. */
+const STEP_S = 0.1;
 
 type Which = 'best' | 'newest';
 
@@ -19,7 +21,7 @@ export function SideBySide({ runs }: { runs: readonly Run[] }) {
   const videos = useRef(new Map<string, HTMLVideoElement>());
   const [which, setWhich] = useState<Which>('best');
   const [playing, setPlaying] = useState(false);
-  const [speed, setSpeed] = useState('1');
+  const [speed, setSpeed] = useState(1);
   const [clock, setClock] = useState({ time_s: 0, duration_s: 0 });
   const shown = runs.slice(0, MOST);
 
@@ -30,14 +32,37 @@ export function SideBySide({ runs }: { runs: readonly Run[] }) {
   const all = (then: (video: HTMLVideoElement) => void): void => videos.current.forEach(then);
   const play = (on: boolean): void => {
     setPlaying(on);
+    if (on && [...videos.current.values()].every(({ ended }) => ended)) seek(0);
     all((video) => {
       if (!on) video.pause();
       else if (!video.ended) void video.play().catch(() => undefined);
     });
   };
-  const seek = (time_s: number): void => {
-    all((video) => (video.currentTime = Math.min(time_s, video.duration || 0)));
+  const seek = (to_s: number): void => {
+    const time_s = Math.max(0, Math.min(to_s, clock.duration_s));
+    all((video) => {
+      video.currentTime = Math.min(time_s, video.duration || 0);
+      // One that had ended would stay there.
+      if (playing && !video.ended) void video.play().catch(() => undefined);
+    });
     setClock((before) => ({ ...before, time_s }));
+  };
+  const hasten = (to: number): void => {
+    setSpeed(to);
+    all((video) => (video.playbackRate = to));
+  };
+  const onKey = (event: KeyboardEvent): void => {
+    if (event.ctrlKey || event.altKey || event.metaKey) return; // the browser's own
+    const target = event.target as HTMLElement;
+    // A choice and a slider have their own keys, and a button its space.
+    if (target.matches('select, input, [role=slider]') || (event.key === ' ' && target.matches('button')))
+      return;
+    if (event.key === ' ') play(!playing);
+    else if (event.key === ',' || event.key === 'ArrowLeft') seek(clock.time_s - STEP_S);
+    else if (event.key === '.' || event.key === 'ArrowRight') seek(clock.time_s + STEP_S);
+    else if (/^[1-8]$/.test(event.key)) hasten(Number(event.key));
+    else return;
+    event.preventDefault();
   };
 
   useEffect(() => {
@@ -56,7 +81,13 @@ export function SideBySide({ runs }: { runs: readonly Run[] }) {
   }, [playing]);
 
   return (
-    <div className={`panel ${classes.agent}`} role="group" aria-label="Episodes side by side">
+    <div
+      className={`panel ${classes.agent}`}
+      role="group"
+      aria-label="Episodes side by side"
+      tabIndex={-1}
+      onKeyDown={onKey}
+    >
       <div className={classes.controls}>
         <ActionIcon
           variant="default"
@@ -71,7 +102,7 @@ export function SideBySide({ runs }: { runs: readonly Run[] }) {
           label={formatClock}
           min={0}
           max={Math.max(1, clock.duration_s)}
-          step={0.1}
+          step={STEP_S}
           value={clock.time_s}
           onChange={seek}
           thumbLabel="Time"
@@ -82,12 +113,11 @@ export function SideBySide({ runs }: { runs: readonly Run[] }) {
         <NativeSelect
           size="xs"
           aria-label="Speed"
-          value={speed}
-          data={SPEEDS.map((value) => ({ value, label: `${value}×` }))}
-          onChange={({ currentTarget }) => {
-            setSpeed(currentTarget.value);
-            all((video) => (video.playbackRate = Number(currentTarget.value)));
-          }}
+          value={String(speed)}
+          data={[...new Set([...SPEEDS, speed])]
+            .sort((a, b) => a - b)
+            .map((each) => ({ value: String(each), label: `${each}×` }))}
+          onChange={({ currentTarget }) => hasten(Number(currentTarget.value))}
         />
         <SegmentedControl
           size="xs"
@@ -110,9 +140,10 @@ export function SideBySide({ runs }: { runs: readonly Run[] }) {
             run={run}
             which={which}
             attach={attach}
-            onLoaded={(duration_s) =>
-              setClock((before) => ({ ...before, duration_s: Math.max(before.duration_s, duration_s) }))
-            }
+            onLoaded={(video) => {
+              video.playbackRate = speed;
+              setClock((before) => ({ ...before, duration_s: Math.max(before.duration_s, video.duration) }));
+            }}
           />
         ))}
       </div>
@@ -129,7 +160,7 @@ type AgentProps = {
   run: Run;
   which: Which;
   attach: (run: string, element: HTMLVideoElement | null) => void;
-  onLoaded: (duration_s: number) => void;
+  onLoaded: (video: HTMLVideoElement) => void;
 };
 
 function Agent({ run, which, attach, onLoaded }: AgentProps) {
@@ -158,7 +189,7 @@ function Agent({ run, which, attach, onLoaded }: AgentProps) {
             playsInline
             preload="auto"
             aria-label={`Video of an episode of ${run.name}`}
-            onLoadedMetadata={({ currentTarget }) => onLoaded(currentTarget.duration)}
+            onLoadedMetadata={({ currentTarget }) => onLoaded(currentTarget)}
           />
         ) : list.isSuccess && !newest ? (
           'no episode kept yet'

@@ -1,11 +1,12 @@
 import { Button } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
-import { evaluationsQuery, requestEvaluation, type Evaluation } from '@/api/runParts';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { checkpointsQuery, evaluationsQuery, requestEvaluation, type Evaluation } from '@/api/runParts';
 import { useRunChange, type Run } from '@/api/runs';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { Time } from '@/components/Time';
 import { DASH, formatCount, formatScore, formatWhole } from '@/lib/format';
+import { hasEnded } from '@/lib/states';
 
 /** The spread of an evaluation's episodes. */
 function spread({ returns }: Evaluation): string {
@@ -15,9 +16,16 @@ function spread({ returns }: Evaluation): string {
     : `${formatScore(Math.min(...found))} to ${formatScore(Math.max(...found))}`;
 }
 
+const noCheckpoint = ({ state }: Run): string =>
+  hasEnded(state)
+    ? 'The run ended before it saved a checkpoint: there is nothing to evaluate.'
+    : 'No checkpoint yet: one is saved every while as the run trains, and when it ends.';
+
 /** Scores from fresh starts, each with the protocol it was measured by. */
-export function EvaluationsTab({ run, canEvaluate }: { run: Run; canEvaluate: boolean }) {
+export function EvaluationsTab({ run }: { run: Run }) {
   const { data, error, refetch } = useQuery(evaluationsQuery(run.id));
+  const checkpoints = useInfiniteQuery(checkpointsQuery(run.id));
+  const canEvaluate = checkpoints.data?.pages.some(({ items }) => items.length > 0) ?? false;
   const ask = useRunChange(() => requestEvaluation(run.id));
   return (
     <>
@@ -31,9 +39,8 @@ export function EvaluationsTab({ run, canEvaluate }: { run: Run; canEvaluate: bo
           Evaluate the newest checkpoint now
         </Button>
         <span className="muted">
-          {canEvaluate
-            ? '30 episodes by the world’s own protocol.'
-            : 'There is no checkpoint yet to evaluate.'}
+          {canEvaluate && '30 episodes by the world’s own protocol.'}
+          {checkpoints.isSuccess && !canEvaluate && noCheckpoint(run)}
         </span>
       </div>
       {ask.isError && <Problem error={ask.error} />}

@@ -40,8 +40,10 @@ function Waiting({ run }: { run: Run }) {
   return (
     <p className={classes.notice}>
       <IconClock size={16} aria-hidden="true" />
-      Waits in the queue <span className="num">{run.queue}</span>
-      {data ? whyWaiting(data.items, run.queue, run.wanted_host) : '.'}
+      <span>
+        Waits in the queue <span className="num">{run.queue}</span>
+        {data ? whyWaiting(data.items, run.queue, run.wanted_host) : '.'}
+      </span>
     </p>
   );
 }

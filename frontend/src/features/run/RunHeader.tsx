@@ -67,7 +67,7 @@ export function RunHeader({ run, onDeleted }: Props) {
         <Fact label="Training time">{formatDuration(run.wall_time_s)}</Fact>
         <Fact label="Host">{run.host ?? run.attempts.at(-1)?.host ?? DASH}</Fact>
         <Fact label="Attempt">{run.attempt || DASH}</Fact>
-        <Fact label="Started">
+        <Fact label={run.started_at ? 'Started' : 'Asked for'}>
           <Time at={run.started_at ?? run.created_at} />
         </Fact>
       </dl>

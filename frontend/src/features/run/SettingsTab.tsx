@@ -18,10 +18,15 @@ export function SettingsTab({ run, onlyChanged, onOnlyChanged }: Props) {
   const algorithms = useQuery(algorithmsQuery);
   const environments = useQuery(environmentsQuery);
   const error = algorithms.error ?? environments.error;
-  if (error) return <Problem error={error} />;
+  if (error) {
+    const again = () => void Promise.all([algorithms.refetch(), environments.refetch()]);
+    return <Problem error={error} onRetry={again} />;
+  }
   const algorithm = algorithms.data?.find(({ id }) => id === run.algorithm);
   const world = environments.data?.find(({ id }) => id === run.environment);
-  if (!algorithm || !world) return <Loading label="Loading the settings" />;
+  if (!algorithms.data || !environments.data) return <Loading label="Loading the settings" />;
+  if (!algorithm || !world)
+    return <Empty>What this run was set to cannot be told: no host here knows its world any more.</Empty>;
 
   const spec = run.spec as unknown as RunFields;
   const values: Record<string, Record<string, unknown>> = {

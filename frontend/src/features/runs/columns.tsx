@@ -4,6 +4,7 @@ import type { ReactNode } from 'react';
 import type { Run } from '@/api/runs';
 import { ProgressBar } from '@/components/ProgressBar';
 import { ActionMenu } from '@/components/run/ActionMenu';
+import { RunName } from '@/components/RunName';
 import { StateMark } from '@/components/StateMark';
 import { Time } from '@/components/Time';
 import { DASH, formatCount, formatScore, formatWhole } from '@/lib/format';
@@ -55,10 +56,10 @@ export const COLUMNS: readonly Column[] = [
     id: 'name',
     title: 'Name',
     sort: 'name',
-    width: 'minmax(128px, 6fr)',
+    width: 'minmax(176px, 6fr)',
     cell: (run) => (
-      <Link to="/runs/$runId" params={{ runId: run.id }} className="ellipsis" title={run.name}>
-        {run.name}
+      <Link to="/runs/$runId" params={{ runId: run.id }} aria-label={run.name} title={run.name}>
+        <RunName name={run.name} />
       </Link>
     ),
   },
@@ -89,7 +90,7 @@ export const COLUMNS: readonly Column[] = [
     title: 'Progress',
     sort: 'agent_steps',
     largestFirst: true,
-    width: '140px',
+    width: '112px',
     cell: (run) => (
       <ProgressBar
         fraction={run.progress}

@@ -119,9 +119,11 @@ export function WorldsTable({ worlds }: { worlds: readonly Environment[] }) {
               ))}
               {labels.length > 0 && <Otherwise world={world} />}
               <td className="right nowrap">
-                <Link to="/" search={{ q: `environment="${world.id}"` }}>
-                  runs
-                </Link>{' '}
+                <div>
+                  <Link to="/" search={{ q: `environment="${world.id}"` }}>
+                    runs
+                  </Link>
+                </div>
                 <ButtonLink size="compact-xs" variant="default" to="/new" search={{ environment: world.id }}>
                   New run
                 </ButtonLink>

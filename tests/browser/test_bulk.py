@@ -1,0 +1,168 @@
+"""The same done to many runs at once, chosen by keys and by mouse, told beforehand to how many."""
+
+import re
+
+import httpx
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from backend.specs.states import RunState
+from tests.browser.stage import read
+from tests.support.artifacts import make_checkpoint
+from tests.support.runs import make_run
+from tests.support.service import RunningService
+
+pytestmark = pytest.mark.browser
+
+NAMES = ("waits", "trains", "stopped early", "done")
+"""As the list shows them, the newest first."""
+
+
+@pytest.fixture
+def ids(sqlite_service: RunningService) -> dict[str, str]:
+    """A run in each of some states."""
+    states = (RunState.QUEUED, RunState.RUNNING, RunState.STOPPED, RunState.FINISHED)
+    runs = [
+        make_run(sqlite_service.engine, state, name=name)
+        for name, state in zip(reversed(NAMES), reversed(states), strict=True)
+    ]
+    make_checkpoint(sqlite_service.engine, runs[1])
+    return {run.name: run.id for run in runs}
+
+
+def _listed(page: Page) -> Locator:
+    page.goto("/")
+    rows = page.get_by_role("grid", name="Runs").locator("[data-index]")
+    expect(rows).to_have_count(len(NAMES))
+    for row, name in zip(rows.all(), NAMES, strict=True):
+        expect(row).to_contain_text(name)
+    return rows
+
+
+def _bar(page: Page) -> Locator:
+    return page.get_by_role("toolbar", name="Selected runs")
+
+
+def _ask(page: Page, action: str) -> Locator:
+    _bar(page).get_by_role("button", name=action).click()
+    return page.get_by_role("dialog")
+
+
+def _select(page: Page, *names: str) -> None:
+    for name in names:
+        page.get_by_role("checkbox", name=f"Select {name}", exact=True).check()
+
+
+def _states(script: httpx.Client, ids: dict[str, str]) -> dict[str, str]:
+    return {name: read(script, run_id)["state"] for name, run_id in ids.items()}
+
+
+def test_runs_are_chosen_by_keys_and_by_mouse(service_page: Page, ids: dict[str, str]) -> None:
+    page = service_page
+    rows = _listed(page)
+    rows.nth(1).focus()
+    page.keyboard.press("Space")
+    expect(_bar(page)).to_contain_text("1 run selected")
+    expect(_bar(page).get_by_role("link")).to_have_text(["Fork"])
+    page.keyboard.press("Shift+ArrowDown")
+    page.keyboard.press("Shift+ArrowDown")
+    expect(_bar(page)).to_contain_text("3 runs selected")
+    page.keyboard.press("Space")
+    expect(_bar(page)).to_contain_text("2 runs selected")
+    chosen = ",".join(ids[name] for name in NAMES[1:3])
+    assert page.evaluate("new URLSearchParams(location.search).get('selected')") == chosen
+    page.reload()
+    expect(_bar(page)).to_contain_text("2 runs selected")
+    _bar(page).get_by_role("button", name="Clear").click()
+    expect(_bar(page)).to_have_count(0)
+
+    page.get_by_role("checkbox", name="Select waits").click()
+    page.get_by_role("checkbox", name="Select done").click(modifiers=["Shift"])
+    expect(_bar(page)).to_contain_text("4 runs selected")
+    everything = page.get_by_role("checkbox", name="Select all loaded runs")
+    expect(everything).to_be_checked()
+    everything.click()
+    expect(_bar(page)).to_have_count(0)
+    everything.click()
+    page.get_by_role("checkbox", name="Select trains").click()
+    expect(_bar(page)).to_contain_text("3 runs selected")
+    _bar(page).get_by_role("link", name="Compare").click()
+    compared = page.get_by_role("list", name="Compared runs").get_by_role("link")
+    expect(compared).to_have_count(3)
+    page.go_back()
+    expect(_bar(page)).to_contain_text("3 runs selected")
+
+
+def test_what_fits_is_done_and_the_rest_is_told(
+    service_page: Page, sqlite_service: RunningService, ids: dict[str, str]
+) -> None:
+    page, script = service_page, sqlite_service.client
+    _listed(page)
+    before = _states(script, ids)
+    page.get_by_role("checkbox", name="Select all loaded runs").check()
+    dialog = _ask(page, "Stop")
+    expect(dialog).to_contain_text("Stop: 4 selected runs")
+    expect(dialog).to_contain_text("Stops 2 runs; each keeps a checkpoint and can be resumed.")
+    expect(dialog).to_contain_text("2 runs are left as they are")
+    expect(dialog.get_by_role("listitem")).to_have_text(
+        [re.compile("^done: "), re.compile("^stopped early: ")]
+    )
+    assert _states(script, ids) == before, "asking changes nothing"
+    expect(dialog.get_by_role("button", name="Stop 2 runs")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(dialog).to_have_count(0)
+    expect(_bar(page)).to_have_count(0)
+    assert _states(script, ids) == before | {"waits": "stopped", "trains": "stopping"}
+
+    _select(page, "trains", "stopped early")
+    dialog = _ask(page, "Resume")
+    expect(dialog).to_contain_text("Puts 1 run back into the queue, from the newest checkpoint.")
+    expect(dialog.get_by_role("listitem")).to_have_text([re.compile("^trains: ")])
+    dialog.get_by_role("button", name="Resume 1 run").click()
+    expect(dialog).to_have_count(0)
+    assert _states(script, ids)["stopped early"] == "queued"
+
+    _select(page, "waits", "done")
+    dialog = _ask(page, "Tag")
+    expect(dialog.get_by_role("button", name="Tag 2 runs")).to_be_disabled()
+    dialog.get_by_label("Tags").fill("kept, for later")
+    dialog.get_by_role("button", name="Tag 2 runs").click()
+    expect(dialog).to_have_count(0)
+    for name in ("waits", "done"):
+        assert read(script, ids[name])["tags"] == ["kept", "for later"]
+    expect(page.get_by_role("row").filter(has_text="for later")).to_have_count(2)
+
+
+def test_archive_and_delete_ask_first(
+    service_page: Page, sqlite_service: RunningService, ids: dict[str, str]
+) -> None:
+    page, script = service_page, sqlite_service.client
+    rows = _listed(page)
+    _select(page, "done", "stopped early")
+    dialog = _ask(page, "Archive")
+    expect(dialog).to_contain_text("Leaves 2 runs out of the list. Nothing is deleted.")
+    dialog.get_by_role("button", name="Archive 2 runs").click()
+    expect(rows).to_have_count(2)
+    archived = page.get_by_role("switch", name="Archived")
+    archived.check(force=True)
+    expect(rows.filter(has_text="done")).to_be_visible()
+    expect(rows).to_have_count(2)
+    archived.uncheck(force=True)
+    expect(rows.filter(has_text="trains")).to_be_visible()
+
+    page.get_by_role("checkbox", name="Select all loaded runs").check()
+    dialog = _ask(page, "Delete")
+    expect(dialog).to_contain_text("Deletes 1 run with curves, logs, episodes, videos and checkpoints.")
+    expect(dialog).to_contain_text("1 run is left as it is")
+    expect(dialog.get_by_role("listitem")).to_have_text([re.compile("^trains: ")])
+    # What cannot be undone is never one hasty key away.
+    expect(dialog.get_by_role("button", name="Cancel")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(dialog).to_have_count(0)
+    expect(_bar(page)).to_contain_text("2 runs selected")
+    assert script.get(f"/api/v1/runs/{ids['waits']}").status_code == 200
+
+    _ask(page, "Delete").get_by_role("button", name="Delete 1 run").click()
+    expect(rows).to_have_count(1)
+    for name, status in (("waits", 404), ("trains", 200), ("done", 200), ("stopped early", 200)):
+        assert script.get(f"/api/v1/runs/{ids[name]}").status_code == status

@@ -59,16 +59,12 @@ def rmsprop(
     backwards: bool,
 ) -> None:
     """`RMSProp.step`, from the last element on or from the first; `rest` is 1 - decay."""
-    if backwards:
-        for k in range(len(theta) - 1, -1, -1):
-            d = dtheta[k]
-            g[k] = decay * g[k] + rest * d * d
-            theta[k] -= learning_rate * d / np.sqrt(g[k] + eps)
-    else:
-        for k in range(len(theta)):
-            d = dtheta[k]
-            g[k] = decay * g[k] + rest * d * d
-            theta[k] -= learning_rate * d / np.sqrt(g[k] + eps)
+    last = len(theta) - 1
+    for i in range(len(theta)):
+        k = last - i if backwards else i
+        d = dtheta[k]
+        g[k] = decay * g[k] + rest * d * d
+        theta[k] -= learning_rate * d / np.sqrt(g[k] + eps)
 
 
 @_compiled("void(f4[::1], f4[::1], f4[::1], f4[::1], f4, f4, f4, b1)")
@@ -83,18 +79,13 @@ def adam(
     backwards: bool,
 ) -> None:
     """`SharedAdam.step`, likewise; `unbias_m` is 1 / (1 - 0.9^n), `unbias_v` 1 / (1 - 0.999^n)."""
-    if backwards:
-        for k in range(len(theta) - 1, -1, -1):
-            d = dtheta[k]
-            m[k] = np.float32(0.9) * m[k] + np.float32(0.1) * d
-            v[k] = np.float32(0.999) * v[k] + np.float32(0.001) * d * d
-            theta[k] -= learning_rate * m[k] * unbias_m / (np.sqrt(v[k] * unbias_v) + np.float32(1e-8))
-    else:
-        for k in range(len(theta)):
-            d = dtheta[k]
-            m[k] = np.float32(0.9) * m[k] + np.float32(0.1) * d
-            v[k] = np.float32(0.999) * v[k] + np.float32(0.001) * d * d
-            theta[k] -= learning_rate * m[k] * unbias_m / (np.sqrt(v[k] * unbias_v) + np.float32(1e-8))
+    last = len(theta) - 1
+    for i in range(len(theta)):
+        k = last - i if backwards else i
+        d = dtheta[k]
+        m[k] = np.float32(0.9) * m[k] + np.float32(0.1) * d
+        v[k] = np.float32(0.999) * v[k] + np.float32(0.001) * d * d
+        theta[k] -= learning_rate * m[k] * unbias_m / (np.sqrt(v[k] * unbias_v) + np.float32(1e-8))
 
 
 @_compiled("void(f4[::1], f4[::1], f4[::1], f4[::1], f4, f4, f4, f4)", fastmath=_EXACT)

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 import plotly.graph_objects as go
 
 from backend.figures.curve import Line, curve
 from backend.figures.marks import Mark, add_marks
-from backend.figures.theme import Theme, faint, ground, muted, styles, wrapped
+from backend.figures.theme import Theme, faint, ground, muted, styles
 from backend.metrics.catalogue import PROTOCOLS
 
 METRIC = "rollout/episode_return"
@@ -23,7 +24,7 @@ class Evaluated:
 
     run: str
     name: str
-    """The run's, for the legend."""
+    """The run's."""
     protocol: str
     x: float
     mean_return: float
@@ -77,7 +78,7 @@ def learning_curve(
     )
     looks = styles([*runs, *(line.run for line in lines)], theme)
     colours = {line.run: looks[line.run][0] for line in lines}
-    _add_evaluations(figure, evaluations, colours, width_px)
+    _add_evaluations(figure, evaluations, colours, theme)
     _add_levels(figure, levels, best, theme)
     add_marks(figure, "checkpoints", checkpoints, colours, theme)
     add_marks(figure, "restarts", restarts, colours, theme)
@@ -86,24 +87,37 @@ def learning_curve(
 
 
 def _add_evaluations(
-    figure: "go.Figure", evaluations: Sequence[Evaluated], colours: dict[str, str], width_px: int | None
+    figure: "go.Figure", evaluations: Sequence[Evaluated], colours: dict[str, str], theme: Theme
 ) -> None:
-    ordered = sorted(evaluations, key=lambda one: (one.run, one.protocol, one.x))
-    for (run, protocol), some in groupby(ordered, key=lambda one: (one.run, one.protocol)):
-        points = list(some)
-        words = PROTOCOLS.get(protocol, protocol)
-        figure.add_scatter(
-            x=[point.x for point in points],
-            y=[point.mean_return for point in points],
-            text=[f"mean of {point.n_episodes} episodes" for point in points],
-            mode="lines+markers",
-            name=wrapped(f"{points[0].name}, evaluation ({words})", width_px),
-            legendgroup=f"{run} evaluation",
-            line={"color": colours[run], "width": 1, "dash": "dot"},
-            marker={"color": colours[run], "size": 9, "symbol": "diamond"},
-            hovertemplate="%{y:.5~g} (%{text})",
-            meta={"run": run, "protocol": protocol},
-        )
+    """One entry in the legend for each protocol, whatever the runs: they tell themselves by their colours."""
+    several = len(colours) > 1
+    ordered = sorted(evaluations, key=lambda one: (one.protocol, one.run, one.x))
+    for protocol, alike in groupby(ordered, key=lambda one: one.protocol):
+        kind = f"evaluation ({PROTOCOLS.get(protocol, protocol)})"
+        shared: dict[str, Any] = {"mode": "lines+markers", "legendgroup": kind}
+        if several:
+            look = _diamonds(muted(theme))
+            figure.add_scatter(x=[None], y=[None], name=kind, meta={"legend": kind}, **look, **shared)
+        for run, some in groupby(alike, key=lambda one: one.run):
+            points = list(some)
+            figure.add_scatter(
+                x=[point.x for point in points],
+                y=[point.mean_return for point in points],
+                text=[f"mean of {point.n_episodes} episodes" for point in points],
+                name=f"{points[0].name}, {kind}" if several else kind,
+                showlegend=not several,
+                hovertemplate="%{y:.5~g} (%{text})",
+                meta={"run": run, "protocol": protocol},
+                **_diamonds(colours[run]),
+                **shared,
+            )
+
+
+def _diamonds(colour: str) -> dict[str, Any]:
+    return {
+        "line": {"color": colour, "width": 1, "dash": "dot"},
+        "marker": {"color": colour, "size": 9, "symbol": "diamond"},
+    }
 
 
 def _add_levels(figure: "go.Figure", levels: Sequence[Level], best: float | None, theme: Theme) -> None:

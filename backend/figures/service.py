@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -104,6 +104,8 @@ def draw_learning_curve(session: Session, run_ids: Sequence[str], axes: Axes, lo
     places = _places(saved, found, axes.x)
     names = {run.id: f"{run.name}: " if len(found) > 1 else "" for run in found.values()}
     lines = _lines(session, found, metrics.choose(session, run_ids, [METRIC], []), axes, look)
+    if len(found) == 1:  # whose curve it is needs no saying; what tells it from its evaluations does
+        lines = [replace(line, name="training") for line in lines]
     drawn = {line.run for line in lines}
     bests = [run.best_return for run in found.values() if run.best_return is not None]
     return learning_curve(

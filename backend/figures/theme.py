@@ -137,7 +137,8 @@ def layout(title: str, theme: Theme, width_px: int | None, subtitle: str = "") -
     }
 
 
-BESIDE: dict[str, Any] = {"orientation": "v", "x": 1.02, "y": 1, "yref": "container", "yanchor": "top"}
+# By the plot's own edges: by the container's, its height would be taken from the plot's.
+BESIDE: dict[str, Any] = {"orientation": "v", "x": 1.02, "y": 1, "yref": "paper", "yanchor": "top"}
 """The legend beside the plot: of many lines, or of a small plot, of which one below would take the room."""
 
 

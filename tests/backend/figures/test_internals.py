@@ -41,12 +41,13 @@ def test_shares_lie_on_each_other_and_make_a_whole() -> None:
 
 
 def test_names_of_many_parts_stand_beside_the_plot() -> None:
-    def legend(n_lines: int) -> str:
+    def legend(n_lines: int) -> tuple[str, str]:
         lines = [line("ga3c/policy_lag_share", f"lag {at}") for at in range(n_lines)]
         figure = internals(BY_ID["lag_share"], lines, x="agent_steps", smooth=0.0, title="t")
-        return str(figure.layout.legend.orientation)
+        return figure.layout.legend.orientation, figure.layout.legend.yref
 
-    assert [legend(3), legend(8)] == ["h", "v"]
+    # By the container's edges, its height would be taken from the plot's.
+    assert [legend(3), legend(8)] == [("h", "container"), ("v", "paper")]
 
 
 def test_settings_of_the_walk_hold_until_they_are_changed() -> None:

@@ -1,7 +1,7 @@
 from backend.figures.learning_curve import METRIC, Evaluated, Level, learning_curve
 from backend.figures.marks import Mark
 from backend.figures.theme import faint
-from tests.backend.figures.test_curve import A, line
+from tests.backend.figures.test_curve import A, B, line
 
 LEVELS = [
     Level("PAAC nips", 21.0, "noop_starts"),
@@ -23,17 +23,22 @@ def test_evaluations_name_their_protocol_and_keep_the_order_of_training() -> Non
     done = [Evaluated(A, "a run", "noop_starts", at, at / 10, 30) for at in (30.0, 10.0)]
     done.append(Evaluated(A, "a run", "plain", 20.0, 5.0, 10))
     noops, plain = [trace for trace in draw(evaluations=done).data if "protocol" in trace.meta]
-    assert noops.name == "a run, evaluation (no-op starts)"
+    assert noops.name == "evaluation (no-op starts)"
     assert (noops.x, noops.y) == ((10.0, 30.0), (1.0, 3.0))
     assert noops.text[0] == "mean of 30 episodes"
-    assert plain.name == "a run, evaluation (plain starts)"
+    assert plain.name == "evaluation (plain starts)"
     assert noops.line.color == draw().data[2].line.color
 
 
-def test_the_name_of_an_evaluation_is_broken_where_a_phone_would_cut_it() -> None:
-    done = [Evaluated(A, "a run of a long name seed 0", "noop_starts", 10.0, 1.0, 30)]
-    [narrow] = [trace for trace in draw(evaluations=done, width_px=320).data if "protocol" in trace.meta]
-    assert narrow.name == "a run of a long name seed 0, evaluation<br>(no-op starts)"
+def test_evaluations_of_several_runs_share_one_entry_in_the_legend() -> None:
+    done = [Evaluated(run, f"run {run}", "plain", 10.0, 1.0, 30) for run in (A, B)]
+    figure = learning_curve(
+        [line(A, metric=METRIC), line(B, metric=METRIC)], x="agent_steps", smooth=0.9, evaluations=done
+    )
+    entry, *drawn = [trace for trace in figure.data if trace.legendgroup == "evaluation (plain starts)"]
+    assert (entry.name, entry.x) == ("evaluation (plain starts)", (None,))
+    assert [(trace.meta["run"], trace.showlegend) for trace in drawn] == [(A, False), (B, False)]
+    assert drawn[1].name == f"run {B}, evaluation (plain starts)"
 
 
 def test_levels_are_thin_lines_with_a_name() -> None:

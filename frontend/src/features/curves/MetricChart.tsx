@@ -13,7 +13,8 @@ import { Problem } from '@/components/feedback';
 import { useSettled } from '@/lib/settled';
 import classes from './curves.module.css';
 
-const HEIGHT = 200;
+/** Room for a legend of eight beside the plot. */
+const HEIGHT = 228;
 const LARGE_HEIGHT = 440;
 const POINTS = 500;
 

@@ -1,4 +1,5 @@
 import type { Run } from '@/api/runs';
+import { RunName } from '@/components/RunName';
 import { StateMark } from '@/components/StateMark';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { Empty } from '@/components/feedback';
@@ -57,8 +58,8 @@ export function DifferencesTable({ runs }: { runs: readonly Run[] }) {
           <tr>
             <th>Setting</th>
             {runs.map((run) => (
-              <th key={run.id} className="right" title={run.name}>
-                {run.name}
+              <th key={run.id} className={`right ${classes.run}`} title={run.name} aria-label={run.name}>
+                <RunName name={run.name} />
               </th>
             ))}
           </tr>

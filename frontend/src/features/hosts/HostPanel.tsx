@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { setDraining, useHostChange, type Host } from '@/api/hosts';
 import { Confirm } from '@/components/Confirm';
+import { RunName } from '@/components/RunName';
 import { StateMark } from '@/components/StateMark';
 import { Time } from '@/components/Time';
 import { DASH, formatBytes, plural } from '@/lib/format';
@@ -93,8 +94,8 @@ export function HostPanel({ host }: { host: Host }) {
           {host.runs.map((run) => (
             <span key={run.id} className="row">
               <StateMark state={run.state} />
-              <Link to="/runs/$runId" params={{ runId: run.id }}>
-                {run.name}
+              <Link to="/runs/$runId" params={{ runId: run.id }} className="ellipsis" aria-label={run.name}>
+                <RunName name={run.name} />
               </Link>
             </span>
           ))}

@@ -5,6 +5,7 @@ import { useCallback, useEffect, useRef, useState, type KeyboardEvent } from 're
 import { episodesQuery } from '@/api/runParts';
 import type { Run } from '@/api/runs';
 import { Problem } from '@/components/feedback';
+import { RunName } from '@/components/RunName';
 import { formatClock, formatCount, formatScore } from '@/lib/format';
 import classes from './replay.module.css';
 import { videoQuery, videoUrl } from './video';
@@ -201,7 +202,7 @@ function Agent({ run, which, attach, onLoaded }: AgentProps) {
       </div>
       <figcaption>
         <span className="ellipsis" title={run.name}>
-          {run.name}
+          <RunName name={run.name} />
         </span>
         {episode && (
           <span className="muted">

@@ -2,6 +2,7 @@ import { Link } from '@tanstack/react-router';
 import type { Run } from '@/api/runs';
 import { ProgressBar } from '@/components/ProgressBar';
 import { ActionMenu } from '@/components/run/ActionMenu';
+import { RunName } from '@/components/RunName';
 import { StateMark } from '@/components/StateMark';
 import { Time } from '@/components/Time';
 import { formatScore } from '@/lib/format';
@@ -13,8 +14,8 @@ export function RunCard({ run }: { run: Run }) {
     <>
       <div role="gridcell" className="grow">
         <div className="row">
-          <Link to="/runs/$runId" params={{ runId: run.id }} className="ellipsis grow">
-            {run.name}
+          <Link to="/runs/$runId" params={{ runId: run.id }} className="ellipsis grow" aria-label={run.name}>
+            <RunName name={run.name} />
           </Link>
           <StateMark state={run.state} reason={run.state_reason} />
         </div>
@@ -30,6 +31,7 @@ export function RunCard({ run }: { run: Run }) {
               fraction={run.progress}
               timeLeft_s={run.time_left_s}
               label={`Progress of ${run.name}`}
+              compact
             />
           </span>
           <span>

@@ -26,10 +26,22 @@ function fieldProblems(value: unknown): FieldProblem[] {
   return value.filter(isRecord).map((item) => ({ field: text(item.field), message: text(item.message) }));
 }
 
+/** The statuses a person may come to see; HTTP's own names for them are no plain words. */
+const TITLES: Readonly<Record<number, string>> = {
+  400: 'That was not understood',
+  403: 'Not allowed',
+  404: 'Not found',
+  409: 'Not possible as things are',
+  413: 'Too large',
+  422: 'Something in this is wrong',
+  500: 'The service failed',
+  503: 'The service is not ready',
+};
+
 /** Reads a problem document; whatever else came back is told by its status alone. */
 export function toProblem(status: number, body: unknown): ApiProblem {
   const found = isRecord(body) ? body : {};
-  const title = text(found.title) || `The service answered ${status}`;
+  const title = TITLES[status] ?? (text(found.title) || `The service answered ${status}`);
   return new ApiProblem(status, title, text(found.detail), fieldProblems(found.errors));
 }
 

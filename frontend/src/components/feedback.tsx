@@ -33,7 +33,8 @@ export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => vo
             </div>
           ))}
       </div>
-      {onRetry && (
+      {/* What is wrong in itself is refused again. */}
+      {onRetry && problem.status !== 422 && (
         <Button variant="default" onClick={onRetry}>
           Try again
         </Button>

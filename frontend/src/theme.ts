@@ -62,7 +62,13 @@ export const theme = createTheme({
     NumberInput: { defaultProps: { size: 'xs' } },
     Select: { defaultProps: { size: 'xs' } },
     SegmentedControl: { classNames: { root: 'segments' } },
-    Modal: { defaultProps: { centered: true, closeButtonProps: { 'aria-label': 'Close' } } },
+    Modal: {
+      defaultProps: {
+        centered: true,
+        closeButtonProps: { 'aria-label': 'Close' },
+        classNames: { title: 'section-title' },
+      },
+    },
     // A focusable thing that is no item is a fault in a menu; without it the first item is focused.
     Menu: { defaultProps: { withInitialFocusPlaceholder: false } },
   },

@@ -30,7 +30,7 @@ export function RunFields({ draft, problems, onChange }: Props) {
         <div className={classes.fields}>
           <TextInput
             label="Name"
-            placeholder="made of algorithm, world, changes and seed"
+            placeholder="made of its settings"
             value={draft.name}
             maxLength={200}
             error={error('name')}

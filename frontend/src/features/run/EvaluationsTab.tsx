@@ -6,6 +6,7 @@ import { Empty, Loading, Problem } from '@/components/feedback';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { Time } from '@/components/Time';
 import { DASH, formatCount, formatScore, formatWhole } from '@/lib/format';
+import { protocolWords } from '@/lib/protocol';
 import { hasEnded } from '@/lib/states';
 
 /** The spread of an evaluation's episodes. */
@@ -67,7 +68,7 @@ export function EvaluationsTab({ run }: { run: Run }) {
                   <td className="right num" title={formatWhole(evaluation.agent_steps)}>
                     {formatCount(evaluation.agent_steps)}
                   </td>
-                  <td>{evaluation.protocol.replaceAll('_', ' ')}</td>
+                  <td>{protocolWords(evaluation.protocol)}</td>
                   <td className="right num">{evaluation.n_episodes}</td>
                   <td className="right num">{formatScore(evaluation.mean_return)}</td>
                   <td className="right num">{spread(evaluation)}</td>

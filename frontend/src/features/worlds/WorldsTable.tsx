@@ -3,15 +3,14 @@ import { ScrollPanel } from '@/components/ScrollPanel';
 import type { Environment } from '@/api/catalog';
 import { ButtonLink } from '@/components/links';
 import { DASH, formatScore, formatSetting, plural } from '@/lib/format';
+import { protocolWords } from '@/lib/protocol';
 import { boundsText, readSettings } from '@/lib/schema';
 import { pictureOf } from '@/components/world/pictures';
 
 type Score = Environment['published'][number];
 
-const words = (protocol: string): string => protocol.replaceAll('_', ' ');
-
 const told = ({ label, score, protocol, source }: Score): string =>
-  `${label} ${formatScore(score)}: ${source}; ${words(protocol)}`;
+  `${label} ${formatScore(score)}: ${source}; ${protocolWords(protocol)}`;
 
 /** A score published for the protocol by which we score, with where it is from on hover. */
 function Published({ world, label }: { world: Environment; label: string }) {
@@ -113,7 +112,7 @@ export function WorldsTable({ worlds }: { worlds: readonly Environment[] }) {
                 </div>
                 <Settings world={world} />
               </td>
-              <td className="nowrap">{words(world.evaluation_protocol)}</td>
+              <td className="nowrap">{protocolWords(world.evaluation_protocol)}</td>
               {labels.map((label) => (
                 <Published key={label} world={world} label={label} />
               ))}

@@ -23,6 +23,7 @@ from backend.figures.theme import Theme
 from backend.metrics import service as metrics
 from backend.metrics.catalogue import describe
 from backend.metrics.charts import Axes, curves
+from backend.metrics.grouping import settings_of
 from backend.runs import service as runs
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
@@ -30,8 +31,8 @@ from backend.specs.environments import ENVIRONMENTS
 Places = Mapping[tuple[str, int], float]
 """x of a run's checkpoints, by run and agent steps; of its beginning too."""
 
-_LEARNING_ONLY = frozenset({"life_loss_terminal", "frame_maximum"})
-"""Settings of a world that change how an agent learns, not how it is scored."""
+_LEARNING_ONLY = frozenset({"life_loss_terminal", "frame_maximum", "picture_size", "crop", "normalise"})
+"""Settings of a world that change what an agent sees and how it learns, not how it is scored."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +249,8 @@ def _levels(several: Sequence[Run]) -> list[Level]:
 
 def scoring(run: Run) -> str:
     """The same for runs whose scores can be held against each other: of one world, scored alike."""
-    return json.dumps([run.environment, _scored_by(run.spec["environment_config"])], sort_keys=True)
+    settings = settings_of(run.spec)["environment_config"]
+    return json.dumps([run.environment, _scored_by(settings)], sort_keys=True)
 
 
 def _scored_by(config: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import pytest
 from httpx import Client
 from sqlalchemy import Engine
 
-from backend.db import Evaluation
+from backend.db import Evaluation, Run
 from backend.db.engine import writing
 from backend.db.ids import new_id
 from backend.metrics import repository as series
@@ -139,6 +139,24 @@ def test_other_worlds_are_not_held_against_each_other(client: Client, engine: En
     assert answer["improvements"] == []
     ends = {group["environment"]: group["at_agent_steps"] for group in answer["groups"]}
     assert ends == {"CartPole-v1": 50, "ALE/Pong-v5": 30}
+
+
+def test_what_an_agent_sees_and_when_it_was_made_part_no_runs_of_a_world(
+    client: Client, engine: Engine
+) -> None:
+    pong = {"environment": "ALE/Pong-v5"}
+    plain, cropped, before = (
+        [made(engine, [9.0] * 3, seed=seed, **pong, **changes) for seed in range(2)]
+        for changes in ({}, {"environment_config": {"crop": True}}, {"config": {"beta": 0.5}})
+    )
+    with writing(engine) as session:
+        for run_id in before:
+            run = session.get_one(Run, run_id)
+            kept = {name: v for name, v in run.spec["environment_config"].items() if name != "difficulty"}
+            run.spec = run.spec | {"environment_config": kept}
+    for others in (cropped, before):
+        answer = client.get(COMPARISONS, params={"run": plain + others}).json()
+        assert len(answer["improvements"]) == 1
 
 
 def test_a_run_without_episodes_has_no_score(client: Client, engine: Engine) -> None:

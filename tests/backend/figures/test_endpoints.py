@@ -174,6 +174,8 @@ def test_published_levels_where_the_world_is_scored_alike(engine: Engine, client
 
     assert any("random" in text and "no-op starts" in text for text in levels())
     assert levels(environment_config={"life_loss_terminal": True}) == levels()
+    cropped = {"picture_size": "42x42", "crop": True}
+    assert levels(config={"network": "compact"}, environment_config=cropped) == levels()
     assert levels(environment_config={"noop_max": 5}) == []
 
 

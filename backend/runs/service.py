@@ -13,7 +13,8 @@ from backend.runs import filters, repository
 from backend.runs.filters import All, Either, Node, Term, Word
 from backend.runs.schemas import MAX_SEEDS, RunChanges
 from backend.specs.environments.own import PREFIX
-from backend.specs.run import MAX_NAME, MAX_SEED, FieldProblem, InvalidSpec, RunSpec, StopSpec, parse_run_spec
+from backend.specs.names import ending_in
+from backend.specs.run import MAX_SEED, FieldProblem, InvalidSpec, RunSpec, StopSpec, parse_run_spec
 from backend.specs.states import ENDED, LEASED, RunState
 from backend.text import unstorable_paths
 
@@ -219,8 +220,7 @@ def _name(spec: RunSpec, seed: int, n_seeds: int) -> str | None:
     """The name asked for; of several runs each with its seed behind it, or nobody could tell them apart."""
     if spec.name is None or n_seeds == 1:
         return spec.name
-    seed_words = f" seed {seed}"
-    return spec.name[: MAX_NAME - len(seed_words)] + seed_words
+    return ending_in(f" seed {seed}", spec.name)
 
 
 def _seed_problems(seeds: Any, also_seed: bool) -> list[FieldProblem]:

@@ -3,9 +3,7 @@
 from typing import Any
 
 from backend.specs.algorithms import ALGORITHMS, AlgorithmConfig
-from backend.specs.run import RunSpec, default_config
-
-MAX_LENGTH = 200
+from backend.specs.run import MAX_NAME, RunSpec, default_config
 
 _NAMED_CHANGES = 3
 
@@ -23,13 +21,17 @@ def default_name(spec: RunSpec) -> str:
     changed = {preset: _changes(spec.settings, settings) for preset, settings in begun_from.items()}
     nearest = min(changed, key=lambda preset: len(changed[preset]))
     parts = [spec.algorithm, spec.environment.removeprefix("ALE/"), *nearest, *_shortened(changed[nearest])]
-    return " ".join([*parts, f"seed {spec.seed}"])[:MAX_LENGTH]
+    return ending_in(f" seed {spec.seed}", " ".join(parts))
 
 
 def fork_name(parent: str, before: RunSpec, after: RunSpec) -> str:
     """By its parent's name and what was changed."""
-    tail = " ".join(["", "fork", *_shortened(_changes(after.settings, before.settings))])[:MAX_LENGTH]
-    return parent[: MAX_LENGTH - len(tail)] + tail
+    return ending_in(" ".join(["", "fork", *_shortened(_changes(after.settings, before.settings))]), parent)
+
+
+def ending_in(tail: str, name: str) -> str:
+    """The name, and behind it what tells it from others; where that is too long, the name is cut."""
+    return name[: MAX_NAME - len(tail)] + tail
 
 
 def _changes(settings: dict[str, Any], before: dict[str, Any]) -> list[str]:

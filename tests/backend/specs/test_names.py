@@ -50,6 +50,26 @@ def test_a_preset_is_named_and_so_is_what_it_was_changed_in() -> None:
     assert default_name(parse_run_spec(faster)) == "paac Pong-v5 two-cpu-cores learning_rate=0.002 seed 0"
 
 
+def test_a_name_that_is_too_long_keeps_its_seed() -> None:
+    own = {
+        "id": f"Own/{'x' * 61}-v1234",
+        "title": "A line",
+        "observation": "vector",
+        "actions": "discrete",
+        "action_names": ["left", "right"],
+    }
+    changes = {
+        "learning_starts_agent_steps": 9_999,
+        "exploration_anneal_updates": 999_999_999_999,
+        "exploration_eps": 0.012_345_678_901_2,
+    }
+    asked = {"algorithm": "gorila_dqn", "environment": own["id"], "own": own, "config": changes}
+    name = default_name(parse_run_spec(PONG | asked | {"seed": 2**31 - 1}))
+    assert name.startswith("gorila_dqn Own/xxx")
+    assert name.endswith(" seed 2147483647")
+    assert len(name) == 200
+
+
 def test_a_fork_is_named_by_what_it_does_otherwise() -> None:
     before = parse_run_spec(PONG | {"config": {"n_e": 4}})
     after = parse_run_spec(PONG | {"config": {"n_e": 4, "beta": 0.5}})

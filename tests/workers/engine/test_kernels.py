@@ -4,8 +4,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+
+from workers.engine import kernels
 
 USE = """
 import numpy as np
@@ -33,3 +37,12 @@ def test_machine_code_that_was_cut_short_stops_no_engine(tmp_path: Path, left: i
     for file in kept:
         os.truncate(file, left)
     assert used(tmp_path) == "[-0.5, -0.5, -0.5]"
+
+
+def test_where_machine_code_can_be_kept_nowhere_it_is_compiled_all_the_same() -> None:
+    source = Path(kernels.__file__).read_text()
+    found: dict[str, Any] = {"__name__": "nowhere"}
+    exec(compile(source, "nowhere", "exec"), found)  # Numba keeps nothing of what is in no file
+    theta, g = np.zeros(3, np.float32), np.zeros(3, np.float32)
+    found["rmsprop"](theta, g, np.ones(3, np.float32), 1.0, 0.0, 1.0, 3.0, False)
+    assert theta.tolist() == [-0.5, -0.5, -0.5]

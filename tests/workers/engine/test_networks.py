@@ -3,7 +3,10 @@
 import pytest
 import torch
 
-from workers.engine.networks import action_values, actor_critic, large_actor_critic
+from backend.specs.run import parse_run_spec
+from workers.engine.algorithms import a3c, paac
+from workers.engine.envs import make_world
+from workers.engine.networks import Standardise, action_values, actor_critic, large_actor_critic
 
 HEADS = 6 + 1
 
@@ -91,3 +94,18 @@ def test_ga3cs_larger_networks(stride: int, side: int, units: int) -> None:
     logits, value = module(torch.zeros(2, 84, 84, 4, dtype=torch.uint8))
     assert logits.shape == (2, 6)
     assert value.shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "environment", "bodies"),
+    [("paac", "ALE/Pong-v5", 1), ("a3c", "ALE/Pong-v5", 1), ("a3c", "Racing-Slow-Continuous-v0", 2)],
+)
+def test_states_are_standardised_where_so_set(algorithm: str, environment: str, bodies: int) -> None:
+    for standardise in (False, True):
+        asked = {"algorithm": algorithm, "environment": environment, "stop": {"agent_steps": 1}}
+        config = {"network": "nips", "standardise": standardise}
+        spec = parse_run_spec(asked | {"config": config})
+        world = make_world(spec.environment, spec.environment_config)
+        network = {"a3c": a3c, "paac": paac}[algorithm].network(spec, world)
+        world.close()
+        assert sum(isinstance(layer, Standardise) for layer in network.modules()) == bodies * standardise

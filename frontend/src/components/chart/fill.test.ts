@@ -1,7 +1,7 @@
 import type { Data } from 'plotly.js';
 import { describe, expect, it } from 'vitest';
 import type { Chart, Curve } from '@/api/series';
-import { fill, flatRange, shownOfTotal } from './fill';
+import { fill, flatRange, shownOfTotal, withoutEmptyShares } from './fill';
 
 const curve = (more: Partial<Curve>): Curve =>
   ({
@@ -87,4 +87,17 @@ it('says how many points are drawn', () => {
   expect(shownOfTotal([curve({ n_total: 4000, n_shown: 1000 })])).toBe('1,000 of 4,000 points');
   expect(shownOfTotal([curve({})])).toBe('2 points');
   expect(shownOfTotal([curve({ n_total: 1, n_shown: 1 })])).toBe('1 point');
+});
+
+it('leaves shares that are nothing out of the legend, and no other line', () => {
+  const traces = [
+    { name: 'lag 0', stackgroup: 'shares', y: [0.5, 1] },
+    { name: 'lag 64+', stackgroup: 'shares', y: [0, null] },
+    { name: 'lost pushes', y: [0, 0] },
+  ] as Data[];
+  expect(withoutEmptyShares(traces).map((trace) => (trace as { showlegend?: boolean }).showlegend)).toEqual([
+    undefined,
+    false,
+    undefined,
+  ]);
 });

@@ -42,6 +42,14 @@ export function fill(figure: Figure, chart: Chart): Data[] {
   });
 }
 
+/** Shares that are nothing throughout, left out of the legend: it would hide those that are something. */
+export function withoutEmptyShares(traces: readonly Data[]): Data[] {
+  return traces.map((trace) => {
+    const { stackgroup, y } = trace as { stackgroup?: string; y?: readonly unknown[] };
+    return stackgroup && y && !y.some(Boolean) ? { ...trace, showlegend: false } : trace;
+  });
+}
+
 type Counted = { n_total: number; n_shown: number };
 
 /** "1,000 of 123,456 points", where not every point is drawn. */

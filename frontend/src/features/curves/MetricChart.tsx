@@ -8,7 +8,7 @@ import type { Run } from '@/api/runs';
 import { chartQuery, type XAxis } from '@/api/series';
 import { Chart } from '@/components/chart/Chart';
 import { ChartMenu } from '@/components/chart/ChartMenu';
-import { fill, flatRange, shownOfTotal, inPanel } from '@/components/chart/fill';
+import { fill, flatRange, inPanel, shownOfTotal, withoutEmptyShares } from '@/components/chart/fill';
 import { Problem } from '@/components/feedback';
 import { useSettled } from '@/lib/settled';
 import classes from './curves.module.css';
@@ -68,7 +68,7 @@ function LiveChart({
     figureQuery({ runs: [run.id], ...of, x, smooth, points: POINTS, theme: scheme }, parts),
   );
   const picture = useMemo(() => {
-    const traces = figure.data && data ? fill(figure.data, data) : [];
+    const traces = figure.data && data ? withoutEmptyShares(fill(figure.data, data)) : [];
     const layout = inPanel(figure.data?.layout, log);
     const range = log ? undefined : flatRange(traces);
     return {

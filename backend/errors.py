@@ -224,7 +224,7 @@ def _field_problem(item: Mapping[str, Any]) -> FieldProblem:
     where, *rest = item["loc"]
     if item["type"] == "json_invalid":
         return FieldProblem(field="body", message=f"not JSON at character {rest[0]}: {item['ctx']['error']}")
-    message = item["msg"]
+    message = item["msg"].replace("String should have", "must have")
     if item["type"] == "extra_forbidden":
         message = "no such field"
     elif item["type"] != "missing" and not SECRET_FIELDS.intersection(rest):

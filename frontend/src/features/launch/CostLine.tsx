@@ -5,6 +5,7 @@ import { formatBytes, formatCount, formatDuration } from '@/lib/format';
 import { costOf, rateOf } from './cost';
 import type { Draft } from './draft';
 import type { Setting } from '@/lib/schema';
+import classes from './launch.module.css';
 
 type Props = { settings: readonly Setting[]; draft: Draft; world: Environment | undefined };
 
@@ -41,7 +42,10 @@ export function CostLine({ settings, draft, world }: Props) {
           {cost.measuredBy && rate && (
             <span className="muted">
               {' '}
-              at <span className="num">{formatCount(rate)}</span> agent steps/s, as “{cost.measuredBy.name}”
+              at <span className="num">{formatCount(rate)}</span> agent steps/s, as{' '}
+              <span className={`ellipsis ${classes.like}`} title={cost.measuredBy.name}>
+                {cost.measuredBy.name}
+              </span>
             </span>
           )}
         </>

@@ -54,7 +54,7 @@ function Settings({ world }: { world: Environment }) {
   return (
     <details>
       <summary>{plural(settings.length, 'setting')}</summary>
-      <ul style={{ margin: '4px 0', paddingLeft: 16 }}>
+      <ul style={{ margin: '4px 0', paddingLeft: 16, maxWidth: 176, whiteSpace: 'normal' }}>
         {settings.map((setting) => (
           <li key={setting.key} title={[setting.help, boundsText(setting)].filter(Boolean).join(' ')}>
             {setting.title}: <span className="num">{formatSetting(setting.fallback)}</span>{' '}

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import psutil
@@ -35,6 +36,8 @@ def spec_of(algorithm: str = "a3c", stop: dict[str, Any] | None = None, **config
     )
 
 
+START_S = 30.0
+"""64 actors on two cores, where other tests may run beside them."""
 FORK_SERVER_FDS = 4
 """The fork server and Python's watch over shared memory, which stay for the next learner."""
 
@@ -85,6 +88,20 @@ def test_theta_and_g_are_shared_by_the_actors(started: Callable[[RunSpec], Hogwi
     assert learner._vectors.statistics(learner.config)["g"].any()
     mine = _vectors(os.getpid())
     assert [_vectors(actor.pid) & mine == _vectors(actor.pid) for actor in actors()] == [True, True]
+
+
+@pytest.mark.long
+def test_64_actors_are_at_work_within_seconds(started: Callable[[RunSpec], Hogwild]) -> None:
+    with closing(ENGINES["a3c"].learner(spec_of(n_actors=1))) as first:
+        first.advance(0.0, watched=False)  # the fork server has torch loaded from now on
+    began = monotonic()
+    learner = started(spec_of(n_actors=64))
+    while min(learner._counts.of(k)[2] for k in range(64)) == 0:  # until each has made an update
+        learner.advance(0.0, watched=False)
+    took_s = monotonic() - began
+    print(f"\n64 actors had each made an update after {took_s:.1f} s")  # noqa: T201
+    assert len(actors()) == 64
+    assert took_s < START_S
 
 
 @pytest.mark.parametrize("all_of_them", [False, True])

@@ -106,7 +106,14 @@ def roms_by_game() -> dict[str, str]:
 # The fast pipeline takes the maximum of two greys, where the papers take the grey of two maxima: seen where
 # sprites of other colours flicker over each other, and in the last picture of a game.
 @pytest.mark.parametrize(
-    "environment", ["ALE/Pong-v5", "ALE/Breakout-v5", "ALE/Seaquest-v5", "ALE/MsPacman-v5"]
+    "environment",
+    [
+        "ALE/Pong-v5",
+        *(
+            pytest.param(game, marks=pytest.mark.long)
+            for game in ("ALE/Breakout-v5", "ALE/Seaquest-v5", "ALE/MsPacman-v5")
+        ),
+    ],
 )
 def test_a_thousand_decisions_of_the_exact_and_the_fast_pipeline(environment: str) -> None:
     exact, fast, wanted = compare(environment, 1_000)

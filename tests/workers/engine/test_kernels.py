@@ -29,6 +29,7 @@ def used(folder: Path) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("left", [0, 100])
 def test_machine_code_that_was_cut_short_stops_no_engine(tmp_path: Path, left: int) -> None:
     assert used(tmp_path) == "[-0.5, -0.5, -0.5]"

@@ -78,7 +78,7 @@ class Engine:
         self.socket.close()
 
 
-@pytest.mark.parametrize("n_w", [1, 2])
+@pytest.mark.parametrize("n_w", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_settings_change_on_a_running_run(tmp_path: Path, n_w: int) -> None:
     engine = Engine(tmp_path, "CartPole-v1", n_w=n_w)
     engine.say(Settings(version=1, changes={"learning_rate": 0.125, "beta": 0.5}))
@@ -98,7 +98,10 @@ def test_settings_change_on_a_running_run(tmp_path: Path, n_w: int) -> None:
     assert rates[-1] == 0.125
 
 
-@pytest.mark.parametrize(("environment", "size"), [("ALE/Pong-v5", (160, 210)), ("CartPole-v1", (600, 400))])
+@pytest.mark.parametrize(
+    ("environment", "size"),
+    [pytest.param("ALE/Pong-v5", (160, 210), marks=pytest.mark.long), ("CartPole-v1", (600, 400))],
+)
 def test_pictures_come_while_someone_watches_and_only_then(
     tmp_path: Path, environment: str, size: tuple[int, int]
 ) -> None:

@@ -17,7 +17,7 @@ from tests.workers.engine.training_runs import cartpole, columns, events, only, 
 from workers.engine import checkpoint
 
 
-@pytest.mark.parametrize("n_w", [1, 2])
+@pytest.mark.parametrize("n_w", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_two_resumes_of_one_checkpoint_agree(tmp_path: Path, n_w: int) -> None:
     train(cartpole({"agent_steps": 2_000}, n_w=n_w), tmp_path)
     kept = checkpoint.newest(tmp_path / "checkpoints")
@@ -70,7 +70,10 @@ def test_a_resume_with_other_parts_plays_new_episodes(tmp_path: Path) -> None:
     assert columns(second, "rollout/episode_return") != columns(first, "rollout/episode_return")
 
 
-@pytest.mark.parametrize("other", [{"n_e": 8}, {"n_e": 2}, {"n_w": 2}, {"beta": 0.5, "t_max": 10}])
+@pytest.mark.parametrize(
+    "other",
+    [{"n_e": 8}, {"n_e": 2}, pytest.param({"n_w": 2}, marks=pytest.mark.long), {"beta": 0.5, "t_max": 10}],
+)
 def test_a_fork_goes_on_with_other_settings(tmp_path: Path, other: dict[str, Any]) -> None:
     train(cartpole({"agent_steps": 1_000}), tmp_path)
     [saved] = only(CheckpointSaved, events(tmp_path, 1))[-1:]

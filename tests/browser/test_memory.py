@@ -14,7 +14,7 @@ from backend.specs.states import RunState
 from tests.support.runs import make_run
 from tests.support.service import RunningService
 
-pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.timeout(600)]
 
 # A curve of so many points has as many buckets before as after.
 WARM, WATCHED = 700, 4_900

@@ -32,14 +32,20 @@ def wait_for(kind: type[AnyEvent], engine: subprocess.Popen[bytes], run_dir: Pat
         assert engine.returncode is None
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-def test_engine_process_ends_by_signal_with_all_it_started(tmp_path: Path, how: signal.Signals) -> None:
+def at_work(run_dir: Path) -> tuple[subprocess.Popen[bytes], list[psutil.Process]]:
+    """An engine that has kept a checkpoint, and its two workers."""
     spec = cartpole({"wall_time_s": 200}, n_w=2, checkpoint_interval_s=1)
-    (tmp_path / "spec.json").write_text(spec.model_dump_json())
-    engine = start_engine(tmp_path)
-    wait_for(CheckpointSaved, engine, tmp_path)
+    (run_dir / "spec.json").write_text(spec.model_dump_json())
+    engine = start_engine(run_dir)
+    wait_for(CheckpointSaved, engine, run_dir)
     parts = psutil.Process(engine.pid).children(recursive=True)
     assert len(parts) == 2
+    return engine, parts
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_engine_process_ends_by_signal_with_all_it_started(tmp_path: Path, how: signal.Signals) -> None:
+    engine, parts = at_work(tmp_path)
     engine.send_signal(how)
     assert engine.wait(timeout=30) == (0 if how == signal.SIGTERM else -signal.SIGKILL)
     said = events(tmp_path, 1)
@@ -71,12 +77,7 @@ def test_a_disk_that_takes_no_more_fails_the_run_and_leaves_no_half_file(tmp_pat
 
 def test_a_killed_part_kills_the_engine_so_that_the_run_goes_on(tmp_path: Path) -> None:
     """A signal is the machine's doing: no last word, and a supervisor queues the run again."""
-    spec = cartpole({"wall_time_s": 200}, n_w=2, checkpoint_interval_s=1)
-    (tmp_path / "spec.json").write_text(spec.model_dump_json())
-    engine = start_engine(tmp_path)
-    wait_for(CheckpointSaved, engine, tmp_path)
-    parts = psutil.Process(engine.pid).children(recursive=True)
-    assert len(parts) == 2
+    engine, parts = at_work(tmp_path)
     parts[1].kill()
     assert engine.wait(timeout=30) == -signal.SIGKILL
     assert not only(Ended, events(tmp_path, 1))

@@ -36,8 +36,8 @@ def spec_of(algorithm: str = "a3c", stop: dict[str, Any] | None = None, **config
     )
 
 
-START_S = 60.0
-"""64 actors on two cores, where other work may run beside them; alone it takes a quarter of that."""
+START_S = 30.0
+"""64 actors on two cores, where other work may run beside them."""
 FORK_SERVER_FDS = 4
 """The fork server and Python's watch over shared memory, which stay for the next learner."""
 

@@ -63,14 +63,15 @@ class HostAgent:
         self._engine = engine
         self._host = context.settings.host_name
         self._contact = Contact(context.settings.lease_s)
-        self._gpus = host_facts.Gpus()
+        gpus = host_facts.Gpus()
+        self._load = host_facts.Load(gpus)
         own = host_facts.own_environments(context.settings.environments_file)
         self._facts: dict[str, Any] = {
             "queues": self._settings.queues,
             "slots": self._settings.slots,
             "cpu_count": host_facts.cpu_count(),
             "memory_bytes": host_facts.memory_bytes(),
-            "devices": ["cpu", *self._gpus.names],
+            "devices": ["cpu", *gpus.names],
             "environments": [*host_facts.environments(), *(world.id for world in own)],
             "own_environments": [world.model_dump(mode="json") for world in own],
             "versions": host_facts.versions(),
@@ -167,7 +168,7 @@ class HostAgent:
         """Say that this host is there, and hold what it holds. Gives whether it is to take nothing new."""
         # A run lost and won again may have two for a moment; the newest comes last.
         held = {supervisor.claim.run_id: supervisor.claim.attempt for supervisor in self._supervisors}
-        load = host_facts.load(self._gpus)
+        load = self._load.read()
         with self._context.writing() as session:
             host = hosts.announce(session, self._host, **self._facts, load=load)
             wishes = claims.renew(session, self._host, held, self._settings.lease_s)

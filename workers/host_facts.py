@@ -1,6 +1,7 @@
 """What this machine is and how busy it is. Imports no torch: a worker's own process stays small."""
 
 import os
+from collections import deque
 from contextlib import suppress
 from importlib import metadata
 from importlib.util import find_spec
@@ -21,6 +22,9 @@ _NEEDED = {
     "envpool": "envpool",
 }
 """What a family of worlds is made by, where gymnasium alone does not do."""
+
+READINGS_KEPT = 60
+"""Of a few seconds each: some minutes."""
 
 
 def versions() -> dict[str, str]:
@@ -103,11 +107,26 @@ class Gpus:
         return found
 
 
-def load(gpus: Gpus) -> dict[str, Any]:
-    """How busy the machine is: processor use since the last call, memory, GPUs."""
-    memory = psutil.virtual_memory()
-    return {
-        "cpu_pct": psutil.cpu_percent(None),
-        "memory_used_bytes": memory.total - memory.available,
-        "gpus": gpus.load(),
-    }
+class Load:
+    """How busy the machine is, and was at the readings before."""
+
+    def __init__(self, gpus: Gpus) -> None:
+        self._gpus = gpus
+        self._cpu: deque[float] = deque(maxlen=READINGS_KEPT)
+        self._memory: deque[float] = deque(maxlen=READINGS_KEPT)
+        self._each_gpu = [deque[float](maxlen=READINGS_KEPT) for _ in gpus.names]
+
+    def read(self) -> dict[str, Any]:
+        """A reading as `backend.hosts.schemas.HostLoad` has it; processor use is since the one before."""
+        cpu_pct, memory, gpus = psutil.cpu_percent(None), psutil.virtual_memory(), self._gpus.load()
+        used = memory.total - memory.available
+        self._cpu.append(round(cpu_pct / 100, 2))
+        self._memory.append(round(used / memory.total, 2))
+        for past, now in zip(self._each_gpu, gpus, strict=False):
+            past.append(round(now["gpu_pct"] / 100, 2))
+        recent = {
+            "cpu": [*self._cpu],
+            "memory": [*self._memory],
+            "gpus": [[*past] for past in self._each_gpu],
+        }
+        return {"cpu_pct": cpu_pct, "memory_used_bytes": used, "gpus": gpus, "recent": recent}

@@ -258,12 +258,17 @@ class Recorder:
         )
 
 
+RATE_REPORTS = 10
+"""Over about how many reports, a second apart, a run's rate is averaged: time left must not jump about."""
+
+
 def _copy_report(run: Run, report: events.Report) -> None:
     run.agent_steps = report.agent_steps
     run.frames = report.frames
     run.updates = report.updates
     run.episodes = report.episodes
     run.wall_time_s = report.wall_time_s
-    run.agent_steps_per_s = report.agent_steps_per_s
+    before, now = run.agent_steps_per_s, report.agent_steps_per_s
+    run.agent_steps_per_s = now if before is None else before + (now - before) / RATE_REPORTS
     run.score = report.mean_return_100
     run.best_return = report.best_return

@@ -29,4 +29,4 @@ class Host(Base):
     """Its own worlds among them, as `OwnWorld` describes them."""
     versions: Mapped[dict[str, str]]
     load: Mapped[dict[str, Any]]
-    """Latest reading: `cpu_pct`, `memory_used_bytes`, per-GPU use."""
+    """Latest readings, as `backend.hosts.schemas.HostLoad` has them."""

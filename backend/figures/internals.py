@@ -10,7 +10,7 @@ from backend.figures.curve import Line, axes_layout, plain
 from backend.figures.theme import BESIDE, DASHES, Theme, colours, faint, layout
 
 _SHARE_OPACITY = 0.55
-_MOST_BELOW = 3
+_MOST_BELOW = 4
 """A legend of more lines stands beside the plot: below a small one, it would take its room."""
 
 

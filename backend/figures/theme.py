@@ -132,13 +132,22 @@ def layout(title: str, theme: Theme, width_px: int | None, subtitle: str = "") -
             "y": 0,
             "yref": "container",
             "yanchor": "bottom",
+            # Of many lines it scrolls: the plot keeps its room.
+            "maxheight": 0.25,
         },
         "margin": {"l": 12, "r": 16, "t": 16 + heading_px + below_px, "b": 12, "autoexpand": True},
     }
 
 
 # By the plot's own edges: by the container's, its height would be taken from the plot's.
-BESIDE: dict[str, Any] = {"orientation": "v", "x": 1.02, "y": 1, "yref": "paper", "yanchor": "top"}
+BESIDE: dict[str, Any] = {
+    "orientation": "v",
+    "x": 1.02,
+    "y": 1,
+    "yref": "paper",
+    "yanchor": "top",
+    "maxheight": 1,
+}
 """The legend beside the plot: of many lines, or of a small plot, of which one below would take the room."""
 
 

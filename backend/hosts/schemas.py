@@ -1,7 +1,6 @@
 """Hosts as REST shows them."""
 
 from datetime import datetime
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -17,6 +16,33 @@ class HostRun(BaseModel):
     id: str
     name: str
     state: RunState
+
+
+class GpuLoad(BaseModel):
+    """How busy one GPU is."""
+
+    gpu_pct: float | None = None
+    memory_used_bytes: float | None = None
+    memory_bytes: float | None = None
+
+
+class RecentLoad(BaseModel):
+    """Shares in use, from 0 to 1: some minutes of readings, oldest first, the latest last."""
+
+    cpu: list[float] = []
+    memory: list[float] = []
+    gpus: list[list[float]] = []
+    """Of each GPU."""
+
+
+class HostLoad(BaseModel):
+    """How busy a host is; null where it does not say."""
+
+    cpu_pct: float | None = None
+    """Of all cores together, since the reading before."""
+    memory_used_bytes: float | None = None
+    gpus: list[GpuLoad] = []
+    recent: RecentLoad = RecentLoad()
 
 
 class HostOut(BaseModel):
@@ -39,8 +65,7 @@ class HostOut(BaseModel):
     environments: list[str]
     """Ids of the worlds it can make."""
     versions: dict[str, str]
-    load: dict[str, Any]
-    """Latest reading: `cpu_pct`, `memory_used_bytes`, per-GPU use."""
+    load: HostLoad
     runs: list[HostRun]
     """What runs there."""
 

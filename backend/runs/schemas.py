@@ -139,6 +139,7 @@ class RunOut(BaseModel):
     episodes: int
     wall_time_s: Number
     agent_steps_per_s: Number
+    """Averaged over about the last ten seconds of training."""
     score: Number
     best_return: Number
     progress: Number

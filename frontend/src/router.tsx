@@ -5,6 +5,7 @@ import {
   createRouter,
   lazyRouteComponent,
   Outlet,
+  redirect,
 } from '@tanstack/react-router';
 import { Loading, Problem } from '@/components/feedback';
 import { Frame } from '@/features/frame/Frame';
@@ -35,6 +36,13 @@ const runsRoute = createRoute({
   path: '/',
   validateSearch: runsSearch,
   component: lazyRouteComponent(() => import('@/routes/RunsPage')),
+});
+
+// Whoever shortens a run's address means the list.
+const runsAliasRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/runs',
+  beforeLoad: () => redirect({ to: '/', search: {}, replace: true, throw: true }),
 });
 
 const newRunRoute = createRoute({
@@ -88,6 +96,7 @@ const routeTree = rootRoute.addChildren([
   loginRoute,
   frameRoute.addChildren([
     runsRoute,
+    runsAliasRoute,
     newRunRoute,
     runRoute,
     replayRoute,

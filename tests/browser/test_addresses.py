@@ -103,3 +103,9 @@ def test_clone_fills_the_form(page: Page, script: httpx.Client) -> None:
     made = script.get(f"/api/v1/runs/{page.url.rsplit('/', 1)[1]}").json()
     assert made["spec"]["config"] == run["spec"]["config"]
     assert made["tags"] == ["a", "b"]
+
+
+def test_a_run_address_cut_short_is_the_list(page: Page) -> None:
+    page.goto("/runs")
+    expect(page.get_by_role("heading", name="Runs", level=1)).to_be_visible()
+    assert page.url.endswith("/")

@@ -166,3 +166,15 @@ def test_archive_and_delete_ask_first(
     expect(rows).to_have_count(1)
     for name, status in (("waits", 404), ("trains", 200), ("done", 200), ("stopped early", 200)):
         assert script.get(f"/api/v1/runs/{ids[name]}").status_code == status
+
+
+def test_where_all_are_archived_they_are_one_click_away(
+    service_page: Page, sqlite_service: RunningService
+) -> None:
+    run = make_run(sqlite_service.engine, RunState.FINISHED, name="put away")
+    assert sqlite_service.client.post(f"/api/v1/runs/{run.id}/archive").status_code < 300
+    service_page.goto("/")
+    expect(service_page.get_by_text("Nothing but 1 archived run.")).to_be_visible()
+    expect(service_page.get_by_role("button", name="Start PAAC on Pong")).to_have_count(0)
+    service_page.get_by_role("button", name="Show the archived").click()
+    expect(service_page.get_by_role("link", name="put away")).to_be_visible()

@@ -75,6 +75,29 @@ def test_runs_are_dragged_in_and_out(service_page: Page, sqlite_service: Running
     assert third.id in page.url
 
 
+def test_a_deleted_run_can_be_taken_out(service_page: Page, sqlite_service: RunningService) -> None:
+    page, engine = service_page, sqlite_service.engine
+    there = make_run(engine, RunState.FINISHED, name="still there")
+    gone = make_run(engine, RunState.FINISHED, name="deleted since")
+    assert sqlite_service.client.delete(f"/api/v1/runs/{gone.id}").status_code < 300
+    page.goto(f"/compare?runs={gone.id},{there.id}")
+    expect(page.get_by_text("None of these runs has finished an episode yet.")).to_be_visible()
+    page.get_by_role("button", name=f"Take the deleted run {gone.id} out").click()
+    page.wait_for_url(f"**/compare?runs={there.id}")
+    expect(page.get_by_role("list", name="Compared runs").get_by_role("listitem")).to_have_count(1)
+
+
+def test_others_are_offered_though_all_the_newest_are_compared(
+    service_page: Page, sqlite_service: RunningService
+) -> None:
+    page, engine = service_page, sqlite_service.engine
+    make_run(engine, RunState.FINISHED, name="the oldest")
+    newest = [make_run(engine, RunState.FINISHED, name=f"run {at}").id for at in range(25)]
+    page.goto(f"/compare?runs={','.join(newest)}")
+    page.get_by_role("button", name="Compare the oldest", exact=True).click()
+    expect(page.get_by_role("list", name="Compared runs").get_by_role("listitem")).to_have_count(26)
+
+
 def test_two_learning_rates(service_page: Page, sqlite_service: RunningService) -> None:
     for seed in range(3):
         _train(sqlite_service.engine, 0.01, seed, 300.0 + seed)

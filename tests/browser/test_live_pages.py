@@ -50,7 +50,7 @@ def test_a_change_made_elsewhere_is_seen_on_every_page(page: Page, script: httpx
     expect(page.get_by_role("banner")).to_contain_text("CartPole")
     end(script, run["id"])
     expect(row).to_contain_text("stopped")
-    expect(page.get_by_role("banner")).to_contain_text("nothing runs")
+    expect(page.get_by_role("banner")).to_contain_text("nothing running")
     script.delete(f"/api/v1/runs/{run['id']}")
 
 

@@ -14,6 +14,7 @@ from backend.artifacts import ArtifactStore
 from backend.db import Host, Run
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
+from backend.hosts.schemas import HostLoad
 from backend.live.bus import Bus
 from backend.live.gameplay import WATCH_CHANNEL, WATCH_LAPSES_S, pictures_channel, read_picture
 from backend.live_settings import repository as live_settings_rows
@@ -84,9 +85,13 @@ def test_a_host_says_what_it_is(agents: Agents, engine: Engine, tmp_path: Path) 
     assert [world["id"] for world in host.own_environments] == ["Own/Line-v0", "Own/Pictures-v1"]
     assert not any("entry_point" in world for world in host.own_environments)
     assert "numpy" in host.versions
-    assert set(host.load) == {"cpu_pct", "memory_used_bytes", "gpus"}
-    first = host.last_seen_at
-    assert until(lambda: (row := told()) and row.last_seen_at > first)
+    first = HostLoad.model_validate(host.load)
+    assert first.memory_used_bytes
+    later = until(lambda: (row := told()) and row.last_seen_at > host.last_seen_at and row)
+    recent = HostLoad.model_validate(later.load).recent
+    assert len(recent.cpu) == len(recent.memory) > len(first.recent.cpu)
+    assert recent.memory[: len(first.recent.memory)] == first.recent.memory
+    assert 0 < recent.memory[-1] < 1
 
 
 def test_runs_are_claimed_while_slots_last_and_end_without_a_hand(agents: Agents, engine: Engine) -> None:

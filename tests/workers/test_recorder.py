@@ -83,6 +83,15 @@ def _finish(session: Session, run: Run, last_word: events.Ended | None) -> None:
     claims.release(session, run, RunState.FINISHED, last_word.reason if last_word else "no last word")
 
 
+def test_a_rate_is_averaged_over_reports(context: Context, engine: Engine, mine: Attempted) -> None:
+    mine.write(STARTED, REPORT, REPORT.model_copy(update={"agent_steps_per_s": 60.0}))
+    assert _recorder(context, mine).record()
+    assert run_row(engine, mine.run_id).agent_steps_per_s == pytest.approx(150)
+    mine.write(*[REPORT.model_copy(update={"agent_steps_per_s": 60.0})] * 50)
+    assert _recorder(context, mine).record()
+    assert run_row(engine, mine.run_id).agent_steps_per_s == pytest.approx(60, abs=1)
+
+
 def test_every_kind_of_event_becomes_rows(context: Context, engine: Engine, mine: Attempted) -> None:
     evaluation = events.Evaluation(
         protocol="plain", agent_steps=80, frames=80, wall_time_s=1.0, checkpoint="a1-s80.pt", seed=3,

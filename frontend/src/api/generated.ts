@@ -1593,6 +1593,18 @@ export interface components {
             notes?: string | null;
         };
         /**
+         * GpuLoad
+         * @description How busy one GPU is.
+         */
+        GpuLoad: {
+            /** Gpu Pct */
+            gpu_pct?: number | null;
+            /** Memory Used Bytes */
+            memory_used_bytes?: number | null;
+            /** Memory Bytes */
+            memory_bytes?: number | null;
+        };
+        /**
          * GroupCurve
          * @description Runs that differ in their seed alone as one curve, on a grid of power-of-two steps.
          */
@@ -1675,6 +1687,29 @@ export interface components {
             status: string;
         };
         /**
+         * HostLoad
+         * @description How busy a host is; null where it does not say.
+         */
+        HostLoad: {
+            /** Cpu Pct */
+            cpu_pct?: number | null;
+            /** Memory Used Bytes */
+            memory_used_bytes?: number | null;
+            /**
+             * Gpus
+             * @default []
+             */
+            gpus: components["schemas"]["GpuLoad"][];
+            /**
+             * @default {
+             *       "cpu": [],
+             *       "memory": [],
+             *       "gpus": []
+             *     }
+             */
+            recent: components["schemas"]["RecentLoad"];
+        };
+        /**
          * HostOut
          * @description A machine with a worker.
          */
@@ -1711,10 +1746,7 @@ export interface components {
             versions: {
                 [key: string]: string;
             };
-            /** Load */
-            load: {
-                [key: string]: unknown;
-            };
+            load: components["schemas"]["HostLoad"];
             /** Runs */
             runs: components["schemas"]["HostRun"][];
         };
@@ -1921,6 +1953,27 @@ export interface components {
             migrated: boolean;
             /** Redis */
             redis: boolean;
+        };
+        /**
+         * RecentLoad
+         * @description Shares in use, from 0 to 1: some minutes of readings, oldest first, the latest last.
+         */
+        RecentLoad: {
+            /**
+             * Cpu
+             * @default []
+             */
+            cpu: number[];
+            /**
+             * Memory
+             * @default []
+             */
+            memory: number[];
+            /**
+             * Gpus
+             * @default []
+             */
+            gpus: number[][];
         };
         /**
          * ResumeRequest

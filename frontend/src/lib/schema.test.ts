@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseNumber } from './number';
-import { boundsText, isChanged, parseRaw, readSettings, toRaw, type Setting } from './schema';
+import { allSettings, boundsText, isChanged, parseRaw, readSettings, toRaw, type Setting } from './schema';
 
 const SCHEMA = {
   properties: {
@@ -55,6 +55,27 @@ describe('readSettings', () => {
   it('reads an optional bound', () => {
     expect(field('agent_steps')).toMatchObject({ kind: 'integer', optional: true, min: 1, fallback: null });
   });
+});
+
+it('gives the settings group after group, the world’s first and those of stopping last', () => {
+  const of = (...groups: string[]) => ({
+    properties: Object.fromEntries(groups.map((group, at) => [`${group}_${at}`, { group, type: 'integer' }])),
+  });
+  const algorithm = {
+    config_schema: of('evaluation', 'network', 'unheard', 'optimisation', 'network'),
+    defaults: {},
+  };
+  const world = { config_schema: of('environment'), defaults: {}, observation: 'vector' };
+  const groups = allSettings(algorithm, world, of('stopping')).map(({ group }) => group);
+  expect(groups).toEqual([
+    'environment',
+    'network',
+    'network',
+    'optimisation',
+    'evaluation',
+    'stopping',
+    'unheard',
+  ]);
 });
 
 describe('parseRaw', () => {

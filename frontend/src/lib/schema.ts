@@ -27,8 +27,8 @@ export type Setting = {
   fallback: unknown;
 };
 
-/** The groups in the order in which the form shows them. */
-export const GROUPS = [
+/** The groups in the order in which they are shown. */
+const GROUPS: readonly string[] = [
   'environment',
   'network',
   'optimisation',
@@ -36,7 +36,7 @@ export const GROUPS = [
   'parallelism',
   'evaluation',
   'stopping',
-] as const;
+];
 
 type Json = Record<string, unknown>;
 
@@ -89,14 +89,14 @@ export function readSettings(schema: unknown, section: Section, defaults: Json =
 
 type Described = { config_schema: unknown };
 
-/** Every setting that an algorithm has in a world, with the defaults it has there. */
+/** Every setting that an algorithm has in a world, group after group, with the defaults it has there. */
 export function allSettings(
   algorithm: Described & { defaults: Record<string, Json> },
   world: Described & { defaults: Json; observation: string; actions?: string; config_defaults?: Json },
   stopSchema: unknown,
 ): Setting[] {
   const kind = world.actions === 'continuous' ? `continuous ${world.observation}` : world.observation;
-  return [
+  const all = [
     ...readSettings(world.config_schema, 'environment_config', world.defaults),
     ...readSettings(algorithm.config_schema, 'config', {
       ...algorithm.defaults[kind],
@@ -104,7 +104,10 @@ export function allSettings(
     }),
     ...readSettings(stopSchema, 'stop'),
   ];
+  return all.sort((a, b) => place(a.group) - place(b.group));
 }
+
+const place = (group: string): number => (GROUPS.includes(group) ? GROUPS.indexOf(group) : GROUPS.length);
 
 const shown = (value: number): string =>
   Math.abs(value) >= 1e7

@@ -28,11 +28,16 @@ export default function ComparePage() {
   const navigate = route.useNavigate();
   const hidden = useMemo(() => new Set(search.hidden?.split(',')), [search.hidden]);
   const ids = useMemo(() => search.runs?.split(',').filter(Boolean) ?? [], [search.runs]);
-  const { data, error, refetch } = useInfiniteQuery(chosenRunsQuery(ids));
+  const { data, error, refetch, isPlaceholderData } = useInfiniteQuery(chosenRunsQuery(ids));
   const runs = useMemo(() => {
     const found = new Map(data?.pages[0]?.items.map((run) => [run.id, run]));
     return ids.flatMap((id) => found.get(id) ?? []);
   }, [data, ids]);
+  const gone = useMemo(() => {
+    if (!data || isPlaceholderData) return [];
+    return ids.filter((id) => !runs.some((run) => run.id === id));
+  }, [data, isPlaceholderData, ids, runs]);
+  const there = useMemo(() => ids.filter((id) => !gone.includes(id)), [ids, gone]);
   const x = search.x ?? DEFAULT_X;
   const smooth = search.smooth ?? DEFAULT_SMOOTH;
   const grouped = search.group === 'seed';
@@ -57,7 +62,8 @@ export default function ComparePage() {
       <div className={`panel ${classes.runs}`}>
         <RunChips
           runs={runs}
-          ids={ids}
+          ids={there}
+          gone={gone}
           grouped={grouped}
           hidden={hidden}
           onHide={hide}
@@ -67,16 +73,16 @@ export default function ComparePage() {
         <RunShelf compared={ids} onAdd={add} onRemove={remove} />
       </div>
       {error && <Problem error={error} onRetry={() => void refetch()} />}
-      {ids.length === 0 && (
+      {there.length === 0 && (
         <div className="panel">
           <Empty action={<ButtonLink to="/">To the runs</ButtonLink>}>
             Nothing to compare yet: drag runs up there, or select them in the list of runs and press Compare.
           </Empty>
         </div>
       )}
-      {ids.length > 0 && (
+      {there.length > 0 && (
         <CompareChart
-          runs={ids}
+          runs={there}
           x={x}
           smooth={smooth}
           grouped={grouped}

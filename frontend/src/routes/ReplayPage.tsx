@@ -23,8 +23,8 @@ export default function ReplayPage() {
   );
   const run = useQuery(runQuery(runId));
   const episode = useQuery(episodeQuery(runId, episodeId));
-  const name = run.data?.name ?? 'Run';
-  useDocumentTitle(`Episode of ${name} · Callboard`);
+  const name = run.data?.name;
+  useDocumentTitle(`Episode${name ? ` of ${name}` : ''} · Callboard`);
   const config = run.data?.spec.config as { gamma?: number; reward_clip?: number } | undefined;
   const gamma = config?.gamma;
   const clip = config?.reward_clip ?? 0;
@@ -34,10 +34,15 @@ export default function ReplayPage() {
     <div className="page" style={{ display: 'grid', gap: 16 }}>
       <header className="row wrap">
         <h1 className="page-title">
-          Episode of{' '}
-          <Link to="/runs/$runId" params={{ runId }}>
-            {name}
-          </Link>
+          Episode
+          {name && (
+            <>
+              {' of '}
+              <Link to="/runs/$runId" params={{ runId }}>
+                {name}
+              </Link>
+            </>
+          )}
         </h1>
         {episode.data && (
           <span className="muted">
@@ -52,14 +57,23 @@ export default function ReplayPage() {
       )}
       {!error && !episode.data && <Loading label="Loading the episode" lines={10} />}
       {episode.data && (
-        <section className="panel" style={{ padding: 16 }}>
-          <EpisodePlayer key={episodeId} episode={episode.data} learner={learner} large at={at} onAt={keep} />
-        </section>
+        <>
+          <section className="panel" style={{ padding: 16 }}>
+            <EpisodePlayer
+              key={episodeId}
+              episode={episode.data}
+              learner={learner}
+              large
+              at={at}
+              onAt={keep}
+            />
+          </section>
+          <p className="muted" style={{ margin: 0 }}>
+            Space plays and pauses; the arrows, comma and full stop go by one decision; 1 to 8 set the speed.
+            On the time line, shift with an arrow goes by ten.
+          </p>
+        </>
       )}
-      <p className="muted" style={{ margin: 0 }}>
-        Space plays and pauses; the arrows, comma and full stop go by one decision; 1 to 8 set the speed. On
-        the time line, shift with an arrow goes by ten.
-      </p>
     </div>
   );
 }

@@ -1,4 +1,4 @@
-import { useState, type ReactNode } from 'react';
+import { useEffect, useRef, useState, type ReactNode } from 'react';
 import { Tabs } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
@@ -53,7 +53,8 @@ export default function RunPage() {
   );
   if (run) return <Loaded run={run} key={runId} />;
   return (
-    <div className="page">
+    <div className="page" style={{ display: 'grid', gap: 16 }}>
+      <h1 className="page-title">Run</h1>
       {error ? (
         <PageProblem error={error} onRetry={() => void refetch()} />
       ) : (
@@ -78,6 +79,13 @@ function Loaded({ run }: { run: RunDetail }) {
   const [linked, setLinked] = useState(() => ({ x, charts: new LinkedX() }));
   if (linked.x !== x) setLinked({ x, charts: new LinkedX() });
   const tabs = TABS.filter(({ id }) => id !== 'internals' || id === tab || panels?.length);
+
+  const list = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const chosen = list.current?.querySelector<HTMLElement>('[aria-selected=true]');
+    if (!list.current || !chosen) return;
+    list.current.scrollLeft = chosen.offsetLeft - (list.current.clientWidth - chosen.offsetWidth) / 2;
+  }, [tab, tabs.length]);
 
   const contents: Record<(typeof TABS)[number]['id'], () => ReactNode> = {
     curves: () => <MetricCharts run={run} x={x} smooth={smooth} only={(metric) => !isOfSystem(metric)} />,
@@ -140,7 +148,7 @@ function Loaded({ run }: { run: RunDetail }) {
           onChange={(value) => change({ tab: value === 'curves' ? undefined : (value as Search['tab']) })}
           keepMounted={false}
         >
-          <Tabs.List mb={12} className={classes.tabs}>
+          <Tabs.List mb={12} className={classes.tabs} ref={list}>
             {tabs.map(({ id, label }) => (
               <Tabs.Tab key={id} value={id}>
                 {label}

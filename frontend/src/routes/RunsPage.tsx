@@ -29,6 +29,7 @@ export default function RunsPage() {
     });
   const runs = useMemo(() => data?.pages.flatMap((page) => page.items) ?? [], [data]);
   const total = data?.pages.at(-1)?.total;
+  const nothingYet = !error && total === 0 && !isFiltered(search);
   const { columns, hidden, setHidden } = useColumns();
   const more = useCallback(() => {
     if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
@@ -58,7 +59,7 @@ export default function RunsPage() {
         />
       );
     }
-    if (!isFiltered(search)) return <EmptyRuns />;
+    if (nothingYet) return <EmptyRuns onArchived={() => change({ archived: true })} />;
     return (
       <div className="panel">
         <Empty
@@ -82,16 +83,18 @@ export default function RunsPage() {
           New run
         </ButtonLink>
       </div>
-      <RunsToolbar
-        total={total}
-        state={stateFilter(search)}
-        archived={search.archived ?? false}
-        columns={!search.group && <ColumnMenu hidden={hidden} onHidden={setHidden} />}
-        group={search.group}
-        onGroup={(group) => change({ group, selected: undefined })}
-        onState={(state) => change({ state: state === 'all' ? undefined : state })}
-        onArchived={(archived) => change({ archived: archived || undefined })}
-      />
+      {!nothingYet && (
+        <RunsToolbar
+          total={total}
+          state={stateFilter(search)}
+          archived={search.archived ?? false}
+          columns={!search.group && <ColumnMenu hidden={hidden} onHidden={setHidden} />}
+          group={search.group}
+          onGroup={(group) => change({ group, selected: undefined })}
+          onState={(state) => change({ state: state === 'all' ? undefined : state })}
+          onArchived={(archived) => change({ archived: archived || undefined })}
+        />
+      )}
       {table()}
       {!search.group && <BulkBar ids={selection.ids} onClear={() => select(undefined)} />}
     </div>

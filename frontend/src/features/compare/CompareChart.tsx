@@ -69,7 +69,9 @@ export function CompareChart({ runs, x, smooth, grouped, hidden, log, onLog, con
       {error ? (
         <Problem error={error} onRetry={() => void Promise.all([chart.refetch(), figure.refetch()])} />
       ) : empty ? (
-        <Empty>None of these runs has finished an episode yet.</Empty>
+        <div style={{ minHeight: HEIGHT, display: 'grid', placeItems: 'center' }}>
+          <Empty>None of these runs has finished an episode yet.</Empty>
+        </div>
       ) : figure.data && chart.data ? (
         <Chart
           label="Learning curves of the compared runs"

@@ -12,6 +12,8 @@ type Props = {
   runs: readonly Run[];
   /** Of all that are chosen; some may be on their way. */
   ids: readonly string[];
+  /** Ids in the address that no run has, or has any more. */
+  gone: readonly string[];
   /** Whether the chart draws groups of them: then none has a line of its own. */
   grouped: boolean;
   hidden: ReadonlySet<string>;
@@ -21,12 +23,12 @@ type Props = {
 };
 
 /** The compared runs: each can be hidden and taken out; one that is dropped here is put in. */
-export function RunChips({ runs, ids, grouped, hidden, onHide, onAdd, onRemove }: Props) {
+export function RunChips({ runs, ids, gone, grouped, hidden, onHide, onAdd, onRemove }: Props) {
   const scheme = useComputedColorScheme('light');
   const looks = styles(ids, scheme);
   return (
     <ul className={classes.chips} aria-label="Compared runs" {...useDrop(onAdd)}>
-      {ids.length === 0 && <li className="muted">Drag a run here, or press + at one below.</li>}
+      {ids.length + gone.length === 0 && <li className="muted">Drag a run here, or press + at one below.</li>}
       {runs.map((run) => {
         const away = !grouped && hidden.has(run.id);
         return (
@@ -65,6 +67,22 @@ export function RunChips({ runs, ids, grouped, hidden, onHide, onAdd, onRemove }
           </li>
         );
       })}
+      {gone.map((id) => (
+        <li key={id} className={classes.chip}>
+          <span className="ellipsis muted" title={`There is no run ${id}, or no longer`}>
+            deleted run <span className="num">{id.slice(-6)}</span>
+          </span>
+          <ActionIcon
+            size={20}
+            variant="subtle"
+            color="gray"
+            aria-label={`Take the deleted run ${id} out`}
+            onClick={() => onRemove(id)}
+          >
+            <IconX size={14} />
+          </ActionIcon>
+        </li>
+      ))}
     </ul>
   );
 }

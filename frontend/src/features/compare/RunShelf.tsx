@@ -10,6 +10,7 @@ import { carries, useDrop } from './dragging';
 
 /** Enough to choose from; whoever wants another one types a part of its name. */
 const SHOWN = 20;
+const MOST = 100;
 
 type Props = {
   /** Ids of the compared runs, which are not on it. */
@@ -23,7 +24,12 @@ export function RunShelf({ compared, onAdd, onRemove }: Props) {
   const [typed, setTyped] = useState('');
   const search = typed.trim();
   const { data } = useInfiniteQuery({
-    ...runsQuery({ limit: SHOWN, archived: 'all', ...(search ? { search } : {}) }),
+    // The newest may all be compared already.
+    ...runsQuery({
+      limit: Math.min(MOST, SHOWN + compared.length),
+      archived: 'all',
+      ...(search ? { search } : {}),
+    }),
     placeholderData: keepPreviousData,
   });
   const others = data?.pages[0]?.items.filter(({ id }) => !compared.includes(id)) ?? [];
@@ -41,7 +47,13 @@ export function RunShelf({ compared, onAdd, onRemove }: Props) {
       />
       <ul className={classes.others} aria-label="Runs that are not compared">
         {data && others.length === 0 && (
-          <li className="muted">{search ? 'No other run fits.' : 'No other run yet.'}</li>
+          <li className="muted">
+            {search
+              ? 'No other run fits.'
+              : (data.pages[0]?.total ?? 0) > MOST
+                ? 'Type a part of the name of another.'
+                : 'No other run yet.'}
+          </li>
         )}
         {others.map((run) => (
           <li key={run.id} className={classes.chip} {...carries(run.id)}>

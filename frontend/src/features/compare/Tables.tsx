@@ -3,7 +3,7 @@ import { RunName } from '@/components/RunName';
 import { StateMark } from '@/components/StateMark';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { Empty } from '@/components/feedback';
-import { formatCount, formatDuration, formatScore, formatSetting } from '@/lib/format';
+import { DASH, formatCount, formatDuration, formatScore, formatSetting } from '@/lib/format';
 import classes from './compare.module.css';
 import { differencesOf } from './differences';
 
@@ -70,7 +70,7 @@ export function DifferencesTable({ runs }: { runs: readonly Run[] }) {
               <td className="num">{path}</td>
               {values.map((value, index) => (
                 <td key={runs[index]?.id ?? index} className="right num">
-                  {formatSetting(value)}
+                  {value === undefined ? DASH : formatSetting(value)}
                 </td>
               ))}
             </tr>

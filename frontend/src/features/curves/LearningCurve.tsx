@@ -81,7 +81,7 @@ export function LearningCurve({ run, x, smooth, log, onLog, onX, onSmooth }: Pro
       {error ? (
         <Problem error={error} onRetry={() => void Promise.all([chart.refetch(), figure.refetch()])} />
       ) : empty ? (
-        <div style={{ height: HEIGHT }} className={classes.empty}>
+        <div style={{ minHeight: HEIGHT }} className={classes.empty}>
           <Empty>
             {hasEnded(run.state)
               ? 'No episode ended before the run did.'

@@ -60,7 +60,7 @@ export function EpisodesTab({ run, best, onBest, picked, onPick }: Props) {
               <th className="right">Frames</th>
               <th>Ended</th>
               <th>Video</th>
-              <th>
+              <th className="actions">
                 <span className="visually-hidden">Watch</span>
               </th>
             </tr>
@@ -79,7 +79,7 @@ export function EpisodesTab({ run, best, onBest, picked, onPick }: Props) {
                   <Time at={episode.recorded_at} />
                 </td>
                 <td className="muted nowrap">{VIDEO[episode.video]}</td>
-                <td className="right">
+                <td className="actions">
                   <Button
                     size="compact-xs"
                     variant={episode.id === picked ? 'filled' : 'default'}

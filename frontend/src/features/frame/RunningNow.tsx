@@ -15,7 +15,7 @@ export function RunningNow() {
   const more = page.total - page.items.length;
   return (
     <div className={classes.running} aria-label="Running now">
-      {page.total === 0 && <span className="muted">nothing runs</span>}
+      {page.total === 0 && <span className="muted">nothing running</span>}
       {page.items.map((run) => (
         <Link
           key={run.id}

@@ -10,27 +10,11 @@ import { DASH, formatBytes, plural } from '@/lib/format';
 import classes from './hosts.module.css';
 import { Meter } from './Meter';
 
-const number = (value: unknown): number | null => (typeof value === 'number' ? value : null);
-
-type Gpu = { busy: number | null; used: number | null; all: number | null };
-
-/** How busy each of its GPUs is, where it has any. */
-function gpusOf(load: Host['load']): Gpu[] {
-  const gpus: unknown = load.gpus;
-  if (!Array.isArray(gpus)) return [];
-  return (gpus as Record<string, unknown>[]).map((gpu) => ({
-    busy: number(gpu.gpu_pct),
-    used: number(gpu.memory_used_bytes),
-    all: number(gpu.memory_bytes),
-  }));
-}
-
 /** One machine: what it has, how busy it is, what runs there. */
 export function HostPanel({ host }: { host: Host }) {
   const [asking, setAsking] = useState(false);
   const change = useHostChange((draining: boolean) => setDraining(host.id, draining));
-  const cpu = number(host.load.cpu_pct);
-  const memory = number(host.load.memory_used_bytes);
+  const { cpu_pct: cpu, memory_used_bytes: memory, gpus, recent } = host.load;
   const state = !host.alive ? 'does not answer' : host.draining ? 'draining' : 'taking runs';
   const versions = Object.entries(host.versions);
   return (
@@ -54,28 +38,27 @@ export function HostPanel({ host }: { host: Host }) {
       </header>
       <div className={classes.meters} data-stale={!host.alive || undefined}>
         <Meter
-          at={host.last_seen_at}
           label="CPU"
-          value={cpu === null ? null : cpu / 100}
+          past={recent.cpu}
+          value={cpu == null ? null : cpu / 100}
           text={`${Math.round(cpu ?? 0)}% of ${plural(host.cpu_count, 'core')}`}
         />
         <Meter
-          at={host.last_seen_at}
           label="Memory"
-          value={memory === null ? null : memory / host.memory_bytes}
+          past={recent.memory}
+          value={memory == null ? null : memory / host.memory_bytes}
           text={`${formatBytes(memory)} of ${formatBytes(host.memory_bytes)}`}
         />
-        {gpusOf(host.load).map(({ busy, used, all }, index) => (
+        {gpus.map(({ gpu_pct: busy, memory_used_bytes: used, memory_bytes: all }, index) => (
           <Meter
             key={index}
-            at={host.last_seen_at}
             label={`GPU ${index}`}
-            value={busy === null ? null : busy / 100}
+            past={recent.gpus[index]}
+            value={busy == null ? null : busy / 100}
             text={`${Math.round(busy ?? 0)}%, ${formatBytes(used)} of ${formatBytes(all)}`}
           />
         ))}
         <Meter
-          at={host.last_seen_at}
           label="Slots"
           value={host.runs.length / host.slots}
           text={`${host.runs.length} of ${host.slots} taken`}

@@ -1,26 +1,19 @@
-import { useState } from 'react';
 import classes from './hosts.module.css';
 
 type Props = {
   label: string;
+  /** The share in use, from 0 to 1. */
   value: number | null;
   text: string;
-  /** When the value was measured: what came before it is drawn behind. */
-  at: string;
+  /** The shares of the last minutes, oldest first. */
+  past?: readonly number[] | undefined;
 };
 
 const KEPT = 60;
 
-/** How much of something is in use, and was since the page was opened. */
-export function Meter({ label, value, text, at }: Props) {
-  const [past, setPast] = useState<{ at: string; shares: readonly number[] }>({ at: '', shares: [] });
-  if (value !== null && past.at !== at) {
-    setPast({ at, shares: [...past.shares, Math.min(1, value)].slice(-KEPT) });
-  }
-  const last = KEPT - 1;
-  const points = past.shares.map(
-    (share, index) => `${last - (past.shares.length - 1 - index)},${(1 - share) * 20}`,
-  );
+/** How much of something is in use, and was. */
+export function Meter({ label, value, text, past }: Props) {
+  const points = past?.map((share, index) => `${KEPT - past.length + index},${(1 - share) * 20}`);
   return (
     <div className={classes.meter}>
       <span className="muted">{label}</span>
@@ -35,9 +28,16 @@ export function Meter({ label, value, text, at }: Props) {
       >
         <span style={{ transform: `scaleX(${Math.min(1, value ?? 0)})` }} />
       </span>
-      <svg viewBox={`0 0 ${last} 20`} preserveAspectRatio="none" className={classes.graph} aria-hidden="true">
-        <polyline points={points.join(' ')} vectorEffect="non-scaling-stroke" />
-      </svg>
+      {points && (
+        <svg
+          viewBox={`0 0 ${KEPT - 1} 20`}
+          preserveAspectRatio="none"
+          className={classes.graph}
+          aria-hidden="true"
+        >
+          <polyline points={points.join(' ')} vectorEffect="non-scaling-stroke" />
+        </svg>
+      )}
       <span className="num">{value === null ? 'not reported' : text}</span>
     </div>
   );

@@ -3,7 +3,7 @@ import classes from './launch.module.css';
 import { rawOf, type Draft } from './draft';
 import { SettingField } from '@/components/settings/SettingField';
 import { groupBy } from '@/lib/group';
-import { GROUPS, isChanged, type Raw, type Setting } from '@/lib/schema';
+import { isChanged, type Raw, type Setting } from '@/lib/schema';
 
 type Props = {
   settings: readonly Setting[];
@@ -18,12 +18,7 @@ const title = (group: string): string => group.charAt(0).toUpperCase() + group.s
 
 /** Every setting of the algorithm and the world, grouped as their specs group them. */
 export function SettingsPanel({ settings, draft, refusals, onChange, onReset }: Props) {
-  const groups = useMemo(() => {
-    const byGroup = groupBy(settings, ({ group }) => group);
-    const known: readonly string[] = GROUPS;
-    const place = (group: string): number => (known.includes(group) ? known.indexOf(group) : known.length);
-    return [...byGroup].sort(([a], [b]) => place(a) - place(b));
-  }, [settings]);
+  const groups = useMemo(() => [...groupBy(settings, ({ group }) => group)], [settings]);
 
   return groups.map(([group, fields]) => {
     const changed = fields.filter((setting) => isChanged(setting, rawOf(draft, setting))).length;

@@ -92,38 +92,46 @@ export function LogTab({ run, find, level, onFind, onLevel }: Props) {
         <Empty>{find || level !== 'debug' ? 'No line fits.' : 'Nothing has been said yet.'}</Empty>
       )}
       {lines.length > 0 && (
-        <div
-          ref={scroller}
-          className={`panel ${classes.log}`}
-          tabIndex={0}
-          role="log"
-          aria-label="Log"
-          aria-live="off"
-          onWheel={(event) => event.deltaY < 0 && setFollowing(false)}
-        >
-          <div style={{ height: virtual.getTotalSize(), position: 'relative' }}>
-            {virtual.getVirtualItems().map(({ index, key, start }) => {
-              const line = lines[index];
-              return (
-                line && (
-                  <div
-                    key={key}
-                    ref={virtual.measureElement}
-                    data-index={index}
-                    data-level={line.level}
-                    className={classes.line}
-                    style={{ transform: `translateY(${start}px)` }}
-                  >
-                    <time dateTime={line.time} title={formatExact(line.time)}>
-                      {new Date(line.time).toLocaleTimeString('en-GB')}
-                    </time>
-                    <span className="right">{formatCount(line.agent_steps)}</span>
-                    <span>{line.level}</span>
-                    <span className={classes.message}>{line.message}</span>
-                  </div>
-                )
-              );
-            })}
+        <div className="panel">
+          <div className={`${classes.columns} ${classes.heads}`} aria-hidden="true">
+            <span>time</span>
+            <span className="right">agent steps</span>
+            <span>level</span>
+            <span>message</span>
+          </div>
+          <div
+            ref={scroller}
+            className={classes.log}
+            tabIndex={0}
+            role="log"
+            aria-label="Log"
+            aria-live="off"
+            onWheel={(event) => event.deltaY < 0 && setFollowing(false)}
+          >
+            <div style={{ height: virtual.getTotalSize(), position: 'relative' }}>
+              {virtual.getVirtualItems().map(({ index, key, start }) => {
+                const line = lines[index];
+                return (
+                  line && (
+                    <div
+                      key={key}
+                      ref={virtual.measureElement}
+                      data-index={index}
+                      data-level={line.level}
+                      className={`${classes.columns} ${classes.line}`}
+                      style={{ transform: `translateY(${start}px)` }}
+                    >
+                      <time dateTime={line.time} title={formatExact(line.time)}>
+                        {new Date(line.time).toLocaleTimeString('en-GB')}
+                      </time>
+                      <span className="right">{formatCount(line.agent_steps)}</span>
+                      <span>{line.level}</span>
+                      <span className={classes.message}>{line.message}</span>
+                    </div>
+                  )
+                );
+              })}
+            </div>
           </div>
         </div>
       )}

@@ -2,7 +2,7 @@ import { Anchor, SegmentedControl } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { episodeQuery, episodesQuery, type Episode } from '@/api/runParts';
-import { Empty, Loading, Problem } from '@/components/feedback';
+import { Loading, Problem } from '@/components/feedback';
 import { TextLink } from '@/components/links';
 import { formatCount, formatScore } from '@/lib/format';
 import { EpisodePlayer } from './EpisodePlayer';
@@ -110,9 +110,9 @@ export function AgentNow({ run, running, ended, picked, onUnpick }: Props) {
       ) : list.isPending || (picked && one.isPending) ? (
         <Loading label="Loading the episodes" />
       ) : (
-        <Empty>
+        <div className={classes.stage}>
           {ended ? 'No episode was kept.' : 'No episode kept yet; the first appears when one has ended.'}
-        </Empty>
+        </div>
       )}
     </section>
   );

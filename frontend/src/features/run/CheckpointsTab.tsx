@@ -30,7 +30,7 @@ export function CheckpointsTab({ run }: { run: string }) {
               <th>Saved</th>
               <th className="right">Size</th>
               <th>File</th>
-              <th>
+              <th className="actions">
                 <span className="visually-hidden">Actions</span>
               </th>
             </tr>
@@ -59,7 +59,7 @@ export function CheckpointsTab({ run }: { run: string }) {
                     {checkpoint.file}
                   </Anchor>
                 </td>
-                <td className="right">
+                <td className="actions">
                   <ButtonLink
                     size="compact-xs"
                     variant="default"

@@ -23,7 +23,10 @@ export function Notice({ run }: { run: Run }) {
       <IconAlertTriangle size={16} aria-hidden="true" />
       <div className="grow">
         <strong>It failed: {run.state_reason}</strong>
-        <div>Its curves, episodes and checkpoints are kept. Resume goes on from the newest checkpoint.</div>
+        <div>
+          Its curves, episodes and checkpoints are kept. Resume goes on from the newest checkpoint, or begins
+          anew where there is none.
+        </div>
         {run.error && (
           <details>
             <summary>What the engine said</summary>

@@ -7,8 +7,10 @@ import schemas from '@/api/schemas.json';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { formatSetting } from '@/lib/format';
+import { groupBy } from '@/lib/group';
 import { allSettings } from '@/lib/schema';
 import { LiveSettingsDialog, SettingsChanges } from './LiveSettings';
+import classes from './run.module.css';
 
 type Props = { run: Run; onlyChanged: boolean; onOnlyChanged: (only: boolean) => void };
 
@@ -52,6 +54,7 @@ export function SettingsTab({ run, onlyChanged, onOnlyChanged }: Props) {
     ['Notes', run.notes],
   ] as const;
   const shown = rows.filter(({ changed }) => changed || !onlyChanged);
+  const groups = [...groupBy(shown, ({ setting }) => setting.group)];
   return (
     <>
       <SettingsChanges run={run.id} />
@@ -70,7 +73,7 @@ export function SettingsTab({ run, onlyChanged, onOnlyChanged }: Props) {
         )}
       </div>
       {changing && <LiveSettingsDialog run={run} settings={live} onClose={() => setChanging(false)} />}
-      <ScrollPanel label="Settings of the run">
+      <ScrollPanel label="Settings of the run" className={classes.settings}>
         <table className="grid">
           <thead>
             <tr>
@@ -79,41 +82,53 @@ export function SettingsTab({ run, onlyChanged, onOnlyChanged }: Props) {
               <th className="right">Value</th>
               <th className="right">Default</th>
               <th>Unit</th>
-              <th>Group</th>
             </tr>
           </thead>
-          <tbody>
-            {shown.map(({ setting, value, changed }) => (
-              <tr key={setting.path} title={setting.help}>
-                <td>{setting.title}</td>
-                <td className="num muted">{setting.symbol}</td>
-                <td
-                  className="right num"
-                  style={changed ? { color: 'var(--accent)', fontWeight: 600 } : undefined}
-                >
-                  {formatSetting(value)}
-                  {changed && <span className="visually-hidden"> (changed)</span>}
-                </td>
-                <td className="right num muted">{formatSetting(setting.fallback)}</td>
-                <td className="muted">{setting.unit}</td>
-                <td className="muted">{setting.group}</td>
-              </tr>
-            ))}
-            {!onlyChanged &&
-              others.map(([title, value]) => (
+          {groups.map(([group, members]) => (
+            <tbody key={group}>
+              <GroupHeading>{group}</GroupHeading>
+              {members.map(({ setting, value, changed }) => (
+                <tr key={setting.path} title={setting.help}>
+                  <td>{setting.title}</td>
+                  <td className="num muted">{setting.symbol}</td>
+                  <td
+                    className="right num"
+                    style={changed ? { color: 'var(--accent)', fontWeight: 600 } : undefined}
+                  >
+                    {formatSetting(value)}
+                    {changed && <span className="visually-hidden"> (changed)</span>}
+                  </td>
+                  <td className="right num muted">{formatSetting(setting.fallback)}</td>
+                  <td className="muted">{setting.unit}</td>
+                </tr>
+              ))}
+            </tbody>
+          ))}
+          {!onlyChanged && (
+            <tbody>
+              <GroupHeading>run</GroupHeading>
+              {others.map(([title, value]) => (
                 <tr key={title}>
                   <td>{title}</td>
                   <td />
                   <td className="right num">{formatSetting(value)}</td>
                   <td />
                   <td />
-                  <td className="muted">run</td>
                 </tr>
               ))}
-          </tbody>
+            </tbody>
+          )}
         </table>
         {shown.length === 0 && <Empty>Every setting has its default.</Empty>}
       </ScrollPanel>
     </>
   );
 }
+
+const GroupHeading = ({ children }: { children: string }) => (
+  <tr>
+    <th colSpan={5} scope="rowgroup" className={classes.group}>
+      {children}
+    </th>
+  </tr>
+);

@@ -1,12 +1,36 @@
 import { Button } from '@mantine/core';
-import { useMutation, useQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { algorithmsQuery } from '@/api/catalog';
-import { startRuns } from '@/api/runs';
-import { Empty, Problem } from '@/components/feedback';
+import { runsQuery, startRuns } from '@/api/runs';
+import { Empty, Loading, Problem } from '@/components/feedback';
+import { plural } from '@/lib/format';
 
-/** The first page of a new installation: one sentence and one button. */
-export function EmptyRuns() {
+type Props = { onArchived: () => void };
+
+/** No run in the list: that of a new installation, or of one whose runs are all archived. */
+export function EmptyRuns({ onArchived }: Props) {
+  const { data, isPending } = useInfiniteQuery(runsQuery({ archived: 'true', limit: 1 }));
+  if (isPending) return <Loading label="Loading the runs" lines={8} />;
+  const archived = data?.pages[0]?.total ?? 0;
+  if (archived === 0) return <FirstRun />;
+  return (
+    <div className="panel">
+      <Empty
+        action={
+          <Button variant="default" onClick={onArchived}>
+            Show the archived
+          </Button>
+        }
+      >
+        Nothing but {plural(archived, 'archived run')}.
+      </Empty>
+    </div>
+  );
+}
+
+/** One sentence and one button. */
+function FirstRun() {
   const navigate = useNavigate();
   const { data: algorithms } = useQuery(algorithmsQuery);
   const preset = algorithms

@@ -8,7 +8,7 @@ import { runsQuery } from '@/api/runs';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { StateMark } from '@/components/StateMark';
 import { formatCount, formatScore, formatWhole, plural } from '@/lib/format';
-import type { RunState } from '@/lib/states';
+import { STATES } from '@/lib/states';
 import { shortWorld } from '@/lib/world';
 import { BulkBar } from './BulkBar';
 import classes from './runs.module.css';
@@ -53,7 +53,7 @@ export function RunGroups({ by, search, onSelected }: Props) {
               </th>
               <th>{by === 'seed' ? 'Setting' : by === 'algorithm' ? 'Algorithm' : 'Environment'}</th>
               <th className="right">{by === 'seed' ? 'Seeds' : 'Runs'}</th>
-              <th>States</th>
+              <th className="wide">States</th>
               <th className="right">Mean score ± 95 %</th>
               <th className="right">Best</th>
               <th className="right">Agent steps</th>
@@ -112,12 +112,12 @@ function GroupRow({ group, by, selected, onToggle }: RowProps) {
           {by === 'algorithm' && where && <span className="muted"> on {where}</span>}
         </td>
         <td className="right num">{group.n}</td>
-        <td>
+        <td className="wide">
           <span className="row">
-            {Object.entries(group.states).map(([state, count]) => (
+            {STATES.filter((state) => group.states[state]).map((state) => (
               <Fragment key={state}>
-                <StateMark state={state as RunState} />
-                <span className="num">{count}</span>
+                <StateMark state={state} />
+                <span className="num">{group.states[state]}</span>
               </Fragment>
             ))}
           </span>

@@ -91,7 +91,7 @@ export function WorldsTable({ worlds }: { worlds: readonly Environment[] }) {
               </th>
             ))}
             {labels.length > 0 && <th className="right">Other scores</th>}
-            <th>
+            <th className="actions">
               <span className="visually-hidden">Actions</span>
             </th>
           </tr>
@@ -117,7 +117,7 @@ export function WorldsTable({ worlds }: { worlds: readonly Environment[] }) {
                 <Published key={label} world={world} label={label} />
               ))}
               {labels.length > 0 && <Otherwise world={world} />}
-              <td className="right nowrap">
+              <td className="actions">
                 <div>
                   <Link to="/" search={{ q: `environment="${world.id}"` }}>
                     runs

@@ -85,6 +85,7 @@ describe('parseRaw', () => {
     ['n_e', '1.5', 'Give a whole number.'],
     ['n_e', 'many', 'Give a number.'],
     ['n_e', '', 'Give a value.'],
+    ['learning_rate', '0,001', 'Give a number; decimals follow a point.'],
     ['learning_rate', '0', 'Must be above 0, at most 10.'],
     ['network', 'large', 'Choose one of nips, nature.'],
   ])('%s = %s is refused', (key, raw, problem) => expect(parseRaw(field(key), raw).problem).toBe(problem));

@@ -144,7 +144,9 @@ export function parseRaw(setting: Setting, raw: Raw): Parsed {
   }
   if (setting.kind === 'text') return ok(raw);
   const value = parseNumber(raw);
-  if (!Number.isFinite(value)) return bad('Give a number.');
+  if (!Number.isFinite(value)) {
+    return bad(raw.includes(',') ? 'Give a number; decimals follow a point.' : 'Give a number.');
+  }
   if (setting.kind === 'integer' && !Number.isInteger(value)) return bad('Give a whole number.');
   const { min, above, max, below } = setting;
   const outside =

@@ -48,6 +48,11 @@ def _ask(page: Page, action: str) -> Locator:
     return page.get_by_role("dialog")
 
 
+def _named(dialog: Locator, says: str) -> Locator:
+    """The runs a sentence of the dialog is about."""
+    return dialog.get_by_role("list", name=says).get_by_role("listitem")
+
+
 def _select(page: Page, *names: str) -> None:
     for name in names:
         page.get_by_role("checkbox", name=f"Select {name}", exact=True).check()
@@ -104,7 +109,8 @@ def test_what_fits_is_done_and_the_rest_is_told(
     expect(dialog).to_contain_text("Stop: 4 selected runs")
     expect(dialog).to_contain_text("Stops 2 runs; each keeps a checkpoint and can be resumed.")
     expect(dialog).to_contain_text("2 runs are left as they are")
-    expect(dialog.get_by_role("listitem")).to_have_text(
+    expect(_named(dialog, "Stops")).to_have_text(["trains", "waits"])
+    expect(_named(dialog, "left as they are")).to_have_text(
         [re.compile("^done: "), re.compile("^stopped early: ")]
     )
     assert _states(script, ids) == before, "asking changes nothing"
@@ -117,7 +123,7 @@ def test_what_fits_is_done_and_the_rest_is_told(
     _select(page, "trains", "stopped early")
     dialog = _ask(page, "Resume")
     expect(dialog).to_contain_text("Puts 1 run back into the queue, from the newest checkpoint.")
-    expect(dialog.get_by_role("listitem")).to_have_text([re.compile("^trains: ")])
+    expect(_named(dialog, "left as it is")).to_have_text([re.compile("^trains: ")])
     dialog.get_by_role("button", name="Resume 1 run").click()
     expect(dialog).to_have_count(0)
     assert _states(script, ids)["stopped early"] == "queued"
@@ -154,7 +160,8 @@ def test_archive_and_delete_ask_first(
     dialog = _ask(page, "Delete")
     expect(dialog).to_contain_text("Deletes 1 run with curves, logs, episodes, videos and checkpoints.")
     expect(dialog).to_contain_text("1 run is left as it is")
-    expect(dialog.get_by_role("listitem")).to_have_text([re.compile("^trains: ")])
+    expect(_named(dialog, "Deletes")).to_have_text(["waits"])
+    expect(_named(dialog, "left as it is")).to_have_text([re.compile("^trains: ")])
     # What cannot be undone is never one hasty key away.
     expect(dialog.get_by_role("button", name="Cancel")).to_be_focused()
     page.keyboard.press("Enter")
@@ -166,6 +173,23 @@ def test_archive_and_delete_ask_first(
     expect(rows).to_have_count(1)
     for name, status in (("waits", 404), ("trains", 200), ("done", 200), ("stopped early", 200)):
         assert script.get(f"/api/v1/runs/{ids[name]}").status_code == status
+
+
+def test_selected_runs_that_a_filter_hides_are_told(
+    service_page: Page, sqlite_service: RunningService, ids: dict[str, str]
+) -> None:
+    page = service_page
+    for number in range(5):
+        make_run(sqlite_service.engine, RunState.FINISHED, name=f"more {number}")
+    page.goto("/")
+    page.get_by_role("checkbox", name="Select all loaded runs").check()
+    expect(_bar(page)).to_contain_text("9 runs selected")
+    expect(_bar(page)).not_to_contain_text("not shown")
+    page.get_by_role("radiogroup", name="Which states").get_by_text("Stopped").click()
+    expect(_bar(page)).to_contain_text("9 runs selected, 8 not shown")
+    named = _named(_ask(page, "Delete"), "Deletes 8 runs")
+    expect(named).to_have_count(6)
+    expect(named.last).to_have_text("and 3 more")
 
 
 def test_where_all_are_archived_they_are_one_click_away(

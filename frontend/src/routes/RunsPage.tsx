@@ -96,7 +96,9 @@ export default function RunsPage() {
         />
       )}
       {table()}
-      {!search.group && <BulkBar ids={selection.ids} onClear={() => select(undefined)} />}
+      {!search.group && (
+        <BulkBar ids={selection.ids} notShown={selection.notShown} onClear={() => select(undefined)} />
+      )}
     </div>
   );
 }

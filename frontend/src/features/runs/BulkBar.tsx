@@ -2,12 +2,14 @@ import { Button } from '@mantine/core';
 import { useState } from 'react';
 import type { BulkAction } from '@/api/bulk';
 import { ButtonLink } from '@/components/links';
-import { plural } from '@/lib/format';
+import { formatWhole, plural } from '@/lib/format';
 import { BULK, BulkDialog } from './BulkDialog';
 import classes from './runs.module.css';
 
 type Props = {
   ids: ReadonlySet<string>;
+  /** How many of them cannot be seen in the list. */
+  notShown?: number;
   /** Whole groups of seeds are selected: they are compared as such. */
   grouped?: boolean;
   onClear: () => void;
@@ -16,14 +18,16 @@ type Props = {
 const ACTIONS = Object.keys(BULK) as BulkAction[];
 
 /** What can be done to the selected runs. */
-export function BulkBar({ ids, grouped = false, onClear }: Props) {
+export function BulkBar({ ids, notShown = 0, grouped = false, onClear }: Props) {
   const [action, setAction] = useState<BulkAction | null>(null);
   if (ids.size === 0) return null;
   const chosen = [...ids];
   const [only] = chosen;
   return (
     <div className={classes.bulk} role="toolbar" aria-label="Selected runs">
-      <span role="status">{plural(ids.size, 'run')} selected</span>
+      <span role="status">
+        {plural(ids.size, 'run')} selected{notShown > 0 && `, ${formatWhole(notShown)} not shown`}
+      </span>
       {ids.size > 1 && (
         <ButtonLink
           variant="default"

@@ -1,12 +1,12 @@
 import { TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useId, useState } from 'react';
 import { doBulk, tryBulk, type BulkAction } from '@/api/bulk';
 import { keys } from '@/api/keys';
 import { useRunChange } from '@/api/runs';
 import { Confirm } from '@/components/Confirm';
 import { Loading, Problem } from '@/components/feedback';
-import { plural } from '@/lib/format';
+import { formatWhole, plural } from '@/lib/format';
 
 type Words = { label: string; says: (runs: string) => string; danger?: boolean };
 
@@ -51,7 +51,8 @@ export function BulkDialog({ action, ids, onClose, onDone }: Props) {
   });
   if (!words) return null;
   const refused = trial.data?.items.filter(({ done }) => !done) ?? [];
-  const fits = trial.data?.n_done ?? 0;
+  const touched = trial.data?.items.filter(({ done }) => done) ?? [];
+  const fits = touched.length;
   return (
     <Confirm
       opened
@@ -64,7 +65,9 @@ export function BulkDialog({ action, ids, onClose, onDone }: Props) {
     >
       {trial.isPending && <Loading label="Asking what it would do" lines={2} />}
       {trial.isError && <Problem error={trial.error} />}
-      {trial.data && fits > 0 && <p style={{ margin: 0 }}>{words.says(plural(fits, 'run'))}</p>}
+      {fits > 0 && (
+        <Few says={words.says(plural(fits, 'run'))} lines={touched.map(({ id, name }) => name ?? id)} />
+      )}
       {needed && (
         <TextInput
           mt={8}
@@ -76,20 +79,29 @@ export function BulkDialog({ action, ids, onClose, onDone }: Props) {
         />
       )}
       {refused.length > 0 && (
-        <>
-          <p style={{ margin: '12px 0 4px' }}>
-            {plural(refused.length, 'run is left as it is', 'runs are left as they are')}:
-          </p>
-          <ul style={{ margin: 0, paddingLeft: 20 }}>
-            {refused.slice(0, SHOWN).map(({ id, name, detail }) => (
-              <li key={id}>
-                {name ?? id}: {detail}
-              </li>
-            ))}
-            {refused.length > SHOWN && <li>and {refused.length - SHOWN} more</li>}
-          </ul>
-        </>
+        <Few
+          says={`${plural(refused.length, 'run is left as it is', 'runs are left as they are')}:`}
+          lines={refused.map(({ id, name, detail }) => `${name ?? id}: ${detail}`)}
+        />
       )}
     </Confirm>
+  );
+}
+
+/** A sentence about some runs, and the first of them. */
+function Few({ says, lines }: { says: string; lines: readonly string[] }) {
+  const id = useId();
+  return (
+    <>
+      <p id={id} style={{ margin: '12px 0 4px' }}>
+        {says}
+      </p>
+      <ul aria-labelledby={id} style={{ margin: 0, paddingLeft: 20, overflowWrap: 'anywhere' }}>
+        {lines.slice(0, SHOWN).map((line, at) => (
+          <li key={at}>{line}</li>
+        ))}
+        {lines.length > SHOWN && <li>and {formatWhole(lines.length - SHOWN)} more</li>}
+      </ul>
+    </>
   );
 }

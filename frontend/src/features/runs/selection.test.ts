@@ -36,6 +36,7 @@ describe('useSelection', () => {
 
   it('goes on from what it is given, even of rows that are not shown', () => {
     const result = render('a,elsewhere');
+    expect(result.current.notShown).toBe(1);
     act(() => result.current.toggle('a'));
     expect(result.current.selected).toBe('elsewhere');
   });

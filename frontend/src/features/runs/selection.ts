@@ -2,6 +2,8 @@ import { useMemo, useState } from 'react';
 
 export type Selection = {
   ids: ReadonlySet<string>;
+  /** How many of them the list does not show, because a filter leaves them out or they are further down. */
+  notShown: number;
   /** Selects or unselects one; with `through`, everything from the last one touched to it. */
   toggle: (id: string, through?: boolean) => void;
   /** Selects everything from one to the other. */
@@ -29,6 +31,10 @@ export function useSelection(
 ): Selection {
   const [last, setLast] = useState<string | null>(null);
   const ids = useMemo(() => new Set(selected?.split(',').filter(Boolean)), [selected]);
+  const notShown = useMemo(() => {
+    const shown = new Set(order);
+    return [...ids].filter((id) => !shown.has(id)).length;
+  }, [order, ids]);
   const setAll = (all: Iterable<string>): void => onSelected([...new Set(all)].join(',') || undefined);
   const extend = (from: string, to: string): void => {
     setLast(to);
@@ -42,5 +48,5 @@ export function useSelection(
     setLast(id);
     setAll(ids.has(id) ? [...ids].filter((each) => each !== id) : [...ids, id]);
   };
-  return { ids, toggle, extend, setAll };
+  return { ids, notShown, toggle, extend, setAll };
 }

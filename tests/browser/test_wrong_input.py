@@ -73,3 +73,14 @@ def test_a_run_that_is_not_there(page: Page) -> None:
     expect(page.get_by_role("heading", name="Runs")).to_be_visible()
     page.goto("/nowhere")
     expect(page.get_by_text("There is no page at this address.")).to_be_visible()
+
+
+def test_seeds_that_are_refused_promise_no_runs(page: Page) -> None:
+    page.goto("/new")
+    seeds = page.get_by_role("textbox", name="Number of seeds")
+    seeds.fill("3")
+    page.get_by_label("First seed").fill("abc")
+    expect(page.get_by_role("region", name="This run")).to_contain_text("A seed is a whole number")
+    expect(page.get_by_role("region", name="This run")).not_to_contain_text("NaN")
+    seeds.fill("1000")
+    expect(page.get_by_role("button", name="Start run", exact=True)).to_be_visible()

@@ -8,6 +8,7 @@ import { plural } from '@/lib/format';
 import { CostLine } from './CostLine';
 import {
   MAX_SEEDS,
+  nRunsOf,
   problemsOf,
   settingsOf,
   toForkRequest,
@@ -85,6 +86,7 @@ export function LaunchForm({ catalogue, start, parent, checkpoint, onStarted }: 
   };
 
   const world = worldOf(catalogue, draft);
+  const nRuns = nRunsOf(draft);
   const known = new Set(settings.map(({ path }) => path));
   const elsewhere = refusals.filter(({ field }) => !known.has(field));
 
@@ -142,7 +144,7 @@ export function LaunchForm({ catalogue, start, parent, checkpoint, onStarted }: 
           </span>
         )}
         <Button type="submit" size="sm" loading={launch.isPending}>
-          {parent ? 'Start fork' : Number(draft.nSeeds) > 1 ? `Start ${draft.nSeeds} runs` : 'Start run'}
+          {parent ? 'Start fork' : nRuns > 1 ? `Start ${nRuns} runs` : 'Start run'}
         </Button>
       </footer>
     </form>

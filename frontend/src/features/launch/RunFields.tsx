@@ -2,7 +2,7 @@ import { NativeSelect, Textarea, TextInput, type InputWrapperProps } from '@mant
 import { useQuery } from '@tanstack/react-query';
 import { hostsQuery } from '@/api/hosts';
 import { parseNumber } from '@/lib/number';
-import type { Draft } from './draft';
+import { nRunsOf, type Draft } from './draft';
 import classes from './launch.module.css';
 
 type Props = {
@@ -17,7 +17,7 @@ const ORDER: NonNullable<InputWrapperProps['inputWrapperOrder']> = ['label', 'in
 /** What is the same for every algorithm: name, seed, tags, and where it may run. */
 export function RunFields({ draft, problems, onChange }: Props) {
   const { data: hosts } = useQuery(hostsQuery);
-  const n = parseNumber(draft.nSeeds);
+  const n = nRunsOf(draft);
   const first = parseNumber(draft.firstSeed);
   const error = (...fields: string[]): string | undefined =>
     [...problems].find(([field]) =>
@@ -40,9 +40,11 @@ export function RunFields({ draft, problems, onChange }: Props) {
             label={n > 1 ? 'First seed' : 'Seed'}
             inputWrapperOrder={ORDER}
             description={
-              n > 1
-                ? `Seeds ${first} to ${first + n - 1}: one run each.`
-                : 'The same seed starts from the same weights and worlds.'
+              n === 1
+                ? 'The same seed starts from the same weights and worlds.'
+                : problems.has('seed')
+                  ? 'The others count up from it.'
+                  : `Seeds ${first} to ${first + n - 1}: one run each.`
             }
             inputMode="numeric"
             classNames={{ input: 'num' }}

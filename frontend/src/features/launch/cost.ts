@@ -1,7 +1,7 @@
 /** What a run will cost, as far as it can be told beforehand. */
 import type { Environment } from '@/api/catalog';
 import type { Run } from '@/api/runs';
-import { rawOf, type Draft } from './draft';
+import { nRunsOf, rawOf, type Draft } from './draft';
 import { parseRaw, type Setting } from '@/lib/schema';
 
 export type Cost = {
@@ -52,7 +52,7 @@ export function costOf(
     (time) => time !== null,
   );
   return {
-    nRuns: Math.max(1, Number(draft.nSeeds) || 1),
+    nRuns: nRunsOf(draft),
     agentSteps,
     frames: agentSteps !== null && perStep !== null ? agentSteps * perStep : null,
     time_s: times.length > 0 ? Math.min(...times) : null,

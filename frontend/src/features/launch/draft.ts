@@ -177,6 +177,10 @@ const wholeIn = (raw: string, min: number, max: number, what: string): string | 
     : `${what} is a whole number from ${min.toLocaleString('en')} to ${max.toLocaleString('en')}.`;
 };
 
+/** How many runs are asked for; one while that cannot be told. */
+export const nRunsOf = ({ nSeeds }: Draft): number =>
+  wholeIn(nSeeds, 1, MAX_SEEDS, '') === null ? parseNumber(nSeeds) : 1;
+
 const splitTags = (text: string): string[] =>
   text
     .split(',')
@@ -242,7 +246,7 @@ export function toForkRequest(
 /** The request: only what differs from the defaults, which are the service's to know. */
 export function toRequest(settings: readonly Setting[], draft: Draft): RunFields {
   const first = parseNumber(draft.firstSeed);
-  const n = parseNumber(draft.nSeeds);
+  const n = nRunsOf(draft);
   const seeds = n === 1 ? { seed: first } : { seeds: Array.from({ length: n }, (_, index) => first + index) };
   return {
     algorithm: draft.algorithm,

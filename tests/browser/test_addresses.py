@@ -109,3 +109,15 @@ def test_a_run_address_cut_short_is_the_list(page: Page) -> None:
     page.goto("/runs")
     expect(page.get_by_role("heading", name="Runs", level=1)).to_be_visible()
     assert page.url.endswith("/")
+
+
+def test_what_an_address_has_wrong_is_dropped(page: Page, ended: str) -> None:
+    page.goto("/?archived=banana&sort=bar&state=nope&group=foo")
+    expect(page.get_by_role("row").filter(has_text="an old run").first).to_be_visible()
+    expect(page.get_by_role("switch", name="Archived")).not_to_be_checked()
+    page.goto(f"/runs/{ended}?x=foo&tab=nope")
+    expect(page.get_by_role("tab", name="Curves")).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_role("radio", name="Agent steps")).to_be_checked()
+    page.goto(f"/compare?runs=a,{ended},b")
+    expect(page.get_by_role("list", name="Compared runs").get_by_role("listitem")).to_have_count(1)
+    expect(page.get_by_role("main").get_by_role("alert")).to_have_count(0)

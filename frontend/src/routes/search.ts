@@ -1,8 +1,14 @@
 /** What each page keeps in its address, so that copying the address shares the view. */
 
-import { defined } from '@/lib/defined';
+import type { Defined } from '@/lib/defined';
 
 type Search = Record<string, unknown>;
+
+/**
+ * What a page makes of an address. Fields without a value stay in it, as undefined: where one is left out, the
+ * router goes on with what the address says, however wrong.
+ */
+const page = <T extends object>(fields: T): Defined<T> => fields;
 
 const text = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== ''
@@ -15,20 +21,51 @@ function oneOf<T extends string>(value: unknown, allowed: readonly T[]): T | und
   return allowed.find((each) => each === value);
 }
 
+const RUN_ID = /^[0-9A-HJKMNP-TV-Z]{26}$/;
+
+/** Those of the ids, with commas between, that can be a run's. */
+const runIds = (value: unknown): string | undefined =>
+  text(value)
+    ?.split(',')
+    .filter((id) => RUN_ID.test(id))
+    .join(',') || undefined;
+
+/** What the service sorts runs by. */
+const RUN_SORTS = [
+  'created_at',
+  'started_at',
+  'ended_at',
+  'name',
+  'algorithm',
+  'environment',
+  'state',
+  'host',
+  'seed',
+  'priority',
+  'group',
+  'score',
+  'best_return',
+  'agent_steps',
+  'frames',
+  'episodes',
+  'wall_time_s',
+  'agent_steps_per_s',
+].flatMap((field) => [field, `-${field}`]);
+
 export const RUN_GROUPS = ['seed', 'algorithm', 'environment'] as const;
 
 export const runsSearch = (search: Search) =>
-  defined({
+  page({
     q: text(search.q),
     state: text(search.state),
-    sort: text(search.sort),
+    sort: oneOf(search.sort, RUN_SORTS),
     archived: search.archived === true ? true : undefined,
     group: oneOf(search.group, RUN_GROUPS),
     selected: text(search.selected),
   });
 
 export const newRunSearch = (search: Search) =>
-  defined({
+  page({
     from: text(search.from),
     fork: text(search.fork),
     checkpoint: text(search.checkpoint),
@@ -52,7 +89,7 @@ const smoothing = (value: unknown): number | undefined =>
   typeof value === 'number' && value >= 0 && value < 1 ? value : undefined;
 
 export const runSearch = (search: Search) =>
-  defined({
+  page({
     tab: oneOf(search.tab, RUN_TABS),
     x: oneOf(search.x, X_AXES),
     smooth: smoothing(search.smooth),
@@ -65,12 +102,12 @@ export const runSearch = (search: Search) =>
   });
 
 export const replaySearch = (search: Search) =>
-  defined({ at: typeof search.at === 'number' && search.at >= 0 ? Math.floor(search.at) : undefined });
+  page({ at: typeof search.at === 'number' && search.at >= 0 ? Math.floor(search.at) : undefined });
 
 export const compareSearch = (search: Search) =>
-  defined({
-    runs: text(search.runs),
-    hidden: text(search.hidden),
+  page({
+    runs: runIds(search.runs),
+    hidden: runIds(search.hidden),
     log: search.log === true ? true : undefined,
     x: oneOf(search.x, X_AXES),
     smooth: smoothing(search.smooth),
@@ -83,11 +120,11 @@ export const compareSearch = (search: Search) =>
         : undefined,
   });
 
-export const worldsSearch = (search: Search) => defined({ q: text(search.q), family: text(search.family) });
+export const worldsSearch = (search: Search) => page({ q: text(search.q), family: text(search.family) });
 
 /** An address of this site, and of no other. */
 const ownAddress = (value: unknown): string | undefined =>
   typeof value === 'string' && /^\/(?![/\\])/.test(value) ? value : undefined;
 
 export const loginSearch = (search: Search) =>
-  defined({ from: ownAddress(search.from), expired: search.expired === true ? true : undefined });
+  page({ from: ownAddress(search.from), expired: search.expired === true ? true : undefined });

@@ -4,11 +4,12 @@ import { IconSearch } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
+import { flushSync } from 'react-dom';
 import { algorithmsQuery, environmentsQuery } from '@/api/catalog';
 import { hostsQuery } from '@/api/hosts';
 import { defined } from '@/lib/defined';
 import { STATES } from '@/lib/states';
-import { complete, type Values } from './completion';
+import { complete, isUnfinished, type Values } from './completion';
 import classes from './Frame.module.css';
 
 const WAIT_MS = 300;
@@ -34,22 +35,30 @@ export function SearchBox() {
   useHotkeys([['/', () => box.current?.focus()]]);
   useEffect(() => () => clearTimeout(timer.current), []);
 
-  const go = (text: string, wait_ms: number): void => {
+  const search = (text: string): void => {
     clearTimeout(timer.current);
-    timer.current = setTimeout(() => {
-      void navigate({
-        to: '/',
-        search: (before) => defined({ ...before, q: text.trim() || undefined }),
-        replace: location.pathname === '/',
-      });
-    }, wait_ms);
+    void navigate({
+      to: '/',
+      search: (before) => defined({ ...before, q: text.trim() || undefined }),
+      replace: location.pathname === '/',
+    });
+  };
+  /** Only the list of runs follows what is typed. */
+  const searchSoon = (text: string): void => {
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => location.pathname === '/' && search(text), WAIT_MS);
   };
   const type = (text: string, at: number): void => {
     setTyped(text);
     setCaret(at);
     combobox.openDropdown();
     combobox.resetSelectedOption();
-    if (location.pathname === '/') go(text, WAIT_MS);
+    if (isUnfinished(text, at, values)) clearTimeout(timer.current);
+    else searchSoon(text);
+  };
+  const leave = (): void => {
+    combobox.closeDropdown();
+    if (typed.trim() !== (q ?? '')) searchSoon(typed);
   };
   const options = complete(typed, caret, values);
 
@@ -60,14 +69,17 @@ export function SearchBox() {
       onSubmit={(event) => {
         event.preventDefault();
         combobox.closeDropdown();
-        go(typed, 0);
+        search(typed);
       }}
     >
       <Combobox
         store={combobox}
         onOptionSubmit={(option) => {
-          type(option, option.length);
+          // What stands behind the caret is the same as before.
+          const at = option.length - (typed.length - caret);
+          flushSync(() => type(option, at));
           box.current?.focus();
+          box.current?.setSelectionRange(at, at);
         }}
       >
         <Combobox.Target>
@@ -81,7 +93,13 @@ export function SearchBox() {
             leftSection={<IconSearch size={14} aria-hidden="true" />}
             value={typed}
             onFocus={() => setUsed(true)}
-            onBlur={() => combobox.closeDropdown()}
+            onBlur={leave}
+            onKeyDown={(event) => {
+              if (event.key !== 'Escape' || !combobox.dropdownOpened || options.length === 0) return;
+              // The browser would empty the box.
+              event.preventDefault();
+              leave();
+            }}
             onChange={({ currentTarget }) =>
               type(currentTarget.value, currentTarget.selectionStart ?? currentTarget.value.length)
             }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { complete } from './completion';
+import { complete, isUnfinished } from './completion';
 
 const VALUES = {
   algorithm: ['paac', 'a3c'],
@@ -20,5 +20,24 @@ describe('complete', () => {
   it('is silent where there is nothing to offer', () => {
     expect(at('')).toEqual([]);
     expect(at('pong')).toEqual([]);
+  });
+});
+
+describe('isUnfinished', () => {
+  const unfinished = (query: string, caret = query.length): boolean => isUnfinished(query, caret, VALUES);
+  it('holds while a word could go on', () => {
+    expect(unfinished('tag:new alg')).toBe(true);
+    expect(unfinished('algorithm:p')).toBe(true);
+    expect(unfinished('alg score>1', 3)).toBe(true);
+  });
+  it('holds while a value is missing', () => {
+    expect(unfinished('score>')).toBe(true);
+    expect(unfinished('notes:')).toBe(true);
+  });
+  it('ends with a value, a blank, or a word that is none of the fields', () => {
+    expect(unfinished('algorithm:paac')).toBe(false);
+    expect(unfinished('score>1')).toBe(false);
+    expect(unfinished('alg ')).toBe(false);
+    expect(unfinished('pong')).toBe(false);
   });
 });

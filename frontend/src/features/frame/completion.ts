@@ -47,10 +47,21 @@ const starts = (candidates: readonly string[], typed: string): string[] => {
   return candidates.filter((each) => each.toLowerCase().includes(low) && each !== typed).slice(0, MOST);
 };
 
+const TERM = /^([a-z_]+)(:|=|!=)(.*)$/i;
+
+/** Whether the word under the caret asks for more: it is no question yet, or not the one that is meant. */
+export function isUnfinished(query: string, caret: number, values: Values): boolean {
+  const { word } = wordAt(query, caret);
+  if (/^[a-z_]+(:|=|!=|>=?|<=?)$/i.test(word)) return true;
+  const [, field = '', , typed = ''] = TERM.exec(word) ?? [];
+  if (values[field]?.includes(typed)) return false;
+  return complete(query, caret, values).length > 0;
+}
+
 /** Whole queries that go on from what is typed. */
 export function complete(query: string, caret: number, values: Values): string[] {
   const { word, from } = wordAt(query, caret);
-  const found = /^([a-z_]+)(:|=|!=)(.*)$/i.exec(word);
+  const found = TERM.exec(word);
   const put = (text: string): string => query.slice(0, from) + text + query.slice(caret);
   if (found) {
     const [, field = '', sign = '', typed = ''] = found;

@@ -1,0 +1,78 @@
+"""The search box, with which the list of runs is narrowed while one types."""
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from backend.specs.states import RunState
+from tests.support.runs import make_run
+from tests.support.service import RunningService
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def box(service_page: Page, sqlite_service: RunningService) -> Locator:
+    """The box above a list of two runs."""
+    make_run(sqlite_service.engine, RunState.QUEUED, name="waits", tags=["review"])
+    make_run(sqlite_service.engine, RunState.FINISHED, name="done", tags=["review"])
+    service_page.goto("/")
+    expect(_rows(service_page)).to_have_count(2)
+    return service_page.get_by_role("searchbox", name="Search runs")
+
+
+def _rows(page: Page) -> Locator:
+    return page.get_by_role("grid", name="Runs").locator("[data-index]")
+
+
+def _offered(page: Page) -> Locator:
+    """What the box knows to go on with."""
+    return page.get_by_role("listbox").get_by_role("option")
+
+
+def test_the_list_waits_until_a_word_is_finished(service_page: Page, box: Locator) -> None:
+    page = service_page
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    box.press_sequentially("tag:review state:qu")
+    expect(_offered(page)).to_have_text(["tag:review state:queued"])
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(_rows(page)).to_have_count(1)
+    expect(box).to_have_value("tag:review state:queued")
+    assert not any(url.endswith("state%3Aqu") for url in asked)
+
+
+def test_what_is_wrong_is_told_when_the_box_is_left(service_page: Page, box: Locator) -> None:
+    page = service_page
+    told = page.get_by_role("main").get_by_role("alert")
+    box.press_sequentially("state:qu")
+    expect(_offered(page)).to_have_count(1)
+    expect(told).to_have_count(0)
+    box.blur()
+    expect(told).to_contain_text("no state 'qu'")
+
+
+def test_escape_closes_the_list_and_then_empties_the_box(service_page: Page, box: Locator) -> None:
+    page = service_page
+    box.press_sequentially("tag:review sta")
+    expect(_offered(page).first).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(_offered(page)).to_have_count(0)
+    expect(box).to_have_value("tag:review sta")
+    page.wait_for_url(re.compile("review.+sta$"))
+    page.keyboard.press("Escape")
+    expect(box).to_have_value("")
+
+
+def test_the_caret_stays_behind_a_word_completed_in_the_middle(service_page: Page, box: Locator) -> None:
+    page = service_page
+    box.fill(" tag:review")
+    page.keyboard.press("Home")
+    page.keyboard.type("stat")
+    _offered(page).filter(has_text="state: tag:review").click()
+    expect(box).to_be_focused()
+    _offered(page).filter(has_text="state:finished").click()
+    page.keyboard.type(" score>1")
+    expect(box).to_have_value("state:finished score>1 tag:review")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from backend.figures.theme import BESIDE, DASHES, Theme, colours, faint, layout, styles
+from backend.figures.theme import BESIDE, DASHES, Theme, colours, faint, layout, plain_text, styles
 from backend.metrics.catalogue import X_AXES, describe
 from backend.metrics.chunks import Array, Columns
 
@@ -125,7 +125,7 @@ def _draw(figure: "go.Figure", line: Line, colour: str, dash: str, smooth: float
             x=plain(values["x"]) if values else [],
             y=plain(values[column]) if values else [],
             mode="lines",
-            name=line.name,
+            name=plain_text(line.name),
             legendgroup=f"{line.run} {line.source}",
             showlegend=not behind,
             hoverinfo="skip" if behind else None,

@@ -7,7 +7,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from backend.figures.curve import Line, axes_layout, plain
-from backend.figures.theme import BESIDE, DASHES, Theme, colours, faint, layout
+from backend.figures.theme import BESIDE, DASHES, Theme, colours, faint, layout, plain_text
 
 _SHARE_OPACITY = 0.55
 _MOST_BELOW = 4
@@ -180,7 +180,7 @@ def internals(
             x=plain(line.columns["x"]) if line.columns else [],
             y=plain(line.columns[column]) if line.columns else [],
             mode="lines",
-            name=line.source or panel.names[line.metric],
+            name=plain_text(line.source) or panel.names[line.metric],
             hovertemplate="%{y:.4~g}",
             meta={"run": line.run, "metric": line.metric, "source": line.source, "y": column},
             **look,

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from backend.figures.curve import Line, curve
 from backend.figures.marks import Mark, add_marks
-from backend.figures.theme import Theme, faint, ground, muted, styles
+from backend.figures.theme import MINUS, Theme, faint, ground, muted, plain_text, styles
 from backend.metrics.catalogue import PROTOCOLS
 
 METRIC = "rollout/episode_return"
@@ -104,7 +104,7 @@ def _add_evaluations(
                 x=[point.x for point in points],
                 y=[point.mean_return for point in points],
                 text=[f"mean of {point.n_episodes} episodes" for point in points],
-                name=f"{points[0].name}, {kind}" if several else kind,
+                name=f"{plain_text(points[0].name)}, {kind}" if several else kind,
                 showlegend=not several,
                 hovertemplate="%{y:.5~g} (%{text})",
                 meta={"run": run, "protocol": protocol},
@@ -165,7 +165,7 @@ def _named(some: Sequence[Level]) -> str:
     """The highest first, two a line; how all of them were measured is said once where it is the same."""
     protocols = {level.protocol for level in some}
     told = [
-        f"{level.label} {level.score:g}"
+        f"{level.label} {level.score:g}".replace("-", MINUS)
         + (f" ({PROTOCOLS.get(level.protocol, level.protocol)})" if len(protocols) > 1 else "")
         for level in reversed(some)
     ]

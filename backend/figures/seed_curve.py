@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from backend.figures.curve import axes_layout, plain
-from backend.figures.theme import Theme, faint, layout, styles
+from backend.figures.theme import Theme, faint, layout, plain_text, styles
 from backend.metrics.catalogue import describe
 from backend.metrics.chunks import Columns
 
@@ -81,7 +81,7 @@ def _draw(figure: "go.Figure", group: Group, colour: str, dash: str) -> None:
             y=plain(values[column]) if values else [],
             customdata=values["n"].tolist() if values and main else None,
             mode="lines",
-            name=f"{group.name}, {group.n_seeds} seed{'s' if group.n_seeds > 1 else ''}",
+            name=f"{plain_text(group.name)}, {group.n_seeds} seed{'s' if group.n_seeds > 1 else ''}",
             legendgroup=f"{group.id} {group.source}",
             showlegend=main,
             hoverinfo=None if main else "skip",

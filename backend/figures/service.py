@@ -19,7 +19,7 @@ from backend.figures.episode_trace import discounted, episode_trace
 from backend.figures.internals import Panel, internals, present
 from backend.figures.learning_curve import METRIC, Evaluated, Level, learning_curve
 from backend.figures.marks import Mark
-from backend.figures.theme import Theme
+from backend.figures.theme import Theme, plain_text
 from backend.metrics import service as metrics
 from backend.metrics.catalogue import describe
 from backend.metrics.charts import Axes, curves
@@ -103,22 +103,20 @@ def draw_learning_curve(session: Session, run_ids: Sequence[str], axes: Axes, lo
     attempts = repository.attempts(session, run_ids)
     changes = repository.setting_changes(session, run_ids)
     places = _places(saved, found, axes.x)
-    names = {run.id: f"{run.name}: " if len(found) > 1 else "" for run in found.values()}
+    names = {run.id: f"{plain_text(run.name)}: " if len(found) > 1 else "" for run in found.values()}
     lines = _lines(session, found, metrics.choose(session, run_ids, [METRIC], []), axes, look)
+    begun = {line.run for line in lines}
+    # A page fills in the numbers of a run that has none yet as soon as there are some.
+    lines += [Line(run.id, run.name, METRIC, "", None) for run in found.values() if run.id not in begun]
     if len(found) == 1:  # whose curve it is needs no saying; what tells it from its evaluations does
         lines = [replace(line, name="training") for line in lines]
-    drawn = {line.run for line in lines}
     bests = [run.best_return for run in found.values() if run.best_return is not None]
     return learning_curve(
         lines,
         x=axes.x,
         smooth=axes.smooth,
         runs=list(found),
-        evaluations=[
-            one
-            for one in _evaluated(repository.evaluations(session, run_ids), saved, found, axes.x)
-            if one.run in drawn
-        ],
+        evaluations=_evaluated(repository.evaluations(session, run_ids), saved, found, axes.x),
         levels=_levels(list(found.values())),
         best=max(bests, default=None),
         checkpoints=[

@@ -1,5 +1,6 @@
 """How figures look: colours, templates and the layout that all of them share."""
 
+import html
 import textwrap
 from typing import Any, Literal
 
@@ -21,6 +22,8 @@ _MUTED: dict[Theme, str] = {"light": "#59616c", "dark": "#9da5b0"}
 _GROUND: dict[Theme, str] = {"light": "#ffffff", "dark": "#1b1e22"}
 _GRID: dict[Theme, str] = {"light": "#e6e8ec", "dark": "#2a2f35"}
 _LINE: dict[Theme, str] = {"light": "#b8bec7", "dark": "#4a515a"}
+
+MINUS = "\u2212"
 
 _LINE_PX = 20
 _CHARACTER_PX = 8
@@ -62,6 +65,11 @@ def faint(colour: str, opacity: float) -> str:
     """`#rrggbb` at an opacity."""
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return f"rgba({red},{green},{blue},{opacity})"
+
+
+def plain_text(text: str) -> str:
+    """What people typed, for plotly, which reads text as HTML."""
+    return html.escape(text, quote=False)
 
 
 def muted(theme: Theme) -> str:

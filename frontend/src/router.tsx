@@ -114,7 +114,8 @@ export const makeRouter = (client: QueryClient) =>
     defaultPreload: 'intent',
     scrollRestoration: true,
     defaultPendingComponent: () => <Loading label="Loading the page" />,
-    defaultErrorComponent: ({ error, reset }) => <Problem error={error} onRetry={reset} />,
+    // A part of the page that did not come is not asked for again, but by loading all of it.
+    defaultErrorComponent: ({ error }) => <Problem error={error} onRetry={() => location.reload()} />,
     defaultNotFoundComponent: NotFound,
     // It brings a frame of its own.
     notFoundMode: 'root',

@@ -31,8 +31,10 @@ def test_from_one_lost_life_to_the_next(
     page.wait_for_url("**at=3")
     page.reload()
     expect(position).to_have_attribute("aria-valuenow", "3")
+    page.keyboard.press(".")  # with the focus on nothing
+    expect(position).to_have_attribute("aria-valuenow", "4")
     position.press("ArrowLeft")
-    expect(position).to_have_attribute("aria-valuenow", "2")
+    expect(position).to_have_attribute("aria-valuenow", "3")
 
 
 def test_a_value_methods_bars_are_q(

@@ -26,6 +26,8 @@ from workers.engine.usage import Usage
 REPORT_INTERVAL_S = 1.0
 REPLAY_INTERVAL_S = 20.0
 """Least training time between two kept training episodes, unless one is the best so far."""
+LEAST_REPLAY_INTERVAL_S = 1.0
+"""Even then."""
 
 
 class Training:
@@ -65,6 +67,8 @@ class Training:
         )
         self._returns: deque[float] = deque(maxlen=100)
         self._best: float | None = None
+        self._best_kept: float | None = None
+        self._better: EpisodeEnd | None = None
         self._last_replay_s = -REPLAY_INTERVAL_S
         self._last_evaluation_steps = 0
         self._reported_at = 0.0
@@ -116,6 +120,7 @@ class Training:
             journal.counters = Counters(**state["counters"])
             self._returns.extend(state["returns"])
             self._best = state["best"]
+            self._best_kept = state.get("best_kept")
             self._last_evaluation_steps = state["last_evaluation_steps"]
             self._scoring.best = state.get("best_evaluation")
             self._last_replay_s = journal.counters.wall_time_s
@@ -175,6 +180,8 @@ class Training:
             if reason is None and since_s >= self.spec.config.checkpoint_interval_s:
                 self._report()
                 self._checkpoint(learner)
+        if self._better is not None and counters.wall_time_s > self._last_replay_s:
+            self._keep(learner, self._better)
         self._report()
         if state == "finished" and self._last_evaluation_steps < counters.agent_steps:
             self._evaluate(learner, last=True)
@@ -235,15 +242,27 @@ class Training:
         for source in ("", episode.source) if episode.source else ("",):
             self._journal.points.add("rollout/episode_return", counters, episode.episode_return, source)
             self._journal.points.add("rollout/episode_length", counters, episode.length_steps, source)
-        best = self._best is None or episode.episode_return > self._best
-        if best:
+        if self._best is None or episode.episode_return > self._best:
             self._best = episode.episode_return
-        if episode.recording is None:
-            return
-        due = counters.wall_time_s - self._last_replay_s >= REPLAY_INTERVAL_S
-        if due or (best and counters.wall_time_s - self._last_replay_s >= 1.0):
-            self._last_replay_s = counters.wall_time_s
-            self._replays.keep(self.spec, episode, learner.action_names, "training")
+        if episode.recording is not None:
+            self._keep_some(learner, episode)
+
+    def _keep_some(self, learner: Learner, episode: EpisodeEnd) -> None:
+        """Keep a recorded episode now and then, and the best so far; one that comes too soon waits."""
+        best = self._better.episode_return if self._better else self._best_kept
+        if best is None or episode.episode_return > best:
+            self._better = episode
+        since_s = self._journal.counters.wall_time_s - self._last_replay_s
+        if self._better is not None and since_s >= LEAST_REPLAY_INTERVAL_S:
+            self._keep(learner, self._better)
+        elif since_s >= REPLAY_INTERVAL_S:
+            self._keep(learner, episode)
+
+    def _keep(self, learner: Learner, episode: EpisodeEnd) -> None:
+        if self._better is not None:
+            self._best_kept, self._better = self._better.episode_return, None
+        self._last_replay_s = self._journal.counters.wall_time_s
+        self._replays.keep(self.spec, episode, learner.action_names, "training")
 
     def _report(self) -> None:
         """Say how far the run is; no point of a rate where nothing was trained since the last report."""
@@ -279,6 +298,7 @@ class Training:
                 "learner": learner.state(),
                 "returns": list(self._returns),
                 "best": self._best,
+                "best_kept": self._best_kept,
                 "last_evaluation_steps": self._last_evaluation_steps,
                 "best_evaluation": self._scoring.best,
             },

@@ -55,5 +55,8 @@ export function asProblem(error: unknown): ApiProblem {
       'Nothing was changed. Is “callboard up” running?',
     );
   }
+  if (error instanceof Error && /preload|dynamically imported|module script/i.test(error.message)) {
+    return new ApiProblem(0, 'The service does not answer', 'A part of this page could not be loaded.');
+  }
   return new ApiProblem(0, 'This page failed', error instanceof Error ? error.message : String(error));
 }

@@ -93,6 +93,7 @@ function Loaded({ run }: { run: RunDetail }) {
     episodes: () => (
       <EpisodesTab
         run={run.id}
+        ended={run.episodes}
         best={search.best ?? false}
         onBest={(best) => change({ best: best || undefined })}
         picked={search.episode}

@@ -165,6 +165,14 @@ def test_marks_of_several_runs_say_whose_they_are(engine: Engine, client: Client
     assert saved["text"] == ["paac CartPole-v1 seed 0: checkpoint at 1,000 agent steps"]
 
 
+def test_a_run_that_has_no_points_yet_has_its_trace(engine: Engine, client: Client) -> None:
+    young = Life(engine, 0, changes={"name": "<b>young</b>"})
+    ask = {"run": [young.run_id, Life(engine, 1).run_id]}
+    answer = client.get(f"{FIGURES}/learning_curve", params=ask).json()
+    names = {trace["name"] for trace in traces(answer, run=young.run_id)}
+    assert names == {"&lt;b&gt;young&lt;/b&gt;"}, "what people typed is no HTML"
+
+
 def test_published_levels_where_the_world_is_scored_alike(engine: Engine, client: Client) -> None:
     def levels(**changes) -> list[str]:
         life = Life(engine, 0, changes={"environment": "ALE/Pong-v5"} | changes)

@@ -52,7 +52,7 @@ def test_levels_that_lie_close_together_share_a_label() -> None:
     crowd = [*LEVELS, Level("PAAC nature", 20.9, "noop_starts"), Level("DQN", 18.9, "noop_starts")]
     notes = draw(levels=crowd, best=-10.0).layout.annotations
     assert [(note.y, note.text) for note in notes] == [
-        (-20.7, "random -20.7 (no-op starts)"),
+        (-20.7, "random −20.7 (no-op starts)"),
         (9.3, "human 9.3 (no-op starts)"),
         (18.9, "PAAC nips 21 · PAAC nature 20.9<br>DQN 18.9 (no-op starts)"),
     ]

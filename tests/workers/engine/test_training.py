@@ -23,6 +23,7 @@ from tests.workers.engine.training_runs import cartpole, columns, events, only, 
 from workers.engine import checkpoint
 from workers.engine.control import Control
 from workers.engine.evaluation import evaluate, load_policy
+from workers.engine.learner import EpisodeEnd, Learner
 from workers.engine.training import Training
 
 
@@ -49,6 +50,23 @@ def test_a_run_tells_its_whole_story(tmp_path: Path) -> None:
             assert replay["rewards"].sum() == episode.episode_return
             assert len(replay["actions"]) == len(replay["values"]) == episode.length_steps
             np.testing.assert_allclose(replay["policies"].sum(1), 1, atol=5e-3)
+
+
+def test_the_best_recorded_episode_is_kept_however_soon_it_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded: list[float] = []
+    keep_some = Training._keep_some
+
+    def watched(self: Training, learner: Learner, episode: EpisodeEnd) -> None:
+        recorded.append(episode.episode_return)
+        keep_some(self, learner, episode)
+
+    monkeypatch.setattr(Training, "_keep_some", watched)
+    monkeypatch.setattr("workers.engine.training.LEAST_REPLAY_INTERVAL_S", 1e9)
+    kept = [one.episode_return for one in only(Episode, train(cartpole({"agent_steps": 8_000}), tmp_path))]
+    assert max(recorded) > recorded[0], "no later one was better: the test shows nothing"
+    assert kept == [recorded[0], max(recorded)]
 
 
 def test_a_stop_keeps_a_checkpoint(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ const REDRAW_MS = 1000;
 const CONFIG: Partial<Config> = {
   displayModeBar: false,
   displaylogo: false,
+  showTips: false,
   responsive: false,
   doubleClick: 'autosize',
 };

@@ -44,6 +44,7 @@ export function ChartMenu({ element, curves, x, name, log, onLog, children }: Pr
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
+        <Menu.Label>Drag in it to zoom, double-click to see all</Menu.Label>
         <Menu.CheckboxItem closeMenuOnClick checked={log} onChange={onLog}>
           Logarithmic scale
         </Menu.CheckboxItem>

@@ -1,7 +1,7 @@
 import type { Data } from 'plotly.js';
 import { describe, expect, it } from 'vitest';
 import type { Chart, Curve } from '@/api/series';
-import { fill, flatRange, shownOfTotal, withoutEmptyShares } from './fill';
+import { fill, flatRange, inPanel, shownOfTotal, withoutEmptyShares } from './fill';
 
 const curve = (more: Partial<Curve>): Curve =>
   ({
@@ -100,4 +100,25 @@ it('leaves shares that are nothing out of the legend, and no other line', () => 
     false,
     undefined,
   ]);
+});
+
+describe('on a log scale', () => {
+  it('moves labels to their exponents, and leaves out what has no place there', () => {
+    const label = (y: number) => ({ text: `level ${y}`, yref: 'y' as const, y });
+    const line = (y0: number) => ({ type: 'line' as const, yref: 'y' as const, y0, y1: y0 });
+    const layout = { annotations: [label(100), label(-20)], shapes: [line(100), line(-20)] };
+    expect(inPanel(layout, true)).toMatchObject({
+      yaxis: { type: 'log' },
+      annotations: [{ text: 'level 100', y: 2 }],
+      shapes: [{ y0: 100 }],
+    });
+    expect(inPanel(layout)).toMatchObject(layout);
+  });
+
+  it('says that points are left out', () => {
+    const low = curve({ mean: [-1, 4] });
+    expect(shownOfTotal([low])).toBe('2 points');
+    expect(shownOfTotal([low], true)).toBe('2 points; 0 and below have no place on a log scale');
+    expect(shownOfTotal([curve({})], true)).toBe('2 points');
+  });
 });

@@ -1,4 +1,4 @@
-import type { Data, Layout, PlotData } from 'plotly.js';
+import type { Annotations, Data, Layout, PlotData } from 'plotly.js';
 import type { Figure } from '@/api/figures';
 import type { Chart, Curve, GroupCurve } from '@/api/series';
 import { plural } from '@/lib/format';
@@ -50,10 +50,15 @@ export function withoutEmptyShares(traces: readonly Data[]): Data[] {
   });
 }
 
-type Counted = { n_total: number; n_shown: number };
+type Counted = { n_total: number; n_shown: number; mean?: readonly (number | null)[] };
 
-/** "1,000 of 123,456 points", where not every point is drawn. */
-export function shownOfTotal(curves: readonly Counted[]): string {
+/** "1,000 of 123,456 points", where not every point is drawn; and what a log scale leaves out. */
+export function shownOfTotal(curves: readonly Counted[], log = false): string {
+  const left = log && curves.some(({ mean }) => mean?.some((value) => value !== null && value <= 0));
+  return pointsOf(curves) + (left ? '; 0 and below have no place on a log scale' : '');
+}
+
+function pointsOf(curves: readonly Counted[]): string {
   const total = curves.reduce((sum, curve) => sum + curve.n_total, 0);
   const shown = curves.reduce((sum, curve) => sum + curve.n_shown, 0);
   const words = (count: number): string => count.toLocaleString('en');
@@ -68,8 +73,19 @@ export function inPanel(layout: Partial<Layout> = {}, log = false): Partial<Layo
     ...rest,
     margin: { ...rest.margin, t: 8 },
     // What should be in view on a linear scale may not even exist on this one.
-    ...(log ? { yaxis: { ...yaxis, type: 'log' as const } } : {}),
+    ...(log && {
+      yaxis: { ...yaxis, type: 'log' as const },
+      annotations: (rest.annotations ?? []).flatMap(onLog),
+      shapes: (rest.shapes ?? []).filter(({ yref, y0 }) => yref !== 'y' || Number(y0) > 0),
+    }),
   };
+}
+
+/** An annotation where plotly wants it on a log scale: at the exponent; none of what has no place there. */
+function onLog(annotation: Partial<Annotations>): Partial<Annotations>[] {
+  if (annotation.yref !== 'y') return [annotation];
+  const y = Number(annotation.y);
+  return y > 0 ? [{ ...annotation, y: Math.log10(y) }] : [];
 }
 
 /** Numbers nearer than this share of their size are one number, but for rounding. */

@@ -35,7 +35,10 @@ export function CompareChart({ runs, x, smooth, grouped, hidden, log, onLog, con
   const element = useRef<PlotlyHTMLElement>(null);
   const points = runs.length > MANY ? 250 : 1000;
   const chart = useQuery(chartQuery(client, { runs, metrics: [METRIC], x, smooth, points, grouped }));
-  const figure = useQuery(figureQuery({ runs, x, smooth, points, theme: scheme, grouped }));
+  // A group that begins to report is a trace more.
+  const groups = chart.data?.groups ?? [];
+  const version = groups.map(({ id }) => id).join(' ');
+  const figure = useQuery(figureQuery({ runs, x, smooth, points, theme: scheme, grouped }, version));
 
   const picture = useMemo(() => {
     const view = `${x} ${grouped} ${log}`;
@@ -44,13 +47,15 @@ export function CompareChart({ runs, x, smooth, grouped, hidden, log, onLog, con
       const { meta } = trace as { meta?: { run?: string } };
       return !hidden.has(meta?.run ?? '');
     });
-    return { data, layout: inPanel(figure.data.layout, log), view };
+    const layout = inPanel(figure.data.layout, log);
+    // A run is hidden by its chip, and with it its evaluations.
+    const still = { itemclick: false, itemdoubleclick: false } as const;
+    return { data, layout: grouped ? layout : { ...layout, legend: { ...layout.legend, ...still } }, view };
   }, [figure.data, chart.data, x, grouped, hidden, log]);
   const shown = useSettled(picture, !chart.isPlaceholderData && !figure.isPlaceholderData);
 
   const error = chart.error ?? figure.error;
   const curves = chart.data?.series ?? [];
-  const groups = chart.data?.groups ?? [];
   const band = groups.find(({ runs: seeds }) => seeds.length > 1)?.interval;
   // What is still the answer to the question before says nothing of this one.
   const empty = chart.isSuccess && !chart.isPlaceholderData && (grouped ? groups : curves).length === 0;
@@ -59,8 +64,8 @@ export function CompareChart({ runs, x, smooth, grouped, hidden, log, onLog, con
       <header className={classes.head}>
         <h2 className="section-title">Learning curves</h2>
         <span className="muted" role="status" aria-label="Points drawn">
-          {curves.length > 0 && shownOfTotal(curves)}
-          {groups.length > 0 && `${shownOfTotal(groups)}${band ? `; band: ${band}` : ''}`}
+          {curves.length > 0 && shownOfTotal(curves, log)}
+          {groups.length > 0 && `${shownOfTotal(groups, log)}${band ? `; band: ${band}` : ''}`}
         </span>
         <span className="grow" />
         {controls}

@@ -65,7 +65,7 @@ export function LearningCurve({ run, x, smooth, log, onLog, onX, onSmooth }: Pro
       <header className={classes.head}>
         <h2 className="section-title">Learning curve</h2>
         <span className="muted" role="status" aria-label="Points drawn">
-          {curve ? shownOfTotal([curve]) : ''}
+          {curve ? shownOfTotal([curve], log) : ''}
         </span>
         <span className="grow" />
         <CurveControls x={x} smooth={smooth} onX={onX} onSmooth={onSmooth} />

@@ -1,5 +1,5 @@
 import { useComputedColorScheme } from '@mantine/core';
-import { useInViewport } from '@mantine/hooks';
+import { useIntersection } from '@mantine/hooks';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import type { PlotlyHTMLElement } from 'plotly.js';
 import { useMemo, useRef, useState, type ReactNode } from 'react';
@@ -33,13 +33,20 @@ type Props = {
   menu?: ReactNode;
 };
 
-/** Some metrics of a run in one chart; drawn, and kept up to date, only while it can be seen. */
+/** What is about to be scrolled into view is drawn already. */
+const NEARLY_SEEN = { rootMargin: '300px' };
+
+/** Some metrics of a run in one chart; drawn, and kept up to date, only while it can be seen, or nearly. */
 export function MetricChart(props: Props) {
-  const { ref, inViewport } = useInViewport<HTMLDivElement>();
+  const { ref, entry } = useIntersection<HTMLDivElement>(NEARLY_SEEN);
   const height = props.large ? LARGE_HEIGHT : HEIGHT;
   return (
     <div ref={ref} className={`panel ${classes.small}`} data-large={props.large ? true : undefined}>
-      {inViewport ? <LiveChart {...props} height={height} /> : <div style={{ height: height + 28 }} />}
+      {entry?.isIntersecting ? (
+        <LiveChart {...props} height={height} />
+      ) : (
+        <div style={{ height: height + 28 }} />
+      )}
     </div>
   );
 }
@@ -91,7 +98,7 @@ function LiveChart({
         <span className={`grow ellipsis ${named ? 'num' : 'section-title'}`} title={title}>
           {title}
         </span>
-        <span className="muted nowrap">{data ? shownOfTotal(data.series) : ''}</span>
+        <span className="muted nowrap">{data ? shownOfTotal(data.series, log) : ''}</span>
         <ChartMenu
           element={element}
           curves={data?.series ?? []}

@@ -16,6 +16,8 @@ const VIDEO: Record<Episode['video'], string> = {
 
 type Props = {
   run: string;
+  /** How many training episodes have ended. */
+  ended: number;
   /** Whether the best stand first, not the newest. */
   best: boolean;
   onBest: (best: boolean) => void;
@@ -27,7 +29,7 @@ const NEWEST = '-agent_steps';
 const BEST = '-episode_return';
 
 /** The kept episodes; each can be watched. */
-export function EpisodesTab({ run, best, onBest, picked, onPick }: Props) {
+export function EpisodesTab({ run, ended, best, onBest, picked, onPick }: Props) {
   const sort = best ? BEST : NEWEST;
   const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = useInfiniteQuery(
     episodesQuery(run, sort),
@@ -38,17 +40,22 @@ export function EpisodesTab({ run, best, onBest, picked, onPick }: Props) {
   if (episodes.length === 0) return <Empty>No episode has been kept yet.</Empty>;
   return (
     <>
-      <SegmentedControl
-        size="xs"
-        mb={8}
-        aria-label="Order"
-        value={sort}
-        data={[
-          { value: NEWEST, label: 'Newest first' },
-          { value: BEST, label: 'Best first' },
-        ]}
-        onChange={(value) => onBest(value === BEST)}
-      />
+      <div className="row wrap" style={{ marginBottom: 8 }}>
+        <SegmentedControl
+          size="xs"
+          aria-label="Order"
+          value={sort}
+          data={[
+            { value: NEWEST, label: 'Newest first' },
+            { value: BEST, label: 'Best first' },
+          ]}
+          onChange={(value) => onBest(value === BEST)}
+        />
+        <span className="muted">
+          Of <span className="num">{formatCount(ended)}</span> training episodes some are recorded; of these,
+          one is kept about every 20 seconds of training, and each that is the best so far.
+        </span>
+      </div>
       <ScrollPanel label="Episodes">
         <table className="grid">
           <thead>

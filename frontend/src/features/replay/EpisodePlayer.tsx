@@ -1,8 +1,8 @@
 import { ActionIcon, Button, Loader, NativeSelect } from '@mantine/core';
-import { useReducedMotion } from '@mantine/hooks';
+import { useReducedMotion, useWindowEvent } from '@mantine/hooks';
 import { IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { useMemo, useState, type KeyboardEvent } from 'react';
+import { useMemo, useState } from 'react';
 import { traceQuery, type Episode } from '@/api/runParts';
 import { Problem } from '@/components/feedback';
 import { formatClock } from '@/lib/format';
@@ -17,6 +17,8 @@ import { toTrace } from './trace';
 import { TraceLine } from './TraceLine';
 import { usePlayback } from './usePlayback';
 import { videoQuery, videoUrl } from './video';
+
+type Key = Pick<KeyboardEvent, 'key' | 'ctrlKey' | 'altKey' | 'metaKey' | 'target' | 'preventDefault'>;
 
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
 
@@ -55,7 +57,7 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false, at, on
   const nextLost = lost.find((at) => at > step) ?? lost[0];
   const ready = drawn.data === 'ready';
 
-  const onKey = (event: KeyboardEvent): void => {
+  const onKey = (event: Key): void => {
     if (event.ctrlKey || event.altKey || event.metaKey) return; // the browser's own
     const target = event.target as HTMLElement;
     // A select and a slider have their own keys, and a button its space.
@@ -68,6 +70,8 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false, at, on
     else return;
     event.preventDefault();
   };
+  // Large, it is what its page is for: its keys work before anything on it was clicked.
+  useWindowEvent('keydown', (event) => large && event.target === document.body && onKey(event));
 
   const action = trace?.actions[step];
   return (

@@ -153,7 +153,7 @@ def _problems(error: ValidationError, prefix: str = "") -> list[FieldProblem]:
     found = []
     for item in error.errors(include_url=False, include_context=False):
         path = ".".join([prefix, *(str(part) for part in item["loc"])] if prefix else map(str, item["loc"]))
-        message = item["msg"]
+        message = item["msg"].replace("String should have", "must have")
         if item["type"] == "extra_forbidden":
             message = "no such setting"
         elif item["type"] not in ("missing",):

@@ -44,6 +44,8 @@ def test_a_run_needs_a_bound(page: Page, script: httpx.Client) -> None:
     page.locator("[name='stop.agent_steps']").fill("")
     expect(page.get_by_role("region", name="Stopping")).to_contain_text("at least one bound")
     page.get_by_role("button", name="Start run").click()
+    expect(page.locator("[name='stop.agent_steps']")).to_be_focused()
+    expect(page.locator("footer")).to_contain_text("Another value is needed: Stopping.")
     assert _n_runs(script) == before
 
 
@@ -54,6 +56,13 @@ def test_what_the_service_refuses_stands_at_its_field(page: Page, script: httpx.
     page.locator("[name='config.network']").select_option("mlp")
     page.get_by_role("button", name="Start run").click()
     expect(page.get_by_role("region", name="Network").get_by_role("alert")).to_contain_text("pixels")
+    expect(page.get_by_text("observations: use")).to_have_count(1)
+    first = page.locator("[name='environment_config.picture_size']")
+    expect(first).to_be_focused()
+    expect(first).to_be_in_viewport()
+    expect(page.locator("footer").get_by_role("alert")).to_have_text(
+        "Not started. Another value is needed: Network, Pictures of."
+    )
     assert _n_runs(script) == before
     page.get_by_role("button", name="Reset Network to its default").click()
     expect(page.get_by_role("region", name="Network").get_by_role("alert")).to_have_count(0)
@@ -84,3 +93,28 @@ def test_seeds_that_are_refused_promise_no_runs(page: Page) -> None:
     expect(page.get_by_role("region", name="This run")).not_to_contain_text("NaN")
     seeds.fill("1000")
     expect(page.get_by_role("button", name="Start run", exact=True)).to_be_visible()
+
+
+def test_a_tag_that_is_too_long_is_gone_to(page: Page, script: httpx.Client) -> None:
+    before = _n_runs(script)
+    page.goto("/new")
+    tags = page.get_by_role("textbox", name="Tags")
+    tags.fill(f"short, {'x' * 60}")
+    expect(page.get_by_text("A tag has at most 50 characters; this has 60.")).to_have_count(1)
+    page.evaluate("scrollTo(0, 0)")
+    page.get_by_role("button", name="Start run").click()
+    expect(tags).to_be_focused()
+    expect(tags).to_be_in_viewport()
+    expect(page.locator("footer")).to_contain_text("Another value is needed: Tags.")
+    assert _n_runs(script) == before
+
+
+def test_a_service_that_does_not_answer_starts_nothing(page: Page) -> None:
+    page.goto("/new")
+    page.route("**/api/v1/runs", lambda route: route.abort())
+    start = page.get_by_role("button", name="Start run")
+    start.click()
+    expect(page.locator("footer").get_by_role("alert")).to_contain_text(
+        "Not started. The service does not answer"
+    )
+    expect(start).to_be_focused()

@@ -6,10 +6,15 @@ import type { Run } from '@/api/runs';
 import { formatWhole } from '@/lib/format';
 import classes from './launch.module.css';
 
-type Props = { parent: Run; checkpoint: string | null; onCheckpoint: (id: string | null) => void };
+type Props = {
+  parent: Run;
+  checkpoint: string | null;
+  problem: string | undefined;
+  onCheckpoint: (id: string | null) => void;
+};
 
 /** Where a fork begins: the run it comes from, and which of its checkpoints. */
-export function ForkSide({ parent, checkpoint, onCheckpoint }: Props) {
+export function ForkSide({ parent, checkpoint, problem, onCheckpoint }: Props) {
   const { data } = useInfiniteQuery(checkpointsQuery(parent.id));
   const checkpoints = data?.pages.flatMap(({ items }) => items) ?? [];
   return (
@@ -27,6 +32,7 @@ export function ForkSide({ parent, checkpoint, onCheckpoint }: Props) {
           size="xs"
           label="Checkpoint"
           value={checkpoint ?? ''}
+          error={problem}
           data={[
             { value: '', label: 'the newest' },
             ...checkpoints.map(({ id, agent_steps }) => ({

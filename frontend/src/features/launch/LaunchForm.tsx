@@ -1,12 +1,13 @@
-import { Button, TextInput } from '@mantine/core';
+import { TextInput } from '@mantine/core';
 import { useCallback, useMemo, useState, type SubmitEvent } from 'react';
+import { flushSync } from 'react-dom';
 import { forkRun } from '@/api/fork';
 import { asProblem, type FieldProblem } from '@/api/problem';
 import { startRuns, useRunChange, type Run } from '@/api/runs';
-import { Problem } from '@/components/feedback';
-import { plural } from '@/lib/format';
+import { BusyButton } from '@/components/BusyButton';
 import { CostLine } from './CostLine';
 import {
+  faultsText,
   MAX_SEEDS,
   nRunsOf,
   problemsOf,
@@ -35,7 +36,17 @@ type Props = {
 
 /** What is still refused once a field, and with it its section, is touched. */
 const withoutPath = (problems: readonly FieldProblem[], path: string): FieldProblem[] =>
-  problems.filter(({ field }) => field !== path && field !== path.split('.')[0]);
+  problems.filter(({ field }) => !['', path, path.split('.')[0]].includes(field));
+
+/** What was refused, field by field; what concerns no field stands under an empty name. */
+function refusalsOf(error: unknown): readonly FieldProblem[] {
+  const { title, detail, fields } = asProblem(error);
+  return fields.length > 0 ? fields : [{ field: '', message: `${title}. ${detail}` }];
+}
+
+/** Goes to the first field at fault, or to the first of the section that is. */
+const focusFault = (form: HTMLFormElement): void =>
+  form.querySelector<HTMLElement>('[aria-invalid=true], [data-fault] :is(input, select)')?.focus();
 
 /** Everything one may set before a run starts. */
 export function LaunchForm({ catalogue, start, parent, checkpoint, onStarted }: Props) {
@@ -76,25 +87,37 @@ export function LaunchForm({ catalogue, start, parent, checkpoint, onStarted }: 
     setRefusals((before) => withoutPath(before, path));
   }, []);
 
-  const submit = (event: SubmitEvent): void => {
+  const submit = (event: SubmitEvent<HTMLFormElement>): void => {
     event.preventDefault();
+    const form = event.currentTarget;
     if (problems.length > 0) {
-      document.querySelector<HTMLElement>('[aria-invalid=true]')?.focus();
+      focusFault(form);
       return;
     }
-    launch.mutate(undefined, { onError: (error) => setRefusals(asProblem(error).fields) });
+    launch.mutate(undefined, {
+      onError: (error) => {
+        flushSync(() => setRefusals(refusalsOf(error)));
+        focusFault(form);
+      },
+    });
   };
 
   const world = worldOf(catalogue, draft);
   const nRuns = nRunsOf(draft);
-  const known = new Set(settings.map(({ path }) => path));
-  const elsewhere = refusals.filter(({ field }) => !known.has(field));
 
   return (
     <form onSubmit={submit} noValidate>
       <div className={classes.layout}>
         {parent ? (
-          <ForkSide parent={parent} checkpoint={from} onCheckpoint={setFrom} />
+          <ForkSide
+            parent={parent}
+            checkpoint={from}
+            problem={shown.get('checkpoint')}
+            onCheckpoint={(id) => {
+              setFrom(id);
+              setRefusals([]);
+            }}
+          />
         ) : (
           <LaunchSide catalogue={catalogue} draft={draft} onEdit={edit} />
         )}
@@ -107,18 +130,16 @@ export function LaunchForm({ catalogue, start, parent, checkpoint, onStarted }: 
             onReset={onReset}
           />
           <RunFields draft={draft} problems={shown} onChange={edit} />
-          {launch.isError && elsewhere.length + refusals.length === 0 && <Problem error={launch.error} />}
-          {elsewhere.map(({ field, message }) => (
-            <p key={field} role="alert" className={classes.problem}>
-              {field}: {message}
-            </p>
-          ))}
         </div>
       </div>
       <footer className={classes.footer}>
-        {problems.length > 0 ? (
+        {refusals.length > 0 ? (
+          <span role="alert" className={classes.problem}>
+            Not started. {faultsText(settings, [...refusals, ...problems])}
+          </span>
+        ) : problems.length > 0 ? (
           <span role="status" className={classes.problem}>
-            {shown.get('nSeeds') ?? `${plural(problems.length, 'field needs', 'fields need')} another value.`}
+            {faultsText(settings, problems)}
           </span>
         ) : (
           <CostLine settings={settings} draft={draft} world={world} />
@@ -143,9 +164,9 @@ export function LaunchForm({ catalogue, start, parent, checkpoint, onStarted }: 
             />
           </span>
         )}
-        <Button type="submit" size="sm" loading={launch.isPending}>
+        <BusyButton type="submit" size="sm" loading={launch.isPending}>
           {parent ? 'Start fork' : nRuns > 1 ? `Start ${nRuns} runs` : 'Start run'}
-        </Button>
+        </BusyButton>
       </footer>
     </form>
   );

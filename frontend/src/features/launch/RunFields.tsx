@@ -32,7 +32,6 @@ export function RunFields({ draft, problems, onChange }: Props) {
             label="Name"
             placeholder="made of its settings"
             value={draft.name}
-            maxLength={200}
             error={error('name')}
             onChange={({ currentTarget }) => onChange({ name: currentTarget.value })}
           />
@@ -65,7 +64,6 @@ export function RunFields({ draft, problems, onChange }: Props) {
             inputWrapperOrder={ORDER}
             description="Runs of one question share a group."
             value={draft.group}
-            maxLength={200}
             error={error('group')}
             onChange={({ currentTarget }) => onChange({ group: currentTarget.value })}
           />

@@ -1,6 +1,6 @@
 import { useMemo } from 'react';
 import classes from './launch.module.css';
-import { rawOf, type Draft } from './draft';
+import { groupTitle, rawOf, type Draft } from './draft';
 import { SettingField } from '@/components/settings/SettingField';
 import { groupBy } from '@/lib/group';
 import { isChanged, type Raw, type Setting } from '@/lib/schema';
@@ -14,19 +14,26 @@ type Props = {
   onReset: (path: string) => void;
 };
 
-const title = (group: string): string => group.charAt(0).toUpperCase() + group.slice(1);
-
 /** Every setting of the algorithm and the world, grouped as their specs group them. */
 export function SettingsPanel({ settings, draft, refusals, onChange, onReset }: Props) {
   const groups = useMemo(() => [...groupBy(settings, ({ group }) => group)], [settings]);
 
   return groups.map(([group, fields]) => {
     const changed = fields.filter((setting) => isChanged(setting, rawOf(draft, setting))).length;
-    const refusal = fields[0] && refusals.get(fields[0].section);
+    // What is said of a whole section is told once, at its first group.
+    const refusal = fields
+      .filter((setting) => setting === settings.find(({ section }) => section === setting.section))
+      .map(({ section }) => refusals.get(section))
+      .find(Boolean);
     return (
-      <section key={group} className={`panel ${classes.block}`} aria-label={title(group)}>
+      <section
+        key={group}
+        className={`panel ${classes.block}`}
+        aria-label={groupTitle(group)}
+        data-fault={refusal ? true : undefined}
+      >
         <header className="row">
-          <h2 className="section-title">{title(group)}</h2>
+          <h2 className="section-title">{groupTitle(group)}</h2>
           {changed > 0 && <span className="muted">{changed} changed</span>}
           {refusal && (
             <span role="alert" className={classes.problem}>

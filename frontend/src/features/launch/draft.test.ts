@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { newDraft, nRunsOf, type Draft } from './draft';
+import { readSettings } from '@/lib/schema';
+import { faultsText, newDraft, nRunsOf, problemsOf, type Draft } from './draft';
 
 const draft = (change: Partial<Draft>): Draft => ({
   ...newDraft({ algorithms: [], environments: [] }, {}),
@@ -9,4 +10,42 @@ const draft = (change: Partial<Draft>): Draft => ({
 it('counts one run a seed, and one where the number of seeds is refused', () => {
   expect(nRunsOf(draft({ nSeeds: '3' }))).toBe(3);
   for (const nSeeds of ['1000', '0', '1.5', 'abc', '']) expect(nRunsOf(draft({ nSeeds }))).toBe(1);
+});
+
+it.each([
+  [{ tags: `short, ${'x'.repeat(51)}` }, 'tags', 'A tag has at most 50 characters; this has 51.'],
+  [{ tags: 'a "word"' }, 'tags', 'A tag has no quotes and no backslashes.'],
+  [
+    { tags: Array.from({ length: 51 }, (_, n) => `t${n}`).join() },
+    'tags',
+    'A run has at most 50 tags; these are 51.',
+  ],
+  [{ name: 'x'.repeat(201) }, 'name', 'A name has at most 200 characters; this has 201.'],
+  [{ notes: 'x'.repeat(20_001) }, 'notes', 'A note has at most 20,000 characters; this has 20,001.'],
+])('tells of a limit before the service does', (change, field, message) => {
+  expect(problemsOf([], draft(change))).toContainEqual({ field, message });
+});
+
+it('takes what just fits', () => {
+  const fields = problemsOf([], draft({ tags: 'x'.repeat(50), name: '😀'.repeat(200) })).map(
+    ({ field }) => field,
+  );
+  expect(fields).not.toContain('tags');
+  expect(fields).not.toContain('name');
+});
+
+it('names each field at fault once, and tells what has no field', () => {
+  const settings = readSettings(
+    { properties: { agent_steps: { title: 'Agent steps', group: 'stopping', type: 'integer' } } },
+    'stop',
+  );
+  const at = (...fields: string[]) =>
+    faultsText(
+      settings,
+      fields.map((field) => ({ field, message: `bad ${field}` })),
+    );
+  expect(at('tags.0', 'tags.2', 'stop.agent_steps')).toBe('Another value is needed: Tags, Agent steps.');
+  expect(at('stop')).toBe('Another value is needed: Stopping.');
+  expect(at('environment', 'tags')).toBe('environment: bad environment Another value is needed: Tags.');
+  expect(at('nSeeds')).toBe('bad nSeeds');
 });

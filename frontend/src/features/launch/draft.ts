@@ -4,6 +4,7 @@ import type { FieldProblem } from '@/api/problem';
 import type { ForkRequest } from '@/api/fork';
 import type { Run, RunFields } from '@/api/runs';
 import schemas from '@/api/schemas.json';
+import { formatWhole } from '@/lib/format';
 import { parseNumber } from '@/lib/number';
 import { allSettings, isChanged, parseRaw, toRaw, type Raw, type Section, type Setting } from '@/lib/schema';
 
@@ -32,6 +33,10 @@ const FIRST_WORLD = 'ALE/Pong-v5';
 const FIRST_BOUND_AGENT_STEPS = 1_000_000;
 export const MAX_SEEDS = 100;
 const MAX_SEED = 2 ** 31 - 1;
+const MAX_NAME = 200;
+const MAX_NOTES = 20_000;
+const MAX_TAGS = 50;
+const MAX_TAG = 50;
 
 export const worldOf = ({ environments }: Catalogue, draft: Draft): Environment | undefined =>
   environments.find(({ id }) => id === draft.environment);
@@ -187,6 +192,19 @@ const splitTags = (text: string): string[] =>
     .map((tag) => tag.trim())
     .filter(Boolean);
 
+const lengthOf = (text: string): number => Array.from(text).length;
+
+const atMost = (text: string, max: number, what: string): string | null =>
+  lengthOf(text) > max
+    ? `${what} has at most ${formatWhole(max)} characters; this has ${formatWhole(lengthOf(text))}.`
+    : null;
+
+function tagProblem(tags: readonly string[]): string | null {
+  if (tags.length > MAX_TAGS) return `A run has at most ${MAX_TAGS} tags; these are ${tags.length}.`;
+  if (tags.some((tag) => /["\\]/.test(tag))) return 'A tag has no quotes and no backslashes.';
+  return tags.map((tag) => atMost(tag, MAX_TAG, 'A tag')).find((problem) => problem !== null) ?? null;
+}
+
 /** Everything wrong with the draft that can be told before asking the service. */
 export function problemsOf(settings: readonly Setting[], draft: Draft): FieldProblem[] {
   const found = settings.flatMap((setting) => {
@@ -202,9 +220,51 @@ export function problemsOf(settings: readonly Setting[], draft: Draft): FieldPro
   }
   add('nSeeds', wholeIn(draft.nSeeds, 1, MAX_SEEDS, 'The number of seeds'));
   add('seed', wholeIn(draft.firstSeed, 0, MAX_SEED, 'A seed'));
+  add('name', atMost(draft.name.trim(), MAX_NAME, 'A name'));
+  add('group', atMost(draft.group.trim(), MAX_NAME, 'A group'));
+  add('tags', tagProblem(splitTags(draft.tags)));
+  add('notes', atMost(draft.notes, MAX_NOTES, 'A note'));
   add('priority', wholeIn(draft.priority, -100, 100, 'A priority'));
   return found;
 }
+
+/** The fields beside the settings, as the page calls them. */
+const TITLES: Readonly<Record<string, string>> = {
+  checkpoint: 'Checkpoint',
+  name: 'Name',
+  seed: 'Seed',
+  seeds: 'Seed',
+  tags: 'Tags',
+  group: 'Group',
+  notes: 'Notes',
+  queue: 'Queue',
+  host: 'Host',
+  device: 'Device',
+  priority: 'Priority',
+};
+
+/** What the page calls a field, or the group at whose head it tells of a whole section; else nothing. */
+function titleOf(settings: readonly Setting[], field: string): string | undefined {
+  const root = field.split('.')[0] ?? '';
+  const group = settings.find(({ section }) => section === field)?.group;
+  return settings.find(({ path }) => path === field)?.title ?? (group && groupTitle(group)) ?? TITLES[root];
+}
+
+/** Names the fields at fault, each of which tells what is wrong; what has no field that tells is told here. */
+export function faultsText(settings: readonly Setting[], faults: readonly FieldProblem[]): string {
+  const titles = new Set<string>();
+  const told = new Set<string>();
+  for (const { field, message } of faults) {
+    // The field of seeds has no room to tell it.
+    const title = titleOf(settings, field);
+    if (title) titles.add(title);
+    else told.add(field && field !== 'nSeeds' ? `${field}: ${message}` : message);
+  }
+  const named = titles.size > 0 ? [`Another value is needed: ${[...titles].join(', ')}.`] : [];
+  return [...told, ...named].join(' ');
+}
+
+export const groupTitle = (group: string): string => group.charAt(0).toUpperCase() + group.slice(1);
 
 const section = (name: Section, settings: readonly Setting[], draft: Draft): Record<string, never> =>
   Object.fromEntries(

@@ -3,10 +3,10 @@
     algorithm:paac environment:Pong score>10 tag:baseline or tag:new
 
 Terms side by side must all hold; `or` joins its two neighbours before that, and `and` before `or`, so the
-example asks for either tag. `not` and parentheses do what they say. A term is `field:value` (ids are equal,
-names and worlds contain it), `field=value`, `field!=value`, or a comparison `>` `>=` `<` `<=` of numbers and
-times. A bare word is looked for in name, notes, algorithm, environment, group and tags. Values with blanks or
-signs in them stand in double quotes.
+example asks for either tag. `not` and parentheses do what they say. A term is `field:value` (ids and tags
+are equal, names and worlds contain it, in upper or lower case), `field=value`, `field!=value`, or a
+comparison `>` `>=` `<` `<=` of numbers and times. A bare word is looked for in name, notes, algorithm,
+environment, group and tags. Values with blanks or signs in them stand in double quotes.
 """
 
 import math
@@ -132,6 +132,8 @@ def term(field: str, operator: Operator, value: str) -> Term:
     field = field.lower()
     if kind in ("id", "text", "tag", "flag") and operator in (">", ">=", "<", "<="):
         raise BadFilter(f"{field} cannot be compared with {operator}")
+    if field == "state" and operator == ":":
+        value = value.lower()
     if field == "state" and value not in set(RunState):
         raise BadFilter(f"there is no state {value!r:.40}; there are {', '.join(RunState)}")
     return Term(field, operator, _value(field, kind, value))

@@ -14,6 +14,7 @@ from sqlalchemy import (
     false,
     func,
     insert,
+    literal,
     not_,
     or_,
     select,
@@ -305,12 +306,18 @@ def condition(node: Node) -> ColumnElement[bool]:
             return or_(*(place.icontains(text, autoescape=True) for place in places))
         case Term("tag", operator, value):
             # Exact, unlike LIKE on SQLite: the list's text without the quoted tag is not the same text.
-            tags = cast(Run.tags, Text)
-            without = func.replace(tags, json.dumps(value), "")
+            tags: ColumnElement[str] = cast(Run.tags, Text)
+            tag: ColumnElement[str] = literal(json.dumps(value))
+            if operator == ":":
+                tags, tag = func.lower(tags), func.lower(tag)
+            without = func.replace(tags, tag, "")
             return without == tags if operator == "!=" else without != tags
         case Term(field, ":", value) if FIELDS[field] == "text":
             held: ColumnElement[bool] = _column(field).icontains(value, autoescape=True)
             return held
+        case Term(field, ":", value) if FIELDS[field] == "id":
+            same: ColumnElement[bool] = func.lower(_column(field)) == func.lower(value)
+            return same
         case Term(field, operator, value):
             compared: ColumnElement[bool] = _OPERATORS[operator](_column(field), value)
             return compared

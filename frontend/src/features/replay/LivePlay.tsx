@@ -50,7 +50,7 @@ export function LivePlay({ run }: { run: string }) {
   }, [run, visible]);
 
   return (
-    <div className={classes.player}>
+    <div className={`${classes.player} ${classes.live}`}>
       <div className={classes.stage}>
         <canvas
           ref={canvas}

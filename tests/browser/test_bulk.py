@@ -6,6 +6,8 @@ import httpx
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from backend.db.engine import writing
+from backend.runs import repository
 from backend.specs.states import RunState
 from tests.browser.stage import read
 from tests.support.artifacts import make_checkpoint
@@ -58,6 +60,10 @@ def _select(page: Page, *names: str) -> None:
         page.get_by_role("checkbox", name=f"Select {name}", exact=True).check()
 
 
+def _expect_focus_at_the_table(page: Page) -> None:
+    expect(page.locator(":focus").get_by_role("grid", name="Runs")).to_be_visible()
+
+
 def _states(script: httpx.Client, ids: dict[str, str]) -> dict[str, str]:
     return {name: read(script, run_id)["state"] for name, run_id in ids.items()}
 
@@ -68,7 +74,7 @@ def test_runs_are_chosen_by_keys_and_by_mouse(service_page: Page, ids: dict[str,
     rows.nth(1).focus()
     page.keyboard.press("Space")
     expect(_bar(page)).to_contain_text("1 run selected")
-    expect(_bar(page).get_by_role("link")).to_have_text(["Fork"])
+    expect(_bar(page).get_by_role("link")).to_have_count(0)
     page.keyboard.press("Shift+ArrowDown")
     page.keyboard.press("Shift+ArrowDown")
     expect(_bar(page)).to_contain_text("3 runs selected")
@@ -80,6 +86,7 @@ def test_runs_are_chosen_by_keys_and_by_mouse(service_page: Page, ids: dict[str,
     expect(_bar(page)).to_contain_text("2 runs selected")
     _bar(page).get_by_role("button", name="Clear").click()
     expect(_bar(page)).to_have_count(0)
+    _expect_focus_at_the_table(page)
 
     page.get_by_role("checkbox", name="Select waits").click()
     page.get_by_role("checkbox", name="Select done").click(modifiers=["Shift"])
@@ -107,7 +114,7 @@ def test_what_fits_is_done_and_the_rest_is_told(
     page.get_by_role("checkbox", name="Select all loaded runs").check()
     dialog = _ask(page, "Stop")
     expect(dialog).to_contain_text("Stop: 4 selected runs")
-    expect(dialog).to_contain_text("Stops 2 runs; each keeps a checkpoint and can be resumed.")
+    expect(dialog).to_contain_text("Stops 2 runs. One that trains keeps a checkpoint, one that waits leaves")
     expect(dialog).to_contain_text("2 runs are left as they are")
     expect(_named(dialog, "Stops")).to_have_text(["trains", "waits"])
     expect(_named(dialog, "left as they are")).to_have_text(
@@ -118,11 +125,12 @@ def test_what_fits_is_done_and_the_rest_is_told(
     page.keyboard.press("Enter")
     expect(dialog).to_have_count(0)
     expect(_bar(page)).to_have_count(0)
+    _expect_focus_at_the_table(page)
     assert _states(script, ids) == before | {"waits": "stopped", "trains": "stopping"}
 
     _select(page, "trains", "stopped early")
     dialog = _ask(page, "Resume")
-    expect(dialog).to_contain_text("Puts 1 run back into the queue, from the newest checkpoint.")
+    expect(dialog).to_contain_text("Puts 1 run back into the queue, to go on from the newest checkpoint")
     expect(_named(dialog, "left as it is")).to_have_text([re.compile("^trains: ")])
     dialog.get_by_role("button", name="Resume 1 run").click()
     expect(dialog).to_have_count(0)
@@ -137,6 +145,40 @@ def test_what_fits_is_done_and_the_rest_is_told(
     for name in ("waits", "done"):
         assert read(script, ids[name])["tags"] == ["kept", "for later"]
     expect(page.get_by_role("row").filter(has_text="for later")).to_have_count(2)
+
+
+def test_where_nothing_fits_there_is_only_why(service_page: Page, ids: dict[str, str]) -> None:
+    page = service_page
+    _listed(page)
+    _select(page, "waits", "trains")
+    dialog = _ask(page, "Resume")
+    expect(_named(dialog, "Nothing to do: 2 runs are left as they are")).to_have_text(
+        [re.compile("^trains: .+only an ended run"), re.compile("^waits: ")]
+    )
+    close = dialog.get_by_role("button").filter(has_text="Close")
+    expect(dialog.get_by_role("button", name=re.compile("Resume|Cancel"))).to_have_count(0)
+    expect(close).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(dialog).to_have_count(0)
+
+
+def test_only_what_has_trained_is_forked(
+    service_page: Page, sqlite_service: RunningService, ids: dict[str, str]
+) -> None:
+    page = service_page
+    with writing(sqlite_service.engine) as session:
+        run = repository.get(session, ids["stopped early"], for_update=True)
+        assert run is not None
+        run.agent_steps = 1_000
+    _listed(page)
+    fork = _bar(page).get_by_role("link", name="Fork")
+    _select(page, "stopped early")
+    expect(fork).to_be_visible()
+    _select(page, "waits")
+    expect(fork).to_have_count(0)
+    page.get_by_role("checkbox", name="Select stopped early").uncheck()
+    expect(_bar(page)).to_contain_text("1 run selected")
+    expect(fork).to_have_count(0)
 
 
 def test_archive_and_delete_ask_first(
@@ -167,6 +209,7 @@ def test_archive_and_delete_ask_first(
     page.keyboard.press("Enter")
     expect(dialog).to_have_count(0)
     expect(_bar(page)).to_contain_text("2 runs selected")
+    expect(_bar(page).get_by_role("button", name="Delete")).to_be_focused()
     assert script.get(f"/api/v1/runs/{ids['waits']}").status_code == 200
 
     _ask(page, "Delete").get_by_role("button", name="Delete 1 run").click()

@@ -9,8 +9,8 @@ type Props = {
   title: string;
   /** Exactly what will happen. */
   children: ReactNode;
-  /** What the button says; the same words as the action's name. */
-  action: string;
+  /** What the button says; the same words as the action's name. Without it there is nothing to do but close. */
+  action: string | undefined;
   danger?: boolean;
   disabled?: boolean;
   onConfirm: () => Promise<unknown>;
@@ -38,21 +38,30 @@ export function Confirm({
         <div>{children}</div>
         {work.isError && <Problem error={work.error} />}
         <Group justify="flex-end" gap={8}>
-          {/* Enter must never delete by accident. */}
-          <Button variant="default" onClick={close} data-autofocus={danger ? true : undefined}>
-            Cancel
-          </Button>
-          <Button
-            {...(danger ? { color: 'red' } : {})}
-            loading={work.isPending}
-            // It keeps the focus it has from the beginning, also while it may not be pressed yet.
-            data-disabled={disabled}
-            aria-disabled={disabled}
-            onClick={() => !disabled && work.mutate()}
-            data-autofocus={danger ? undefined : true}
-          >
-            {action}
-          </Button>
+          {action === undefined ? (
+            // What had the focus is gone.
+            <Button variant="default" onClick={close} autoFocus>
+              Close
+            </Button>
+          ) : (
+            <>
+              {/* Enter must never delete by accident. */}
+              <Button variant="default" onClick={close} data-autofocus={danger ? true : undefined}>
+                Cancel
+              </Button>
+              <Button
+                {...(danger ? { color: 'red' } : {})}
+                loading={work.isPending}
+                // It keeps the focus it has from the beginning, also while it may not be pressed yet.
+                data-disabled={disabled}
+                aria-disabled={disabled}
+                onClick={() => !disabled && work.mutate()}
+                data-autofocus={danger ? undefined : true}
+              >
+                {action}
+              </Button>
+            </>
+          )}
         </Group>
       </div>
     </Modal>

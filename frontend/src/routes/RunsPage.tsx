@@ -2,7 +2,7 @@ import { Button } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useCallback, useMemo } from 'react';
+import { useCallback, useMemo, useRef } from 'react';
 import { runsQuery } from '@/api/runs';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { ButtonLink } from '@/components/links';
@@ -41,11 +41,17 @@ export default function RunsPage() {
   const select = (selected: string | undefined): void => change({ selected }, true);
   const selection = useSelection(order, search.selected, select);
 
+  const list = useRef<HTMLDivElement>(null);
+  const clear = (): void => {
+    select(undefined);
+    list.current?.focus();
+  };
+
   const table = () => {
     if (error) return <Problem error={error} onRetry={() => void refetch()} />;
     if (isPending) return <Loading label="Loading the runs" lines={8} />;
     if (runs.length > 0 && search.group)
-      return <RunGroups by={search.group} search={search} onSelected={select} />;
+      return <RunGroups by={search.group} search={search} onSelected={select} onClear={clear} />;
     if (runs.length > 0) {
       return (
         <RunsTable
@@ -95,9 +101,16 @@ export default function RunsPage() {
           onArchived={(archived) => change({ archived: archived || undefined })}
         />
       )}
-      {table()}
+      <div ref={list} tabIndex={-1}>
+        {table()}
+      </div>
       {!search.group && (
-        <BulkBar ids={selection.ids} notShown={selection.notShown} onClear={() => select(undefined)} />
+        <BulkBar
+          ids={selection.ids}
+          notShown={selection.notShown}
+          canFork={runs.some(({ id, agent_steps }) => selection.ids.has(id) && agent_steps > 0)}
+          onClear={clear}
+        />
       )}
     </div>
   );

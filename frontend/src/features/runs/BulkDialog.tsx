@@ -11,10 +11,15 @@ import { formatWhole, plural } from '@/lib/format';
 type Words = { label: string; says: (runs: string) => string; danger?: boolean };
 
 export const BULK: Partial<Record<BulkAction, Words>> = {
-  stop: { label: 'Stop', says: (runs) => `Stops ${runs}; each keeps a checkpoint and can be resumed.` },
+  stop: {
+    label: 'Stop',
+    says: (runs) =>
+      `Stops ${runs}. One that trains keeps a checkpoint, one that waits leaves the queue; both can be resumed.`,
+  },
   resume: {
     label: 'Resume',
-    says: (runs) => `Puts ${runs} back into the queue, from the newest checkpoint.`,
+    says: (runs) =>
+      `Puts ${runs} back into the queue, to go on from the newest checkpoint, or from the beginning without one.`,
   },
   tag: { label: 'Tag', says: (runs) => `Adds to ${runs}:` },
   archive: { label: 'Archive', says: (runs) => `Leaves ${runs} out of the list. Nothing is deleted.` },
@@ -58,7 +63,7 @@ export function BulkDialog({ action, ids, onClose, onDone }: Props) {
       opened
       onClose={onClose}
       title={`${words.label}: ${plural(ids.length, 'selected run')}`}
-      action={`${words.label} ${plural(fits, 'run')}`}
+      action={trial.isPending ? words.label : fits > 0 ? `${words.label} ${plural(fits, 'run')}` : undefined}
       danger={words.danger ?? false}
       disabled={fits === 0 || (needed && tags.length === 0)}
       onConfirm={() => work.mutateAsync(undefined)}
@@ -68,7 +73,7 @@ export function BulkDialog({ action, ids, onClose, onDone }: Props) {
       {fits > 0 && (
         <Few says={words.says(plural(fits, 'run'))} lines={touched.map(({ id, name }) => name ?? id)} />
       )}
-      {needed && (
+      {needed && (trial.isPending || fits > 0) && (
         <TextInput
           mt={8}
           label="Tags"
@@ -80,7 +85,7 @@ export function BulkDialog({ action, ids, onClose, onDone }: Props) {
       )}
       {refused.length > 0 && (
         <Few
-          says={`${plural(refused.length, 'run is left as it is', 'runs are left as they are')}:`}
+          says={`${fits === 0 ? 'Nothing to do: ' : ''}${plural(refused.length, 'run is left as it is', 'runs are left as they are')}:`}
           lines={refused.map(({ id, name, detail }) => `${name ?? id}: ${detail}`)}
         />
       )}

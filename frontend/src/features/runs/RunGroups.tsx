@@ -18,10 +18,15 @@ import { useSelection } from './selection';
 /** Of a group's runs, at most so many are listed under it: their ids have to fit into one question. */
 const LISTED = 50;
 
-type Props = { by: GroupBy; search: RunsSearch; onSelected: (keys: string | undefined) => void };
+type Props = {
+  by: GroupBy;
+  search: RunsSearch;
+  onSelected: (keys: string | undefined) => void;
+  onClear: () => void;
+};
 
 /** The runs in groups, each a row with the mean of its scores; opened, it lists its runs. */
-export function RunGroups({ by, search, onSelected }: Props) {
+export function RunGroups({ by, search, onSelected, onClear }: Props) {
   const { filter, state, archived } = toQuery(search);
   const asked = {
     by,
@@ -37,7 +42,8 @@ export function RunGroups({ by, search, onSelected }: Props) {
   const { ids: keys, toggle } = useSelection(order, search.selected, onSelected);
   if (error) return <Problem error={error} onRetry={() => void refetch()} />;
   if (!data) return <Loading label="Loading the groups" lines={8} />;
-  const chosen = new Set(groups.filter(({ key }) => keys.has(key)).flatMap(({ runs }) => runs));
+  const picked = groups.filter(({ key }) => keys.has(key));
+  const chosen = new Set(picked.flatMap(({ runs }) => runs));
   if (groups.length === 0) return <Empty>No run fits.</Empty>;
   return (
     <>
@@ -77,7 +83,12 @@ export function RunGroups({ by, search, onSelected }: Props) {
           </Button>
         )}
       </div>
-      <BulkBar ids={chosen} grouped={by === 'seed'} onClear={() => onSelected(undefined)} />
+      <BulkBar
+        ids={chosen}
+        canFork={picked.some(({ agent_steps }) => agent_steps > 0)}
+        grouped={by === 'seed'}
+        onClear={onClear}
+      />
     </>
   );
 }

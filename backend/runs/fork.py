@@ -118,7 +118,7 @@ def _check_start(parent: Run, spec: RunSpec, checkpoint: Checkpoint) -> None:
     for name in ("agent_steps", "wall_time_s", "score"):
         bound, done = getattr(spec.stop, name), getattr(checkpoint, name)
         if bound is not None and done is not None and done >= bound:
-            message = f"the checkpoint is at {done:,.10g}, past {bound:,.10g}: give a larger bound"
+            message = f"the checkpoint is at {done:,.10g} already: give a larger bound"
             problems.append(FieldProblem(field=f"stop.{name}", message=message))
     if problems:
         raise Invalid(problems)

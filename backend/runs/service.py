@@ -172,12 +172,14 @@ def _reached(run: Run) -> Sequence[tuple[str, str]]:
     found = []
     if stop["agent_steps"] and run.agent_steps >= stop["agent_steps"]:
         message = (
-            f"it has done {run.agent_steps:,} of {stop['agent_steps']:,} agent steps: give a larger bound"
+            f"it has done {run.agent_steps:,} agent steps, its bound is {stop['agent_steps']:,}: "
+            "give a larger bound"
         )
         found.append(("agent_steps", message))
     if stop["wall_time_s"] and run.wall_time_s >= stop["wall_time_s"]:
         message = (
-            f"it has trained {run.wall_time_s:,.0f} of {stop['wall_time_s']:,.0f} s: give a larger bound"
+            f"it has trained {run.wall_time_s:,.0f} s, its bound is {stop['wall_time_s']:,.0f} s: "
+            "give a larger bound"
         )
         found.append(("wall_time_s", message))
     if stop["score"] is not None and run.score is not None and run.score >= stop["score"]:

@@ -69,9 +69,15 @@ def test_resume_past_the_bound(page: Page, script: httpx.Client) -> None:
     dialog = page.get_by_role("dialog")
     bound = dialog.get_by_label("Train until")
     assert int(bound.input_value().replace(",", "")) > 2_000
+    bound.fill("abc")
+    expect(dialog.get_by_text("Give a whole number of agent steps.")).to_be_visible()
+    expect(dialog.get_by_role("button", name="Resume")).to_have_attribute("aria-disabled", "true")
+    dialog.get_by_role("button", name="Resume").click(force=True)
+    assert read(script, run["id"])["spec"]["stop"]["agent_steps"] == 2_000
     bound.fill("1,000")
     dialog.get_by_role("button", name="Resume").click()
     expect(dialog.get_by_role("alert")).to_contain_text("larger bound")
+    expect(dialog.get_by_text("larger bound")).to_have_count(1)
     bound.fill("4,000")
     dialog.get_by_role("button", name="Resume").click()
     expect(dialog).to_have_count(0)
@@ -82,11 +88,14 @@ def test_resume_past_the_bound(page: Page, script: httpx.Client) -> None:
 
 def test_fork_from_a_checkpoint(page: Page, script: httpx.Client) -> None:
     run = start(script, name="parent", stop={"agent_steps": 2_000})
-    until_state(script, run["id"], "finished")
+    run = until_state(script, run["id"], "finished")
     page.goto(f"/runs/{run['id']}?tab=checkpoints")
     page.get_by_role("link", name="Fork from here").first.click()
     page.locator("[name='config.beta']").fill("0.05")
-    page.locator("[name='stop.agent_steps']").fill("4,000")
+    done = run["agent_steps"]
+    expect(page.locator("[name='stop.agent_steps']")).to_have_value(str(done + 2_000))
+    page.locator("[name='stop.agent_steps']").fill(f"{done + 1_500:,}")
+    expect(page.get_by_role("status", name="Cost")).to_contain_text("1,500 more agent steps")
     page.get_by_role("button", name="Start fork").click()
     expect(page.get_by_text("forked from")).to_be_visible()
     fork = read(script, page.url.rsplit("/", 1)[1])

@@ -26,7 +26,7 @@ export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => vo
         <strong>{problem.title}</strong>
         {problem.detail && <div className={classes.detail}>{problem.detail}</div>}
         {problem.fields
-          .filter(({ field, message }) => problem.detail !== `${field}: ${message}`)
+          .filter(({ message }) => !problem.detail.includes(message))
           .map(({ field, message }) => (
             <div key={field + message}>
               <span className="num">{field}</span>: {message}

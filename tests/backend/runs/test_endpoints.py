@@ -246,7 +246,8 @@ def test_resume_past_a_reached_bound_needs_a_larger_one(service: RunningService)
     url = f"/api/v1/runs/{run.id}/resume"
     refused = service.client.post(url)
     assert refused.status_code == 409
-    assert refused.json()["errors"][0]["field"] == "stop.agent_steps"
+    message = "it has done 10,000 agent steps, its bound is 10,000: give a larger bound"
+    assert refused.json()["errors"] == [{"field": "stop.agent_steps", "message": message}]
     assert service.client.post(url, json={"stop": {"agent_steps": 9_000}}).status_code == 409
     assert service.client.post(url, json={"stop": {"agent_steps": 10**13}}).status_code == 422
     assert service.client.get(f"/api/v1/runs/{run.id}").json()["spec"]["stop"]["agent_steps"] == 10_000

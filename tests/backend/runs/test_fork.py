@@ -98,6 +98,13 @@ def test_what_cannot_be_forked_is_refused_and_stores_nothing(
     assert service.client.get("/api/v1/runs").json()["total"] == 3
 
 
+def test_a_fork_at_its_bound_is_told_so(service: RunningService, tmp_path: Path) -> None:
+    parent, _ = _parent(service, tmp_path, 60_000)
+    body = {"stop": {"agent_steps": 60_000}}
+    [told] = service.client.post(f"/api/v1/runs/{parent.id}/fork", json=body).json()["errors"]
+    assert told["message"] == "the checkpoint is at 60,000 already: give a larger bound"
+
+
 def test_a_fork_past_its_score_is_refused(service: RunningService, tmp_path: Path) -> None:
     stop = {"agent_steps": 10_000, "score": 195.0}
     parent, (checkpoint,) = _parent(service, tmp_path, 100, stop=stop)

@@ -100,6 +100,14 @@ def test_a_worlds_own_defaults_stand_between_the_algorithms_and_what_is_asked() 
     assert parse_run_spec(pong).config.model_dump()["reward_clip"] == 1.0
 
 
+def test_a_long_tag_is_refused_in_plain_words() -> None:
+    with pytest.raises(InvalidSpec) as caught:
+        parse_run_spec(PONG | {"tags": ["x" * 51]})
+    [problem] = caught.value.problems
+    assert problem.field == "tags.0"
+    assert problem.message.startswith("must have at most 50 characters, got 'xxx")
+
+
 def test_an_algorithm_without_continuous_actions_is_refused_where_they_are_needed() -> None:
     request = {"algorithm": "paac", "environment": "Pendulum-v1", "stop": {"agent_steps": 1}}
     with pytest.raises(InvalidSpec) as caught:

@@ -2,6 +2,7 @@ import { TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { runActions, useRunChange, type Run, type StopSpec } from '@/api/runs';
 import { Confirm } from '@/components/Confirm';
+import { nextBound } from '@/lib/bound';
 import { formatWhole } from '@/lib/format';
 import { parseNumber } from '@/lib/number';
 import type { Action } from './actions';
@@ -10,16 +11,16 @@ type Props = { run: Run; action: Action | null; onClose: () => void; onDeleted?:
 
 const stopOf = (run: Run): StopSpec => run.spec.stop as StopSpec;
 
-/** The bound a resumed run gets when the present one is reached: as much again. */
-function nextBound(run: Run): string {
+function offeredBound(run: Run): string {
   const bound = stopOf(run).agent_steps;
-  if (bound == null) return '';
-  return formatWhole(run.agent_steps >= bound ? run.agent_steps + bound : bound);
+  return bound == null ? '' : formatWhole(nextBound(bound, run.agent_steps));
 }
 
 /** Asks before an action, says what it will do, and does it. */
 export function ActionDialog({ run, action, onClose, onDeleted }: Props) {
-  const [bound, setBound] = useState(() => nextBound(run));
+  const [bound, setBound] = useState(() => offeredBound(run));
+  const asksBound = action?.id === 'resume' && stopOf(run).agent_steps != null;
+  const badBound = asksBound && !Number.isInteger(parseNumber(bound));
   const resumeStop = (): StopSpec | undefined => {
     const stop = stopOf(run);
     if (stop.agent_steps == null) return undefined;
@@ -41,10 +42,11 @@ export function ActionDialog({ run, action, onClose, onDeleted }: Props) {
       title={action ? `${action.label.replace(/ \(.*/, '')}: ${run.name}` : ''}
       action={action?.label ?? ''}
       danger={action?.danger ?? false}
+      disabled={badBound}
       onConfirm={() => (action ? change.mutateAsync(action.id) : Promise.resolve())}
     >
       {action?.says}
-      {action?.id === 'resume' && stopOf(run).agent_steps != null && (
+      {asksBound && (
         <TextInput
           mt={12}
           label="Train until"
@@ -53,7 +55,7 @@ export function ActionDialog({ run, action, onClose, onDeleted }: Props) {
           classNames={{ input: 'num' }}
           value={bound}
           onChange={({ currentTarget }) => setBound(currentTarget.value)}
-          error={Number.isInteger(parseNumber(bound)) ? null : 'Give a whole number of agent steps.'}
+          error={badBound && 'Give a whole number of agent steps.'}
         />
       )}
     </Confirm>

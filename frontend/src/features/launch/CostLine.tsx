@@ -2,15 +2,20 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import type { Environment } from '@/api/catalog';
 import { runsQuery } from '@/api/runs';
 import { formatBytes, formatCount, formatDuration } from '@/lib/format';
-import { costOf, rateOf } from './cost';
+import { costOf, rateOf, type Begun } from './cost';
 import type { Draft } from './draft';
 import type { Setting } from '@/lib/schema';
 import classes from './launch.module.css';
 
-type Props = { settings: readonly Setting[]; draft: Draft; world: Environment | undefined };
+type Props = {
+  settings: readonly Setting[];
+  draft: Draft;
+  world: Environment | undefined;
+  begun: Begun | undefined;
+};
 
 /** One line on what the run will cost: frames, time at a measured rate, memory. */
-export function CostLine({ settings, draft, world }: Props) {
+export function CostLine({ settings, draft, world, begun }: Props) {
   const { data } = useInfiniteQuery(
     runsQuery({
       algorithm: [draft.algorithm],
@@ -20,7 +25,7 @@ export function CostLine({ settings, draft, world }: Props) {
       limit: 10,
     }),
   );
-  const cost = costOf(settings, draft, world, data?.pages[0]?.items ?? []);
+  const cost = costOf(settings, draft, world, data?.pages[0]?.items ?? [], begun);
   const rate = cost.measuredBy && rateOf(cost.measuredBy);
   return (
     <span role="status" aria-label="Cost">
@@ -29,7 +34,7 @@ export function CostLine({ settings, draft, world }: Props) {
         'without a bound on agent steps'
       ) : (
         <>
-          <span className="num">{formatCount(cost.agentSteps)}</span> agent steps ={' '}
+          <span className="num">{formatCount(cost.agentSteps)}</span> {begun && 'more '}agent steps ={' '}
           <span className="num">{formatCount(cost.frames)}</span> frames
         </>
       )}

@@ -1,22 +1,20 @@
 import { NativeSelect } from '@mantine/core';
-import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { checkpointsQuery } from '@/api/runParts';
+import type { Checkpoint } from '@/api/runParts';
 import type { Run } from '@/api/runs';
 import { formatWhole } from '@/lib/format';
 import classes from './launch.module.css';
 
 type Props = {
   parent: Run;
+  checkpoints: readonly Checkpoint[];
   checkpoint: string | null;
   problem: string | undefined;
   onCheckpoint: (id: string | null) => void;
 };
 
 /** Where a fork begins: the run it comes from, and which of its checkpoints. */
-export function ForkSide({ parent, checkpoint, problem, onCheckpoint }: Props) {
-  const { data } = useInfiniteQuery(checkpointsQuery(parent.id));
-  const checkpoints = data?.pages.flatMap(({ items }) => items) ?? [];
+export function ForkSide({ parent, checkpoints, checkpoint, problem, onCheckpoint }: Props) {
   return (
     <div className={classes.side}>
       <section className={`panel ${classes.block}`}>

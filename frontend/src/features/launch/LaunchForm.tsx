@@ -1,8 +1,10 @@
 import { TextInput } from '@mantine/core';
 import { useCallback, useMemo, useState, type SubmitEvent } from 'react';
 import { flushSync } from 'react-dom';
+import { useInfiniteQuery } from '@tanstack/react-query';
 import { forkRun } from '@/api/fork';
 import { asProblem, type FieldProblem } from '@/api/problem';
+import { checkpointsQuery } from '@/api/runParts';
 import { startRuns, useRunChange, type Run } from '@/api/runs';
 import { BusyButton } from '@/components/BusyButton';
 import { CostLine } from './CostLine';
@@ -59,6 +61,9 @@ export function LaunchForm({ catalogue, start, parent, checkpoint, onStarted }: 
     // eslint-disable-next-line react-hooks/exhaustive-deps
     [catalogue, draft.algorithm, draft.environment],
   );
+  const { data } = useInfiniteQuery({ ...checkpointsQuery(parent?.id ?? ''), enabled: parent !== undefined });
+  const checkpoints = data?.pages.flatMap(({ items }) => items) ?? [];
+  const begun = parent && (checkpoints.find(({ id }) => from === null || id === from) ?? parent);
   const problems = problemsOf(settings, draft);
   const shown = useMemo(
     () => new Map([...refusals, ...problems].map(({ field, message }) => [field, message])),
@@ -111,6 +116,7 @@ export function LaunchForm({ catalogue, start, parent, checkpoint, onStarted }: 
         {parent ? (
           <ForkSide
             parent={parent}
+            checkpoints={checkpoints}
             checkpoint={from}
             problem={shown.get('checkpoint')}
             onCheckpoint={(id) => {
@@ -142,7 +148,7 @@ export function LaunchForm({ catalogue, start, parent, checkpoint, onStarted }: 
             {faultsText(settings, problems)}
           </span>
         ) : (
-          <CostLine settings={settings} draft={draft} world={world} />
+          <CostLine settings={settings} draft={draft} world={world} begun={begun} />
         )}
         <span className="grow" />
         {!parent && (

@@ -14,6 +14,9 @@ export type Cost = {
   measuredBy: Run | null;
 };
 
+/** What lies behind a run that begins from a checkpoint; its bounds count it too. */
+export type Begun = { agent_steps: number; wall_time_s: number | null };
+
 const numberAt = (settings: readonly Setting[], draft: Draft, path: string): number | null => {
   const setting = settings.find((each) => each.path === path);
   if (!setting) return null;
@@ -40,9 +43,14 @@ export function costOf(
   draft: Draft,
   world: Environment | undefined,
   earlier: readonly Run[],
+  begun: Begun = { agent_steps: 0, wall_time_s: 0 },
 ): Cost {
-  const agentSteps = numberAt(settings, draft, 'stop.agent_steps');
-  const bound_s = numberAt(settings, draft, 'stop.wall_time_s');
+  const further = (path: string, done: number | null): number | null => {
+    const bound = numberAt(settings, draft, path);
+    return bound === null ? null : Math.max(0, bound - (done ?? 0));
+  };
+  const agentSteps = further('stop.agent_steps', begun.agent_steps);
+  const bound_s = further('stop.wall_time_s', begun.wall_time_s);
   const perStep =
     numberAt(settings, draft, 'environment_config.frame_skip') ?? world?.frames_per_agent_step ?? null;
   const like = earlier.find((run) => rateOf(run) !== null && sameShape(settings, draft, run)) ?? null;

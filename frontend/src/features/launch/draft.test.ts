@@ -1,6 +1,33 @@
 import { expect, it } from 'vitest';
+import type { Run } from '@/api/runs';
 import { readSettings } from '@/lib/schema';
-import { faultsText, newDraft, nRunsOf, problemsOf, type Draft } from './draft';
+import { draftFrom, faultsText, newDraft, nRunsOf, problemsOf, type Catalogue, type Draft } from './draft';
+
+const CATALOGUE = {
+  algorithms: [
+    {
+      id: 'paac',
+      observations: ['vector'],
+      actions: ['discrete'],
+      presets: [],
+      config_schema: {},
+      defaults: {},
+    },
+  ],
+  environments: [
+    { id: 'CartPole-v1', observation: 'vector', actions: 'discrete', config_schema: {}, defaults: {} },
+  ],
+} as unknown as Catalogue;
+
+const run = (stop: object, done: Partial<Run>): Run =>
+  ({
+    name: 'first',
+    environment: 'CartPole-v1',
+    algorithm: 'paac',
+    tags: [],
+    spec: { config: {}, environment_config: {}, stop },
+    ...done,
+  }) as unknown as Run;
 
 const draft = (change: Partial<Draft>): Draft => ({
   ...newDraft({ algorithms: [], environments: [] }, {}),
@@ -48,4 +75,15 @@ it('names each field at fault once, and tells what has no field', () => {
   expect(at('stop')).toBe('Another value is needed: Stopping.');
   expect(at('environment', 'tags')).toBe('environment: bad environment Another value is needed: Tags.');
   expect(at('nSeeds')).toBe('bad nSeeds');
+});
+
+it('offers a fork of a finished run as much again, and leaves a bound that is not reached', () => {
+  const ended = run({ agent_steps: 60_000, wall_time_s: 900 }, { agent_steps: 60_010, wall_time_s: 42.5 });
+  expect(draftFrom(CATALOGUE, ended, 'fork').raw).toEqual({
+    'stop.agent_steps': '120,010',
+    'stop.wall_time_s': '900',
+  });
+  expect(draftFrom(CATALOGUE, ended, 'copy').raw['stop.agent_steps']).toBe('60,000');
+  const timed = run({ wall_time_s: 30 }, { agent_steps: 10, wall_time_s: 30.2 });
+  expect(draftFrom(CATALOGUE, timed, 'fork').raw).toEqual({ 'stop.wall_time_s': '61' });
 });

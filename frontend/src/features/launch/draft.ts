@@ -2,8 +2,9 @@
 import type { Algorithm, Environment, Preset } from '@/api/catalog';
 import type { FieldProblem } from '@/api/problem';
 import type { ForkRequest } from '@/api/fork';
-import type { Run, RunFields } from '@/api/runs';
+import type { Run, RunFields, StopSpec } from '@/api/runs';
 import schemas from '@/api/schemas.json';
+import { nextBound } from '@/lib/bound';
 import { formatWhole } from '@/lib/format';
 import { parseNumber } from '@/lib/number';
 import { allSettings, isChanged, parseRaw, toRaw, type Raw, type Section, type Setting } from '@/lib/schema';
@@ -114,6 +115,14 @@ export function newDraft(catalogue: Catalogue, asked: { environment?: string; al
   });
 }
 
+/** The bounds of a run that goes on from where this one is. */
+function furtherStop(stop: StopSpec, { agent_steps, wall_time_s }: Run): StopSpec {
+  const further = { ...stop };
+  if (stop.agent_steps != null) further.agent_steps = nextBound(stop.agent_steps, agent_steps);
+  if (stop.wall_time_s != null) further.wall_time_s = nextBound(stop.wall_time_s, wall_time_s ?? 0);
+  return further;
+}
+
 /** A form filled in from a run. */
 export function draftFrom(catalogue: Catalogue, run: Run, what: 'copy' | 'fork' = 'copy'): Draft {
   const spec = run.spec as unknown as RunFields;
@@ -121,7 +130,7 @@ export function draftFrom(catalogue: Catalogue, run: Run, what: 'copy' | 'fork' 
   const raw = {
     ...flat('config', spec.config),
     ...flat('environment_config', spec.environment_config),
-    ...flat('stop', spec.stop),
+    ...flat('stop', what === 'fork' ? furtherStop(spec.stop, run) : spec.stop),
   };
   const filled: Draft = {
     ...draft,

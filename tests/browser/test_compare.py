@@ -70,6 +70,7 @@ def test_runs_are_dragged_in_and_out(service_page: Page, sqlite_service: Running
     others.get_by_role("button", name="Compare seed 2").press("Enter")
     compared.get_by_role("button", name="Take seed 1 out").press("Enter")
     expect(compared.get_by_role("link")).to_have_text(["seed 0", "seed 2"])
+    expect(compared.get_by_role("button", name="Take seed 0 out")).to_be_focused()
     page.go_back()
     expect(compared.get_by_role("link")).to_have_text(["seed 1", "seed 0", "seed 2"])
     assert third.id in page.url
@@ -85,6 +86,8 @@ def test_a_deleted_run_can_be_taken_out(service_page: Page, sqlite_service: Runn
     page.get_by_role("button", name=f"Take the deleted run {gone.id} out").click()
     page.wait_for_url(f"**/compare?runs={there.id}")
     expect(page.get_by_role("list", name="Compared runs").get_by_role("listitem")).to_have_count(1)
+    page.get_by_role("button", name="Take still there out").press("Enter")
+    expect(page.get_by_role("searchbox", name="Find runs to compare")).to_be_focused()
 
 
 def test_others_are_offered_though_all_the_newest_are_compared(

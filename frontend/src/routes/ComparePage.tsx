@@ -2,7 +2,7 @@ import { SegmentedControl } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useMemo } from 'react';
+import { useMemo, useRef } from 'react';
 import { chosenRunsQuery } from '@/api/runs';
 import { CurveControls } from '@/components/chart/CurveControls';
 import { Empty, Problem } from '@/components/feedback';
@@ -26,6 +26,7 @@ export default function ComparePage() {
   useDocumentTitle('Compare · Callboard');
   const search = route.useSearch();
   const navigate = route.useNavigate();
+  const finder = useRef<HTMLInputElement>(null);
   const hidden = useMemo(() => new Set(search.hidden?.split(',')), [search.hidden]);
   const ids = useMemo(() => search.runs?.split(',').filter(Boolean) ?? [], [search.runs]);
   const { data, error, refetch, isPlaceholderData } = useInfiniteQuery(chosenRunsQuery(ids));
@@ -69,8 +70,9 @@ export default function ComparePage() {
           onHide={hide}
           onAdd={add}
           onRemove={remove}
+          finder={finder}
         />
-        <RunShelf compared={ids} onAdd={add} onRemove={remove} />
+        <RunShelf compared={ids} onAdd={add} onRemove={remove} finder={finder} />
       </div>
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {there.length === 0 && (

@@ -1,6 +1,7 @@
 import { ActionIcon, useComputedColorScheme } from '@mantine/core';
 import { IconEye, IconEyeOff, IconX } from '@tabler/icons-react';
 import { Link } from '@tanstack/react-router';
+import type { MouseEvent, RefObject } from 'react';
 import type { Run } from '@/api/runs';
 import { RunName } from '@/components/RunName';
 import { styles } from '@/components/chart/colours';
@@ -20,12 +21,22 @@ type Props = {
   onHide: (id: string, hide: boolean) => void;
   onAdd: (id: string) => void;
   onRemove: (id: string) => void;
+  /** The box that finds more runs. */
+  finder: RefObject<HTMLInputElement | null>;
 };
 
 /** The compared runs: each can be hidden and taken out; one that is dropped here is put in. */
-export function RunChips({ runs, ids, gone, grouped, hidden, onHide, onAdd, onRemove }: Props) {
+export function RunChips({ runs, ids, gone, grouped, hidden, onHide, onAdd, onRemove, finder }: Props) {
   const scheme = useComputedColorScheme('light');
   const looks = styles(ids, scheme);
+  /** The focus goes on to the next chip, or where there is none to where others are found. */
+  const remove = ({ currentTarget }: MouseEvent, id: string): void => {
+    const chip = currentTarget.closest('li');
+    const next = chip?.nextElementSibling ?? chip?.previousElementSibling;
+    const button = next?.querySelector<HTMLElement>('[data-out]');
+    (button ?? finder.current)?.focus();
+    onRemove(id);
+  };
   return (
     <ul className={classes.chips} aria-label="Compared runs" {...useDrop(onAdd)}>
       {ids.length + gone.length === 0 && <li className="muted">Drag a run here, or press + at one below.</li>}
@@ -60,7 +71,8 @@ export function RunChips({ runs, ids, gone, grouped, hidden, onHide, onAdd, onRe
               variant="subtle"
               color="gray"
               aria-label={`Take ${run.name} out`}
-              onClick={() => onRemove(run.id)}
+              onClick={(event) => remove(event, run.id)}
+              data-out
             >
               <IconX size={14} />
             </ActionIcon>
@@ -77,7 +89,8 @@ export function RunChips({ runs, ids, gone, grouped, hidden, onHide, onAdd, onRe
             variant="subtle"
             color="gray"
             aria-label={`Take the deleted run ${id} out`}
-            onClick={() => onRemove(id)}
+            onClick={(event) => remove(event, id)}
+            data-out
           >
             <IconX size={14} />
           </ActionIcon>

@@ -1,7 +1,7 @@
 import { ActionIcon, TextInput } from '@mantine/core';
 import { IconPlus, IconSearch } from '@tabler/icons-react';
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useState, type RefObject } from 'react';
 import { runsQuery } from '@/api/runs';
 import { RunName } from '@/components/RunName';
 import { StateMark } from '@/components/StateMark';
@@ -17,10 +17,11 @@ type Props = {
   compared: readonly string[];
   onAdd: (id: string) => void;
   onRemove: (id: string) => void;
+  finder: RefObject<HTMLInputElement | null>;
 };
 
 /** Runs that could be compared too: each can be put in; one that is dropped here is taken out. */
-export function RunShelf({ compared, onAdd, onRemove }: Props) {
+export function RunShelf({ compared, onAdd, onRemove, finder }: Props) {
   const [typed, setTyped] = useState('');
   const search = typed.trim();
   const { data } = useInfiniteQuery({
@@ -36,6 +37,7 @@ export function RunShelf({ compared, onAdd, onRemove }: Props) {
   return (
     <div className={classes.shelf} {...useDrop(onRemove)}>
       <TextInput
+        ref={finder}
         type="search"
         size="xs"
         w={180}

@@ -235,6 +235,19 @@ def test_selected_runs_that_a_filter_hides_are_told(
     expect(named.last).to_have_text("and 3 more")
 
 
+def test_a_phone_sorts_and_selects_all(service_page: Page, ids: dict[str, str]) -> None:
+    page = service_page
+    page.set_viewport_size({"width": 390, "height": 844})
+    rows = _listed(page)
+    page.get_by_role("combobox", name="Sort by").select_option("Name")
+    expect(rows.first).to_contain_text("done")
+    page.get_by_role("button", name="Descending", pressed=False).click()
+    expect(rows.first).to_contain_text("waits")
+    page.wait_for_url("**sort=-name*")
+    page.get_by_role("checkbox", name="Select all loaded runs").check()
+    expect(_bar(page)).to_contain_text("4 runs selected")
+
+
 def test_where_all_are_archived_they_are_one_click_away(
     service_page: Page, sqlite_service: RunningService
 ) -> None:

@@ -1,12 +1,12 @@
 import { IconArrowDown, IconArrowUp } from '@tabler/icons-react';
-import type { Column } from './columns';
+import { firstSort, type Column } from './columns';
 import classes from './runs.module.css';
 
 type Props = { column: Column; sort: string; onSort: (sort: string) => void };
 
 /** A column's title; pressed, it sorts, and pressed again the other way. */
 export function Heading({ column, sort, onSort }: Props) {
-  const { title, sort: by, right, largestFirst } = column;
+  const { title, sort: by, right } = column;
   if (!by) {
     return (
       <div role="columnheader" className={right ? 'right' : ''}>
@@ -16,8 +16,7 @@ export function Heading({ column, sort, onSort }: Props) {
   }
   const down = sort === `-${by}`;
   const up = sort === by;
-  const first = largestFirst ? `-${by}` : by;
-  const next = down ? by : up ? `-${by}` : first;
+  const next = down ? by : up ? `-${by}` : firstSort(by, column);
   return (
     <div
       role="columnheader"

@@ -4,6 +4,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
 import type { Run } from '@/api/runs';
+import { CardsHead } from './CardsHead';
 import type { Column } from './columns';
 import { Heading } from './Heading';
 import { RunRow } from './RunRow';
@@ -78,8 +79,19 @@ export function RunsTable({ runs, total, columns, selection, sort, onSort, onEnd
   };
 
   const all = runs.length > 0 && runs.every(({ id }) => selection.ids.has(id));
+  const everything = (
+    <Checkbox
+      size="xs"
+      label={narrow && 'Select all'}
+      aria-label="Select all loaded runs"
+      checked={all}
+      indeterminate={!all && selection.ids.size > 0}
+      onChange={() => selection.setAll(all ? [] : runs.map(({ id }) => id))}
+    />
+  );
   return (
     <div className="panel">
+      {narrow && <CardsHead selectAll={everything} sort={sort} onSort={onSort} />}
       <div ref={scroller} className={classes.scroller}>
         <div
           role="grid"
@@ -95,15 +107,7 @@ export function RunsTable({ runs, total, columns, selection, sort, onSort, onEnd
               className={classes.head}
               style={{ gridTemplateColumns: template }}
             >
-              <div role="columnheader">
-                <Checkbox
-                  size="xs"
-                  aria-label="Select all loaded runs"
-                  checked={all}
-                  indeterminate={!all && selection.ids.size > 0}
-                  onChange={() => selection.setAll(all ? [] : runs.map(({ id }) => id))}
-                />
-              </div>
+              <div role="columnheader">{everything}</div>
               {columns.map((column) => (
                 <Heading key={column.id} column={column} sort={sort} onSort={onSort} />
               ))}

@@ -23,6 +23,9 @@ export type Column = {
   cell: (run: Run, spark: readonly number[] | undefined) => ReactNode;
 };
 
+/** How a column sorts at first. */
+export const firstSort = (by: string, { largestFirst }: Column): string => (largestFirst ? `-${by}` : by);
+
 const SPARK = { width: 64, height: 20 };
 
 /** A learning curve the size of a word. */

@@ -3,6 +3,8 @@
 import pytest
 from playwright.sync_api import Page, expect
 
+from backend.db.engine import writing
+from backend.runs import repository
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.states import RunState
@@ -144,3 +146,20 @@ def test_columns_are_remembered(service_page: Page, sqlite_service: RunningServi
     page.reload()
     expect(page.get_by_role("columnheader", name="Age", exact=True)).to_be_visible()
     expect(page.get_by_role("columnheader", name="Tags")).to_have_count(0)
+
+
+def test_a_row_has_room_for_what_tells_runs_apart(service_page: Page, sqlite_service: RunningService) -> None:
+    made = make_run(sqlite_service.engine, RunState.RUNNING, config={"learning_rate": 0.0001, "n_e": 4})
+    with writing(sqlite_service.engine) as session:
+        run = repository.get(session, made.id, for_update=True)
+        assert run is not None
+        run.agent_steps, run.agent_steps_per_s = 3_160, 0.12
+    page = service_page
+    page.goto("/")
+    name = page.get_by_role("grid", name="Runs").get_by_role("link", name=made.name)
+    end = name.get_by_text("=0.0001 n_e=4 seed 0")
+    expect(end).to_be_visible()
+    assert end.evaluate("element => element.scrollWidth - element.clientWidth") <= 1
+    left = page.get_by_role("gridcell").filter(has=page.get_by_role("progressbar"))
+    expect(left).to_contain_text("15\N{NO-BREAK SPACE}h")
+    assert left.evaluate("element => element.scrollWidth - element.clientWidth") == 0

@@ -1,4 +1,4 @@
-import { formatDuration } from '@/lib/format';
+import { formatDuration, formatRough } from '@/lib/format';
 import classes from './ProgressBar.module.css';
 
 type Props = {
@@ -29,8 +29,7 @@ export function ProgressBar({ fraction, timeLeft_s, label, compact = false }: Pr
       <span className="num">{percent}%</span>
       {timeLeft_s != null && (
         <span className="num muted" title={`${formatDuration(timeLeft_s)} of training left`}>
-          {formatDuration(timeLeft_s)}
-          {!compact && ' left'}
+          {compact ? formatRough(timeLeft_s) : `${formatDuration(timeLeft_s)} left`}
         </span>
       )}
     </span>

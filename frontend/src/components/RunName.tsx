@@ -1,15 +1,19 @@
-/** Of a name that is cut short, this many characters of its end stay: what tells it from its like. */
-const END = 14;
+/** Of a name that is cut short, so many characters of its end stay: what tells it from its like. */
+const endOf = (name: string): number => Math.min(24, Math.max(14, Math.ceil(name.length / 2)));
 
 /** A run's name, cut in its middle where there is no room for it. */
 export function RunName({ name }: { name: string }) {
-  if (name.length <= END) return name;
+  const end = endOf(name);
+  if (name.length <= end) return name;
   return (
     <span style={{ display: 'flex', whiteSpace: 'pre' }}>
-      <span className="ellipsis" style={{ whiteSpace: 'pre' }}>
-        {name.slice(0, -END)}
+      <span className="ellipsis" style={{ whiteSpace: 'pre', flexShrink: 1000 }}>
+        {name.slice(0, -end)}
       </span>
-      <span>{name.slice(-END)}</span>
+      {/* Where there is room for nothing else, the very end stays. */}
+      <span style={{ display: 'flex', justifyContent: 'flex-end', overflow: 'hidden' }}>
+        {name.slice(-end)}
+      </span>
     </span>
   );
 }

@@ -1,4 +1,4 @@
-import { formatAgo, formatDuration, formatExact } from '@/lib/format';
+import { formatAgo, formatExact, formatRough } from '@/lib/format';
 import { useNow } from '@/lib/now';
 
 type Props = {
@@ -13,7 +13,7 @@ export function Time({ at, plain = false }: Props) {
   if (!at) return <span className="muted">–</span>;
   return (
     <time dateTime={at} title={formatExact(at)} className="nowrap">
-      {plain ? formatDuration((now - new Date(at).getTime()) / 1000) : formatAgo(at, now)}
+      {plain ? formatRough((now - new Date(at).getTime()) / 1000) : formatAgo(at, now)}
     </time>
   );
 }

@@ -5,6 +5,7 @@ import {
   formatCount,
   formatDuration,
   formatNumber,
+  formatRough,
   formatScore,
   formatSetting,
   plural,
@@ -53,6 +54,17 @@ describe('formatDuration', () => {
     [3_900, '1 h 05 min'],
     [100_000, '1 d 3 h'],
   ])('%d s is %s', (value, text) => expect(plain(formatDuration(value))).toBe(text));
+});
+
+describe('formatRough', () => {
+  it.each([
+    [42, '42 s'],
+    [3_599, '59 min'],
+    [14_220, '3.9 h'],
+    [86_399, '23 h'],
+    [220_000, '2.5 d'],
+    [1_700_000, '19 d'],
+  ])('%d s is %s', (value, text) => expect(plain(formatRough(value))).toBe(text));
 });
 
 it('tells how long ago', () => {

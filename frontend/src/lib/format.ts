@@ -71,6 +71,14 @@ export function formatDuration(seconds: number | null | undefined): string {
   return `${Math.floor(hours / 24)}${NBSP}d${NBSP}${hours % 24}${NBSP}h`;
 }
 
+/** A duration in its largest unit, for columns: ten minutes, 3.9 hours. */
+export function formatRough(seconds: number): string {
+  if (seconds < 3600) return formatDuration(seconds);
+  const [size, unit] = seconds < 86_400 ? [3600, 'h'] : [86_400, 'd'];
+  const tenths = Math.floor((seconds / size) * 10) / 10;
+  return `${tenths < 10 ? tenths.toFixed(1) : Math.floor(tenths)}${NBSP}${unit}`;
+}
+
 /** A position in a video or an episode. */
 export function formatClock(seconds: number): string {
   const s = Math.max(0, Math.floor(seconds));

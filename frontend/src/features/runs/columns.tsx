@@ -26,7 +26,7 @@ export type Column = {
 /** How a column sorts at first. */
 export const firstSort = (by: string, { largestFirst }: Column): string => (largestFirst ? `-${by}` : by);
 
-const SPARK = { width: 64, height: 20 };
+const SPARK = { width: 44, height: 20 };
 
 /** A learning curve the size of a word. */
 function Spark({ values }: { values: readonly number[] | undefined }) {
@@ -52,14 +52,14 @@ export const COLUMNS: readonly Column[] = [
     id: 'state',
     title: 'State',
     sort: 'state',
-    width: '84px',
+    width: '80px',
     cell: (run) => <StateMark state={run.state} reason={run.state_reason} />,
   },
   {
     id: 'name',
     title: 'Name',
     sort: 'name',
-    width: 'minmax(176px, 6fr)',
+    width: 'minmax(176px, 8fr)',
     cell: (run) => (
       <Link to="/runs/$runId" params={{ runId: run.id }} aria-label={run.name} title={run.name}>
         <RunName name={run.name} />
@@ -70,7 +70,7 @@ export const COLUMNS: readonly Column[] = [
     id: 'algorithm',
     title: 'Algorithm',
     sort: 'algorithm',
-    width: '70px',
+    width: '64px',
     cell: (run) => (
       <span className="ellipsis" title={run.algorithm}>
         {run.algorithm}
@@ -108,14 +108,14 @@ export const COLUMNS: readonly Column[] = [
     title: 'Score',
     sort: 'score',
     largestFirst: true,
-    width: '60px',
+    width: '56px',
     right: true,
     cell: (run) => <span className="num">{formatScore(run.score)}</span>,
   },
   {
     id: 'curve',
     title: 'Curve',
-    width: '64px',
+    width: '44px',
     cell: (_, spark) => <Spark values={spark} />,
   },
   {
@@ -123,7 +123,7 @@ export const COLUMNS: readonly Column[] = [
     title: 'Best',
     sort: 'best_return',
     largestFirst: true,
-    width: '56px',
+    width: '52px',
     right: true,
     cell: (run) => <span className="num">{formatScore(run.best_return)}</span>,
   },
@@ -145,26 +145,30 @@ export const COLUMNS: readonly Column[] = [
     title: 'Host',
     sort: 'host',
     width: 'minmax(40px, 1fr)',
-    cell: (run) => <span className="ellipsis">{run.host ?? DASH}</span>,
+    cell: (run) => (
+      <span className="ellipsis" title={run.host ?? undefined}>
+        {run.host ?? DASH}
+      </span>
+    ),
   },
   {
     id: 'age',
     title: 'Age',
     sort: 'created_at',
     largestFirst: true,
-    width: '64px',
+    width: '52px',
     right: true,
     cell: (run) => <Time at={run.created_at} plain />,
   },
   {
     id: 'tags',
     title: 'Tags',
-    width: 'minmax(40px, 1fr)',
+    width: 'minmax(36px, 1fr)',
     cell: (run) => (
       <Tooltip label={run.tags.join(', ')} disabled={run.tags.length === 0}>
         <span className="ellipsis">{run.tags.join(', ')}</span>
       </Tooltip>
     ),
   },
-  { id: 'actions', title: '', width: '28px', cell: (run) => <ActionMenu run={run} /> },
+  { id: 'actions', title: '', width: '24px', cell: (run) => <ActionMenu run={run} /> },
 ];

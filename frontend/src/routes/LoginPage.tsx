@@ -1,10 +1,11 @@
-import { Button, Code, TextInput } from '@mantine/core';
+import { Code, TextInput } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { useMutation } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import { asProblem } from '@/api/problem';
 import { logIn } from '@/api/session';
+import { BusyButton } from '@/components/BusyButton';
 import { PasswordField } from '@/components/PasswordField';
 
 const route = getRouteApi('/login');
@@ -14,11 +15,13 @@ export default function LoginPage() {
   const { from, expired } = route.useSearch();
   const [name, setName] = useState('');
   const [password, setPassword] = useState('');
+  const field = useRef<HTMLInputElement>(null);
   useDocumentTitle('Sign in · Callboard');
   const enter = useMutation({
     mutationFn: () => logIn(name, password),
     // Loaded anew, so that nothing of the old session stays.
     onSuccess: () => location.assign(from ?? '/'),
+    onError: () => field.current?.focus(),
   });
   return (
     <main style={{ display: 'grid', gap: 16, maxWidth: 480, margin: '10vh auto 0', padding: 24 }}>
@@ -52,6 +55,7 @@ export default function LoginPage() {
           onChange={({ currentTarget }) => setName(currentTarget.value)}
         />
         <PasswordField
+          ref={field}
           label="Password"
           autoComplete="current-password"
           required
@@ -59,9 +63,9 @@ export default function LoginPage() {
           error={enter.isError ? asProblem(enter.error).message : undefined}
           onChange={({ currentTarget }) => setPassword(currentTarget.value)}
         />
-        <Button type="submit" loading={enter.isPending} style={{ justifySelf: 'start' }}>
+        <BusyButton type="submit" loading={enter.isPending} style={{ justifySelf: 'start' }}>
           Sign in
-        </Button>
+        </BusyButton>
       </form>
       <p className="muted" style={{ margin: 0 }}>
         Runs go on whether or not anyone is signed in.

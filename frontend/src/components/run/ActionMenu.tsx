@@ -1,6 +1,6 @@
 import { ActionIcon, Menu } from '@mantine/core';
 import { IconDots } from '@tabler/icons-react';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import type { Run } from '@/api/runs';
 import { MenuLink } from '@/components/links';
 import { ActionDialog } from './ActionDialog';
@@ -9,11 +9,16 @@ import { actionsFor, type Action } from './actions';
 /** What may be done to a run, behind three dots. */
 export function ActionMenu({ run }: { run: Run }) {
   const [action, setAction] = useState<Action | null>(null);
+  const dots = useRef<HTMLButtonElement>(null);
+  const close = (): void => {
+    setAction(null);
+    dots.current?.focus();
+  };
   return (
     <>
       <Menu position="bottom-end" withinPortal>
         <Menu.Target>
-          <ActionIcon variant="subtle" color="gray" aria-label={`Actions for ${run.name}`}>
+          <ActionIcon ref={dots} variant="subtle" color="gray" aria-label={`Actions for ${run.name}`}>
             <IconDots size={16} />
           </ActionIcon>
         </Menu.Target>
@@ -37,7 +42,7 @@ export function ActionMenu({ run }: { run: Run }) {
           )}
         </Menu.Dropdown>
       </Menu>
-      {action && <ActionDialog run={run} action={action} onClose={() => setAction(null)} />}
+      {action && <ActionDialog run={run} action={action} onClose={close} />}
     </>
   );
 }

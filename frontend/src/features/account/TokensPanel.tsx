@@ -1,9 +1,11 @@
 import { Button, Code, CopyButton, NativeSelect, TextInput } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import { accountActions, ROLES, tokensQuery, useAccountChange, type Role, type Token } from '@/api/account';
+import { BusyButton } from '@/components/BusyButton';
 import { Confirm } from '@/components/Confirm';
 import { Empty, Loading, Problem } from '@/components/feedback';
+import { RunName } from '@/components/RunName';
 import { Time } from '@/components/Time';
 import { formatDay } from '@/lib/format';
 import classes from './account.module.css';
@@ -21,19 +23,21 @@ export function TokensPanel({ role: mine }: { role: Role }) {
   const [role, setRole] = useState<Role>(mine);
   const [days, setDays] = useState('30');
   const [leaving, setLeaving] = useState<Token | null>(null);
+  const panel = useRef<HTMLElement>(null);
+  const blank = name !== '' && name.trim() === '';
   const create = useAccountChange(() =>
     accountActions.createToken({ name: name.trim(), role, expires_in_days: days ? Number(days) : null }),
   );
   const tokens = data?.pages.flatMap(({ items }) => items);
   const allowed = ROLES.slice(0, ROLES.indexOf(mine) + 1);
   return (
-    <section className={`panel ${classes.panel}`} aria-label="Tokens">
+    <section ref={panel} tabIndex={-1} className={`panel ${classes.panel}`} aria-label="Tokens">
       <h2 className="section-title">Tokens for scripts</h2>
       <form
         className={classes.line}
         onSubmit={(event) => {
           event.preventDefault();
-          create.mutate(undefined, { onSuccess: () => setName('') });
+          if (!blank) create.mutate(undefined, { onSuccess: () => setName('') });
         }}
       >
         <TextInput
@@ -41,6 +45,7 @@ export function TokensPanel({ role: mine }: { role: Role }) {
           required
           maxLength={100}
           value={name}
+          error={blank && 'Say what it is for.'}
           onChange={({ currentTarget }) => setName(currentTarget.value)}
         />
         <NativeSelect
@@ -57,9 +62,9 @@ export function TokensPanel({ role: mine }: { role: Role }) {
           value={days}
           onChange={({ currentTarget }) => setDays(currentTarget.value)}
         />
-        <Button type="submit" variant="default" loading={create.isPending}>
+        <BusyButton type="submit" variant="default" loading={create.isPending}>
           Make a token
-        </Button>
+        </BusyButton>
       </form>
       {create.isError && <Problem error={create.error} />}
       {create.data && (
@@ -98,7 +103,9 @@ export function TokensPanel({ role: mine }: { role: Role }) {
             <tbody>
               {tokens.map((token) => (
                 <tr key={token.id}>
-                  <td>{token.name}</td>
+                  <td className={classes.name} title={token.name}>
+                    <RunName name={token.name} />
+                  </td>
                   <td>{token.role}</td>
                   <td>
                     <Time at={token.created_at} />
@@ -120,12 +127,19 @@ export function TokensPanel({ role: mine }: { role: Role }) {
           </table>
         </div>
       )}
-      <Revoke token={leaving} onClose={() => setLeaving(null)} />
+      <Revoke
+        token={leaving}
+        onClose={() => setLeaving(null)}
+        // Its row, and with it the button that had the focus, is gone.
+        onRevoked={() => panel.current?.focus()}
+      />
     </section>
   );
 }
 
-function Revoke({ token, onClose }: { token: Token | null; onClose: () => void }) {
+type RevokeProps = { token: Token | null; onClose: () => void; onRevoked: () => void };
+
+function Revoke({ token, onClose, onRevoked }: RevokeProps) {
   const revoke = useAccountChange((id: string) => accountActions.revokeToken(id));
   return (
     <Confirm
@@ -134,7 +148,10 @@ function Revoke({ token, onClose }: { token: Token | null; onClose: () => void }
       title={`Revoke the token “${token?.name ?? ''}”`}
       action="Revoke"
       danger
-      onConfirm={() => (token ? revoke.mutateAsync(token.id) : Promise.resolve())}
+      onConfirm={async () => {
+        if (token) await revoke.mutateAsync(token.id);
+        onRevoked();
+      }}
     >
       Scripts that use it are refused from now on. This cannot be undone; make another token for them.
     </Confirm>

@@ -1,11 +1,13 @@
 import { Button, NativeSelect, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import { accountActions, ROLES, useAccountChange, usersQuery, type Role, type User } from '@/api/account';
 import { asProblem } from '@/api/problem';
+import { BusyButton } from '@/components/BusyButton';
 import { Confirm } from '@/components/Confirm';
 import { Loading, Problem } from '@/components/feedback';
 import { PasswordField } from '@/components/PasswordField';
+import { RunName } from '@/components/RunName';
 import { Time } from '@/components/Time';
 import classes from './account.module.css';
 
@@ -13,12 +15,13 @@ import classes from './account.module.css';
 export function UsersPanel({ me }: { me: string }) {
   const { data: users, error, refetch } = useQuery(usersQuery);
   const [leaving, setLeaving] = useState<User | null>(null);
+  const panel = useRef<HTMLElement>(null);
   const change = useAccountChange(({ id, role }: { id: string; role: Role }) =>
     accountActions.changeUser(id, role),
   );
   const remove = useAccountChange((id: string) => accountActions.deleteUser(id));
   return (
-    <section className={`panel ${classes.panel}`} aria-label="Users">
+    <section ref={panel} tabIndex={-1} className={`panel ${classes.panel}`} aria-label="Users">
       <h2 className="section-title">Users</h2>
       <NewUser />
       {change.isError && <Problem error={change.error} />}
@@ -40,8 +43,8 @@ export function UsersPanel({ me }: { me: string }) {
             <tbody>
               {users.map((user) => (
                 <tr key={user.id}>
-                  <td>
-                    {user.name}
+                  <td className={classes.name} title={user.name}>
+                    <RunName name={user.name} />
                     {user.id === me && <span className="muted"> (you)</span>}
                   </td>
                   <td>
@@ -86,7 +89,11 @@ export function UsersPanel({ me }: { me: string }) {
         title={`Remove ${leaving?.name ?? ''}`}
         action="Remove"
         danger
-        onConfirm={() => (leaving ? remove.mutateAsync(leaving.id) : Promise.resolve())}
+        onConfirm={async () => {
+          if (leaving) await remove.mutateAsync(leaving.id);
+          // Their row, and with it the button that had the focus, is gone.
+          panel.current?.focus();
+        }}
       >
         They are signed out and their tokens are refused. The runs they started stay.
       </Confirm>
@@ -100,12 +107,14 @@ function NewUser() {
   const [role, setRole] = useState<Role>('operator');
   const create = useAccountChange(() => accountActions.createUser({ name: name.trim(), password, role }));
   const problem = asProblem(create.error);
+  const blank = name !== '' && name.trim() === '';
   const told = new Map(problem.fields.map(({ field, message }) => [field, message]));
   return (
     <form
       className={classes.line}
       onSubmit={(event) => {
         event.preventDefault();
+        if (blank) return;
         create.mutate(undefined, {
           onSuccess: () => {
             setName('');
@@ -120,7 +129,11 @@ function NewUser() {
         autoComplete="off"
         maxLength={100}
         value={name}
-        error={told.get('name') ?? (create.isError && told.size === 0 ? problem.message : undefined)}
+        error={
+          blank
+            ? 'Give a name.'
+            : (told.get('name') ?? (create.isError && told.size === 0 ? problem.message : undefined))
+        }
         onChange={({ currentTarget }) => setName(currentTarget.value)}
       />
       <PasswordField
@@ -138,9 +151,9 @@ function NewUser() {
         value={role}
         onChange={({ currentTarget }) => setRole(currentTarget.value as Role)}
       />
-      <Button type="submit" variant="default" loading={create.isPending}>
+      <BusyButton type="submit" variant="default" loading={create.isPending}>
         Add user
-      </Button>
+      </BusyButton>
     </form>
   );
 }

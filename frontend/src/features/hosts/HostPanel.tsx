@@ -1,7 +1,7 @@
-import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { setDraining, useHostChange, type Host } from '@/api/hosts';
+import { BusyButton } from '@/components/BusyButton';
 import { Confirm } from '@/components/Confirm';
 import { RunName } from '@/components/RunName';
 import { StateMark } from '@/components/StateMark';
@@ -28,13 +28,13 @@ export function HostPanel({ host }: { host: Host }) {
           heard of <Time at={host.last_seen_at} />
         </span>
         <span className="grow" />
-        <Button
+        <BusyButton
           variant="default"
           loading={change.isPending}
           onClick={() => (host.draining ? change.mutate(false) : setAsking(true))}
         >
           {host.draining ? 'Take runs again' : 'Drain'}
-        </Button>
+        </BusyButton>
       </header>
       <div className={classes.meters} data-stale={!host.alive || undefined}>
         <Meter

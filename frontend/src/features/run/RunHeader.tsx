@@ -15,7 +15,11 @@ type Props = { run: RunDetail; onDeleted: () => void };
 
 /** Where a run stands, and what can be done about it. */
 export function RunHeader({ run, onDeleted }: Props) {
-  const [action, setAction] = useState<Action | null>(null);
+  const [asked, setAsked] = useState<{ action: Action; opener: HTMLElement } | null>(null);
+  const close = (): void => {
+    setAsked(null);
+    asked?.opener.focus();
+  };
   return (
     <header className={classes.header}>
       <div className="row wrap">
@@ -33,7 +37,7 @@ export function RunHeader({ run, onDeleted }: Props) {
               key={each.id}
               variant="default"
               {...(each.danger ? { className: classes.danger } : {})}
-              onClick={() => setAction(each)}
+              onClick={({ currentTarget }) => setAsked({ action: each, opener: currentTarget })}
             >
               {each.label}
             </Button>
@@ -71,9 +75,7 @@ export function RunHeader({ run, onDeleted }: Props) {
           <Time at={run.started_at ?? run.created_at} />
         </Fact>
       </dl>
-      {action && (
-        <ActionDialog run={run} action={action} onClose={() => setAction(null)} onDeleted={onDeleted} />
-      )}
+      {asked && <ActionDialog run={run} action={asked.action} onClose={close} onDeleted={onDeleted} />}
     </header>
   );
 }

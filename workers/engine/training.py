@@ -188,7 +188,6 @@ class Training:
             if self._last_evaluation_steps < counters.agent_steps:
                 reason, state = "stopped during the last evaluation", "stopped"
         self._checkpoint(learner)
-        self._journal.note(f"{state}: {reason}")
         return Ended(time=time.time(), state="finished" if state == "finished" else "stopped", reason=reason)
 
     def _change_settings(self, learner: Learner) -> None:

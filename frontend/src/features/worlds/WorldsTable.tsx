@@ -83,8 +83,8 @@ export function WorldsTable({ worlds }: { worlds: readonly Environment[] }) {
               <span className="visually-hidden">Picture</span>
             </th>
             <th>World</th>
-            <th>Sees, does</th>
-            <th>Scored by</th>
+            <th className="wide">Sees, does</th>
+            <th className="wide">Scored by</th>
             {labels.map((label) => (
               <th key={label} className="right">
                 {label}
@@ -105,14 +105,14 @@ export function WorldsTable({ worlds }: { worlds: readonly Environment[] }) {
                 {world.hosts.length > 0 && <span className="muted"> on {world.hosts.join(', ')}</span>}
                 <div className="num muted">{world.id}</div>
               </td>
-              <td className="nowrap">
+              <td className="nowrap wide">
                 <div>{sees(world)}</div>
                 <div className="muted" title={world.action_names.join(', ').toLowerCase()}>
                   {acts(world)}
                 </div>
                 <Settings world={world} />
               </td>
-              <td className="nowrap">{protocolWords(world.evaluation_protocol)}</td>
+              <td className="nowrap wide">{protocolWords(world.evaluation_protocol)}</td>
               {labels.map((label) => (
                 <Published key={label} world={world} label={label} />
               ))}

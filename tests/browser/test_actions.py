@@ -108,6 +108,7 @@ def test_fork_from_a_checkpoint(page: Page, script: httpx.Client) -> None:
     expect(page.get_by_role("status", name="Cost")).to_contain_text("1,500 more agent steps")
     page.get_by_role("button", name="Start fork").click()
     expect(page.get_by_text("forked from")).to_be_visible()
+    expect(page.get_by_role("link", name="parent", exact=True)).to_be_visible()
     fork = read(script, page.url.rsplit("/", 1)[1])
     assert fork["parent_id"] == run["id"]
     assert fork["spec"]["config"]["beta"] == 0.05

@@ -93,6 +93,6 @@ def test_settings_change_live_last_through_a_resume_and_go_into_a_fork(
     begun = until_state(script, fork["id"], "running", timeout_s=STARTS_MS / 1_000)
     while read(script, fork["id"])["agent_steps"] <= begun["forked_at_agent_steps"]:
         page.wait_for_timeout(100)
-    page.get_by_role("link", name="another run").click()
+    page.get_by_role("link", name=f"{algorithm} by hand", exact=True).click()
     expect(page.get_by_text("forked to")).to_be_visible()
     end(script, fork["id"])

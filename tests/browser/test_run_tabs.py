@@ -32,6 +32,8 @@ def test_settings_change_as_it_trains(page: Page, run_id: str) -> None:
     page.get_by_role("button", name="Change settings").click()
     dialog = page.get_by_role("dialog")
     entropy = dialog.locator("[name='config.beta']")
+    expect(dialog).to_contain_text("now 0.01")
+    expect(dialog).not_to_contain_text("default")
     entropy.fill("-1")
     expect(dialog.get_by_role("alert")).to_be_visible()
     expect(dialog.get_by_role("button", name="Apply")).to_be_disabled()

@@ -12,17 +12,29 @@ type Props = {
   refusal: string | undefined;
   onChange: (path: string, raw: Raw) => void;
   onReset: (path: string) => void;
+  /** What the field goes back to: its default, or what a run that trains has now. */
+  base?: 'default' | 'present value';
 };
 
 const ORDER = ['input', 'error', 'description'] as ('input' | 'error' | 'description')[];
 
 /** One setting: name, the paper's symbol, unit, default, bounds, help, and what is wrong with it. */
-export const SettingField = memo(function SettingField({ setting, raw, refusal, onChange, onReset }: Props) {
+export const SettingField = memo(function SettingField({
+  setting,
+  raw,
+  refusal,
+  onChange,
+  onReset,
+  base = 'default',
+}: Props) {
   const { path, title, symbol, unit, help, kind } = setting;
   const problem = parseRaw(setting, raw).problem ?? refusal;
   const changed = isChanged(setting, raw);
   const id = `setting-${path}`;
-  const facts = [`default ${formatSetting(setting.fallback)}`, boundsText(setting)]
+  const facts = [
+    `${base === 'default' ? 'default' : 'now'} ${formatSetting(setting.fallback)}`,
+    boundsText(setting),
+  ]
     .filter(Boolean)
     .join(' · ');
   const shared = {
@@ -50,11 +62,11 @@ export const SettingField = memo(function SettingField({ setting, raw, refusal, 
         {changed && (
           <span className={classes.changed}>
             changed
-            <Tooltip label={`Back to the default, ${formatSetting(setting.fallback)}`}>
+            <Tooltip label={`Back to the ${base}, ${formatSetting(setting.fallback)}`}>
               <ActionIcon
                 size={20}
                 variant="subtle"
-                aria-label={`Reset ${title} to its default`}
+                aria-label={`Reset ${title} to its ${base}`}
                 onClick={() => onReset(path)}
               >
                 <IconArrowBackUp size={14} />

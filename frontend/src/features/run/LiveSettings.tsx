@@ -15,7 +15,7 @@ type Props = { run: Run; settings: readonly Setting[]; onClose: () => void };
 /** Changes what may be changed while the run trains. */
 export function LiveSettingsDialog({ run, settings, onClose }: Props) {
   const [raw, setRaw] = useState<Record<string, Raw>>({});
-  // A field's default is what the run has now, so that only real changes are marked and sent.
+  // A field's fallback is what the run has now, so that only real changes are marked and sent.
   const fields = settings.filter(({ live }) => live);
   const changes = fields.flatMap((setting) => {
     const typed = raw[setting.path];
@@ -53,6 +53,7 @@ export function LiveSettingsDialog({ run, settings, onClose }: Props) {
               key={setting.path}
               setting={setting}
               raw={raw[setting.path] ?? toRaw(setting.fallback)}
+              base="present value"
               refusal={told.get(setting.path)}
               onChange={(path, typed) => setRaw((before) => ({ ...before, [path]: typed }))}
               onReset={(path) =>

@@ -1,7 +1,8 @@
 import { Button } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState, type ReactNode } from 'react';
-import type { RunDetail } from '@/api/runs';
+import { runQuery, type RunDetail } from '@/api/runs';
 import { ButtonLink } from '@/components/links';
 import { ProgressBar } from '@/components/ProgressBar';
 import { ActionDialog } from '@/components/run/ActionDialog';
@@ -84,15 +85,7 @@ export function RunHeader({ run, onDeleted }: Props) {
 function Lineage({ run }: { run: RunDetail }) {
   return (
     <>
-      {run.parent_id && (
-        <span className="muted">
-          forked from{' '}
-          <Link to="/runs/$runId" params={{ runId: run.parent_id }}>
-            another run
-          </Link>{' '}
-          at <span className="num">{formatCount(run.forked_at_agent_steps)}</span> agent steps
-        </span>
-      )}
+      {run.parent_id && <Parent id={run.parent_id} at={run.forked_at_agent_steps} />}
       {run.children.map((child) => (
         <span key={child.id} className="muted">
           forked to{' '}
@@ -102,6 +95,19 @@ function Lineage({ run }: { run: RunDetail }) {
         </span>
       ))}
     </>
+  );
+}
+
+function Parent({ id, at }: { id: string; at: number | null }) {
+  const { data } = useQuery(runQuery(id));
+  return (
+    <span className="muted">
+      forked from{' '}
+      <Link to="/runs/$runId" params={{ runId: id }}>
+        {data?.name ?? 'another run'}
+      </Link>{' '}
+      at <span className="num">{formatCount(at)}</span> agent steps
+    </span>
   );
 }
 

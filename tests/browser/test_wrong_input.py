@@ -73,6 +73,10 @@ def test_a_filter_that_cannot_be_read(page: Page) -> None:
     expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("score")
     page.get_by_role("searchbox", name="Search runs").fill("")
     expect(page.get_by_role("main").get_by_role("alert")).to_have_count(0)
+    page.goto("/?q=score%3E%3E")
+    page.get_by_role("button", name="Show all runs").click()
+    expect(page.get_by_role("searchbox", name="Search runs")).to_have_value("")
+    expect(page.get_by_role("main").get_by_role("alert")).to_have_count(0)
 
 
 def test_a_run_that_is_not_there(page: Page) -> None:

@@ -47,8 +47,20 @@ export default function RunsPage() {
     list.current?.focus();
   };
 
+  const showAll = (
+    <Button variant="default" onClick={() => void navigate({ search: {} })}>
+      Show all runs
+    </Button>
+  );
   const table = () => {
-    if (error) return <Problem error={error} onRetry={() => void refetch()} />;
+    if (error) {
+      return (
+        <>
+          <Problem error={error} onRetry={() => void refetch()} />
+          {isFiltered(search) && <p>{showAll}</p>}
+        </>
+      );
+    }
     if (isPending) return <Loading label="Loading the runs" lines={8} />;
     if (runs.length > 0 && search.group)
       return <RunGroups by={search.group} search={search} onSelected={select} onClear={clear} />;
@@ -68,15 +80,7 @@ export default function RunsPage() {
     if (nothingYet) return <EmptyRuns onArchived={() => change({ archived: true })} />;
     return (
       <div className="panel">
-        <Empty
-          action={
-            <Button variant="default" onClick={() => void navigate({ search: {} })}>
-              Show all runs
-            </Button>
-          }
-        >
-          No run fits.
-        </Empty>
+        <Empty action={showAll}>No run fits.</Empty>
       </div>
     );
   };

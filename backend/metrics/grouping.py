@@ -92,7 +92,11 @@ def grid_step(furthest: float, max_points: int) -> float:
 
 
 def on_grid(x: Array, y: Array, step: float, n_points: int) -> Array:
-    """One run's values at the `n_points` grid points; NaN outside its range. NaN among `y` is left out."""
+    """One run's values at the `n_points` grid points; NaN outside its range. NaN among `y` is left out.
+
+    A value holds until the next, and the last one as long as any did: a run does not leave a mean, and widen
+    its interval, between its last episode and its end.
+    """
     known = ~np.isnan(y)
     x, y = x[known], y[known]
     values = np.full(n_points, np.nan)
@@ -102,11 +106,12 @@ def on_grid(x: Array, y: Array, step: float, n_points: int) -> Array:
     count = np.bincount(cell, minlength=n_points)[:n_points]
     with np.errstate(invalid="ignore", divide="ignore"):
         values = np.bincount(cell, y, minlength=n_points)[:n_points] / count
-    # Hold the last value over cells without any.
     here = np.where(count > 0, np.arange(n_points), -1)
     held = values[np.maximum.accumulate(here)]
-    held[: cell.min()] = np.nan
-    held[cell.max() + 1 :] = np.nan
+    occupied = np.flatnonzero(count)
+    longest = int(np.diff(occupied).max(initial=1))
+    held[: occupied[0]] = np.nan
+    held[occupied[-1] + longest :] = np.nan
     return held
 
 

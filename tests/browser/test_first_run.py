@@ -18,6 +18,7 @@ def test_launch_watch_stop_resume(page: Page, script: httpx.Client) -> None:
     page.get_by_role("searchbox", name="Search worlds").fill("cartpole")
     page.get_by_role("option", name="CartPole").click()
     page.get_by_label("Evaluation episodes").fill("2")
+    page.locator("[name='stop.agent_steps']").fill("10,000,000")  # it ends when it is asked to
     page.get_by_label("Name", exact=True).fill("first light")
     page.get_by_role("button", name="Start run").click()
 

@@ -29,7 +29,11 @@ export default function RunsPage() {
     });
   const runs = useMemo(() => data?.pages.flatMap((page) => page.items) ?? [], [data]);
   const total = data?.pages.at(-1)?.total;
-  const nothingYet = !error && total === 0 && !isFiltered(search);
+  const nothingListed = !error && total === 0 && !isFiltered(search);
+  const putAway = useInfiniteQuery({
+    ...runsQuery({ archived: 'true', limit: 1 }),
+    enabled: nothingListed,
+  }).data?.pages[0]?.total;
   const { columns, hidden, setHidden } = useColumns();
   const more = useCallback(() => {
     if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
@@ -77,7 +81,10 @@ export default function RunsPage() {
         />
       );
     }
-    if (nothingYet) return <EmptyRuns onArchived={() => change({ archived: true })} />;
+    if (nothingListed) {
+      if (putAway === undefined) return <Loading label="Loading the runs" lines={8} />;
+      return <EmptyRuns archived={putAway} onArchived={() => change({ archived: true })} />;
+    }
     return (
       <div className="panel">
         <Empty action={showAll}>No run fits.</Empty>
@@ -93,7 +100,7 @@ export default function RunsPage() {
           New run
         </ButtonLink>
       </div>
-      {!nothingYet && (
+      {(!nothingListed || putAway) && (
         <RunsToolbar
           total={total}
           state={stateFilter(search)}

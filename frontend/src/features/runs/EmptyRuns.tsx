@@ -1,18 +1,19 @@
 import { Button } from '@mantine/core';
-import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { algorithmsQuery } from '@/api/catalog';
-import { runsQuery, startRuns } from '@/api/runs';
-import { Empty, Loading, Problem } from '@/components/feedback';
+import { startRuns } from '@/api/runs';
+import { Empty, Problem } from '@/components/feedback';
 import { plural } from '@/lib/format';
 
-type Props = { onArchived: () => void };
+type Props = {
+  /** How many runs are. */
+  archived: number;
+  onArchived: () => void;
+};
 
 /** No run in the list: that of a new installation, or of one whose runs are all archived. */
-export function EmptyRuns({ onArchived }: Props) {
-  const { data, isPending } = useInfiniteQuery(runsQuery({ archived: 'true', limit: 1 }));
-  if (isPending) return <Loading label="Loading the runs" lines={8} />;
-  const archived = data?.pages[0]?.total ?? 0;
+export function EmptyRuns({ archived, onArchived }: Props) {
   if (archived === 0) return <FirstRun />;
   return (
     <div className="panel">

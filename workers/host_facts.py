@@ -91,19 +91,15 @@ class Gpus:
                 ]
 
     def load(self) -> list[dict[str, float]]:
-        """Use of each GPU now."""
-        found = []
-        for handle in self._handles:
+        """Use of each GPU now; nothing of one that does not answer."""
+        found: list[dict[str, float]] = [{} for _ in self._handles]
+        for handle, now in zip(self._handles, found, strict=True):
             with suppress(self._nvml.NVMLError):
                 rates = self._nvml.nvmlDeviceGetUtilizationRates(handle)
                 memory = self._nvml.nvmlDeviceGetMemoryInfo(handle)
-                found.append(
-                    {
-                        "gpu_pct": float(rates.gpu),
-                        "memory_used_bytes": float(memory.used),
-                        "memory_bytes": float(memory.total),
-                    }
-                )
+                now["gpu_pct"] = float(rates.gpu)
+                now["memory_used_bytes"] = float(memory.used)
+                now["memory_bytes"] = float(memory.total)
         return found
 
 
@@ -122,8 +118,9 @@ class Load:
         used = memory.total - memory.available
         self._cpu.append(round(cpu_pct / 100, 2))
         self._memory.append(round(used / memory.total, 2))
-        for past, now in zip(self._each_gpu, gpus, strict=False):
-            past.append(round(now["gpu_pct"] / 100, 2))
+        for past, now in zip(self._each_gpu, gpus, strict=True):
+            if "gpu_pct" in now:
+                past.append(round(now["gpu_pct"] / 100, 2))
         recent = {
             "cpu": [*self._cpu],
             "memory": [*self._memory],

@@ -5,6 +5,7 @@ before rows: a checkpoint, replay or video is complete in the artifact store bef
 While the database or the store is away the log waits on disk; nothing is held in memory meanwhile.
 """
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -258,17 +259,21 @@ class Recorder:
         )
 
 
-RATE_REPORTS = 10
-"""Over about how many reports, a second apart, a run's rate is averaged: time left must not jump about."""
+RATE_MEMORY_S = 10.0
+"""Training time over which a run's rate is averaged: time left must not jump about."""
 
 
 def _copy_report(run: Run, report: events.Report) -> None:
+    rate = report.agent_steps_per_s
+    if run.agent_steps_per_s is not None:
+        # Of what came since the last report; nothing where no time was trained.
+        share = -math.expm1(min(0.0, run.wall_time_s - report.wall_time_s) / RATE_MEMORY_S)
+        rate = run.agent_steps_per_s + (rate - run.agent_steps_per_s) * share
     run.agent_steps = report.agent_steps
     run.frames = report.frames
     run.updates = report.updates
     run.episodes = report.episodes
     run.wall_time_s = report.wall_time_s
-    before, now = run.agent_steps_per_s, report.agent_steps_per_s
-    run.agent_steps_per_s = now if before is None else before + (now - before) / RATE_REPORTS
+    run.agent_steps_per_s = rate
     run.score = report.mean_return_100
     run.best_return = report.best_return

@@ -2,7 +2,7 @@
 
 Grid point k stands at x = (k + 1) * step, where step is a power of two: the least with which the group's
 own furthest x lies on the grid. A run's value there is the mean of its values in (k * step, (k + 1) * step],
-or the one before where the run has none there; outside a run's own range it has no value.
+or the one before where the run has none there; before its first value and beyond where it is, it has none.
 """
 
 import json
@@ -91,11 +91,11 @@ def grid_step(furthest: float, max_points: int) -> float:
     return step
 
 
-def on_grid(x: Array, y: Array, step: float, n_points: int) -> Array:
+def on_grid(x: Array, y: Array, step: float, n_points: int, at: float = 0.0) -> Array:
     """One run's values at the `n_points` grid points; NaN outside its range. NaN among `y` is left out.
 
-    A value holds until the next, and the last one as long as any did: a run does not leave a mean, and widen
-    its interval, between its last episode and its end.
+    A value holds until the next, and the last one to where the run is (`at`): it does not leave a mean, and
+    widen its interval, between its last episode and its end.
     """
     known = ~np.isnan(y)
     x, y = x[known], y[known]
@@ -109,9 +109,8 @@ def on_grid(x: Array, y: Array, step: float, n_points: int) -> Array:
     here = np.where(count > 0, np.arange(n_points), -1)
     held = values[np.maximum.accumulate(here)]
     occupied = np.flatnonzero(count)
-    longest = int(np.diff(occupied).max(initial=1))
     held[: occupied[0]] = np.nan
-    held[occupied[-1] + longest :] = np.nan
+    held[max(occupied[-1] + 1, math.ceil(at / step)) :] = np.nan
     return held
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from sqlalchemy.orm import Session
 
-from backend.db import Series
+from backend.db import Run, Series
 from backend.metrics import repository
 from backend.metrics.charts import Axes
 from backend.metrics.chunks import Array, Columns, empty, joined
@@ -34,6 +34,8 @@ class _Member:
     y: Array
     n_had: int
     """Rows the reader has."""
+    at: float
+    """Where the run is."""
 
 
 def group_curve(
@@ -52,11 +54,13 @@ def group_curve(
         rows = joined([data[chunk.id] for chunk in chunks[series.id]]) if data else empty(names)
         y = smoothed(rows["value"], axes.smooth) if axes.smooth > 0 else rows["value"]
         had = 0 if since is None else int(np.searchsorted(rows["revision"], since[series.run_id], "right"))
-        loaded.append(_Member(rows[axes.x], y, had))
-    step, grid = _grid([(one.x, one.y) for one in loaded], axes.max_points, interval)
+        at = getattr(session.get_one(Run, series.run_id), axes.x)
+        loaded.append(_Member(rows[axes.x], y, had, at))
+    step, grid = _grid([(one.x, one.y, one.at) for one in loaded], axes.max_points, interval)
     reset, first = True, 0
     if since is not None and all(series.cut_revision <= since[series.run_id] for series in members):
-        before = [(one.x[: one.n_had], one.y[: one.n_had]) for one in loaded]
+        # How far the last values held then is not known: all of that is sent again.
+        before = [(one.x[: one.n_had], one.y[: one.n_had], 0.0) for one in loaded]
         step_before, grid_before = _grid(before, axes.max_points, interval)
         if step_before == step:
             reset, first = False, _first_difference(grid_before, grid)
@@ -70,11 +74,13 @@ def group_curve(
     )
 
 
-def _grid(rows: Sequence[tuple[Array, Array]], max_points: int, interval: Interval) -> tuple[float, Columns]:
-    furthest = max((float(x.max()) for x, _ in rows if len(x)), default=-1.0)
+def _grid(
+    rows: Sequence[tuple[Array, Array, float]], max_points: int, interval: Interval
+) -> tuple[float, Columns]:
+    furthest = max((float(x.max()) for x, _, _ in rows if len(x)), default=-1.0)
     step = grid_step(furthest, max_points)
     n_points = max(1, int(np.ceil(furthest / step))) if furthest >= 0 else 0
-    values = np.array([on_grid(x, y, step, n_points) for x, y in rows])
+    values = np.array([on_grid(x, y, step, n_points, at) for x, y, at in rows])
     return step, {"x": step * np.arange(1, n_points + 1)} | summary(values, interval)
 
 

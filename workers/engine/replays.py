@@ -7,6 +7,7 @@ from backend.specs.events import Episode
 from backend.specs.run import RunSpec
 from workers.engine.journal import Journal
 from workers.engine.learner import EpisodeEnd
+from workers.engine.points import Counters
 
 
 class Replays:
@@ -23,11 +24,13 @@ class Replays:
         episode: EpisodeEnd,
         action_names: tuple[str, ...],
         kind: Literal["training", "evaluation"],
+        counters: Counters | None = None,
     ) -> None:
-        """Write a recorded episode, and say so."""
+        """Write a recorded episode, and say so; `counters` are those it ended at, if not the present ones."""
         assert episode.recording is not None
-        counters = self._journal.counters
-        name = f"a{self._attempt}-{kind}-s{counters.agent_steps:012d}.npz"
+        counters = counters or self._journal.counters
+        # Several episodes may have ended at one agent step.
+        name = f"a{self._attempt}-{kind}-s{counters.agent_steps:012d}-e{counters.episodes}.npz"
         episode.recording.save(
             self._folder / name,
             seed=episode.seed,

@@ -6,6 +6,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -25,9 +26,9 @@ from workers.engine.usage import Usage
 
 REPORT_INTERVAL_S = 1.0
 REPLAY_INTERVAL_S = 20.0
-"""Least training time between two kept training episodes, unless one is the best so far."""
+"""Least training time between two kept training episodes, unless one is the best recorded so far."""
 LEAST_REPLAY_INTERVAL_S = 1.0
-"""Even then."""
+"""Least training time between two that are; the later one waits."""
 
 
 class Training:
@@ -68,7 +69,7 @@ class Training:
         self._returns: deque[float] = deque(maxlen=100)
         self._best: float | None = None
         self._best_kept: float | None = None
-        self._better: EpisodeEnd | None = None
+        self._better: tuple[EpisodeEnd, Counters] | None = None
         self._last_replay_s = -REPLAY_INTERVAL_S
         self._last_evaluation_steps = 0
         self._reported_at = 0.0
@@ -180,8 +181,6 @@ class Training:
             if reason is None and since_s >= self.spec.config.checkpoint_interval_s:
                 self._report()
                 self._checkpoint(learner)
-        if self._better is not None and counters.wall_time_s > self._last_replay_s:
-            self._keep(learner, self._better)
         self._report()
         if state == "finished" and self._last_evaluation_steps < counters.agent_steps:
             self._evaluate(learner, last=True)
@@ -248,23 +247,33 @@ class Training:
 
     def _keep_some(self, learner: Learner, episode: EpisodeEnd) -> None:
         """Keep a recorded episode now and then, and the best so far; one that comes too soon waits."""
-        best = self._better.episode_return if self._better else self._best_kept
+        counters = self._journal.counters
+        best = self._better[0].episode_return if self._better else self._best_kept
         if best is None or episode.episode_return > best:
-            self._better = episode
-        since_s = self._journal.counters.wall_time_s - self._last_replay_s
+            self._better = (episode, replace(counters))
+        since_s = counters.wall_time_s - self._last_replay_s
         if self._better is not None and since_s >= LEAST_REPLAY_INTERVAL_S:
-            self._keep(learner, self._better)
+            self._keep_better(learner)
         elif since_s >= REPLAY_INTERVAL_S:
-            self._keep(learner, episode)
+            self._keep(learner, episode, counters)
 
-    def _keep(self, learner: Learner, episode: EpisodeEnd) -> None:
+    def _keep_better(self, learner: Learner) -> None:
+        """Keep the one that waits, if one does."""
         if self._better is not None:
-            self._best_kept, self._better = self._better.episode_return, None
+            (episode, counters), self._better = self._better, None
+            self._best_kept = episode.episode_return
+            self._keep(learner, episode, counters)
+
+    def _keep(self, learner: Learner, episode: EpisodeEnd, counters: Counters) -> None:
         self._last_replay_s = self._journal.counters.wall_time_s
-        self._replays.keep(self.spec, episode, learner.action_names, "training")
+        self._replays.keep(self.spec, episode, learner.action_names, "training", counters)
 
     def _report(self) -> None:
-        """Say how far the run is; no point of a rate where nothing was trained since the last report."""
+        """Say how far the run is; points only where something was trained since the last report.
+
+        A checkpoint's step has its points before it: one more, told by an attempt that resumes at the end and
+        is lost there, would stay when the next one resumes at the same place.
+        """
         counters = self._journal.counters
         now = time.monotonic()
         made = counters.agent_steps - self._reported_agent_steps
@@ -274,8 +283,8 @@ class Training:
             frames_per_step = counters.frames / max(counters.agent_steps, 1)
             self._journal.points.gather("speed/agent_steps_per_s", agent_steps_per_s)
             self._journal.points.gather("speed/frames_per_s", agent_steps_per_s * frames_per_step)
-        for metric, value in self._usage.take().items():
-            self._journal.points.gather(metric, value)
+            for metric, value in self._usage.take().items():
+                self._journal.points.gather(metric, value)
         self._journal.log_points(settled=True)
         self._journal.say(
             Report(
@@ -292,6 +301,7 @@ class Training:
         self._journal.flush()
 
     def _checkpoint(self, learner: Learner, *, evaluated: bool = False) -> None:
+        self._keep_better(learner)  # a resume from here finds what was kept before
         self._checkpoints.save(
             lambda: {
                 "learner": learner.state(),

@@ -16,6 +16,7 @@ import { DifferencesTable, ScoresTable } from '@/features/compare/Tables';
 import { SideBySide } from '@/features/replay/SideBySide';
 import { DEFAULT_SMOOTH, DEFAULT_X } from '@/lib/axes';
 import { defined } from '@/lib/defined';
+import { useSettled } from '@/lib/settled';
 import type { compareSearch } from './search';
 
 const route = getRouteApi('/frame/compare');
@@ -34,10 +35,13 @@ export default function ComparePage() {
     const found = new Map(data?.pages[0]?.items.map((run) => [run.id, run]));
     return ids.flatMap((id) => found.get(id) ?? []);
   }, [data, ids]);
-  const gone = useMemo(() => {
-    if (!data || isPlaceholderData) return [];
+  const told = data !== undefined && !isPlaceholderData;
+  const missing = useMemo(() => {
+    if (!told) return [];
     return ids.filter((id) => !runs.some((run) => run.id === id));
-  }, [data, isPlaceholderData, ids, runs]);
+  }, [told, ids, runs]);
+  // What was gone a moment ago is not asked for again while the next answer is on its way.
+  const gone = useSettled(missing, told);
   const there = useMemo(() => ids.filter((id) => !gone.includes(id)), [ids, gone]);
   const x = search.x ?? DEFAULT_X;
   const smooth = search.smooth ?? DEFAULT_SMOOTH;
@@ -64,7 +68,7 @@ export default function ComparePage() {
         <RunChips
           runs={runs}
           ids={there}
-          gone={gone}
+          gone={gone.filter((id) => ids.includes(id))}
           grouped={grouped}
           hidden={hidden}
           onHide={hide}

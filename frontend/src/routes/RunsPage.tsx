@@ -22,14 +22,22 @@ export default function RunsPage() {
   const search = route.useSearch();
   const navigate = route.useNavigate();
   useDocumentTitle('Runs · Callboard');
-  const { data, error, isPending, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } =
-    useInfiniteQuery({
-      ...runsQuery(toQuery(search)),
-      placeholderData: keepPreviousData,
-    });
+  const {
+    data,
+    error,
+    isPending,
+    isPlaceholderData,
+    hasNextPage,
+    isFetchingNextPage,
+    fetchNextPage,
+    refetch,
+  } = useInfiniteQuery({
+    ...runsQuery(toQuery(search)),
+    placeholderData: keepPreviousData,
+  });
   const runs = useMemo(() => data?.pages.flatMap((page) => page.items) ?? [], [data]);
   const total = data?.pages.at(-1)?.total;
-  const nothingListed = !error && total === 0 && !isFiltered(search);
+  const nothingListed = !error && !isPlaceholderData && total === 0 && !isFiltered(search);
   const putAway = useInfiniteQuery({
     ...runsQuery({ archived: 'true', limit: 1 }),
     enabled: nothingListed,
@@ -100,7 +108,7 @@ export default function RunsPage() {
           New run
         </ButtonLink>
       </div>
-      {(!nothingListed || putAway) && (
+      {(!nothingListed || Boolean(putAway)) && (
         <RunsToolbar
           total={total}
           state={stateFilter(search)}
@@ -118,7 +126,7 @@ export default function RunsPage() {
       {!search.group && (
         <BulkBar
           ids={selection.ids}
-          notShown={selection.notShown}
+          notShown={isPending || isPlaceholderData ? 0 : selection.notShown}
           canFork={runs.some(({ id, agent_steps }) => selection.ids.has(id) && agent_steps > 0)}
           onClear={clear}
         />

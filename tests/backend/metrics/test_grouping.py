@@ -15,35 +15,32 @@ points = st.lists(
 )
 
 
-def slow_on_grid(rows: list[tuple[int, float]], step: float, n_points: int) -> list[float]:
+def slow_on_grid(rows: list[tuple[int, float]], step: float, n_points: int, at: float) -> list[float]:
     rows = [(x, y) for x, y in rows if not math.isnan(y)]
-    out: list[float] = []
-    held, held_for, longest = math.nan, 0, 1
-    later = [max(0, math.ceil(x / step) - 1) for x, _ in rows]
+    out, held = [], math.nan
+    furthest = max((x for x, _ in rows), default=-1)
     for k in range(n_points):
         low, high = k * step, (k + 1) * step
         inside = [y for x, y in rows if low < x <= high or (k == 0 and x == 0)]
-        held_for += 1
         if inside:
-            longest = max(longest, held_for if not math.isnan(held) else 1)
-            held, held_for = statistics.fmean(inside), 0
-        over = k > max(later, default=-1) and held_for >= longest
-        out.append(math.nan if over else held)
+            held = statistics.fmean(inside)
+        out.append(held if low < max(furthest, at) or (k == 0 and furthest == 0) else math.nan)
     return out
 
 
-@given(points, st.integers(0, 8).map(lambda k: 2.0**k * 10))
-def test_values_on_the_grid_are_what_the_definition_says(rows: list[tuple[int, float]], step: float) -> None:
+@given(points, st.integers(0, 8).map(lambda k: 2.0**k * 10), st.floats(0, 5000))
+def test_values_on_the_grid_are_what_the_definition_says(
+    rows: list[tuple[int, float]], step: float, at: float
+) -> None:
     n_points = math.ceil(5000 / step)
     x, y = np.array([r[0] for r in rows], "i8"), np.array([r[1] for r in rows], "f8")
-    wanted = slow_on_grid(rows, step, n_points)
-    np.testing.assert_allclose(on_grid(x, y, step, n_points), wanted, rtol=1e-9, atol=1e-9)
+    wanted = slow_on_grid(rows, step, n_points, at)
+    np.testing.assert_allclose(on_grid(x, y, step, n_points, at), wanted, rtol=1e-9, atol=1e-9)
 
 
-def test_a_last_value_holds_as_long_as_any_did() -> None:
+def test_a_last_value_holds_to_where_the_run_is() -> None:
     x, y = np.array([10, 40, 50]), np.array([1.0, 2.0, 3.0])
-    got = on_grid(x, y, 10.0, 10)
-    np.testing.assert_array_equal(got, [1, 1, 1, 2, 3, 3, 3, np.nan, np.nan, np.nan])
+    np.testing.assert_array_equal(on_grid(x, y, 10.0, 8, 65.0), [1, 1, 1, 2, 3, 3, 3, np.nan])
 
 
 @given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=40))

@@ -11,6 +11,7 @@ from backend.specs.events import (
     CheckpointSaved,
     Ended,
     Episode,
+    Points,
     Started,
 )
 from tests.workers.engine.training_runs import cartpole, columns, events, only, train
@@ -60,6 +61,15 @@ def test_a_resume_is_as_if_it_had_never_stopped(tmp_path: Path, config: dict[str
     for episode in only(Episode, second):
         with np.load(tmp_path / "parts" / "replays" / episode.replay, allow_pickle=False) as replay:
             assert len(replay["actions"]) == episode.length_steps, "no record that lacks its beginning"
+
+
+def test_a_resume_at_the_end_adds_no_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.engine.usage.INTERVAL_S", 0.0)  # as after a long sleep
+    spec = cartpole({"agent_steps": 2_000})
+    train(spec, tmp_path)
+    again = train(spec, tmp_path, 2, checkpoint.newest(tmp_path / "checkpoints"))
+    assert only(Points, again) == []
+    assert only(Ended, again)[0].reason == "reached 2,000 agent steps"
 
 
 def test_a_resume_with_other_parts_plays_new_episodes(tmp_path: Path) -> None:

@@ -63,7 +63,8 @@ def test_the_best_recorded_episode_is_kept_however_soon_it_comes(
         keep_some(self, learner, episode)
 
     monkeypatch.setattr(Training, "_keep_some", watched)
-    monkeypatch.setattr("workers.engine.training.LEAST_REPLAY_INTERVAL_S", 1e9)
+    for interval in ("REPLAY_INTERVAL_S", "LEAST_REPLAY_INTERVAL_S"):
+        monkeypatch.setattr(f"workers.engine.training.{interval}", 1e9)
     kept = [one.episode_return for one in only(Episode, train(cartpole({"agent_steps": 8_000}), tmp_path))]
     assert max(recorded) > recorded[0], "no later one was better: the test shows nothing"
     assert kept == [recorded[0], max(recorded)]

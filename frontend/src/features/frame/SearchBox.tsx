@@ -19,6 +19,7 @@ export function SearchBox() {
   const navigate = useNavigate();
   const { q } = useSearch({ strict: false });
   const [typed, setTyped] = useState(q ?? '');
+  const [asked, setAsked] = useState(q);
   const [shown, setShown] = useState(q);
   const [caret, setCaret] = useState(0);
   const [used, setUsed] = useState(false);
@@ -27,26 +28,33 @@ export function SearchBox() {
   const box = useRef<HTMLInputElement>(null);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
 
-  // Back and forward change the address without a key being pressed.
+  // Back and forward change the address without a key being pressed; what was asked here may have grown since.
   if (q !== shown) {
     setShown(q);
-    if ((q ?? '') !== typed.trim()) setTyped(q ?? '');
+    if (q !== asked) {
+      setAsked(q);
+      setTyped(q ?? '');
+    }
   }
   useHotkeys([['/', () => box.current?.focus()]]);
   useEffect(() => () => clearTimeout(timer.current), []);
 
   const search = (text: string): void => {
     clearTimeout(timer.current);
+    const to = text.trim() || undefined;
+    setAsked(to);
     void navigate({
       to: '/',
-      search: (before) => defined({ ...before, q: text.trim() || undefined }),
+      search: (before) => defined({ ...before, q: to }),
       replace: location.pathname === '/',
     });
   };
-  /** Only the list of runs follows what is typed. */
+  /** Only the list of runs follows what is typed, unless the box has come to hold something else. */
   const searchSoon = (text: string): void => {
     clearTimeout(timer.current);
-    timer.current = setTimeout(() => location.pathname === '/' && search(text), WAIT_MS);
+    timer.current = setTimeout(() => {
+      if (location.pathname === '/' && box.current?.value === text) search(text);
+    }, WAIT_MS);
   };
   const type = (text: string, at: number): void => {
     setTyped(text);

@@ -37,6 +37,8 @@ describe('isUnfinished', () => {
   it('ends with a value, a blank, or a word that is none of the fields', () => {
     expect(unfinished('algorithm:paac')).toBe(false);
     expect(unfinished('score>1')).toBe(false);
+    expect(unfinished('Algorithm:PAAC')).toBe(false);
+    expect(unfinished('environment:Pong')).toBe(false);
     expect(unfinished('alg ')).toBe(false);
     expect(unfinished('pong')).toBe(false);
   });

@@ -53,8 +53,9 @@ const TERM = /^([a-z_]+)(:|=|!=)(.*)$/i;
 export function isUnfinished(query: string, caret: number, values: Values): boolean {
   const { word } = wordAt(query, caret);
   if (/^[a-z_]+(:|=|!=|>=?|<=?)$/i.test(word)) return true;
-  const [, field = '', , typed = ''] = TERM.exec(word) ?? [];
-  if (values[field]?.includes(typed)) return false;
+  const [, field = '', , typed = ''] = TERM.exec(word.toLowerCase()) ?? [];
+  // A part of a world's name is enough.
+  if (field === 'environment' || values[field]?.some((value) => value.toLowerCase() === typed)) return false;
   return complete(query, caret, values).length > 0;
 }
 
@@ -65,7 +66,7 @@ export function complete(query: string, caret: number, values: Values): string[]
   const put = (text: string): string => query.slice(0, from) + text + query.slice(caret);
   if (found) {
     const [, field = '', sign = '', typed = ''] = found;
-    return starts(values[field] ?? [], typed.replaceAll('"', '')).map((value) =>
+    return starts(values[field.toLowerCase()] ?? [], typed.replaceAll('"', '')).map((value) =>
       put(field + sign + quoted(value)),
     );
   }

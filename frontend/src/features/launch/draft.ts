@@ -116,10 +116,12 @@ export function newDraft(catalogue: Catalogue, asked: { environment?: string; al
 }
 
 /** The bounds of a run that goes on from where this one is. */
-function furtherStop(stop: StopSpec, { agent_steps, wall_time_s }: Run): StopSpec {
+function furtherStop(stop: StopSpec, { agent_steps, wall_time_s, score }: Run): StopSpec {
   const further = { ...stop };
   if (stop.agent_steps != null) further.agent_steps = nextBound(stop.agent_steps, agent_steps);
   if (stop.wall_time_s != null) further.wall_time_s = nextBound(stop.wall_time_s, wall_time_s ?? 0);
+  // A score it has reached would end it at once; how much higher it can go nobody knows.
+  if (stop.score != null && score != null && score >= stop.score) further.score = null;
   return further;
 }
 
@@ -264,9 +266,9 @@ export function faultsText(settings: readonly Setting[], faults: readonly FieldP
   const titles = new Set<string>();
   const told = new Set<string>();
   for (const { field, message } of faults) {
-    // The field of seeds has no room to tell it.
     const title = titleOf(settings, field);
     if (title) titles.add(title);
+    // The field of seeds has no room to tell it.
     else told.add(field && field !== 'nSeeds' ? `${field}: ${message}` : message);
   }
   const named = titles.size > 0 ? [`Another value is needed: ${[...titles].join(', ')}.`] : [];

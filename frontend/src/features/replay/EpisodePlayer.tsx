@@ -62,7 +62,7 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false, at, on
     const target = event.target as HTMLElement;
     // A select and a slider have their own keys, and a button its space.
     if (target.matches('select, [role=slider]') || (event.key === ' ' && target.matches('button'))) return;
-    const last = (trace?.actions.length ?? 1) - 1;
+    const last = (trace?.actions.length ?? episode.length_steps) - 1;
     if (event.key === ' ') toggle();
     else if (event.key === ',' || event.key === 'ArrowLeft') seek(Math.max(0, step - 1));
     else if (event.key === '.' || event.key === 'ArrowRight') seek(Math.min(last, step + 1));

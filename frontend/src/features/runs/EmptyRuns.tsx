@@ -7,7 +7,7 @@ import { Empty, Problem } from '@/components/feedback';
 import { plural } from '@/lib/format';
 
 type Props = {
-  /** How many runs are. */
+  /** How many archived runs there are. */
   archived: number;
   onArchived: () => void;
 };

@@ -319,6 +319,7 @@ class Training:
 
         The other way round, a run killed in between would have the score twice or never.
         """
+        self._keep_better(learner)  # what is kept is told in the order of its steps
         scored = self.spec.config.evaluation_episodes > 0
         if scored:
             try:

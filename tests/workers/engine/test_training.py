@@ -55,19 +55,23 @@ def test_a_run_tells_its_whole_story(tmp_path: Path) -> None:
 def test_the_best_recorded_episode_is_kept_however_soon_it_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorded: list[float] = []
+    recorded: list[tuple[float, int]] = []
     keep_some = Training._keep_some
 
     def watched(self: Training, learner: Learner, episode: EpisodeEnd) -> None:
-        recorded.append(episode.episode_return)
+        recorded.append((episode.episode_return, self._journal.counters.agent_steps))
         keep_some(self, learner, episode)
 
     monkeypatch.setattr(Training, "_keep_some", watched)
     for interval in ("REPLAY_INTERVAL_S", "LEAST_REPLAY_INTERVAL_S"):
         monkeypatch.setattr(f"workers.engine.training.{interval}", 1e9)
-    kept = [one.episode_return for one in only(Episode, train(cartpole({"agent_steps": 8_000}), tmp_path))]
-    assert max(recorded) > recorded[0], "no later one was better: the test shows nothing"
-    assert kept == [recorded[0], max(recorded)]
+    said = only(Episode, train(cartpole({"agent_steps": 7_000}, evaluation_episodes=1), tmp_path))
+    best = max(recorded, key=lambda one: one[0])
+    assert recorded[0] != best != recorded[-1], "too soon or too late to show anything"
+    kept = [(one.episode_return, one.agent_steps) for one in said if one.kind == "training"]
+    assert kept == [recorded[0], best], "with where it ended, not where it was written"
+    assert [one.agent_steps for one in said] == sorted(one.agent_steps for one in said)
+    assert said[-1].kind == "evaluation"
 
 
 def test_a_stop_keeps_a_checkpoint(tmp_path: Path) -> None:

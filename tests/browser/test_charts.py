@@ -65,6 +65,7 @@ def test_charts_are_hidden_moved_and_enlarged_for_good(
 ) -> None:
     run_id = _run(sqlite_service.engine, "loss/entropy", "loss/policy", "loss/value")
     page = service_page
+    page.set_viewport_size({"width": 1280, "height": 1600})  # only what is in view is drawn
     page.goto(f"/runs/{run_id}")
     charts = page.get_by_role("region", name="Metrics of loss").get_by_role("img", name="of charted")
 

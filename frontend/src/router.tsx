@@ -115,7 +115,11 @@ export const makeRouter = (client: QueryClient) =>
     scrollRestoration: true,
     defaultPendingComponent: () => <Loading label="Loading the page" />,
     // A part of the page that did not come is not asked for again, but by loading all of it.
-    defaultErrorComponent: ({ error }) => <Problem error={error} onRetry={() => location.reload()} />,
+    defaultErrorComponent: ({ error }) => (
+      <div className="page">
+        <Problem error={error} onRetry={() => location.reload()} />
+      </div>
+    ),
     defaultNotFoundComponent: NotFound,
     // It brings a frame of its own.
     notFoundMode: 'root',

@@ -105,12 +105,14 @@ def test_clone_fills_the_form(page: Page, script: httpx.Client) -> None:
     assert made["tags"] == ["a", "b"]
 
 
+@pytest.mark.long
 def test_a_run_address_cut_short_is_the_list(page: Page) -> None:
     page.goto("/runs")
     expect(page.get_by_role("heading", name="Runs", level=1)).to_be_visible()
     assert page.url.endswith("/")
 
 
+@pytest.mark.long
 def test_what_an_address_has_wrong_is_dropped(page: Page, ended: str) -> None:
     page.goto("/?archived=banana&sort=bar&state=nope&group=foo")
     expect(page.get_by_role("row").filter(has_text="an old run").first).to_be_visible()

@@ -147,6 +147,7 @@ def test_what_fits_is_done_and_the_rest_is_told(
     expect(page.get_by_role("row").filter(has_text="for later")).to_have_count(2)
 
 
+@pytest.mark.long
 def test_where_nothing_fits_there_is_only_why(service_page: Page, ids: dict[str, str]) -> None:
     page = service_page
     _listed(page)
@@ -162,6 +163,7 @@ def test_where_nothing_fits_there_is_only_why(service_page: Page, ids: dict[str,
     expect(dialog).to_have_count(0)
 
 
+@pytest.mark.long
 def test_only_what_has_trained_is_forked(
     service_page: Page, sqlite_service: RunningService, ids: dict[str, str]
 ) -> None:
@@ -218,6 +220,7 @@ def test_archive_and_delete_ask_first(
         assert script.get(f"/api/v1/runs/{ids[name]}").status_code == status
 
 
+@pytest.mark.long
 def test_selected_runs_that_a_filter_hides_are_told(
     service_page: Page, sqlite_service: RunningService, ids: dict[str, str]
 ) -> None:
@@ -235,6 +238,7 @@ def test_selected_runs_that_a_filter_hides_are_told(
     expect(named.last).to_have_text("and 3 more")
 
 
+@pytest.mark.long
 def test_a_phone_sorts_and_selects_all(service_page: Page, ids: dict[str, str]) -> None:
     page = service_page
     page.set_viewport_size({"width": 390, "height": 844})
@@ -248,6 +252,7 @@ def test_a_phone_sorts_and_selects_all(service_page: Page, ids: dict[str, str]) 
     expect(_bar(page)).to_contain_text("4 runs selected")
 
 
+@pytest.mark.long
 def test_where_all_are_archived_they_are_one_click_away(
     service_page: Page, sqlite_service: RunningService
 ) -> None:

@@ -76,6 +76,7 @@ def test_runs_are_dragged_in_and_out(service_page: Page, sqlite_service: Running
     assert third.id in page.url
 
 
+@pytest.mark.long
 def test_a_deleted_run_can_be_taken_out(service_page: Page, sqlite_service: RunningService) -> None:
     page, engine = service_page, sqlite_service.engine
     there = make_run(engine, RunState.FINISHED, name="still there")
@@ -90,6 +91,7 @@ def test_a_deleted_run_can_be_taken_out(service_page: Page, sqlite_service: Runn
     expect(page.get_by_role("searchbox", name="Find runs to compare")).to_be_focused()
 
 
+@pytest.mark.long
 def test_others_are_offered_though_all_the_newest_are_compared(
     service_page: Page, sqlite_service: RunningService
 ) -> None:

@@ -9,7 +9,7 @@ from backend.specs.states import RunState
 from tests.support.runs import make_run
 from tests.support.service import RunningService
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 
 @pytest.fixture

@@ -88,6 +88,7 @@ def test_a_run_that_is_not_there(page: Page) -> None:
     expect(page.get_by_text("There is no page at this address.")).to_be_visible()
 
 
+@pytest.mark.long
 def test_seeds_that_are_refused_promise_no_runs(page: Page) -> None:
     page.goto("/new")
     seeds = page.get_by_role("textbox", name="Number of seeds")
@@ -99,6 +100,7 @@ def test_seeds_that_are_refused_promise_no_runs(page: Page) -> None:
     expect(page.get_by_role("button", name="Start run", exact=True)).to_be_visible()
 
 
+@pytest.mark.long
 def test_a_tag_that_is_too_long_is_gone_to(page: Page, script: httpx.Client) -> None:
     before = _n_runs(script)
     page.goto("/new")
@@ -113,6 +115,7 @@ def test_a_tag_that_is_too_long_is_gone_to(page: Page, script: httpx.Client) -> 
     assert _n_runs(script) == before
 
 
+@pytest.mark.long
 def test_a_service_that_does_not_answer_starts_nothing(page: Page) -> None:
     page.goto("/new")
     page.route("**/api/v1/runs", lambda route: route.abort())

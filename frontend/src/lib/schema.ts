@@ -38,6 +38,8 @@ const GROUPS: readonly string[] = [
   'stopping',
 ];
 
+export const groupTitle = (group: string): string => group.charAt(0).toUpperCase() + group.slice(1);
+
 type Json = Record<string, unknown>;
 
 const isJson = (value: unknown): value is Json =>

@@ -53,7 +53,7 @@ export function EpisodesTab({ run, ended, best, onBest, picked, onPick }: Props)
         />
         <span className="muted">
           Of <span className="num">{formatCount(ended)}</span> training episodes some are recorded; of these,
-          one is kept about every 20 seconds of training, and each that is the best so far.
+          one is kept about every 20 seconds of training, and the best.
         </span>
       </div>
       <ScrollPanel label="Episodes">

@@ -1,9 +1,9 @@
 import { useMemo } from 'react';
 import classes from './launch.module.css';
-import { groupTitle, rawOf, type Draft } from './draft';
+import { rawOf, type Draft } from './draft';
 import { SettingField } from '@/components/settings/SettingField';
 import { groupBy } from '@/lib/group';
-import { isChanged, type Raw, type Setting } from '@/lib/schema';
+import { groupTitle, isChanged, type Raw, type Setting } from '@/lib/schema';
 
 type Props = {
   settings: readonly Setting[];

@@ -7,7 +7,16 @@ import schemas from '@/api/schemas.json';
 import { nextBound } from '@/lib/bound';
 import { formatWhole } from '@/lib/format';
 import { parseNumber } from '@/lib/number';
-import { allSettings, isChanged, parseRaw, toRaw, type Raw, type Section, type Setting } from '@/lib/schema';
+import {
+  groupTitle,
+  allSettings,
+  isChanged,
+  parseRaw,
+  toRaw,
+  type Raw,
+  type Section,
+  type Setting,
+} from '@/lib/schema';
 
 export type Draft = {
   environment: string;
@@ -274,8 +283,6 @@ export function faultsText(settings: readonly Setting[], faults: readonly FieldP
   const named = titles.size > 0 ? [`Another value is needed: ${[...titles].join(', ')}.`] : [];
   return [...told, ...named].join(' ');
 }
-
-export const groupTitle = (group: string): string => group.charAt(0).toUpperCase() + group.slice(1);
 
 const section = (name: Section, settings: readonly Setting[], draft: Draft): Record<string, never> =>
   Object.fromEntries(

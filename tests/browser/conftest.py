@@ -14,11 +14,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, expect, sync_playwright
 
 from tests.support.databases import short_folder
 from tests.support.installation import Installation, installation
 from tests.support.service import RunningService
+
+expect.set_options(timeout=30_000)  # milliseconds; the context's default timeout does not govern assertions
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = [

@@ -3,7 +3,7 @@ from playwright.sync_api import Page, expect
 
 from tests.support.installation import Installation
 
-pytestmark = [pytest.mark.service, pytest.mark.browser]
+pytestmark = pytest.mark.browser
 
 
 def test_the_api_can_be_read_and_tried(page: Page, installed: Installation) -> None:

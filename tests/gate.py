@@ -1,0 +1,147 @@
+"""The tests of `make test`, which every change must pass: `python -m tests.gate`.
+
+1. tests: all but the browser tests, in three processes, beside `make check`;
+2. browser: the browser tests, with nothing beside them;
+3. retry: the tests that failed, once more, alone in a fresh process.
+
+If all of them pass when retried, the last line names them: `flaky: ID, ID`. `why_no_retry` says when no test
+is retried.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
+from time import gmtime, monotonic, strftime
+
+CHECK = ["make", "--no-print-directory", "check"]
+STAGES = {
+    "tests": ["--numprocesses=3", "--dist=worksteal", "-m", "not browser and not long"],
+    "browser": ["-m", "browser and not long"],
+}
+"""pytest's arguments by stage. The first stage runs beside `CHECK`."""
+
+MAX_RETRIED = 5
+NEVER_RETRIED = re.compile(
+    r"tests/(workers/test_(claims|recorder)\.py|backend/db/|.*/test_repository\.py|chaos/test_invariants\.py)"
+)
+"""Tests whose failure may be a race in the product, which a retry would hide."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of one run of pytest, as `tests.support.outcome` records it."""
+
+    exit_code: int
+    selected: list[str] = field(default_factory=list)
+    finished: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    """Tracebacks by test id."""
+    broken: list[str] = field(default_factory=list)
+    """Errors of collection, crashed test processes."""
+
+
+def main() -> int:
+    """Run the gate; returns its exit code."""
+    os.environ.pop("MAKEFLAGS", None)  # of the make that started this: its job server is not handed on
+    return run_gate(STAGES, CHECK)
+
+
+def run_gate(stages: dict[str, list[str]], check: Sequence[str]) -> int:
+    """Run `stages`, the first beside the command `check`, then retry failed tests; returns an exit code."""
+    outcomes: list[Outcome] = []
+    with subprocess.Popen(check, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as checking:
+        reporting = Thread(target=_report_check, args=[checking], daemon=True)
+        try:
+            _announce("check")
+            reporting.start()
+            for name, arguments in stages.items():
+                _announce(name)
+                outcomes.append(run_pytest(arguments))
+                reporting.join()
+                if checking.returncode:
+                    return _failed("check failed")
+                if outcomes[-1].exit_code and (reason := why_no_retry(outcomes)):
+                    return _failed(f"{name} failed; not retried: {reason}")
+        finally:
+            checking.terminate()
+    return _retry(outcomes)
+
+
+def run_pytest(arguments: Sequence[str]) -> Outcome:
+    """Run pytest in a new process that prints as usual."""
+    with TemporaryDirectory(prefix="gate-") as folder:
+        path = Path(folder) / "outcome.json"
+        plugin = ["-p", "tests.support.outcome", f"--outcome={path}"]
+        exit_code = subprocess.run(
+            [sys.executable, "-m", "pytest", *plugin, *arguments], check=False
+        ).returncode
+        recorded = json.loads(path.read_text()) if path.exists() else {"broken": ["no outcome was recorded"]}
+    return Outcome(exit_code, **recorded)
+
+
+def why_no_retry(outcomes: Sequence[Outcome]) -> str | None:
+    """The reason why the failed tests of `outcomes` may not be retried, None if they may.
+
+    They may if every run was whole (it ended by itself, no test process crashed, each selected test has a
+    result), at most `MAX_RETRIED` tests failed, and none of them matches `NEVER_RETRIED`.
+    """
+    failed = [test for outcome in outcomes for test in outcome.failed]
+    for outcome in outcomes:
+        if outcome.broken:
+            return "; ".join(outcome.broken)
+        if outcome.exit_code != (1 if outcome.failed else 0):
+            return f"pytest ended with exit code {outcome.exit_code}"
+        if missing := len(set(outcome.selected) - set(outcome.finished)):
+            return f"{missing} selected tests have no result"
+    if len(failed) > MAX_RETRIED:
+        return f"{len(failed)} tests failed, at most {MAX_RETRIED} are retried"
+    if races := [test for test in failed if NEVER_RETRIED.match(test)]:
+        return f"a failure of {', '.join(races)} may be a race in the product"
+    return None
+
+
+def _retry(outcomes: Sequence[Outcome]) -> int:
+    failed = {
+        test: outcome.failed[test]
+        for outcome in outcomes
+        for test in outcome.selected
+        if test in outcome.failed
+    }
+    if not failed:
+        return 0
+    _announce("retry")
+    again = run_pytest(["--numprocesses=0", *failed])
+    if again.exit_code or set(again.finished) != set(failed):
+        return _failed("a test failed twice")
+    for test, traceback in failed.items():
+        print(f"\n{test} failed at first:\n{traceback}")
+    print(f"flaky: {', '.join(failed)}", flush=True)
+    return 0
+
+
+def _report_check(checking: "subprocess.Popen[str]") -> None:
+    """Print the whole output of `checking` when it ends, with its result."""
+    began = monotonic()
+    output, _ = checking.communicate()
+    result = "failed" if checking.returncode else "passed"
+    print(f"\n{output}==> check {result} after {monotonic() - began:.0f} s\n", flush=True)
+
+
+def _announce(stage: str) -> None:
+    print(f"==> {stage}, {strftime('%H:%M:%S', gmtime())} UTC", flush=True)
+
+
+def _failed(message: str) -> int:
+    print(f"make test: {message}", flush=True)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""A pytest plug-in: `--outcome=FILE` records as JSON which tests were selected, finished and failed.
+
+    {"selected": [id, ...], "finished": [id, ...], "failed": {id: traceback}, "broken": [reason, ...]}
+
+`selected` and `finished` are in pytest's order; a test has finished once its teardown is over. `broken` names
+errors of collection and crashed test processes. With xdist the process that distributes the tests writes it.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--outcome", type=Path, help="record the outcome of each test in this file")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    path = config.getoption("--outcome")
+    if path is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Outcome(path))
+
+
+class Outcome:
+    """Collects reports and writes them when the session ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._selected: dict[str, None] = {}
+        self._finished: dict[str, None] = {}
+        self._failed: dict[str, str] = {}
+        self._broken: list[str] = []
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._selected.update(dict.fromkeys(item.nodeid for item in session.items))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
+        self._selected.update(dict.fromkeys(ids))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        if error:
+            self._broken.append(f"a test process crashed: {error}")
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._broken.append(f"{report.nodeid} could not be collected")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            before = self._failed.get(report.nodeid)
+            self._failed[report.nodeid] = "\n".join(filter(None, [before, report.longreprtext]))
+        if report.when == "teardown":
+            self._finished[report.nodeid] = None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        recorded = {
+            "selected": list(self._selected),
+            "finished": list(self._finished),
+            "failed": self._failed,
+            "broken": self._broken,
+        }
+        self._path.write_text(json.dumps(recorded))

@@ -1,0 +1,161 @@
+"""`make test`'s stages and retry, each on a small tree of tests of its own and a real pytest."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.gate import run_gate
+
+PASSES = [sys.executable, "-c", "print('checked')"]
+FAILS = [sys.executable, "-c", "raise SystemExit('not formatted')"]
+ONCE = """
+from pathlib import Path
+
+def times(name):
+    with open(f"{name}.runs", "a") as runs:
+        runs.write("x")
+    return len(Path(f"{name}.runs").read_text())
+"""
+FAILS_ONCE = f"{ONCE}\ndef test_it():\n    assert times('it') > 1, 'the first time'\n"
+
+
+@pytest.fixture(autouse=True)
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty tree of tests, the current folder; pytest in it knows no configuration and few plug-ins."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_PLUGINS", "xdist.plugin,pytest_timeout")
+    return tmp_path
+
+
+def write(tree: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(text)
+
+
+def runs(tree: Path) -> int:
+    """How often `test_it` ran."""
+    return len((tree / "it.runs").read_text())
+
+
+def last_line(capfd: pytest.CaptureFixture[str]) -> str:
+    return capfd.readouterr().out.splitlines()[-1]
+
+
+def test_no_retry_when_all_pass(tree: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write(tree, {"test_a.py": f"{ONCE}\ndef test_it():\n    times('it')\n"})
+    assert run_gate({"tests": ["-n2"]}, PASSES) == 0
+    printed = capfd.readouterr().out
+    assert "==> tests" in printed
+    assert "checked" in printed
+    assert "flaky" not in printed
+    assert runs(tree) == 1
+
+
+@pytest.mark.parametrize("arguments", [["-n2"], []])
+def test_passes_at_the_second_try(
+    tree: Path, capfd: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    write(tree, {"test_a.py": FAILS_ONCE, "test_b.py": "def test_other(): pass"})
+    assert run_gate({"tests": arguments}, PASSES) == 0
+    *above, last = capfd.readouterr().out.splitlines()
+    assert last == "flaky: test_a.py::test_it"
+    again = above[above.index("test_a.py::test_it failed at first:") :]
+    assert any("AssertionError: the first time" in line for line in again)
+    assert runs(tree) == 2
+
+
+def test_retry_comes_after_the_last_stage(tree: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write(tree, {"test_a.py": FAILS_ONCE, "test_b.py": FAILS_ONCE.replace("'it'", "'other'")})
+    assert run_gate({"one": ["test_a.py"], "two": ["test_b.py"]}, PASSES) == 0
+    printed = capfd.readouterr().out
+    assert printed.index("==> one") < printed.index("==> two") < printed.index("==> retry")
+    assert printed.splitlines()[-1] == "flaky: test_a.py::test_it, test_b.py::test_it"
+
+
+def test_own_time_limit_is_a_failure_like_any_other(tree: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    test = (
+        f"{ONCE}\nimport signal, pytest\n"
+        "@pytest.mark.timeout(0.1)\ndef test_it():\n    if times('it') == 1:\n        signal.pause()\n"
+    )
+    write(tree, {"test_a.py": test})
+    assert run_gate({"tests": ["-n2"]}, PASSES) == 0
+    assert last_line(capfd) == "flaky: test_a.py::test_it"
+
+
+def test_fails_when_a_test_fails_twice(tree: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write(tree, {"test_a.py": f"{ONCE}\ndef test_it():\n    times('it')\n    assert False\n"})
+    assert run_gate({"tests": []}, PASSES) == 1
+    assert last_line(capfd) == "make test: a test failed twice"
+    assert runs(tree) == 2
+
+
+CRASH = f"{ONCE}\nimport os\ndef test_it():\n    if times('it') == 1:\n        os._exit(1)\n"
+CUT_OFF = "import pytest\ndef test_last():\n    pytest.exit('cut off', returncode=1)\n"
+SIX = (
+    f"{ONCE}\nimport pytest\n"
+    "@pytest.mark.parametrize('n', range(6))\ndef test_it(n):\n    assert times('it') > 6\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("files", "arguments", "reason"),
+    [
+        pytest.param({"test_a.py": SIX}, [], "6 tests failed, at most 5 are retried", id="six"),
+        pytest.param({"test_a.py": CRASH}, ["-n2"], "a test process crashed", id="crash"),
+        pytest.param(
+            {"test_a.py": FAILS_ONCE, "test_b.py": CUT_OFF},
+            [],
+            "1 selected tests have no result",
+            id="cut off",
+        ),
+        pytest.param(
+            {"tests/workers/test_claims.py": FAILS_ONCE}, [], "may be a race in the product", id="race"
+        ),
+        pytest.param(
+            {"tests/backend/runs/test_repository.py": FAILS_ONCE},
+            [],
+            "may be a race in the product",
+            id="SQL",
+        ),
+    ],
+)
+def test_not_retried(
+    tree: Path, capfd: pytest.CaptureFixture[str], files: dict[str, str], arguments: list[str], reason: str
+) -> None:
+    write(tree, files)
+    assert run_gate({"tests": arguments}, PASSES) == 1
+    printed = capfd.readouterr().out
+    assert printed.splitlines()[-1].startswith("make test: tests failed; not retried: ")
+    assert reason in printed.splitlines()[-1]
+    assert "==> retry" not in printed
+
+
+@pytest.mark.parametrize("arguments", [["-n2"], []])
+def test_not_retried_after_an_error_of_collection(
+    tree: Path, capfd: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    write(tree, {"test_a.py": FAILS_ONCE, "test_b.py": "import nothing_of_this_name"})
+    assert run_gate({"tests": ["--continue-on-collection-errors", *arguments]}, PASSES) == 1
+    assert "test_b.py could not be collected" in last_line(capfd)
+
+
+def test_fails_when_nothing_is_selected(tree: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write(tree, {"test_a.py": FAILS_ONCE})
+    assert run_gate({"tests": ["-k", "nothing"]}, PASSES) == 1
+    assert "exit code 5" in last_line(capfd)
+
+
+def test_failed_check_ends_the_gate_after_the_first_stage(
+    tree: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write(tree, {"test_a.py": FAILS_ONCE})
+    assert run_gate({"one": [], "two": []}, FAILS) == 1
+    printed = capfd.readouterr().out
+    assert "not formatted" in printed
+    assert "==> two" not in printed
+    assert printed.splitlines()[-1] == "make test: check failed"

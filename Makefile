@@ -6,50 +6,125 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := timeout 1200 $(BIN)/pip --quiet --disable-pip-version-check --timeout 60 --retries 4
 
+PYTEST := $(BIN)/pytest
+# Tests wait for other processes about as much as they compute: two more at once than there are processors.
+TEST_PROCESSES ?= $(shell n=$$(nproc); echo $$((n < 6 ? n + 2 : 8)))
+# What shares a browser, an installation or Ray stays together (tests/support/scheduling.py).
+SIDE_BY_SIDE := --numprocesses=$(TEST_PROCESSES) --dist=loadgroup
+
 # Tests talk to servers on this machine past any proxy, and read times in UTC.
 export NO_PROXY := 127.0.0.1,localhost$(addprefix $(comma),$(or $(NO_PROXY),$(no_proxy)))
 export no_proxy := $(NO_PROXY)
-test test-long check chaos: export TZ := UTC
+quick test test-long check coverage: export TZ := UTC
 
 WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig*.json 2>/dev/null)
 
-.PHONY: up ready test test-long check chaos constraints
+.PHONY: help up ready quick test test-long check wheel docs openapi constraints
 
-up: $(VENV)/.ready frontend/dist/index.html
+help: ## list the targets
+	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 20
+
+up: $(VENV)/.ready frontend/dist/index.html ## set up what is needed, start the service, print a link
 	@$(BIN)/callboard up
 
 # Everything that is downloaded, first; the tests need no network. Then the pages and Numba's machine code, which every
 # engine would otherwise compile by itself.
-ready: $(VENV)/.ready-dev frontend/node_modules/.ready chromium frontend/dist/index.html
-	$(BIN)/python -c 'import workers.engine.kernels'
+ready: $(VENV)/.ready-dev frontend/node_modules/.ready chromium frontend/dist/index.html ## download and build what the tests need
+	$(BIN)/python -c 'import workers.engine.nn.fused.kernels'
 
-test:
+quick: $(VENV)/.ready-dev ## while working: lint, types, and the units that what has changed concerns
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target quick-lint quick-units
+
+test: ## everything that a change must pass
 	@echo "==> ready, $$(date +%T) UTC"
 	@$(MAKE) --no-print-directory ready
 	@$(BIN)/python -m tests.gate
 	@echo "make test: all passed"
 
-# What make test leaves out: tests/long.txt, and what is marked `long` where it stands.
-test-long: ready
-	$(BIN)/pytest -m long
+test-long: ready ## what make test leaves out: tests/long.txt, and what is marked `long` where it stands
+	$(PYTEST) $(SIDE_BY_SIDE) -m "long and not benchmark"
 
-check: $(VENV)/.ready-dev frontend/dist/index.html
+check: check-python check-pages ## linters, types and import contracts
+
+wheel: $(VENV)/.ready-dev frontend/dist/index.html ## dist/*.whl: the server with pages and migrations, and the client
+	rm -rf build backend/python/build
+	$(PIP) wheel --no-deps --wheel-dir dist ./backend/python .
+
+docs: $(VENV)/.ready-dev ## the documentation as a site, in site/; broken links fail
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+openapi: $(VENV)/.ready-dev ## openapi.json, linted by Spectral, which npm downloads
+	$(BIN)/python -m backend.openapi > openapi.json
+	@$(WITH_NODE) npm exec --yes --package=@stoplight/spectral-cli@6.16.3 -- \
+		spectral lint --ruleset .spectral.yaml --fail-severity=hint openapi.json
+
+constraints: $(BIN)/pip ## constraints.txt anew: the newest version of each package, installing none
+	$(BIN)/python -m tests.constraints
+
+.PHONY: check-python check-pages quick-lint quick-units
+
+check-python: $(VENV)/.ready-dev
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --cache-dir .import_linter_cache
+
+check-pages: $(VENV)/.ready-dev frontend/dist/index.html
 	@$(WITH_NODE) cd frontend && npm run --silent lint && npm run --silent typecheck \
 		&& npm run --silent test && npm run --silent api:check && npm run --silent size
 
-# The hundred-fault form; minutes to hours.
-chaos: $(VENV)/.ready-dev
-	$(BIN)/python -m tests.chaos
+quick-lint: $(if $(wildcard frontend/node_modules/.ready),frontend/node_modules/.quick)
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+
+quick-units:
+	@$(BIN)/python -m tests.quick
+
+frontend/node_modules/.quick: $(WEB_SOURCES)
+	@$(WITH_NODE) cd frontend && npm run --silent typecheck && npm run --silent test
+	@touch $@
+
+.PHONY: benchmarks coverage chaos attacks soak stability above-random interval-coverage racing-errors studies mutants
+
+benchmarks: $(VENV)/.ready-dev frontend/dist/index.html chromium ## by hand, on an idle machine: speed of pages and lists, memory of engines
+	$(PYTEST) -s -m benchmark
+
+coverage: $(VENV)/.ready-dev frontend/dist/index.html chromium ## by hand: branches covered, against the recorded figure
+	$(PYTEST) $(SIDE_BY_SIDE) -m "not long and not benchmark" --cov --cov-report=
+
+chaos: $(VENV)/.ready-dev ## by hand, minutes to hours: a hundred faults; options in ARGS
+	$(BIN)/python -m tests.chaos $(ARGS)
+
+attacks: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, ten minutes: overload of an installation; options in ARGS
+	$(BIN)/python -m tests.attacks $(ARGS)
+
+soak: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, two and a half hours: slopes of memory and files of an installation in use; options in ARGS
+	$(BIN)/python -m tests.soak $(ARGS)
+
+stability: $(VENV)/.ready-dev ## by hand, an hour: GA3C's stability by minimum training batch; options in ARGS
+	$(BIN)/python -m tests.stability $(ARGS)
+
+above-random: $(VENV)/.ready-dev ## by hand, a quarter of an hour: whether DQN or Gorila beats random play; options in ARGS
+	$(BIN)/python -m tests.above_random $(ARGS)
+
+interval-coverage: $(VENV)/.ready-dev ## by hand, six minutes: coverage of intervals and false verdicts; options in ARGS
+	$(BIN)/python -m tests.interval_coverage $(ARGS)
+
+racing-errors: $(VENV)/.ready-dev ## by hand, five minutes: how often races of sweeps go wrong, and what they save
+	$(BIN)/python -m tests.racing_errors
+
+studies: $(VENV)/.ready-dev ## by hand, fifteen minutes: a sweep of 200 runs whose processes are killed
+	$(PYTEST) -s -m benchmark tests/backend/sweeps
+
+mutants: $(VENV)/.ready-dev ## by hand, an hour: which of 300 small errors in the engine no unit test notices; options in ARGS
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 # What `callboard bench engine` measures against, in an environment of its own.
 .PHONY: peers
 peers:
 	$(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/pip --quiet --disable-pip-version-check install --constraint constraints.txt --editable '.[bench]'
+	.venv-peers/bin/pip --quiet --disable-pip-version-check $(EDITABLE) '.[bench]'
 
 $(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
@@ -68,12 +143,15 @@ define fetch
 done; cat "$$log"; echo "$@: a download failed three times; check the network and any proxy or package mirror, then repeat"; exit 1
 endef
 
-$(VENV)/.ready: $(BIN)/pip pyproject.toml constraints.txt
-	$(call fetch,$(PIP) install --constraint constraints.txt --editable '.[worker]')
+# The client first, in the same command: else pip would look for it in the registry.
+EDITABLE := install --constraint constraints.txt --editable ./backend/python --editable
+
+$(VENV)/.ready: $(BIN)/pip pyproject.toml constraints.txt setup.py backend/__init__.py backend/python/pyproject.toml
+	$(call fetch,$(PIP) $(EDITABLE) '.[worker]')
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready
-	$(call fetch,$(PIP) install --constraint constraints.txt --editable '.[worker$(comma)dev]')
+	$(call fetch,$(PIP) $(EDITABLE) '.[worker$(comma)dev]')
 	@touch $@
 
 # Node.js and npm of the machine where they are new enough, else those of a Python package.

@@ -1,4 +1,4 @@
-"""Alembic's entry: runs migrations on the connection that `backend.db.migrate` opened."""
+"""Alembic's entry point: runs migrations on the connection that `backend.db.migrate` opened."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from backend.settings import Settings
 
 
 def render_item(kind: str, item: Any, autogen: AutogenContext) -> str | bool:
-    """Write our own column types as the plain ones they are in the database."""
+    """Render custom column types as the plain types of the database."""
     if kind == "type" and isinstance(item, UtcDateTime):
         return "sa.DateTime(timezone=True)"
     return False
@@ -25,7 +25,7 @@ def migrate(connection: Any) -> None:
         target_metadata=Base.metadata,
         render_as_batch=True,
         render_item=render_item,
-        # Our SQLite connections begin transactions themselves, so schema changes roll back there too.
+        # Our SQLite connections begin transactions explicitly, so schema changes roll back there too.
         transactional_ddl=True,
     )
     with context.begin_transaction():
@@ -35,6 +35,6 @@ def migrate(connection: Any) -> None:
 connection = context.config.attributes.get("connection")
 if connection is not None:
     migrate(connection)
-else:  # the `alembic` command, as used to write a new revision
-    with make_engine(Settings().database).execution_options(callboard_writing=True).begin() as own:
-        migrate(own)
+else:  # the `alembic` command, used to create a revision
+    with make_engine(Settings().database).execution_options(callboard_writing=True).begin() as opened:
+        migrate(opened)

@@ -1,0 +1,3 @@
+"""The service. `__version__` is the version of everything: the distribution, the API, the pages."""
+
+__version__ = "0.1.0"

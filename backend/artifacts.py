@@ -1,9 +1,11 @@
-"""The artifact store: checkpoints, replays and videos, in a folder or on any server fsspec knows.
+"""The artifact store: checkpoints, replays and videos, in a folder or on any server that fsspec supports.
 
-A key is `runs/<run id>/<kind>/<file>`; its parts are ids and file names, never paths from a request.
-A file appears under its key whole or not at all.
+A key is `runs/<run id>/<kind>/<file>`, built from ids and file names, never from a path in a request. A file
+appears under its key only when it is complete, and never changes afterwards. In a folder on the same file
+system as the run directories a key is a hard link, so that a file takes space once.
 """
 
+import hashlib
 import os
 import re
 import shutil
@@ -11,30 +13,38 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Literal
+from urllib.parse import quote
 from uuid import uuid4
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
-Kind = Literal["checkpoints", "replays", "videos"]
+ArtifactKind = Literal["checkpoints", "replays", "videos"]
+
+MAX_CHECKED = 10_000
+"""Files whose checksums are remembered as correct."""
 
 _RUN_ID = re.compile(r"[0-9A-Z]{26}")
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 
 
 class InvalidKey(ValueError):
-    """A run id or a file name that could leave the store."""
+    """A run id or a file name that could address a file outside the store."""
 
 
-class StoreAway(OSError):
-    """The artifact store does not answer, or refuses: try again later."""
+class Damaged(Exception):
+    """A file's checksum is not the one that was recorded for it."""
+
+
+class StoreUnavailable(OSError):
+    """The artifact store is unavailable or rejects the request; try again later."""
 
 
 def check_file_name(name: str) -> str:
-    """`name` itself, where it is a plain file name.
+    """Return `name` if it is a plain file name.
 
     Raises:
-        InvalidKey: it holds a separator, starts with a dot, or is longer than 200 characters.
+        InvalidKey: it has a separator, starts with a dot, or is longer than 200 characters.
     """
     if not _FILE.fullmatch(name):
         raise InvalidKey(f"not a file name: {name!r:.80}")
@@ -44,121 +54,203 @@ def check_file_name(name: str) -> str:
 class ArtifactStore:
     """Files by key at one fsspec URL, such as `file:///srv/callboard` or `s3://bucket/callboard`.
 
-    Every method raises `StoreAway` where a remote store fails for another reason than a missing file.
+    Every method raises `StoreUnavailable` if the store fails for another reason than a missing file.
     """
 
     def __init__(self, url: str) -> None:
-        # Other processes write to the store: what it listed once is no longer so.
+        # Other processes write to the store, so listings must not be cached.
         self._fs, self._root = fsspec.core.url_to_fs(url, use_listings_cache=False)
         self._local = isinstance(self._fs, LocalFileSystem)
+        self._roots = [self._root]
+        if self._local and (earlier := quote(self._root)) != self._root:
+            # Earlier versions stored files of a home such as `my runs` under `my%20runs`.
+            self._roots.append(earlier)
+        self._checked: set[tuple[str, str, int]] = set()
 
-    def _path(self, run_id: str, kind: Kind, file: str) -> str:
+    def _paths(self, run_id: str, kind: ArtifactKind, file: str) -> list[str]:
+        """Where a file may be; it is stored in the first place."""
         if not _RUN_ID.fullmatch(run_id):
             raise InvalidKey(f"not a run id: {run_id!r:.80}")
-        return f"{self._root}/runs/{run_id}/{kind}/{check_file_name(file)}"
+        key = f"runs/{run_id}/{kind}/{check_file_name(file)}"
+        return [f"{root}/{key}" for root in self._roots]
 
-    def put(self, local: Path, run_id: str, kind: Kind) -> None:
-        """Copy a complete local file into the store under its own name, replacing an older one.
+    def _found(self, run_id: str, kind: ArtifactKind, file: str) -> str:
+        """Where a file is; the first place if it is nowhere."""
+        first, *others = self._paths(run_id, kind, file)
+        if others and not os.path.exists(first):
+            return next(filter(os.path.exists, others), first)
+        return first
+
+    def put(self, local: Path, run_id: str, kind: ArtifactKind, file: str | None = None) -> None:
+        """Store a complete local file under its own name or `file`, replacing an older one; it must not be
+        changed.
 
         Raises:
             FileNotFoundError: there is no such local file.
         """
-        target = self._path(run_id, kind, local.name)
+        target, *_ = self._paths(run_id, kind, local.name if file is None else file)
         if self._local:
-            _copy_atomically(local, Path(target))
+            with _store():
+                _link_or_copy(local, Path(target))
             return
         if not local.is_file():
             raise FileNotFoundError(local)
-        with _remote():
+        with _store():
             try:
-                # Object stores show an upload when it is complete.
+                # Object stores show an upload only when it is complete.
                 self._fs.put_file(str(local), target)
             except FileNotFoundError as error:
-                raise StoreAway(f"no such place in the artifact store: {error}") from error
+                raise StoreUnavailable(
+                    f"the artifact store's folder or bucket does not exist: {error}"
+                ) from error
 
-    def copy(self, run_id: str, kind: Kind, file: str, to_run_id: str, to_file: str) -> None:
+    def copy(self, run_id: str, kind: ArtifactKind, file: str, to_run_id: str, to_file: str) -> None:
         """Copy a file to another run, under another name.
 
         Raises:
             FileNotFoundError: the store has no such file.
         """
-        source, target = self._path(run_id, kind, file), self._path(to_run_id, kind, to_file)
-        if self._local:
-            _copy_atomically(Path(source), Path(target))
-        else:
-            with _remote():
+        source, (target, *_) = self._found(run_id, kind, file), self._paths(to_run_id, kind, to_file)
+        with _store():
+            if self._local:
+                _link_or_copy(Path(source), Path(target))
+            else:
                 self._fs.copy(source, target)
 
-    def get(self, run_id: str, kind: Kind, file: str, folder: Path) -> Path:
-        """Copy a file from the store into a local folder; gives its local path.
+    def get(self, run_id: str, kind: ArtifactKind, file: str, folder: Path) -> Path:
+        """Get a file from the store into a local folder, and return its local path; it must not be changed.
 
         Raises:
             FileNotFoundError: the store has no such file.
         """
         folder.mkdir(parents=True, exist_ok=True)
         target = folder / check_file_name(file)
+        path = self._found(run_id, kind, file)
+        if self._local:
+            with _store():
+                _link_or_copy(Path(path), target)
+            return target
         temporary = folder / f".{file}.{uuid4().hex}"
-        path = self._path(run_id, kind, file)
         try:
-            with _remote():
+            with _store():
                 self._fs.get_file(path, str(temporary))
             os.replace(temporary, target)
         finally:
             temporary.unlink(missing_ok=True)
         return target
 
-    def open(self, run_id: str, kind: Kind, file: str) -> IO[bytes]:
-        """Open a file for reading; it can seek.
+    def open(self, run_id: str, kind: ArtifactKind, file: str) -> IO[bytes]:
+        """Open a file for reading; it is seekable.
 
         Raises:
             FileNotFoundError: the store has no such file.
         """
-        path = self._path(run_id, kind, file)
-        with _remote():
+        path = self._found(run_id, kind, file)
+        with _store():
             opened: IO[bytes] = self._fs.open(path, "rb")
         return opened
 
-    def size_bytes(self, run_id: str, kind: Kind, file: str) -> int:
+    def read(self, run_id: str, kind: ArtifactKind, file: str, sha256: str | None) -> bytes:
+        """Read a whole file. `sha256` is its checksum in hexadecimal; None accepts any content.
+
+        Raises:
+            FileNotFoundError: the store has no such file.
+            Damaged: its checksum is another one.
+        """
+        with self.open(run_id, kind, file) as opened, _store():
+            content = opened.read()
+        if sha256 not in (None, hashlib.sha256(content).hexdigest()):
+            raise Damaged(f"the checksum of {file} does not match")
+        return content
+
+    def check(self, run_id: str, kind: ArtifactKind, file: str, sha256: str | None) -> None:
+        """Check a file against its checksum, once while its size stays the same.
+
+        Raises:
+            FileNotFoundError: the store has no such file.
+            Damaged: its checksum is another one.
+        """
+        if sha256 is None:
+            return
+        key = (self._found(run_id, kind, file), sha256, self.size_bytes(run_id, kind, file))
+        if key in self._checked:
+            return
+        with self.open(run_id, kind, file) as opened, _store():
+            digest = hashlib.sha256()
+            while block := opened.read(2**20):
+                digest.update(block)
+            if digest.hexdigest() != sha256:
+                raise Damaged(f"the checksum of {file} does not match")
+        if len(self._checked) >= MAX_CHECKED:
+            self._checked.clear()
+        self._checked.add(key)
+
+    def size_bytes(self, run_id: str, kind: ArtifactKind, file: str) -> int:
         """Size of a file.
 
         Raises:
             FileNotFoundError: the store has no such file.
         """
-        path = self._path(run_id, kind, file)
-        with _remote():
+        path = self._found(run_id, kind, file)
+        with _store():
             return int(self._fs.info(path)["size"])
 
-    def delete(self, run_id: str, kind: Kind, file: str) -> None:
-        """Delete a file; harmless when it is gone."""
-        path = self._path(run_id, kind, file)
-        with suppress(FileNotFoundError), _remote():
-            self._fs.rm_file(path)
+    def size_or_zero(self, run_id: str, kind: ArtifactKind, file: str) -> int:
+        """Size of a file, 0 if there is none."""
+        try:
+            return self.size_bytes(run_id, kind, file)
+        except FileNotFoundError:
+            return 0
+
+    def delete(self, run_id: str, kind: ArtifactKind, file: str) -> None:
+        """Delete a file, if it exists."""
+        for path in self._paths(run_id, kind, file):
+            with suppress(FileNotFoundError), _store():
+                self._fs.rm_file(path)
+
+    def is_empty(self) -> bool:
+        """Whether no run has files in the store."""
+        for root in self._roots:
+            with suppress(FileNotFoundError), _store():
+                if self._fs.ls(f"{root}/runs", detail=False):
+                    return False
+        return True
 
     def delete_run(self, run_id: str) -> None:
-        """Delete everything of a run; harmless when there is nothing."""
-        folder = self._path(run_id, "videos", "x").removesuffix("/videos/x")
-        with suppress(FileNotFoundError), _remote():
-            self._fs.rm(folder, recursive=True)
+        """Delete all files of a run, if there are any."""
+        for path in self._paths(run_id, "videos", "x"):
+            with suppress(FileNotFoundError), _store():
+                self._fs.rm(path.removesuffix("/videos/x"), recursive=True)
 
 
 @contextmanager
-def _remote() -> Iterator[None]:
+def _store() -> Iterator[None]:
     try:
         yield
-    except OSError:
+    except (FileNotFoundError, StoreUnavailable, Damaged):
         raise
-    except Exception as error:  # each kind of store has its own tree of errors
-        raise StoreAway(f"the artifact store fails: {error}") from error
+    except Exception as error:  # each kind of store has its own error types; a folder's are of the system
+        raise StoreUnavailable(f"the artifact store is unavailable: {error}") from error
 
 
-def _copy_atomically(source: Path, target: Path) -> None:
+def _link_or_copy(source: Path, target: Path) -> None:
+    """Link or, on another file system, copy a file; `target` is either absent, the older file or complete."""
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{uuid4().hex}")
     try:
-        with source.open("rb") as read, temporary.open("wb") as written:
-            shutil.copyfileobj(read, written, 2**20)
-            written.flush()
-            os.fsync(written.fileno())
+        try:
+            os.link(source, temporary)
+        except FileNotFoundError:
+            raise
+        except OSError:  # another file system, or one without hard links
+            _copy(source, temporary)
         os.replace(temporary, target)
     finally:
-        temporary.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)  # a link to the file that `target` is already stays
+
+
+def _copy(source: Path, target: Path) -> None:
+    with source.open("rb") as read, target.open("wb") as written:
+        shutil.copyfileobj(read, written, 2**20)
+        written.flush()
+        os.fsync(written.fileno())

@@ -1,4 +1,4 @@
-"""Route `/docs`: the API to read and to try, from files that come with a package: no internet needed."""
+"""Route `/docs`: Swagger UI, from files of an installed package, so that it needs no internet."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ PAGE = """<!doctype html>
 </html>
 """
 
-# A file of its own: the content security policy allows no script in a page.
+# A separate file: the content security policy allows no inline script.
 START = 'SwaggerUIBundle({url: "/openapi.json", dom_id: "#api", deepLinking: true});\n'
 
 
@@ -41,7 +41,7 @@ def read_docs() -> HTMLResponse:
 
 @router.get("/start.js")
 def read_start() -> Response:
-    """The script that fills the page."""
+    """The script that starts Swagger UI."""
     return Response(START, media_type="text/javascript")
 
 

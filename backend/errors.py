@@ -1,18 +1,19 @@
-"""One tree of expected errors, and the RFC 9457 problem documents they are answered with.
+"""One tree of expected errors, and the RFC 9457 problem documents of their responses.
 
 Problem
 ├── BadRequest      400  the request cannot be read
 ├── Unauthenticated 401  nobody is logged in
 ├── Forbidden       403  logged in, but not allowed
-├── NotFound        404  no such thing
-├── Conflict        409  not in this state
+├── NotFound        404  no such object
+├── Conflict        409  not possible in the current state
+├── Gone            410  a stored file is damaged
 ├── TooLarge        413  the body is too long
-├── BadRange        416  no such part of a file
-├── Invalid         422  fields at fault, each named
-├── TooMany         429  too often: wait
-└── Unavailable     503  the database is away or busy: try again
+├── BadRange        416  no such range of a file
+├── Invalid         422  invalid fields, each named
+├── TooMany         429  too many attempts: wait
+└── Unavailable     503  the database or the artifact store is unavailable or busy: try again
 
-`InvalidSpec` and the framework's own errors are answered as the fitting one of these.
+`InvalidSpec` and the framework's own errors are converted to one of these.
 """
 
 import json
@@ -30,12 +31,14 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from backend.artifacts import StoreUnavailable
+from backend.db.engine import QUERY_TIMEOUT_S, is_query_timeout
 from backend.db.keyset import BadCursor
 from backend.routing import Methods
 from backend.specs.run import FieldProblem, InvalidSpec
 
 SECRET_FIELDS = frozenset({"password", "current", "new"})
-"""Fields whose value is not quoted back."""
+"""Fields whose values are never quoted in a response or in the audit trail."""
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -43,20 +46,20 @@ log = structlog.get_logger(__name__)
 
 
 class ProblemDocument(BaseModel):
-    """An error, as RFC 9457 tells it."""
+    """An error, as an RFC 9457 problem document."""
 
     type: str = "about:blank"
     title: str
     status: int
     detail: str
     errors: list[FieldProblem] = []
-    """Every field at fault, by its dotted path."""
+    """Every invalid field, by its dotted path."""
     request_id: str | None = None
-    """Names this request in the logs."""
+    """Id of this request in the logs."""
 
 
 class Problem(Exception):
-    """Root of the tree: an error that is answered, not a bug."""
+    """Root of the tree: an expected error with an HTTP status, not a bug."""
 
     status: ClassVar[HTTPStatus] = HTTPStatus.INTERNAL_SERVER_ERROR
 
@@ -91,15 +94,21 @@ class Forbidden(Problem):
 
 
 class NotFound(Problem):
-    """No such thing."""
+    """No such object."""
 
     status = HTTPStatus.NOT_FOUND
 
 
 class Conflict(Problem):
-    """Not possible in the state the thing is in."""
+    """Not possible in the object's current state."""
 
     status = HTTPStatus.CONFLICT
+
+
+class Gone(Problem):
+    """A stored file is damaged, so that its content is lost."""
+
+    status = HTTPStatus.GONE
 
 
 class TooLarge(Problem):
@@ -109,13 +118,13 @@ class TooLarge(Problem):
 
 
 class BadRange(Problem):
-    """The file has no such part."""
+    """The file has no such range."""
 
     status = HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE
 
 
 class Invalid(Problem):
-    """Fields at fault, each named."""
+    """Invalid fields, each named."""
 
     status = HTTPStatus.UNPROCESSABLE_ENTITY
 
@@ -124,12 +133,12 @@ class Invalid(Problem):
 
     @classmethod
     def field(cls, field: str, message: str) -> "Invalid":
-        """With one field at fault."""
+        """With one invalid field."""
         return cls([FieldProblem(field=field, message=message)])
 
 
 class TooMany(Problem):
-    """Too often: wait."""
+    """Too many attempts: wait."""
 
     status = HTTPStatus.TOO_MANY_REQUESTS
 
@@ -138,13 +147,13 @@ class TooMany(Problem):
 
 
 class Unavailable(Problem):
-    """The database is away or busy."""
+    """The database or the artifact store is unavailable or busy."""
 
     status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
 def respond(problem: Problem, request_id: str | None) -> Response:
-    """The answer that tells of `problem`."""
+    """The response for `problem`."""
     document = ProblemDocument(
         title=problem.status.phrase,
         status=problem.status,
@@ -152,13 +161,13 @@ def respond(problem: Problem, request_id: str | None) -> Response:
         errors=problem.errors,
         request_id=request_id,
     )
-    # In ASCII: what is quoted back may hold half a surrogate pair, which has no UTF-8 form.
+    # ASCII: quoted input may hold a lone surrogate, which has no UTF-8 form.
     content = json.dumps(document.model_dump())
     return Response(content, int(problem.status), headers=problem.headers, media_type=MEDIA_TYPE)
 
 
 def install(app: FastAPI) -> None:
-    """Answer every error of `app` with a problem document."""
+    """Respond to every error of `app` with a problem document."""
 
     def answer(request: Request, problem: Problem) -> Response:
         return respond(problem, getattr(request.state, "request_id", None))
@@ -172,7 +181,7 @@ def install(app: FastAPI) -> None:
         return answer(request, Invalid(error.problems))
 
     def on_cursor(request: Request, error: Exception) -> Response:
-        message = "no page of a list sorted like this one ended so"
+        message = "is not a cursor of a list with this order"
         named = FieldProblem(field="cursor", message=message)
         return answer(request, NotFound(f"cursor: {message}", [named]))
 
@@ -183,23 +192,39 @@ def install(app: FastAPI) -> None:
     def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-            # The framework names the methods of one route only.
+            # The framework lists the methods of one route only.
             methods: Methods = request.app.state.methods
-            error.headers = {"Allow": ", ".join(methods.of(request.url.path))}
+            error.headers = {"Allow": ", ".join(methods.of(request.scope["path"]))}
         return answer(request, _from_http(error))
 
     def on_database(request: Request, error: Exception) -> Response:
-        log.warning("database.away", error=str(error))
-        detail = "the database is away or busy; nothing was changed, try again"
+        log.warning("database.unavailable", error=str(error))
+        detail = "the database is unavailable or busy; nothing was changed: try again"
+        if any(words in str(error) for words in ("disk is full", "No space left", "disk I/O error")):
+            detail = "the disk of the database is full or broken; nothing was changed: free some space"
+        elif is_query_timeout(error):
+            detail = (
+                f"the query took longer than {QUERY_TIMEOUT_S:g} s and was cancelled: ask for less, such as "
+                "fewer terms in a filter"
+            )
         return answer(request, Unavailable(detail, headers={"Retry-After": "1"}))
 
-    def on_clash(request: Request, error: Exception) -> Response:
-        log.warning("database.clash", error=str(error))
-        return answer(request, Conflict("someone else changed this at the same time; nothing was changed"))
+    def on_store(request: Request, error: Exception) -> Response:
+        log.warning("artifacts.unavailable", error=str(error))
+        detail = (
+            "the artifact store is unavailable; its files can be read and written once it is back: try again"
+        )
+        return answer(request, Unavailable(detail, headers={"Retry-After": "5"}))
+
+    def on_conflict(request: Request, error: Exception) -> Response:
+        log.warning("database.conflict", error=str(error))
+        return answer(
+            request, Conflict("another request changed this at the same time; nothing was changed: try again")
+        )
 
     def on_bug(request: Request, error: Exception) -> Response:
         log.error("request.failed", exc_info=error)
-        return answer(request, Problem("an error in Callboard itself; its log tells more"))
+        return answer(request, Problem("internal error; see the log of the web process for this request id"))
 
     app.add_exception_handler(Problem, on_problem)
     app.add_exception_handler(InvalidSpec, on_spec)
@@ -208,7 +233,8 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(OperationalError, on_database)
     app.add_exception_handler(InterfaceError, on_database)
-    app.add_exception_handler(IntegrityError, on_clash)
+    app.add_exception_handler(StoreUnavailable, on_store)
+    app.add_exception_handler(IntegrityError, on_conflict)
     app.add_exception_handler(PoolTimeout, on_database)
     app.add_exception_handler(Exception, on_bug)
 

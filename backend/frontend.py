@@ -1,4 +1,5 @@
-"""The built pages: files with a hash in their name for ever, everything else is the one page."""
+"""The built pages: assets with a hash in their name are cached for ever; every other address gets the
+page."""
 
 import mimetypes
 from contextlib import suppress
@@ -18,12 +19,13 @@ router = APIRouter(include_in_schema=False)
 
 CATCH_ALL = "/{path:path}"
 
-OWN_PATHS = ("api", "docs", "openapi.json", "healthz", "readyz", "metrics", "assets")
-"""First parts of addresses that are never pages."""
+RESERVED_PATHS = ("api", "docs", "openapi.json", "healthz", "readyz", "metrics", "assets")
+"""First path segments that are never pages."""
 
 
-class _ForEver(StaticFiles):
-    """Files whose name changes with their content; compressed where the build has left such a copy."""
+class _ImmutableFiles(StaticFiles):
+    """Files whose name changes with their content, served compressed if the build created a compressed
+    copy."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         if "gzip" in Headers(scope=scope).get("accept-encoding", ""):
@@ -42,28 +44,28 @@ class _ForEver(StaticFiles):
 
 
 def install(app: FastAPI, folder: Path) -> None:
-    """Serve the pages built into `folder`. Call last: it takes every address left."""
+    """Serve the pages built into `folder`. Call it last: it matches every remaining address."""
     app.state.frontend = folder
-    app.mount("/assets", _ForEver(directory=folder / "assets", check_dir=False))
+    app.mount("/assets", _ImmutableFiles(directory=folder / "assets", check_dir=False))
     app.include_router(router)
 
 
 def page(request: Request) -> Response:
-    """The one page, which reads the address itself."""
+    """The single page of the application, which routes in the browser."""
     index = request.app.state.frontend / "index.html"
     if not index.is_file():
-        return PlainTextResponse("The pages are not built: run `make frontend`.", 503)
+        return PlainTextResponse("The pages are not built: run `make up` once.", 503)
     return FileResponse(index, headers={"Cache-Control": "no-cache"})
 
 
 @router.get(CATCH_ALL)
 def read_page(request: Request, path: str) -> Response:
-    """A file of the front end's root folder, or the page."""
-    if path.split("/", 1)[0] in OWN_PATHS:
+    """A file of the frontend's root folder, or the page."""
+    if path.split("/", 1)[0] in RESERVED_PATHS:
         methods: Methods = request.app.state.methods
-        raise HTTPException(405 if methods.of(request.url.path) else 404)
+        raise HTTPException(405 if methods.of(request.scope["path"]) else 404)
     folder: Path = request.app.state.frontend
-    # Only names that lie there: the address is compared, never joined.
+    # Compared with existing names, never joined to a path.
     for file in folder.iterdir() if folder.is_dir() else ():
         if file.name == path and file.is_file() and path != "index.html":
             return FileResponse(file)

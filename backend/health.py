@@ -1,53 +1,108 @@
-"""Routes outside the API: is this process alive, can it work, what does it count?"""
+"""Routes outside the API: health, readiness and Prometheus metrics."""
 
-from fastapi import APIRouter
+import os
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from fastapi import APIRouter, Request
 from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import Response
 
-from backend.dependencies import ThisParts
+from backend.auth.access import find_viewer
+from backend.db.engine import reading
+from backend.dependencies import AppStateDep
+from backend.errors import Unauthenticated
+
+_WRITTEN_BYTES = 2**16
+
+OTHER_SCHEMA = "database: its schema is of another version; run `callboard db upgrade`"
 
 router = APIRouter(tags=["health"])
 
 
 class Health(BaseModel):
-    """The process answers."""
+    """The process responds."""
 
     status: str = "ok"
 
 
 class Readiness(BaseModel):
-    """Whether each thing the service stands on is there."""
+    """Whether each dependency of the service is available."""
 
     ready: bool
     database: bool
     migrated: bool
     redis: bool
+    disk: bool
+    """Whether this process can write to the disk of its state."""
+    problems: list[str]
+    """What is unavailable, and why."""
 
 
 @router.get("/healthz")
-def read_health() -> Health:
-    """Whether this process answers."""
+async def read_health() -> Health:
+    """Whether this process responds. Needs no thread: requests that wait for the database do not delay it."""
     return Health()
 
 
 @router.get("/readyz", responses={503: {"model": Readiness}})
-def read_readiness(parts: ThisParts, response: Response) -> Readiness:
-    """Whether the database is there and migrated, and Redis answers; 503 when not."""
-    from backend.db.migrate import is_current  # Alembic: for whoever asks first
+def read_readiness(state: AppStateDep, response: Response) -> Readiness:
+    """Whether the database is available and migrated, Redis responds and the disk is writable; else 503."""
+    from backend.db.migrate import is_current  # slow to import: Alembic
 
     try:
-        database, migrated = True, is_current(parts.engine)
+        database, migrated = True, is_current(state.engine)
     except SQLAlchemyError:
         database = migrated = False
-    redis = parts.bus.ping()
-    ready = database and migrated and redis
-    if not ready:
+    redis = state.bus.ping()
+    disk = _disk_problem(state.settings.home_dir)
+    problems = [
+        problem
+        for ready, problem in (
+            (database, "database: it does not respond"),
+            (
+                migrated or not database,
+                OTHER_SCHEMA,
+            ),
+            (redis, "Redis: it does not respond"),
+            (disk is None, f"disk of CALLBOARD_HOME: {disk}"),
+        )
+        if not ready
+    ]
+    if problems:
         response.status_code = 503
-    return Readiness(ready=ready, database=database, migrated=migrated, redis=redis)
+    return Readiness(
+        ready=not problems,
+        database=database,
+        migrated=migrated,
+        redis=redis,
+        disk=disk is None,
+        problems=problems,
+    )
+
+
+def _disk_problem(home: Path) -> str | None:
+    """Why a file cannot be written; None if it can. A folder that does not exist is not used."""
+    if not home.is_dir():
+        return None
+    try:
+        with TemporaryFile(dir=home) as file:
+            file.write(bytes(_WRITTEN_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return f"{error.strerror}; free some space, or make it writable"
+    return None
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-def read_metrics(parts: ThisParts) -> Response:
-    """Counters in Prometheus' text format."""
-    return Response(parts.instruments.exposition(), media_type="text/plain; version=1.0.0; charset=utf-8")
+def read_metrics(request: Request, state: AppStateDep) -> Response:
+    """Metrics in Prometheus' text format. A server that other machines can reach requires a token."""
+    if state.settings.serves_other_machines:
+        with reading(state.engine) as session:
+            if find_viewer(session, request) is None:
+                raise Unauthenticated(
+                    "/metrics needs a token of role viewer, since other machines can reach it"
+                )
+    return Response(state.instruments.exposition(), media_type="text/plain; version=1.0.0; charset=utf-8")

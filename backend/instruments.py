@@ -1,4 +1,4 @@
-"""What `/metrics` tells Prometheus."""
+"""Prometheus metrics of `/metrics`."""
 
 from collections.abc import Iterator
 
@@ -13,28 +13,31 @@ from backend.runs import repository as runs
 
 
 class Instruments:
-    """The counters of one web process, and what it reads from the database when scraped."""
+    """The counters of one web process, and the values it reads from the database on each scrape."""
 
     def __init__(self, engine: Engine, lease_s: float) -> None:
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "callboard_http_requests",
-            "Requests answered.",
+            "HTTP requests.",
             ["method", "route", "status"],
             registry=self._registry,
         )
         self._seconds = Histogram(
-            "callboard_http_request_seconds", "Time to answer.", ["method", "route"], registry=self._registry
+            "callboard_http_request_seconds",
+            "Duration of HTTP requests.",
+            ["method", "route"],
+            registry=self._registry,
         )
         self._registry.register(_FromDatabase(engine, lease_s))
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one request; `route` is a template without `/api/v1`: ids make no series of their own."""
+        """Count one request; `route` is a template without `/api/v1`, so that ids create no label values."""
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(method, route).observe(seconds)
 
     def exposition(self) -> bytes:
-        """Everything, in Prometheus' text format."""
+        """All metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
 
@@ -44,28 +47,32 @@ class _FromDatabase(Collector):
         self._lease_s = lease_s
 
     def describe(self) -> list[Metric]:
-        # Without it, registering would already ask the database.
+        # Without it, registering would query the database.
         return []
 
     def collect(self) -> Iterator[Metric]:
         with reading(self._engine) as session:
             by_state = runs.count_by_state(session)
             page = hosts.listing(session, self._lease_s)
-        states = GaugeMetricFamily("callboard_runs", "Runs, by state.", labels=["state"])
+        states = GaugeMetricFamily("callboard_runs", "Runs by state.", labels=["state"])
         for state, count in by_state.items():
             states.add_metric([state], count)
         yield states
         alive = GaugeMetricFamily(
-            "callboard_host_alive", "Whether a host was heard of lately.", labels=["host"]
+            "callboard_host_alive", "Whether a host has sent a heartbeat recently.", labels=["host"]
         )
-        slots = GaugeMetricFamily("callboard_host_slots", "Runs a host trains at once.", labels=["host"])
-        busy = GaugeMetricFamily("callboard_host_runs", "Runs a host holds.", labels=["host"])
+        slots = GaugeMetricFamily(
+            "callboard_host_slots",
+            "Maximum number of runs that a host trains at the same time.",
+            labels=["host"],
+        )
+        busy = GaugeMetricFamily("callboard_host_runs", "Runs on a host.", labels=["host"])
         for host in page.items:
             alive.add_metric([host.id], host.alive)
             slots.add_metric([host.id], host.slots)
             busy.add_metric([host.id], len(host.runs))
         yield from (alive, slots, busy)
-        waiting = GaugeMetricFamily("callboard_runs_waiting", "Runs that wait, by queue.", labels=["queue"])
+        waiting = GaugeMetricFamily("callboard_runs_waiting", "Queued runs by queue.", labels=["queue"])
         for queue, count in page.waiting.items():
             waiting.add_metric([queue], count)
         yield waiting

@@ -1,4 +1,4 @@
-"""What the routes of an application take, for answers to what they do not take."""
+"""The methods that each address allows, and the path converter for ids."""
 
 import re
 
@@ -9,7 +9,7 @@ from starlette.routing import compile_path
 
 
 class _UlidConvertor(Convertor[str]):
-    """`{run_id:ulid}`: an id, and not the name of a route beside it."""
+    """`{run_id:ulid}`: matches only ids, so that it does not match the name of another route."""
 
     regex = "[0-9A-HJKMNP-TV-Z]{26}"
 
@@ -24,7 +24,7 @@ register_url_convertor("ulid", _UlidConvertor())
 
 
 class Methods:
-    """Which methods an address takes, over all routes that fit it."""
+    """The methods that an address allows, over all matching routes."""
 
     def __init__(self, app: FastAPI, *, catch_all: str) -> None:
         self._routes: list[tuple[re.Pattern[str], set[str]]] = [
@@ -34,6 +34,6 @@ class Methods:
         ]
 
     def of(self, path: str) -> list[str]:
-        """The methods, sorted; none where nothing fits."""
-        fitting = (methods for pattern, methods in self._routes if pattern.match(path))
-        return sorted(set().union(*fitting))
+        """The methods, sorted; empty if no route matches."""
+        matching = (methods for pattern, methods in self._routes if pattern.match(path))
+        return sorted(set().union(*matching))

@@ -1,4 +1,4 @@
-"""Running the web process: uvicorn, ended without waiting for streams that never end."""
+"""The web server: uvicorn, with a shutdown that does not wait for streams."""
 
 import socket
 
@@ -6,14 +6,22 @@ import uvicorn
 from fastapi import FastAPI
 
 from backend.app import create_app
+from backend.connections import HttpConnection, WebSocketConnection
 from backend.settings import Settings
 
+KEEP_ALIVE_S = 8
+"""How long an idle connection stays open: longer than clients keep theirs (httpx: 5 s). Else a request sent
+while the server closes its connection would fail."""
+
 GRACE_S = 5
-"""How long requests under way may take once the process is asked to end."""
+"""How long requests in progress may take after a shutdown signal."""
+
+MAX_SOCKET_MESSAGE_BYTES = 2**16
+"""Of a client's message, which is ignored."""
 
 
 class Server(uvicorn.Server):
-    """A server that tells endless answers to end before it waits for requests under way."""
+    """A server that ends streams before it waits for requests in progress."""
 
     def __init__(self, app: FastAPI, settings: Settings) -> None:
         super().__init__(
@@ -22,10 +30,17 @@ class Server(uvicorn.Server):
                 host=settings.host,
                 port=settings.port,
                 lifespan="on",
-                ws_per_message_deflate=False,  # pictures are compressed already
+                # uvicorn's default believes every client on this machine.
+                proxy_headers=bool(settings.trusted_proxies),
+                forwarded_allow_ips=settings.trusted_proxies,
+                http=HttpConnection,
+                ws=WebSocketConnection,
+                ws_max_size=MAX_SOCKET_MESSAGE_BYTES,
+                ws_per_message_deflate=False,  # frames are JPEGs
                 log_config=None,
                 access_log=False,
                 server_header=False,
+                timeout_keep_alive=KEEP_ALIVE_S,
                 timeout_graceful_shutdown=GRACE_S,
             )
         )
@@ -33,12 +48,12 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End streams, let requests finish, close."""
-        self._app.state.parts.stopping.set()
+        self._app.state.app_state.stopping.set()
         await super().shutdown(sockets)
 
     @property
     def port(self) -> int:
-        """The port it listens on, once `started`: with port 0, the one it was given."""
+        """The port it listens on, once started; with port 0, the assigned one."""
         bound: tuple[str, int] = self.servers[0].sockets[0].getsockname()
         return bound[1]
 

@@ -1,54 +1,227 @@
 """Settings of this installation, from `CALLBOARD_*` environment variables."""
 
 import hashlib
+import ipaddress
 import os
 import socket
 import tempfile
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
+from urllib.parse import quote, unquote, urlsplit
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MAX_SOCKET_PATH_BYTES = 100
-"""Unix sockets take 107 bytes; the server adds to the name while it starts."""
+"""Unix socket paths are limited to 107 bytes, and Redis appends to the name while it starts."""
+
+PRINTABLE = r"^[\x21-\x7e]*$"
+"""Characters of ids and secrets of OpenID Connect clients."""
+
+RoleName = Literal["viewer", "operator", "admin"]
+
+
+def sqlite_url(path: Path) -> str:
+    """The SQLAlchemy URL of a SQLite file, whatever characters its path has."""
+    return f"sqlite:///{quote(os.fsencode(path))}"
+
+
+def socket_url(path: Path) -> str:
+    """The URL of a Redis on a Unix socket, whatever characters its path has."""
+    return f"unix://{quote(os.fsencode(path))}"
 
 
 class Settings(BaseSettings):
-    """One object for web, worker and command line; the defaults are the embedded installation."""
+    """Settings of the web process, the workers and the command line. The defaults are the embedded
+    installation."""
 
     model_config = SettingsConfigDict(env_prefix="CALLBOARD_", frozen=True)
 
-    home: Path = Field(Path("~/.callboard"), description="Where state lives.")
-    database_url: str | None = Field(None, description="SQLAlchemy URL; SQLite under home by default.")
-    redis_url: str | None = Field(None, description="Redis URL; an embedded server's socket by default.")
+    home: Path = Field(Path("~/.callboard"), description="Folder of the installation's state.")
+    database_url: str | None = Field(None, description="SQLAlchemy URL; default: SQLite under home.")
+    redis_url: str | None = Field(None, description="Redis URL; default: an embedded server's socket.")
     artifacts_url: str | None = Field(
-        None, description="fsspec URL for checkpoints, replays, videos; a folder under home by default."
+        None, description="fsspec URL of checkpoints, replays and videos; default: a folder under home."
     )
-    host: str = Field("127.0.0.1", description="Address the web process binds.")
-    port: int = Field(8642, ge=0, le=65535, description="Port the web process binds; 0 takes a free one.")
+    host: str = Field("127.0.0.1", description="Address to which the web process binds.")
+    port: int = Field(8642, ge=0, le=65535, description="Port that the web process uses; 0 for a free one.")
     allowed_hosts: list[str] = Field(
-        ["localhost", "127.0.0.1", "[::1]"], description="Host headers the web process answers to."
+        ["localhost", "127.0.0.1", "[::1]"], description="Allowed Host headers of the web process."
     )
-    frontend_dir: Path | None = Field(None, description="The built pages; frontend/dist by default.")
-    host_name: str = Field(default_factory=socket.gethostname, description="This worker host's name.")
-    queues: list[str] = Field(["cpu"], description="Queues this worker serves.")
+    trusted_proxies: list[str] = Field(
+        [],
+        description="Addresses or networks of reverse proxies whose X-Forwarded-For and X-Forwarded-Proto "
+        "headers give the client's address and whether it uses TLS.",
+    )
+    public_url: str | None = Field(
+        None,
+        description="URL by which browsers reach the web process, such as https://callboard.example; "
+        "default: taken from each request. OpenID Connect returns to /login/oidc/callback under it.",
+    )
+    session_idle_hours: int = Field(
+        168,
+        ge=2,
+        le=720,
+        description="A browser session ends after this many hours without use; an open page counts as use.",
+    )
+    oidc_issuer: str | None = Field(
+        None,
+        max_length=500,
+        description="Issuer URL of an OpenID Connect provider by which users can sign in.",
+    )
+    oidc_client_id: str | None = Field(
+        None, min_length=1, pattern=PRINTABLE, description="Client id of Callboard at the provider."
+    )
+    oidc_client_secret: SecretStr | None = Field(
+        None, description="Its client secret; without one it is a public client, protected only by PKCE."
+    )
+    oidc_client_secret_file: Path | None = Field(
+        None, description="File with the client secret, instead of the secret itself."
+    )
+    oidc_name: str = Field(
+        "single sign-on",
+        min_length=1,
+        max_length=40,
+        description="What the button on the login page calls the provider: Sign in with ...",
+    )
+    oidc_scopes: list[str] = Field(
+        ["openid", "profile"],
+        description="Requested scopes; some providers name a user's groups only with the scope groups.",
+    )
+    oidc_role_claim: str = Field(
+        "groups",
+        min_length=1,
+        description="Claim with the values that CALLBOARD_OIDC_ROLES maps; dots separate the levels of a "
+        "nested claim: realm_access.roles.",
+    )
+    oidc_roles: dict[str, RoleName] = Field(
+        {},
+        description="Values of the role claim and their roles, such as "
+        '{"admins": "admin", "lab": "operator"}: at each sign-in the highest one applies. Without them, '
+        "roles are changed in Callboard only.",
+    )
+    oidc_default_role: RoleName | None = Field(
+        None,
+        description="Role of users whose claim has none of the values, or of all new users if no values are "
+        "mapped; default: they are refused.",
+    )
+    oidc_create_users: bool = Field(
+        True,
+        description="Whether the first sign-in creates a user; otherwise only linked users can sign in.",
+    )
+    frontend_dir: Path | None = Field(None, description="Folder of the built pages; default: frontend/dist.")
+    host_name: str = Field(default_factory=socket.gethostname, description="Name of this worker host.")
+    queues: list[str] = Field(["cpu"], description="Queues that this worker serves.")
     environments_file: Path | None = Field(
-        None, description="TOML file with this worker host's own gymnasium environments."
+        None, description="TOML file with this worker host's custom gymnasium environments."
     )
-    slots: int = Field(1, ge=1, le=64, description="Runs this worker trains at once.")
+    slots: int = Field(
+        1, ge=1, le=64, description="Maximum number of runs that this worker trains at the same time."
+    )
+    min_free_disk_bytes: int = Field(
+        512 * 2**20, ge=0, description="With less free disk space under home, this worker claims no runs."
+    )
+    engine_niceness: int = Field(
+        10,
+        ge=0,
+        le=19,
+        description="How far training yields the CPU to the web process; 0 on a host that only trains.",
+    )
     lease_s: float = Field(
-        15.0, gt=0, allow_inf_nan=False, description="How long a worker's claim holds without renewal."
+        15.0, gt=0, allow_inf_nan=False, description="Lifetime of a worker's lease without renewal."
     )
     reconcile_interval_s: float = Field(
-        3.0, gt=0, description="How often a worker renews its claims and looks for work itself."
+        3.0, gt=0, description="How often a worker renews its leases and looks for work."
     )
     url: str | None = Field(
-        None, description="Server that the command line talks to; the one running under home by default."
+        None, description="Server that the command line uses; default: the one running under home."
     )
-    token: str | None = Field(None, description="Key the command line shows it; made for the local one.")
-    log_format: str = Field("console", pattern="^(console|json)$", description="How log lines look.")
-    log_level: str = Field("INFO", description="Least level that is logged.")
+    token: str | None = Field(
+        None, description="API token of the command line; created automatically for a local server."
+    )
+    log_format: str = Field(
+        "console", pattern="^(console|json)$", description="Format of log lines: console or json."
+    )
+    log_level: str = Field("INFO", description="Minimum level of log lines.")
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _networks(cls, trusted_proxies: list[str]) -> list[str]:
+        for network in trusted_proxies:
+            try:
+                ipaddress.ip_network(network)
+            except ValueError:
+                raise ValueError(
+                    f"{network!r:.80} is not an address or a network: use one such as 172.18.0.0/16"
+                ) from None
+        return trusted_proxies
+
+    @field_validator("public_url", "oidc_issuer")
+    @classmethod
+    def _web_address(cls, url: str | None, info: ValidationInfo) -> str | None:
+        if url is None:
+            return None
+        try:
+            parts = urlsplit(url)
+            host = parts.hostname
+        except ValueError:
+            parts, host = urlsplit(""), None
+        extra = parts.query or parts.fragment or parts.username
+        if parts.scheme not in ("http", "https") or not host or extra:
+            raise ValueError(f"{url!r:.120} is not a URL such as https://callboard.example, without ? and #")
+        if info.field_name == "public_url" and parts.path not in ("", "/"):
+            raise ValueError("must have no path: the pages are served at the root of a host")
+        if info.field_name == "oidc_issuer" and parts.scheme == "http" and not _is_loopback(host):
+            raise ValueError(
+                "must begin with https://: over http, an attacker on the network could sign in as any user; "
+                "http is for a provider on this machine only"
+            )
+        return url.rstrip("/")
+
+    @field_validator("oidc_client_id")
+    @classmethod
+    def _complete_client(cls, client_id: str | None, info: ValidationInfo) -> str | None:
+        if info.data.get("oidc_issuer") is not None and client_id is None:
+            raise ValueError("is needed with CALLBOARD_OIDC_ISSUER: the id of Callboard at the provider")
+        return client_id
+
+    @field_validator("oidc_client_secret_file")
+    @classmethod
+    def _one_secret(cls, file: Path | None, info: ValidationInfo) -> Path | None:
+        if file is not None and info.data.get("oidc_client_secret") is not None:
+            raise ValueError("is set together with CALLBOARD_OIDC_CLIENT_SECRET: unset one of them")
+        return file
+
+    @field_validator("oidc_scopes")
+    @classmethod
+    def _with_openid(cls, scopes: list[str]) -> list[str]:
+        if "openid" not in scopes:
+            raise ValueError("must contain openid: otherwise the provider does not identify the user")
+        return scopes
+
+    @field_validator("oidc_create_users")
+    @classmethod
+    def _somebody_can_sign_in(cls, creates: bool, info: ValidationInfo) -> bool:
+        roles_known = {"oidc_roles", "oidc_default_role"} <= info.data.keys()
+        no_role = not info.data.get("oidc_roles") and info.data.get("oidc_default_role") is None
+        if creates and info.data.get("oidc_issuer") is not None and roles_known and no_role:
+            raise ValueError(
+                "new users would have no role: set CALLBOARD_OIDC_ROLES or CALLBOARD_OIDC_DEFAULT_ROLE, or "
+                "set this to false"
+            )
+        return creates
+
+    @field_validator("home", mode="before")
+    @classmethod
+    def _not_empty(cls, home: object) -> object:
+        if isinstance(home, str) and not home.strip():
+            raise ValueError(
+                "it is set but empty, which would mean the current folder; set it to a folder, or unset it "
+                "for ~/.callboard"
+            )
+        return home
 
     @field_validator("reconcile_interval_s")
     @classmethod
@@ -56,29 +229,54 @@ class Settings(BaseSettings):
         lease_s = info.data.get("lease_s")
         if lease_s is not None and not reconcile_interval_s <= lease_s / 3:
             raise ValueError(
-                f"at most a third of CALLBOARD_LEASE_S, which is {lease_s:g}: a worker that renews less "
-                "often loses what it holds, and takes back nothing that others have lost"
+                f"must be at most a third of CALLBOARD_LEASE_S ({lease_s:g}): otherwise leases expire "
+                "between renewals, and expired leases of other workers are found too late"
             )
         return reconcile_interval_s
 
     @cached_property
     def home_dir(self) -> Path:
-        """`home` with `~` expanded, absolute."""
+        """`home`, absolute, with `~` expanded."""
         return self.home.expanduser().absolute()
+
+    @cached_property
+    def session_idle(self) -> timedelta:
+        """How long a browser session lasts without being used."""
+        return timedelta(hours=self.session_idle_hours)
+
+    @cached_property
+    def serves_other_machines(self) -> bool:
+        """Whether other machines can reach the web process, directly or through a proxy."""
+        return bool(self.trusted_proxies) or not self.binds_loopback
+
+    @cached_property
+    def binds_loopback(self) -> bool:
+        """Whether the web process listens on this machine only."""
+        return _is_loopback(self.host)
 
     @cached_property
     def database(self) -> str:
         """The database's SQLAlchemy URL."""
-        return self.database_url or f"sqlite:///{self.home_dir / 'callboard.sqlite3'}"
+        return self.database_url or sqlite_url(self.sqlite_file)
+
+    @cached_property
+    def sqlite_file(self) -> Path:
+        """The embedded installation's database file."""
+        file = self.home_dir / "callboard.sqlite3"
+        # Earlier versions took a `%20` in a home's name for a space, and so on.
+        earlier = Path(unquote(str(file)))
+        if earlier != file and self.runs_dir.is_dir() and not file.exists() and earlier.exists():
+            return earlier
+        return file
 
     @cached_property
     def redis(self) -> str:
         """The Redis URL."""
-        return self.redis_url or f"unix://{self.redis_socket}"
+        return self.redis_url or socket_url(self.redis_socket)
 
     @cached_property
     def redis_socket(self) -> Path:
-        """The embedded Redis' socket: in `home`, or in a short private folder where that path is too long."""
+        """The embedded Redis' socket: in `home`, or in a short private folder if that path is too long."""
         socket = self.home_dir / "redis.sock"
         if len(os.fsencode(socket)) <= MAX_SOCKET_PATH_BYTES:
             return socket
@@ -88,9 +286,16 @@ class Settings(BaseSettings):
     @cached_property
     def artifacts(self) -> str:
         """The artifact store's fsspec URL."""
-        return self.artifacts_url or (self.home_dir / "artifacts").as_uri()
+        return self.artifacts_url or f"file://{self.home_dir / 'artifacts'}"
 
     @cached_property
     def runs_dir(self) -> Path:
-        """Where this host's engines write."""
+        """Folder of this host's run directories."""
         return self.home_dir / "runs"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,26 +1,23 @@
-"""Text a request may hold: what every database can store."""
+"""Text of requests that every database can store."""
 
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import StringConstraints
+from backend.specs.fields import Text
 
-STORABLE = r"^[^\x00]*$"
-"""No null bytes: PostgreSQL cannot store them."""
-
-Text = Annotated[str, StringConstraints(pattern=STORABLE)]
+__all__ = ["Text", "is_storable", "unstorable_paths"]
 
 
 def is_storable(text: str) -> bool:
-    """Whether `text` has no null byte and no half of a surrogate pair, which have no UTF-8 form."""
+    """Whether `text` has no null byte and no lone surrogate, which has no UTF-8 form."""
     return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def unstorable_paths(value: Any) -> list[str]:
-    """Dotted paths of the strings, keys included, in plain JSON that cannot be stored."""
+    """Dotted paths of the strings in JSON, keys included, that cannot be stored."""
     found = []
     waiting: list[tuple[str, Any]] = [
         ("", value)
-    ]  # a list of its own: a request may nest deeper than a stack
+    ]  # not recursive: a request may be nested deeper than the stack
     while waiting:
         path, part = waiting.pop()
         if isinstance(part, str) and not is_storable(part):

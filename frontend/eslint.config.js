@@ -4,14 +4,14 @@ import globals from 'globals';
 import { defineConfig, globalIgnores } from 'eslint/config';
 import ts from 'typescript-eslint';
 
-/** Imports point one way: shared (api, lib, components) -> features -> routes. */
+/** Routes import features, features import shared modules (api, lib, components); never the reverse. */
 const forbid = (...groups) => ({
   'no-restricted-imports': [
     'error',
     {
       patterns: groups.map((group) => ({
         group: [group],
-        message: 'Imports go shared -> features -> routes.',
+        message: 'Routes may import features, features may import shared modules, not the reverse.',
       })),
     },
   ],
@@ -27,7 +27,7 @@ export default defineConfig(
     rules: {
       '@typescript-eslint/consistent-type-definitions': ['error', 'type'],
       '@typescript-eslint/no-unused-vars': ['error', { ignoreRestSiblings: true }],
-      // An empty text counts as none.
+      // `||` is intended where an empty string counts as missing.
       '@typescript-eslint/prefer-nullish-coalescing': ['error', { ignorePrimitives: { string: true } }],
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
       '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],

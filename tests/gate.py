@@ -22,8 +22,8 @@ from time import gmtime, monotonic, strftime
 
 CHECK = ["make", "--no-print-directory", "check"]
 STAGES = {
-    "tests": ["--numprocesses=3", "--dist=worksteal", "-m", "not browser and not long"],
-    "browser": ["-m", "browser and not long"],
+    "tests": ["--numprocesses=3", "--dist=loadgroup", "-m", "not browser and not long and not benchmark"],
+    "browser": ["-m", "browser and not long and not benchmark"],
 }
 """pytest's arguments by stage. The first stage runs beside `CHECK`."""
 

@@ -7,6 +7,8 @@ import pytest
 
 from tests.gate import run_gate
 
+pytestmark = pytest.mark.service  # it starts pytest
+
 PASSES = [sys.executable, "-c", "print('checked')"]
 FAILS = [sys.executable, "-c", "raise SystemExit('not formatted')"]
 ONCE = """

@@ -1,12 +1,16 @@
-"""The worker process: Celery brings pokes from Redis, the host agent does the work.
+"""The worker process: the host agent claims runs, Celery tasks execute them.
 
-The agent is a step of the worker's own start and stop, before Celery first speaks to Redis, so that a host
-trains whether Redis is there or not.
+The agent is a bootstep of the Celery worker that starts before the Redis connection, so that a host trains
+even without Redis.
+
+`celery -A workers.celery_app inspect ping|active|stats`, with the worker's `CALLBOARD_*` variables, shows
+every host and the runs that it trains. Workers are started by `callboard worker`, never by `celery worker`.
 """
 
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 import structlog
@@ -14,84 +18,96 @@ from celery import Celery, bootsteps
 from celery.signals import setup_logging, worker_shutting_down
 
 from backend.db.changes import host_queue
-from backend.live.bus import celery_url
+from backend.live.bus import TRAIN_TASK, Bus, celery_url
 from backend.settings import Settings
 from workers import tasks
+from workers.claims import Claim
 from workers.context import Context
-from workers.engine_process import ENGINE
+from workers.engine_process import ENGINE_COMMAND
 from workers.host_agent import HostAgent
 
 STOP_TIMEOUT_S = 8.0
-"""How long after SIGTERM engines may take over their last checkpoints: in 10 s the process is to be gone."""
+"""How long engines may take to save after SIGTERM; the process must exit within 10 s."""
 
 log = structlog.get_logger(__name__)
 
 
-def make_app(settings: Settings) -> Celery:
-    """A Celery application whose worker takes pokes and keeps nothing."""
+def create_app(settings: Settings) -> Celery:
+    """A Celery application whose worker executes attempts and stores no results."""
     app = Celery("callboard", broker=celery_url(settings.redis), set_as_current=False)
     app.conf.update(
         task_acks_late=False,
         task_ignore_result=True,
         worker_disable_prefetch=True,
-        worker_enable_remote_control=False,
-        worker_send_task_events=False,
+        worker_enable_remote_control=True,
+        worker_send_task_events=True,
         broker_connection_retry_on_startup=True,
-        # Redis may be away for as long as it likes.
+        # Redis may be unavailable for any time.
         broker_connection_max_retries=None,
     )
     return app
 
 
-def run(settings: Settings, *, engine: Sequence[str] = ENGINE) -> NoReturn:
-    """Be this host's worker until SIGTERM or SIGINT; ends the process.
+def run(settings: Settings, *, command: Sequence[str] = ENGINE_COMMAND) -> NoReturn:
+    """Run this host's worker until SIGTERM or SIGINT, then exit the process.
 
     Args:
         settings: of this installation.
-        engine: the engine's command.
+        command: the engine's command.
     """
-    context = Context.of(settings)
-    agent = HostAgent(context, engine=engine)
-    app = make_app(settings)
+    context = Context.from_settings(settings)
+    agent = HostAgent(context, command=command, send=partial(_send, context.bus, settings.host_name))
+    app = create_app(settings)
     tasks.register(app, agent)
-    app.steps["worker"].add(_step(agent))
-    # The signal handler's own moment: engines save while Celery is still winding down.
+    app.steps["worker"].add(_bootstep(agent))
+    # On the signal itself: engines save while Celery shuts down.
     worker_shutting_down.connect(lambda **_: agent.begin_stop(), weak=False)
-    setup_logging.connect(lambda **_: None, weak=False)  # logging is set up already
+    setup_logging.connect(lambda **_: None, weak=False)  # logging is already configured
     worker = app.Worker(
         pool="threads",
-        concurrency=1,
+        concurrency=settings.slots + 1,  # the runs, and a wake-up
         queues=[*settings.queues, host_queue(settings.host_name)],
         hostname=f"callboard@{settings.host_name}",
         without_gossip=True,
         without_mingle=True,
-        without_heartbeat=True,
         quiet=True,
     )
     worker.start()
     context.close()
     sys.stdout.flush()
-    # All is said and done; taking the interpreter apart takes seconds on a crowded machine.
+    # Everything is flushed; interpreter shutdown takes seconds on a loaded machine.
     os._exit(int(worker.exitcode or 0))
 
 
-def _step(agent: HostAgent) -> type[bootsteps.StartStopStep]:
-    class Agent(bootsteps.StartStopStep):
+def __getattr__(name: str) -> Celery:
+    """The application of this environment's settings, as `app`, for Celery's command line."""
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return create_app(Settings())
+
+
+def _send(bus: Bus, host: str, claim: Claim) -> bool:
+    task_id = f"{claim.run_id}-{claim.attempt}"
+    return bus.send_task(TRAIN_TASK, host_queue(host), [claim.run_id, claim.attempt], task_id=task_id)
+
+
+def _bootstep(agent: HostAgent) -> type[bootsteps.StartStopStep]:
+    class HostAgentStep(bootsteps.StartStopStep):
         """The host agent as a step of the worker."""
 
         requires = ("celery.worker.components:Pool",)
 
         def start(self, parent: Any) -> None:
-            """Begin before Celery speaks to Redis."""
+            """Start before the Redis connection."""
             agent.start()
 
         def stop(self, parent: Any) -> None:
-            """End before the process does."""
+            """Stop before the process exits."""
             if not agent.stop(STOP_TIMEOUT_S):
-                # A thread that waits for the database must not keep the process: its lease will run out.
-                log.warning("worker.leaves_runs_behind")
+                # A thread waiting for the database must not block the exit: its lease will expire.
+                log.warning("worker.stop_timed_out")
                 os._exit(1)
 
         terminate = stop
 
-    return Agent
+    return HostAgentStep

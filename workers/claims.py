@@ -1,10 +1,10 @@
-"""Who may work on a run: claim, lease, expiry, fencing. The heart of "nothing lost, nothing doubled".
+"""Ownership of runs: claim, lease, expiry, fencing, so that no work is lost or done twice.
 
-A claim gives a host the run's next attempt number and a lease that ends by the database's clock unless it
-is renewed. Every write of a worker first locks the run with `held`, which refuses all but the newest
-attempt: a worker that slept through its lease changes nothing when it wakes.
+A claim gives a host the run's next attempt number and a lease that expires by the database's clock unless it
+is renewed. Every write of a worker first locks the run with `lock`, which rejects all but the newest attempt:
+a worker whose lease expired while it was suspended changes nothing when it resumes.
 
-All functions work inside the caller's writing transaction.
+All functions run inside the caller's writing transaction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,25 +15,29 @@ from typing import Any
 from sqlalchemy import and_, or_, select, tuple_, update
 from sqlalchemy.orm import Session
 
-from backend.checkpoints.repository import NEWEST_FIRST
+from backend.checkpoints.repository import LATEST_FIRST
 from backend.db import Attempt, Checkpoint, Episode, Evaluation, Host, Run
 from backend.db.clock import database_now
+from backend.external import repository as external
+from backend.hosts.repository import CLAIM_ORDER
 from backend.metrics import repository as metrics
 from backend.runs import repository as runs
+from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import LEASED, RunState
-from workers.text import storable
 
 MAX_ATTEMPTS_WITHOUT_CHECKPOINT = 3
-"""A run that dies this often without getting anywhere has failed."""
+"""A run fails after this many attempts of its own without a new checkpoint."""
+MAX_HOST_DEATHS_WITHOUT_CHECKPOINT = 10
+"""A run fails after this many deaths of its worker or host without a new checkpoint."""
 
 
 class Superseded(Exception):
-    """The run is another attempt's now, or nobody's: write nothing, end the engine."""
+    """This attempt no longer holds the run: write nothing, kill the engine."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a worker has won."""
+    """A claimed run."""
 
     run_id: str
     attempt: int
@@ -43,43 +47,43 @@ class Claim:
 def claim(
     session: Session, host: str, *, queues: Sequence[str], free_memory_bytes: int, lease_s: float
 ) -> Claim | None:
-    """Claim the best run this host can and may have: highest priority, then oldest. None where there is none.
+    """Claim the eligible run with the highest priority, then the oldest; None if there is none.
 
-    What the host has said of itself decides: a run for a world it cannot make, or for a GPU it has not, is
-    left for others.
+    Eligibility follows the host's row: a run that needs an environment or GPU that the host lacks is left for
+    others.
 
     Args:
         session: a writing session.
-        host: this host's id; it must have a row, and a draining one gets nothing.
-        queues: the queues it serves. A run that wants this very host is eligible whatever its queue.
-        free_memory_bytes: runs estimated to need more are left for others.
-        lease_s: how long the claim holds without renewal.
+        host: this host's id; it must have a row, and a draining host gets none.
+        queues: that it serves. A run pinned to this host is eligible in any queue.
+        free_memory_bytes: runs with a greater memory estimate are left for others.
+        lease_s: validity of the claim without renewal.
     """
     row = session.get(Host, host)
     if row is None or row.draining:
         return None
-    able = [Run.environment.in_(row.environments), Run.memory_estimate_bytes <= free_memory_bytes]
+    eligible = [Run.environment.in_(row.environments), Run.memory_estimate_bytes <= free_memory_bytes]
     if not any(device.startswith("cuda") for device in row.devices):
-        able.append(Run.spec["device"].as_string() != "cuda")
+        eligible.append(Run.spec["device"].as_string() != "cuda")
     run = session.scalars(
         select(Run)
         .where(
             Run.state == RunState.QUEUED,
             or_(and_(Run.wanted_host.is_(None), Run.queue.in_(queues)), Run.wanted_host == host),
-            *able,
+            *eligible,
         )
-        .order_by(Run.priority.desc(), Run.id)
+        .order_by(*CLAIM_ORDER)
         .limit(1)
         .with_for_update(skip_locked=True)
     ).first()
     if run is None:
         return None
-    take(session, run, host, lease_s)
+    start_attempt(session, run, host, lease_s)
     return Claim(run.id, run.attempt, run.memory_estimate_bytes)
 
 
-def take(session: Session, run: Run, host: str, lease_s: float) -> None:
-    """Open the next attempt of a locked, queued run and lease it to a host."""
+def start_attempt(session: Session, run: Run, host: str, lease_s: float) -> None:
+    """Create the next attempt of a locked, queued run and lease it to a host."""
     now = database_now(session)
     run.attempt += 1
     run.attempts_without_checkpoint += 1
@@ -93,10 +97,10 @@ def take(session: Session, run: Run, host: str, lease_s: float) -> None:
 def renew(session: Session, host: str, held: Mapping[str, int], lease_s: float) -> dict[str, str | None]:
     """Renew the leases of a host's runs, given as run id -> attempt.
 
-    A lease that has run out is renewed as well, as long as nobody has noticed.
+    A lease that has expired is renewed too, unless `expire` has already processed it.
 
     Returns:
-        Those still held, each with `stop` or `kill` where someone wants it to end. The others are lost.
+        Run id -> `stop` or `kill` if requested, else None, for the runs still held. The others are lost.
     """
     if not held:
         return {}
@@ -109,25 +113,39 @@ def renew(session: Session, host: str, held: Mapping[str, int], lease_s: float) 
     return dict(session.execute(statement).all())
 
 
+def has_expired(session: Session) -> bool:
+    """Whether a run's lease has expired."""
+    late = select(Run.id).where(Run.state.in_(LEASED), Run.lease_expires_at < database_now(session))
+    return session.scalars(late.limit(1)).first() is not None
+
+
 def expire(session: Session) -> list[str]:
-    """Take back every run whose lease has run out: `lost`, then queued again, stopped or failed."""
+    """Mark every run whose lease has expired `lost`, then queue it again, or mark it stopped or failed.
+
+    An external run stays lost until its script sends something.
+    """
     expired = session.scalars(
         select(Run)
         .where(Run.state.in_(LEASED), Run.lease_expires_at < database_now(session))
         .with_for_update(skip_locked=True)
     ).all()
     for run in expired:
-        runs.transition(session, run, RunState.LOST, f"{run.host} no longer renews its lease")
-        after, reason = after_death(run)
-        release(session, run, after, reason)
+        if run.origin == EXTERNAL:
+            external.lose(session, run)
+            continue
+        lost = f"{run.host} no longer renews its lease"
+        runs.transition(session, run, RunState.LOST, lost)
+        after, then = state_after_host_death(session, run)
+        level: runs.LogLevel = "error" if after == RunState.FAILED else "warning"
+        release(session, run, after, f"{lost}: {then}", level=level)
     return [run.id for run in expired]
 
 
-def held(session: Session, run_id: str, attempt: int) -> Run:
+def lock(session: Session, run_id: str, attempt: int) -> Run:
     """Lock a run for a write of this attempt.
 
     Raises:
-        Superseded: the attempt holds it no more.
+        Superseded: the attempt no longer holds it.
     """
     run = runs.get(session, run_id, for_update=True)
     if run is None or run.attempt != attempt or run.state not in LEASED:
@@ -136,24 +154,24 @@ def held(session: Session, run_id: str, attempt: int) -> Run:
 
 
 def checkpoints(session: Session, run_id: str) -> Sequence[Checkpoint]:
-    """The checkpoints a run can go on from, the newest first."""
+    """The checkpoints that a run can resume from, newest first."""
     return session.scalars(
         select(Checkpoint)
         .where(Checkpoint.run_id == run_id, ~Checkpoint.removed, ~Checkpoint.superseded)
-        .order_by(*NEWEST_FIRST)
+        .order_by(*LATEST_FIRST)
     ).all()
 
 
-def begin(session: Session, run_id: str, attempt: int, checkpoint: Checkpoint | None) -> dict[str, Any]:
-    """Settle where a claimed attempt goes on from: all that came after it is superseded.
+def resume_from(session: Session, run_id: str, attempt: int, checkpoint: Checkpoint | None) -> dict[str, Any]:
+    """Set a claimed attempt to resume from a checkpoint; all data recorded after it is superseded.
 
     Returns:
-        The spec to train by: an earlier attempt's last words may have changed it.
+        The run's spec, which the last events of an earlier attempt may have changed.
 
     Raises:
-        Superseded: the attempt holds the run no more.
+        Superseded: the attempt no longer holds the run.
     """
-    run = held(session, run_id, attempt)
+    run = lock(session, run_id, attempt)
     run.agent_steps = checkpoint.agent_steps if checkpoint else 0
     run.frames = checkpoint.frames if checkpoint else 0
     run.updates = checkpoint.updates if checkpoint else 0
@@ -162,7 +180,7 @@ def begin(session: Session, run_id: str, attempt: int, checkpoint: Checkpoint | 
     run.score = checkpoint.score if checkpoint else None
     run.best_return = checkpoint.best_return if checkpoint else None
     session.get_one(Attempt, (run_id, attempt)).resumed_from_agent_steps = run.agent_steps
-    # From scratch, even a point at step 0 is written anew.
+    # From scratch, even a point at step 0 is written again.
     after = run.agent_steps if checkpoint else -1
     metrics.cut(session, run_id, after, runs.touch(session, run))
     for table in (Episode, Checkpoint, Evaluation):
@@ -172,20 +190,55 @@ def begin(session: Session, run_id: str, attempt: int, checkpoint: Checkpoint | 
     return run.spec
 
 
-def after_death(run: Run) -> tuple[RunState, str]:
-    """What becomes of a locked run whose engine has died or is out of reach, and why."""
+def state_after_death(run: Run) -> tuple[RunState, str]:
+    """Next state, and why, of a locked run whose engine died."""
     if run.stop_requested:
-        return RunState.STOPPED, f"it had been asked to {run.stop_requested}"
+        return RunState.STOPPED, f"a {run.stop_requested} was requested"
     if run.attempts_without_checkpoint >= MAX_ATTEMPTS_WITHOUT_CHECKPOINT:
         return RunState.FAILED, f"{MAX_ATTEMPTS_WITHOUT_CHECKPOINT} attempts without a new checkpoint"
-    return RunState.QUEUED, "to go on from its newest checkpoint"
+    return RunState.QUEUED, "to resume from its latest checkpoint, if it has one"
 
 
-def release(session: Session, run: Run, after: RunState, reason: str, error: str | None = None) -> None:
-    """End the present attempt of a locked run: the attempt's row is closed, the run moves to `after`."""
+def state_after_host_death(session: Session, run: Run) -> tuple[RunState, str]:
+    """Next state, and why, of a locked run that ended with its worker or host: that is not an attempt of its
+    own."""
+    discount_attempt(run)
+    run.host_deaths += 1
+    if run.stop_requested or run.host_deaths < MAX_HOST_DEATHS_WITHOUT_CHECKPOINT:
+        return state_after_death(run)
+    n = MAX_HOST_DEATHS_WITHOUT_CHECKPOINT
+    hosts = sorted({attempt.host for attempt in runs.attempts(session, run.id)[-n:]})
+    return (
+        RunState.FAILED,
+        f"its worker or host died {n} times without a new checkpoint, on {', '.join(hosts)}",
+    )
+
+
+def discount_attempt(run: Run) -> None:
+    """Do not count the present attempt of a locked run: it did not end by itself."""
+    run.attempts_without_checkpoint = max(0, run.attempts_without_checkpoint - 1)
+
+
+def release(
+    session: Session,
+    run: Run,
+    after: RunState,
+    reason: str,
+    error: str | None = None,
+    level: runs.LogLevel | None = None,
+) -> None:
+    """End the present attempt of a locked run: close the attempt's row and move the run to `after`.
+
+    `level` is that of the log line, by default that of the new state.
+    """
     attempt = session.get_one(Attempt, (run.id, run.attempt))
     attempt.ended_at = database_now(session)
     reason = storable(reason)
     attempt.outcome = f"{after}: {reason}"
-    run.error = storable(error) if error else None
-    runs.transition(session, run, after, reason)
+    run.error = storable(error or reason) if error or after == RunState.FAILED else None
+    runs.transition(session, run, after, reason, level)
+
+
+def storable(text: str) -> str:
+    """Replace null bytes, which PostgreSQL cannot store."""
+    return text.replace("\0", "\ufffd")

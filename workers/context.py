@@ -1,4 +1,4 @@
-"""What every part of a worker needs: settings, database, artifact store and bus."""
+"""Shared resources of a worker process: settings, database, artifact store and bus."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,22 +13,22 @@ from backend.db import engine as database
 from backend.live.bus import Bus
 from backend.settings import Settings
 
-AWAY = (exc.OperationalError, exc.InterfaceError, exc.TimeoutError, OSError)
-"""Errors of a database or an artifact store that is away: waited out, for the logs keep everything."""
+TRANSIENT_ERRORS = (exc.OperationalError, exc.InterfaceError, exc.TimeoutError, OSError)
+"""Errors of an unavailable database or artifact store: retried, as the event logs keep everything."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """Made once a worker process; safe to share between its threads."""
+    """Created once per worker process; safe to share between its threads."""
 
     settings: Settings
-    engine: Engine
+    db_engine: Engine
     store: ArtifactStore
     bus: Bus
 
     @classmethod
-    def of(cls, settings: Settings) -> "Context":
-        """Connect to what the settings name."""
+    def from_settings(cls, settings: Settings) -> "Context":
+        """Connect to the database, artifact store and Redis of the settings."""
         return cls(
             settings,
             database.make_engine(settings.database),
@@ -38,15 +38,15 @@ class Context:
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        """One writing transaction; what it changed is told after the commit."""
-        with database.writing(self.engine) as session:
+        """One writing transaction; its changes are announced on the bus after the commit."""
+        with database.writing(self.db_engine) as session:
             yield session
         self.bus.announce(session)
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
         """One snapshot of the database."""
-        with database.reading(self.engine) as session:
+        with database.reading(self.db_engine) as session:
             yield session
 
     def run_dir(self, run_id: str) -> Path:
@@ -56,4 +56,4 @@ class Context:
     def close(self) -> None:
         """Close the connections."""
         self.bus.close()
-        self.engine.dispose()
+        self.db_engine.dispose()

@@ -1,4 +1,4 @@
-"""An engine as a child process: started, told to stop, killed with all it started."""
+"""An engine as a child process: start, send commands, kill with all its descendants."""
 
 import json
 import os
@@ -15,27 +15,26 @@ import psutil
 
 from backend.specs.commands import COMMAND, AnyCommand
 
-ENGINE = (sys.executable, "-m", "workers.engine")
-NICENESS = 10
-"""Training leaves the processor to the page whenever the page wants it."""
-LEAST_PRIORITY = 19
+ENGINE_COMMAND = (sys.executable, "-m", "workers.engine")
+MAX_NICENESS = 19
 
-MAX_PICTURE_BYTES = 2**20
+MAX_FRAME_BYTES = 2**20
 
 _STDERR_TAIL_BYTES = 8192
 
 
 class EngineProcess:
-    """A child in a session of its own, joined by a socket pair whose end it must not outlive.
+    """A child process in its own session, connected by a socket pair.
 
-    Start it from a thread that lives as long as it: the kernel kills it with that thread.
+    Start it from a thread that lives as long: the kernel kills it when that thread ends.
 
     Args:
-        arguments: what follows the engine's command.
-        output: file that takes its standard output and error; only the error where `stdout` is given.
-        stdout: file that takes its standard output.
-        control: join it by a socket pair, named to it as `--control-fd`.
-        engine: the engine's command.
+        arguments: appended to the engine's command.
+        output: file for its standard output and error; only for the error if `stdout` is given.
+        stdout: file for its standard output.
+        control: pass it one end of the socket pair as `--control-fd`.
+        command: the engine's command.
+        niceness: how far it yields a contended CPU, relative to its parent (nice(2)).
     """
 
     def __init__(
@@ -45,29 +44,30 @@ class EngineProcess:
         output: Path,
         stdout: Path | None = None,
         control: bool = False,
-        engine: Sequence[str] = ENGINE,
+        command: Sequence[str] = ENGINE_COMMAND,
+        niceness: int = 0,
     ) -> None:
         self._output = output
         output.parent.mkdir(parents=True, exist_ok=True)
-        # Whole messages: commands go in, pictures come out.
+        # Keeps message boundaries: commands go in, frames come out.
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.setblocking(False)
-        command = [*engine, *arguments, "--parent", str(os.getpid())]
+        argv = [*command, *arguments, "--parent", str(os.getpid())]
         if control:
-            command += ["--control-fd", str(theirs.fileno())]
+            argv += ["--control-fd", str(theirs.fileno())]
         with theirs, output.open("ab") as error, (stdout or output).open("ab") as out:
             self._process = subprocess.Popen(
-                command,
+                argv,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=error,
                 pass_fds=[theirs.fileno()] if control else [],
                 start_new_session=True,
             )
-        niceness = min(os.getpriority(os.PRIO_PROCESS, 0) + NICENESS, LEAST_PRIORITY)
+        niceness = min(os.getpriority(os.PRIO_PROCESS, 0) + niceness, MAX_NICENESS)
         with suppress(ProcessLookupError):
             os.setpriority(os.PRIO_PROCESS, self.pid, niceness)
-        # Where Linux groups processes by session, only the group's own niceness counts.
+        # With autogroup scheduling, only the session's niceness counts.
         with suppress(OSError):
             Path(f"/proc/{self.pid}/autogroup").write_text(str(niceness))
 
@@ -78,34 +78,39 @@ class EngineProcess:
 
     @property
     def returncode(self) -> int | None:
-        """How it ended, negative for a signal; none until `reap`."""
+        """Exit status, negative for a signal; None until `reap`."""
         return self._process.returncode
 
-    def has_ended(self) -> bool:
-        """Whether it has ended; it is not reaped, so that its group's id stays its own."""
+    def has_exited(self) -> bool:
+        """Whether it has exited; it is not reaped, so that its group id is not reused."""
         if self._process.returncode is not None:
             return True
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def send(self, command: AnyCommand) -> None:
-        """Say something to it; harmless when it no longer listens."""
+        """Send a command; ignored if the engine is gone."""
         with suppress(OSError):
             self._control.send(COMMAND.dump_json(command) + b"\n")
 
-    def pictures(self) -> Iterator[bytes]:
-        """The pictures it has sent since the last call."""
+    def frames(self) -> Iterator[bytes]:
+        """The frames received since the last call."""
         with suppress(OSError):
-            while picture := self._control.recv(MAX_PICTURE_BYTES):
-                yield picture
+            while frame := self._control.recv(MAX_FRAME_BYTES):
+                yield frame
+
+    def terminate(self) -> None:
+        """Send it SIGTERM; its descendants are left to it."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kill it, its group and every descendant, wherever they have put themselves."""
+        """Kill it, its group and every descendant in any group."""
         kill_tree(self.pid)
 
     def reap(self) -> int:
-        """Kill what it left running, wait for its end, close the socket. Gives the exit status."""
+        """Kill what it left running, wait for its exit, close the socket; return the exit status."""
         if self._process.returncode is None:
-            if self.has_ended():
+            if self.has_exited():
                 _kill_group(self.pid)
             else:
                 self.kill()
@@ -113,19 +118,19 @@ class EngineProcess:
         return self._process.wait()
 
     def rss_bytes(self) -> int:
-        """Memory it and its descendants hold now."""
+        """Resident memory of it and its descendants."""
         try:
-            family = [psutil.Process(self.pid), *psutil.Process(self.pid).children(recursive=True)]
+            processes = [psutil.Process(self.pid), *psutil.Process(self.pid).children(recursive=True)]
         except psutil.Error:
             return 0
         total = 0
-        for process in family:
+        for process in processes:
             with suppress(psutil.Error):
                 total += process.memory_info().rss
         return total
 
     def output_tail(self) -> str:
-        """The end of what it wrote to its output file."""
+        """The end of its output file."""
         with self._output.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _STDERR_TAIL_BYTES))
             return file.read().decode(errors="replace").strip()
@@ -142,14 +147,14 @@ def kill_tree(pid: int) -> None:
             process.kill()
 
 
-def _await_end(pid: int, timeout_s: float) -> None:
-    """Wait for a process to end without reaping it: it may be the child of another supervisor here."""
+def _wait_for_exit(pid: int, timeout_s: float) -> None:
+    """Wait for a process to exit without reaping it: it may be another supervisor's child."""
     with suppress(ProcessLookupError):
         descriptor = os.pidfd_open(pid)
         try:
-            end = select.poll()
-            end.register(descriptor, select.POLLIN)
-            end.poll(timeout_s * 1000)
+            poller = select.poll()
+            poller.register(descriptor, select.POLLIN)
+            poller.poll(timeout_s * 1000)
         finally:
             os.close(descriptor)
 
@@ -159,27 +164,27 @@ def _kill_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-class Birthmark:
-    """A file that names the process of an attempt, so that a later one can make sure it is gone."""
+class ProcessIdentity:
+    """A file with the PID and start time of an attempt's engine, so that a later attempt can kill it."""
 
     def __init__(self, attempt_folder: Path) -> None:
         self._path = attempt_folder / "engine.json"
 
     def write(self, pid: int) -> None:
-        """Note the process."""
+        """Save the identity of a process."""
         with suppress(psutil.Error):
-            born = psutil.Process(pid).create_time()
-            self._path.write_text(json.dumps({"pid": pid, "created": born}))
+            created = psutil.Process(pid).create_time()
+            self._path.write_text(json.dumps({"pid": pid, "created": created}))
 
     def kill_survivor(self) -> bool:
-        """Kill the noted process and all it started, if it still lives. Says whether it did."""
+        """Kill the saved process and its descendants if it still runs; return whether it did."""
         try:
-            noted = json.loads(self._path.read_text())
-            process = psutil.Process(noted["pid"])
-            if abs(process.create_time() - noted["created"]) > 1.0:
+            saved = json.loads(self._path.read_text())
+            process = psutil.Process(saved["pid"])
+            if abs(process.create_time() - saved["created"]) > 1.0:
                 return False
         except (OSError, ValueError, KeyError, psutil.Error):
             return False
         kill_tree(process.pid)
-        _await_end(process.pid, 10)
+        _wait_for_exit(process.pid, 10)
         return True

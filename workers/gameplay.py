@@ -1,4 +1,4 @@
-"""Pictures of training, from engines to whoever watches; none while nobody does."""
+"""Live video: publishes frames from engines to the runs' viewers; none without viewers."""
 
 import threading
 from time import monotonic
@@ -6,49 +6,49 @@ from time import monotonic
 import structlog
 from redis import Redis, RedisError
 
-from backend.live.gameplay import WATCH_CHANNEL, WATCH_LAPSES_S, pictures_channel
+from backend.live.bus import WATCH_CHANNEL, WATCH_LAPSES_S, frames_channel
 
 TIMEOUT_S = 1.0
-"""How long Redis may keep a supervisor: pictures are lossy, recording is not."""
+"""How long Redis may block a supervisor: frames may be lost, recorded data may not."""
 
 log = structlog.get_logger(__name__)
 
 
 class Gameplay:
-    """Hears who watches, and publishes pictures. Made once a worker process."""
+    """Tracks which runs are watched, and publishes their frames. Created once per worker process."""
 
     def __init__(self, redis_url: str) -> None:
         self._redis = Redis.from_url(redis_url, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S)
-        self._said_at: dict[str, float] = {}
+        self._watched_at: dict[str, float] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._listen, name="gameplay", daemon=True)
 
     def start(self) -> None:
-        """Begin to listen."""
+        """Start listening."""
         self._thread.start()
 
     def begin_stop(self) -> None:
-        """Listen no more. Returns at once."""
+        """Stop listening; returns at once."""
         self._stopping.set()
 
     def stop(self, timeout_s: float) -> None:
-        """Wait until nobody listens and close the connection; leave it to its thread after `timeout_s`."""
+        """Wait for the listening thread and close the connection; give up after `timeout_s`."""
         self.begin_stop()
         self._thread.join(timeout_s)
         if not self._thread.is_alive():
             self._redis.close()
 
     def is_watched(self, run_id: str) -> bool:
-        """Whether someone watches the run now."""
-        said_at = self._said_at.get(run_id)
-        return said_at is not None and monotonic() - said_at < WATCH_LAPSES_S
+        """Whether the run has a viewer."""
+        watched_at = self._watched_at.get(run_id)
+        return watched_at is not None and monotonic() - watched_at < WATCH_LAPSES_S
 
-    def show(self, run_id: str, picture: bytes) -> None:
-        """Pass a picture on, or drop it."""
+    def publish(self, run_id: str, frame: bytes) -> None:
+        """Publish a frame; drop it if Redis is unavailable."""
         try:
-            self._redis.publish(pictures_channel(run_id), picture)
+            self._redis.publish(frames_channel(run_id), frame)
         except RedisError as error:
-            log.warning("redis.away", doing="show", error=str(error))
+            log.warning("redis.unavailable", operation="publish", error=str(error))
 
     def _listen(self) -> None:
         while not self._stopping.is_set():
@@ -58,14 +58,16 @@ class Gameplay:
                     while not self._stopping.is_set():
                         message = listener.get_message(timeout=TIMEOUT_S / 2)
                         if message is not None:
-                            self._hear(message["data"].decode(errors="replace"))
+                            self._on_watch(message["data"].decode(errors="replace"))
             except RedisError as error:
-                log.warning("redis.away", doing="listen", error=str(error))
+                log.warning("redis.unavailable", operation="listen", error=str(error))
                 self._stopping.wait(TIMEOUT_S)
 
-    def _hear(self, run_id: str) -> None:
+    def _on_watch(self, run_id: str) -> None:
         now = monotonic()
-        lapsed = [known for known, said_at in self._said_at.items() if now - said_at > WATCH_LAPSES_S]
+        lapsed = [
+            known for known, watched_at in self._watched_at.items() if now - watched_at > WATCH_LAPSES_S
+        ]
         for known in lapsed:
-            del self._said_at[known]
-        self._said_at[run_id] = now
+            del self._watched_at[known]
+        self._watched_at[run_id] = now

@@ -1,10 +1,11 @@
-"""What a worker host does by itself: say that it is there, keep its leases, take back dead ones, claim work.
+"""The host agent: heartbeats, leases and claims.
 
-One thread does all of this every few seconds, or at once when poked. The database is the truth: a poke that
-is lost or doubled changes nothing.
+One thread does all of this every few seconds, or at once when woken. The database is the truth: a lost or
+repeated wake-up changes nothing.
 """
 
 import threading
+from collections import deque
 from collections.abc import Sequence
 from time import monotonic
 from typing import Any
@@ -13,207 +14,248 @@ import structlog
 
 from backend.hosts import repository as hosts
 from backend.live_settings import repository as live_settings
-from backend.specs.commands import Settings
+from backend.runs import repository as runs
+from backend.specs.commands import ChangeSettings
+from backend.specs.states import LEASED
 from workers import claims, host_facts, jobs
-from workers.context import AWAY, Context
-from workers.engine_process import ENGINE
+from workers.clean_up import CleanUp
+from workers.context import TRANSIENT_ERRORS, Context
+from workers.disk import Disk
+from workers.dispatch import MESSAGE_TIMEOUT_S, Dispatcher, Send
+from workers.engine_process import ENGINE_COMMAND
 from workers.gameplay import Gameplay
-from workers.housekeeping import forget_deleted_runs
 from workers.jobs import JobRunner
+from workers.lease_expiry import DatabaseLiveness, expire
 from workers.supervisor import Supervisor
-
-TIDY_INTERVAL_S = 600.0
+from workers.sweeps import SweepReconciler
 
 log = structlog.get_logger(__name__)
 
 
-class Contact:
-    """Whether this host may judge leases: after the database was away, all get one full term of grace.
-
-    While nobody could renew, leases ran out that nobody let lapse.
-    """
-
-    def __init__(self, lease_s: float) -> None:
-        self._lease_s = lease_s
-        self._since = 0.0
-        self._latest: float | None = None
-
-    def made(self, now: float) -> None:
-        """The database has answered at `now`, by a monotonic clock."""
-        if self._latest is None or now - self._latest > self._lease_s / 2:
-            self._since = now
-        self._latest = now
-
-    def may_expire(self) -> bool:
-        """Whether contact has held for a whole term."""
-        return self._latest is not None and self._latest - self._since >= self._lease_s
-
-
 class HostAgent:
-    """The heart of a worker process. `start` it once, `stop` it once.
+    """Runs a worker process's supervisors and jobs. `start` it once, `stop` it once.
 
     Args:
         context: the worker's.
-        engine: the engine's command.
+        command: the engine's command.
+        send: sends the Celery task of a claimed attempt; without it, attempts run in threads of their own.
     """
 
-    def __init__(self, context: Context, *, engine: Sequence[str] = ENGINE) -> None:
+    def __init__(
+        self,
+        context: Context,
+        *,
+        command: Sequence[str] = ENGINE_COMMAND,
+        send: Send = lambda claim: False,
+    ) -> None:
         self._context = context
         self._settings = context.settings
-        self._engine = engine
+        self._command = command
         self._host = context.settings.host_name
-        self._contact = Contact(context.settings.lease_s)
+        self.liveness = DatabaseLiveness(context.settings.lease_s)
         gpus = host_facts.Gpus()
         self._load = host_facts.Load(gpus)
-        own = host_facts.own_environments(context.settings.environments_file)
+        self._disk = Disk(context.settings.runs_dir, context.settings.min_free_disk_bytes)
+        self._disk_problem: str | None = None
+        custom = host_facts.custom_environments(context.settings.environments_file)
+        refused = host_facts.refused_environments(context.settings.environments_file)
+        for name, reason in refused.items():
+            log.warning("environment.refused", environment=name, reason=reason)
         self._facts: dict[str, Any] = {
             "queues": self._settings.queues,
             "slots": self._settings.slots,
             "cpu_count": host_facts.cpu_count(),
             "memory_bytes": host_facts.memory_bytes(),
-            "devices": ["cpu", *gpus.names],
-            "environments": [*host_facts.environments(), *(world.id for world in own)],
-            "own_environments": [world.model_dump(mode="json") for world in own],
+            "devices": [host_facts.cpu_device(), *gpus.names],
+            "environments": [
+                *host_facts.environments(),
+                *(env.id for env in custom if env.id not in refused),
+            ],
+            "custom_environments": [
+                env.model_dump(mode="json") | ({"refusal": refused[env.id]} if env.id in refused else {})
+                for env in custom
+            ],
             "versions": host_facts.versions(),
         }
         self._gameplay = Gameplay(context.settings.redis)
-        self._supervisors: list[Supervisor] = []
+        self.dispatcher = Dispatcher(send)
+        self._revoked: deque[tuple[str, int, bool]] = deque()
         self._job: JobRunner | None = None
-        self._tidy_at = 0.0
+        self._clean_up = CleanUp(context)
+        self._sweeps = SweepReconciler(context)
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._stopping_since: float | None = None
-        self._thread = threading.Thread(target=self._live, name="host-agent", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="host-agent", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the agent's thread."""
         self._gameplay.start()
+        self._clean_up.start()
+        self._sweeps.start()
         self._thread.start()
 
-    def poke(self) -> None:
-        """Look for work now."""
+    def wake(self) -> None:
+        """Check for work now."""
         self._wake.set()
 
+    def revoke(self, run_id: str, attempt: int, *, kill: bool) -> None:
+        """Request a stop or a kill of a run on behalf of Celery's `revoke`; returns at once."""
+        self._revoked.append((run_id, attempt, kill))
+        self.wake()
+
     def begin_stop(self) -> None:
-        """Take nothing new, and have every engine save a checkpoint and end. Returns at once."""
+        """Claim nothing more, and have every engine save a checkpoint and exit; returns at once."""
         if self._stopping_since is None:
             self._stopping_since = monotonic()
         self._stopping.set()
         self._gameplay.begin_stop()
-        self._hand_back()
+        self._clean_up.begin_stop()
+        self._sweeps.begin_stop()
+        self._release_all()
         self._wake.set()
 
     def stop(self, timeout_s: float) -> bool:
-        """Stop all; kill what is left `timeout_s` after `begin_stop`, or after this where it comes first.
+        """Stop all; kill engines still running `timeout_s` after `begin_stop`.
 
-        Says whether everything was handed back in time.
+        Returns whether everything was released in time.
         """
         self.begin_stop()
         assert self._stopping_since is not None
-        ends_at = self._stopping_since + timeout_s
-        self._thread.join(max(0.0, ends_at - monotonic()))
-        threads: list[Supervisor | JobRunner] = [*self._supervisors]
+        deadline = self._stopping_since + timeout_s
+        self._thread.join(max(0.0, deadline - monotonic()))
+        threads: list[Supervisor | JobRunner] = [*self.dispatcher.supervisors()]
         if self._job is not None:
             threads.append(self._job)
         for thread in threads:
-            thread.join(max(0.0, ends_at - monotonic()))
+            thread.join(max(0.0, deadline - monotonic()))
         late = [thread for thread in threads if thread.is_alive()]
         for thread in late:
             if isinstance(thread, Supervisor):
                 thread.kill()
-        self._gameplay.stop(max(0.0, ends_at - monotonic()))
+        self._gameplay.stop(max(0.0, deadline - monotonic()))
+        self._clean_up.join(max(0.0, deadline - monotonic()))
+        self._sweeps.join(max(0.0, deadline - monotonic()))
         return not late
 
-    def _live(self) -> None:
+    def _run(self) -> None:
         while not self._stopping.is_set():
             try:
-                self._round()
-            except AWAY as error:
-                log.warning("database.away", error=str(error)[:500])
+                self._reconcile()
+            except TRANSIENT_ERRORS as error:
+                log.warning("database.unavailable", error=str(error)[:500])
             except Exception:
-                # Whatever it was, leases must go on being renewed.
+                # After any error, leases must still be renewed.
                 log.exception("agent.error")
-            self._wake.wait(self._settings.reconcile_interval_s)
+            interval_s = self._settings.reconcile_interval_s
+            self._wake.wait(
+                min(interval_s, MESSAGE_TIMEOUT_S) if self.dispatcher.is_waiting() else interval_s
+            )
             self._wake.clear()
-        # Once more: something may have been claimed just now.
-        self._hand_back()
+        # Again: a run may have been claimed meanwhile.
+        self._release_all()
 
-    def _hand_back(self) -> None:
-        for supervisor in self._supervisors:
-            supervisor.hand_back()
+    def _release_all(self) -> None:
+        for supervisor in self.dispatcher.supervisors():
+            supervisor.release()
+            # Without its message, which will not arrive any more: the run must be released.
+            supervisor.start()
         if self._job is not None:
             self._job.cancel()
 
-    def _round(self) -> None:
-        self._supervisors = [supervisor for supervisor in self._supervisors if supervisor.is_alive()]
+    def _reconcile(self) -> None:
+        self.dispatcher.check()
+        self._stop_revoked()
         draining = self._renew()
-        self._contact.made(monotonic())
-        if self._contact.may_expire():
-            with self._context.writing() as session:
-                expired = claims.expire(session)
-            for run_id in expired:
-                log.warning("run.lost", run_id=run_id)
-        if monotonic() >= self._tidy_at:
-            forget_deleted_runs(self._context)
-            self._tidy_at = monotonic() + TIDY_INTERVAL_S
-        if draining:
+        self.liveness.record_success(monotonic())
+        if self.liveness.may_expire():
+            expire(self._context)
+        if draining or self._disk_problem is not None:
             return
-        while len(self._supervisors) < self._settings.slots and not self._stopping.is_set():
+        while len(self.dispatcher.supervisors()) < self._settings.slots and not self._stopping.is_set():
             if not self._claim():
                 break
         if (self._job is None or not self._job.is_alive()) and not self._stopping.is_set():
             self._claim_job()
 
     def _renew(self) -> bool:
-        """Say that this host is there, and hold what it holds. Gives whether it is to take nothing new."""
-        # A run lost and won again may have two for a moment; the newest comes last.
-        held = {supervisor.claim.run_id: supervisor.claim.attempt for supervisor in self._supervisors}
-        load = self._load.read()
+        """Send the heartbeat and renew this host's leases; return whether the host is draining."""
+        # A run lost and claimed again may briefly have two supervisors; the newest comes last.
+        supervisors = self.dispatcher.supervisors()
+        held = {supervisor.claim.run_id: supervisor.claim.attempt for supervisor in supervisors}
+        disk = self._disk.read()
+        if disk["disk_problem"] != self._disk_problem:
+            self._disk_problem = disk["disk_problem"]
+            log.warning("disk.problem", problem=self._disk_problem, free_bytes=disk["disk_free_bytes"])
+        if self._disk.is_filling(disk["disk_free_bytes"]):
+            self._clean_up.hurry()
+        load = self._load.read() | disk
         with self._context.writing() as session:
             host = hosts.announce(session, self._host, **self._facts, load=load)
-            wishes = claims.renew(session, self._host, held, self._settings.lease_s)
-            settings = {run_id: live_settings.pending(session, run_id) for run_id in wishes}
-        for supervisor in self._supervisors:
+            requests = claims.renew(session, self._host, held, self._settings.lease_s)
+            settings = {run_id: live_settings.pending(session, run_id) for run_id in requests}
+        for supervisor in supervisors:
             run_id = supervisor.claim.run_id
-            if run_id in wishes and supervisor.claim.attempt == held[run_id]:
-                asked = [Settings(version=row.version, changes=row.changes) for row in settings[run_id]]
-                supervisor.tell(wishes[run_id], asked)
+            if run_id in requests and supervisor.claim.attempt == held[run_id]:
+                changes = [
+                    ChangeSettings(version=row.version, changes=row.changes) for row in settings[run_id]
+                ]
+                supervisor.request(requests[run_id], changes)
             else:
-                supervisor.lose()
+                supervisor.supersede()
         return host.draining
+
+    def _stop_revoked(self) -> None:
+        while self._revoked:
+            run_id, attempt, kill = self._revoked[0]
+            with self._context.writing() as session:
+                run = runs.get(session, run_id, for_update=True)
+                if run is not None and run.attempt == attempt and run.state in LEASED:
+                    runs.request_stop(session, run, kill=kill, by=" by Celery's revoke")
+            self._revoked.popleft()
 
     def _claim(self) -> bool:
         free_memory_bytes = self._free_memory_bytes()
         with self._context.writing() as session:
-            won = claims.claim(
+            claim = claims.claim(
                 session,
                 self._host,
                 queues=self._settings.queues,
                 free_memory_bytes=free_memory_bytes,
                 lease_s=self._settings.lease_s,
             )
-        if won is None:
+        if claim is None:
             return False
-        log.info("run.claimed", run_id=won.run_id, attempt=won.attempt)
+        log.info("run.claimed", run_id=claim.run_id, attempt=claim.attempt)
         supervisor = Supervisor(
-            self._context, won, gameplay=self._gameplay, engine=self._engine, on_end=self.poke
+            self._context,
+            claim,
+            gameplay=self._gameplay,
+            command=self._command,
+            on_end=self.wake,
+            on_disk_fault=self._disk.record_fault,
         )
-        self._supervisors.append(supervisor)
-        supervisor.start()
+        self.dispatcher.add(supervisor)
         return True
 
     def _free_memory_bytes(self) -> int:
-        """What will be left when every engine has grown to its estimate."""
-        promised = sum(
+        """Memory left once every engine has grown to its estimate."""
+        reserved = sum(
             max(0, supervisor.claim.memory_estimate_bytes - supervisor.rss_bytes())
-            for supervisor in self._supervisors
+            for supervisor in self.dispatcher.supervisors()
         )
-        return host_facts.available_memory_bytes() - promised
+        return host_facts.available_memory_bytes() - reserved
 
     def _claim_job(self) -> None:
         with self._context.writing() as session:
             job = jobs.claim(session, self._host, self._settings.lease_s, self._facts["environments"])
         if job is not None:
             log.info("job.claimed", run_id=job.run_id, job=job.id, kind=job.kind)
-            self._job = JobRunner(self._context, job, engine=self._engine, on_end=self.poke)
+            self._job = JobRunner(
+                self._context,
+                job,
+                command=self._command,
+                on_end=self.wake,
+                on_disk_fault=self._disk.record_fault,
+            )
             self._job.start()

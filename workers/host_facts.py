@@ -1,6 +1,10 @@
-"""What this machine is and how busy it is. Imports no torch: a worker's own process stays small."""
+"""Facts about this machine and its load. Imports no torch, to keep the worker process small."""
 
+import json
 import os
+import subprocess
+import sys
+import time
 from collections import deque
 from contextlib import suppress
 from importlib import metadata
@@ -10,25 +14,29 @@ from typing import Any
 
 import psutil
 
+from backend.specs.algorithms.common import bf16_instructions
 from backend.specs.environments import ENVIRONMENTS
-from backend.specs.environments.own import OwnWorld, read_own
+from backend.specs.environments.custom import FILE_VARIABLE, CustomEnvironment, read_custom_environments
 
 _PACKAGES = ("callboard", "torch", "gymnasium", "ale-py", "numpy", "av")
-_NEEDED = {
+_REQUIRED_MODULES = {
     "atari": "ale_py",
     "mujoco": "mujoco",
     "labyrinth": "vizdoom",
     "racing": "Box2D",
     "envpool": "envpool",
 }
-"""What a family of worlds is made by, where gymnasium alone does not do."""
+"""Module that an environment family needs beside gymnasium."""
+
+_CHECK_TIMEOUT_S = 120.0
+"""Building the custom environments of a host may take so long."""
 
 READINGS_KEPT = 60
-"""Of a few seconds each: some minutes."""
+"""At one every few seconds, some minutes."""
 
 
 def versions() -> dict[str, str]:
-    """Versions of what the engine is built on, those that are installed."""
+    """Versions of the engine's main packages that are installed."""
     found = {}
     for name in _PACKAGES:
         with suppress(metadata.PackageNotFoundError):
@@ -36,43 +44,80 @@ def versions() -> dict[str, str]:
     return found
 
 
-def own_environments(file: Path | None) -> list[OwnWorld]:
-    """Worlds of this host's own.
+def custom_environments(file: Path | None) -> list[CustomEnvironment]:
+    """Custom environments of this host.
 
     Raises:
-        OwnWorldsError: their file is wrong.
+        CustomEnvironmentsError: their file is invalid.
     """
-    return [entry.described() for entry in read_own(file).values()] if file is not None else []
+    return (
+        [entry.described() for entry in read_custom_environments(file).values()] if file is not None else []
+    )
+
+
+def refused_environments(file: Path | None) -> dict[str, str]:
+    """Id -> why it cannot be used, of the custom environments of this host; their code runs in a child
+    process.
+
+    Raises:
+        CustomEnvironmentsError: the file is invalid.
+    """
+    if file is None:
+        return {}
+    names = read_custom_environments(file)
+    command = [sys.executable, "-m", "workers.engine.envs.custom"]
+    try:
+        done = subprocess.run(
+            command,
+            env=os.environ | {FILE_VARIABLE: str(file)},
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=_CHECK_TIMEOUT_S,
+            check=True,
+        )
+        found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    except (subprocess.SubprocessError, ValueError, IndexError) as error:
+        # One of them ended or blocked the process: nobody knows which.
+        return dict.fromkeys(names, f"the custom environments of this host could not be checked: {error}")
+    return found
 
 
 def environments() -> list[str]:
-    """Ids of the worlds that can be made here, without the host's own."""
-    families = {world.family for world in ENVIRONMENTS.values()}
-    there = {
+    """Ids of the catalogue environments that this host can run."""
+    families = {env.family for env in ENVIRONMENTS.values()}
+    available = {
         family
         for family in families
-        if find_spec("gymnasium") and find_spec(_NEEDED.get(family, "gymnasium"))
+        if find_spec("gymnasium") and find_spec(_REQUIRED_MODULES.get(family, "gymnasium"))
     }
-    return [world.id for world in ENVIRONMENTS.values() if world.family in there]
+    return [env.id for env in ENVIRONMENTS.values() if env.family in available]
 
 
 def cpu_count() -> int:
-    """Cores this process may use."""
+    """CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def cpu_device() -> str:
+    """`cpu`, with the processor's bf16 instruction sets if it has any, such as `cpu (avx512_bf16)`."""
+    found: list[str] = []
+    with suppress(OSError):
+        found = bf16_instructions(Path("/proc/cpuinfo").read_text())
+    return f"cpu ({', '.join(found)})" if found else "cpu"
+
+
 def memory_bytes() -> int:
-    """Memory of the machine, or of the container it is."""
+    """Total memory of the machine or container."""
     return psutil.virtual_memory().total
 
 
 def available_memory_bytes() -> int:
-    """Memory that could be had now."""
+    """Memory available now."""
     return psutil.virtual_memory().available
 
 
 class Gpus:
-    """The machine's NVIDIA GPUs, asked through the driver; none where there is no driver."""
+    """The machine's NVIDIA GPUs, by NVML; none without a driver."""
 
     def __init__(self) -> None:
         self._handles: list[Any] = []
@@ -91,31 +136,33 @@ class Gpus:
                 ]
 
     def load(self) -> list[dict[str, float]]:
-        """Use of each GPU now; nothing of one that does not answer."""
-        found: list[dict[str, float]] = [{} for _ in self._handles]
-        for handle, now in zip(self._handles, found, strict=True):
+        """Current use of each GPU; empty for one that does not answer."""
+        loads: list[dict[str, float]] = [{} for _ in self._handles]
+        for handle, now in zip(self._handles, loads, strict=True):
             with suppress(self._nvml.NVMLError):
                 rates = self._nvml.nvmlDeviceGetUtilizationRates(handle)
                 memory = self._nvml.nvmlDeviceGetMemoryInfo(handle)
                 now["gpu_pct"] = float(rates.gpu)
                 now["memory_used_bytes"] = float(memory.used)
                 now["memory_bytes"] = float(memory.total)
-        return found
+        return loads
 
 
 class Load:
-    """How busy the machine is, and was at the readings before."""
+    """CPU, memory and GPU load of the machine, with recent history."""
 
     def __init__(self, gpus: Gpus) -> None:
         self._gpus = gpus
+        self._read_at: deque[float] = deque(maxlen=READINGS_KEPT)
         self._cpu: deque[float] = deque(maxlen=READINGS_KEPT)
         self._memory: deque[float] = deque(maxlen=READINGS_KEPT)
         self._each_gpu = [deque[float](maxlen=READINGS_KEPT) for _ in gpus.names]
 
     def read(self) -> dict[str, Any]:
-        """A reading as `backend.hosts.schemas.HostLoad` has it; processor use is since the one before."""
+        """A reading in the form of `backend.hosts.schemas.HostLoad`; CPU use is since the last reading."""
         cpu_pct, memory, gpus = psutil.cpu_percent(None), psutil.virtual_memory(), self._gpus.load()
         used = memory.total - memory.available
+        self._read_at.append(time.monotonic())
         self._cpu.append(round(cpu_pct / 100, 2))
         self._memory.append(round(used / memory.total, 2))
         for past, now in zip(self._each_gpu, gpus, strict=True):
@@ -125,5 +172,6 @@ class Load:
             "cpu": [*self._cpu],
             "memory": [*self._memory],
             "gpus": [[*past] for past in self._each_gpu],
+            "duration_s": round(self._read_at[-1] - self._read_at[0]),
         }
         return {"cpu_pct": cpu_pct, "memory_used_bytes": used, "gpus": gpus, "recent": recent}

@@ -1,6 +1,6 @@
-"""Small work besides runs: drawing an episode's video, scoring a checkpoint.
+"""Jobs beside runs: rendering an episode's video, evaluating a checkpoint, encoding a video that was sent.
 
-A job runs as a child process like an engine, one at a time on a host, beside whatever trains there.
+A job runs as a child process like an engine, one at a time per host, beside the runs that train there.
 """
 
 import json
@@ -18,17 +18,21 @@ import structlog
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from backend.db import Checkpoint, Episode, Evaluation, Run
+from backend.db import Checkpoint, Episode, Evaluation, Run, Video
+from backend.db.clock import database_now
 from backend.episodes import repository as episodes
 from backend.jobs import repository as jobs
 from backend.runs import repository as runs
+from backend.specs import machine_faults
+from backend.videos import repository as videos
 from workers import resume
-from workers.context import AWAY, Context
-from workers.engine_process import ENGINE, EngineProcess
-from workers.text import storable
+from workers.claims import storable
+from workers.context import TRANSIENT_ERRORS, Context
+from workers.engine.files import file_sha256
+from workers.engine_process import ENGINE_COMMAND, EngineProcess
 
-LIMIT_S = 3600.0
-"""A job that takes longer has failed."""
+TIMEOUT_S = 3600.0
+"""A job that takes longer fails."""
 
 _TICK_S = 0.2
 
@@ -36,7 +40,7 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 Result = Callable[[Session], None]
-"""Writes what a job has brought, in the transaction that ends it."""
+"""Writes a job's result, in the transaction that finishes it."""
 
 
 @dataclass(frozen=True)
@@ -51,110 +55,161 @@ class ClaimedJob:
 
 
 class JobFailed(Exception):
-    """The job cannot be done; the message is for whoever asked for it."""
+    """The job cannot be done; the message is shown to the user."""
 
 
-class Dropped(Exception):
-    """The try holds the job no more, or the worker shuts down."""
+class JobLost(Exception):
+    """The job's lease is lost, or the worker is shutting down."""
 
 
 def claim(session: Session, host: str, lease_s: float, environments: Sequence[str]) -> ClaimedJob | None:
-    """Claim the oldest job there is to do in one of these worlds."""
+    """Claim the oldest waiting job in one of these environments."""
     job = jobs.claim(session, host, lease_s, environments)
     return ClaimedJob(job.id, job.run_id, job.kind, job.target_id, job.tries) if job else None
 
 
 class JobRunner(threading.Thread):
-    """Sees one try at one job through."""
+    """Runs one try at one job."""
 
     def __init__(
         self,
         context: Context,
         job: ClaimedJob,
         *,
-        engine: Sequence[str] = ENGINE,
+        command: Sequence[str] = ENGINE_COMMAND,
         on_end: Callable[[], None] = lambda: None,
+        on_disk_fault: Callable[[int], None] = lambda number: None,
     ) -> None:
         super().__init__(name=f"job-{job.id}", daemon=True)
         self._context = context
         self._job = job
-        self._engine = engine
+        self._command = command
         self._on_end = on_end
+        self._on_disk_fault = on_disk_fault
         self._run_dir = context.run_dir(job.run_id)
+        self._jobs_dir = self._run_dir / "jobs"
         self._cancelled = threading.Event()
         self._renew_at = 0.0
-        self._ends_at = 0.0
+        self._deadline = 0.0
 
     def cancel(self) -> None:
-        """The worker shuts down: drop the work; another worker takes it up."""
+        """Abort because the worker is shutting down; another worker will claim the job."""
         self._cancelled.set()
 
     def run(self) -> None:
-        """Do the job."""
-        self._ends_at = monotonic() + LIMIT_S
+        """Run the job."""
+        self._deadline = monotonic() + TIMEOUT_S
         with structlog.contextvars.bound_contextvars(run_id=self._job.run_id, job=self._job.id):
             try:
-                write = self._work()
-                self._write(lambda session: self._keep(session, write))
-            except Dropped:
-                with suppress(*AWAY), self._context.writing() as session:
-                    jobs.hand_back(session, self._job.id, self._job.tries)
+                write = self._execute()
+                self._write(lambda session: self._finish(session, write))
+            except JobLost:
+                self._requeue()
             except Exception as error:
+                fault = machine_faults.errno_of(error) if isinstance(error, OSError) else None
+                if fault is not None:
+                    log.warning("job.disk_failed", error=str(error))
+                    self._on_disk_fault(fault)
+                    self._requeue()
+                    return
                 log.exception("job.failed")
                 message = storable(str(error) if isinstance(error, JobFailed) else repr(error))
-                # Where even this cannot be told, the lease runs out.
-                with suppress(Dropped, JobFailed):
+                # If even this cannot be written, the lease expires.
+                with suppress(JobLost, JobFailed):
                     self._write(lambda session: jobs.fail(session, self._job.id, self._job.tries, message))
             finally:
                 self._on_end()
 
-    def _work(self) -> Result:
-        run, episode, evaluation = self._insist(self._find)
-        if run is None or (episode is None and evaluation is None):
-            raise JobFailed("what it was for has been deleted")
-        if episode is not None:
-            return self._draw(run, episode)
-        assert evaluation is not None
-        return self._score(run, evaluation)
+    def _requeue(self) -> None:
+        with suppress(*TRANSIENT_ERRORS), self._context.writing() as session:
+            jobs.requeue(session, self._job.id, self._job.tries)
 
-    def _find(self) -> tuple[Run | None, Episode | None, Evaluation | None]:
+    def _execute(self) -> Result:
+        run, episode, evaluation, video = self._retry_until_available(self._find)
+        if run is None or (episode is None and evaluation is None and video is None):
+            raise JobFailed("its run, episode, evaluation or video has been deleted")
+        if video is not None:
+            return self._encode(run, video)
+        if episode is not None:
+            return self._render_video(run, episode)
+        assert evaluation is not None
+        return self._evaluate(run, evaluation)
+
+    def _find(self) -> tuple[Run | None, Episode | None, Evaluation | None, Video | None]:
         job = self._job
         with self._context.reading() as session:
             run = runs.get(session, job.run_id)
             episode = session.get(Episode, job.target_id) if job.kind == "video" else None
             evaluation = session.get(Evaluation, job.target_id) if job.kind == "evaluation" else None
-        return run, episode, evaluation
+            video = session.get(Video, job.target_id) if job.kind == jobs.ENCODE else None
+        return run, episode, evaluation, video
 
-    def _draw(self, run: Run, episode: Episode) -> Result:
-        replay = self._run_dir / "replays" / episode.replay
-        if not replay.is_file():
-            get = partial(self._context.store.get, episode.run_id, "replays", episode.replay, replay.parent)
-            try:
-                self._insist(get)
-            except FileNotFoundError:
-                raise JobFailed(f"the replay {episode.replay} is gone") from None
+    def _render_video(self, run: Run, episode: Episode) -> Result:
+        replay = self._retry_until_available(partial(resume.fetch_replay, self._context, episode))
+        if replay is None:
+            raise JobFailed(f"the replay {episode.replay} is missing or damaged")
         video = self._run_dir / "videos" / f"{episode.id}.mp4"
         video.parent.mkdir(parents=True, exist_ok=True)
         observed = video.with_name(episodes.observations_file(episode.id))
         options = ("--replay", str(replay), "--out", str(video), "--observed", str(observed))
         self._run_engine(run, "video", *options)
-        for drawn in (observed, video):
-            if drawn.is_file():
-                self._insist(partial(self._context.store.put, drawn, episode.run_id, "videos"))
-                drawn.unlink()
+        replay.unlink(missing_ok=True)  # the store has it
+        digests: dict[Path, str] = {}
+        n_bytes = 0
+        for file in (observed, video):
+            if file.is_file():
+                digests[file] = file_sha256(file)
+                n_bytes += file.stat().st_size
+                self._retry_until_available(partial(self._context.store.put, file, episode.run_id, "videos"))
+                file.unlink()
 
         def write(session: Session) -> None:
-            session.get_one(Episode, episode.id).video = video.name
+            row = session.get_one(Episode, episode.id)
+            row.video, row.video_sha256 = video.name, digests.get(video)
+            row.observations_sha256 = digests.get(observed)
+            row.video_bytes, row.video_rendered_at = n_bytes, database_now(session)
 
         return write
 
-    def _score(self, run: Run, evaluation: Evaluation) -> Result:
-        checkpoint = self._insist(partial(self._checkpoint, evaluation))
+    def _encode(self, run: Run, video: Video) -> Result:
+        self._jobs_dir.mkdir(parents=True, exist_ok=True)  # by which clean-up knows the folder
+        fetch = partial(resume.fetch_sent_video, self._context, video)
+        sent = self._retry_until_available(fetch)
+        if sent is None:
+            return _unusable(video, "what the script has sent is missing or damaged")
+        out = self._run_dir / "videos" / videos.encoded_file(video.id)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        options = ["--sent", str(sent), "--out", str(out), "--form", video.form]
+        options += [] if video.fps is None else ["--fps", str(video.fps)]
+        try:
+            found = json.loads(self._run_engine(run, "encode", *options))
+        except JobFailed as failure:  # nobody could request it again
+            lines = str(failure).strip().splitlines()
+            return _unusable(video, f"it could not be encoded: {lines[-1] if lines else 'the engine died'}")
+        finally:
+            sent.unlink(missing_ok=True)  # the store has it
+        if error := found.get("error"):
+            return _unusable(video, error)
+        sha256, n_bytes = file_sha256(out), out.stat().st_size
+        self._retry_until_available(partial(self._context.store.put, out, run.id, "videos"))
+        out.unlink()
+        return partial(
+            videos.encoded,
+            video_id=video.id,
+            sha256=sha256,
+            n_bytes=n_bytes,
+            n_frames=found["n_frames"],
+            duration_s=found["duration_s"],
+        )
+
+    def _evaluate(self, run: Run, evaluation: Evaluation) -> Result:
+        checkpoint = self._retry_until_available(partial(self._checkpoint, evaluation))
         if checkpoint is None:
-            raise JobFailed(f"the checkpoint {evaluation.checkpoint} is gone or damaged")
+            raise JobFailed(f"the checkpoint {evaluation.checkpoint} is missing or damaged")
         file = self._run_dir / "checkpoints" / checkpoint.file
-        options = ["--checkpoint", str(file), "--episodes", str(evaluation.n_episodes)]
-        result = json.loads(self._run_engine(run, "evaluate", *options, "--seed", str(evaluation.seed)))
+        options = ["--checkpoint", str(file), "--protocol", evaluation.protocol]
+        options += ["--episodes", str(evaluation.n_episodes), "--seed", str(evaluation.seed)]
+        result = json.loads(self._run_engine(run, "evaluate", *options))
 
         def write(session: Session) -> None:
             row = session.get_one(Evaluation, evaluation.id)
@@ -165,7 +220,7 @@ class JobRunner(threading.Thread):
         return write
 
     def _checkpoint(self, evaluation: Evaluation) -> Checkpoint | None:
-        """What is to be scored, its file on this host; none unless intact."""
+        """The checkpoint to evaluate, with its file fetched to this host; None unless intact."""
         with self._context.reading() as session:
             checkpoint = session.scalars(
                 select(Checkpoint)
@@ -177,51 +232,54 @@ class JobRunner(threading.Thread):
         return checkpoint
 
     def _run_engine(self, run: Run, task: str, *options: str) -> str:
-        """Run the engine to its end, holding the lease meanwhile; gives what it printed.
+        """Run the engine to its end while renewing the lease; return its standard output.
 
-        It works in a folder of its own: the run's spec is its training's, and may change meanwhile.
+        It runs in a temporary folder: the run folder's spec belongs to its training and may change.
 
         Raises:
-            JobFailed: it failed, with the end of its output.
-            Dropped: the lease is lost, or the worker shuts down.
+            JobFailed: it failed; the message is the end of its output.
+            JobLost: the lease is lost, or the worker is shutting down.
         """
-        parent = self._run_dir / "jobs"
-        parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix=f"{self._job.id}-", dir=parent) as folder:
-            resume.write_spec(Path(folder), run.spec)
-            return self._await_engine(Path(folder), task, options)
+        self._jobs_dir.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=f"{self._job.id}-", dir=self._jobs_dir) as folder:
+            if task != "encode":
+                resume.write_spec(Path(folder), run.spec)
+            return self._wait_for_engine(Path(folder), task, options)
 
-    def _await_engine(self, folder: Path, task: str, options: Sequence[str]) -> str:
-        printed = folder / "stdout.log"
-        engine = EngineProcess(
+    def _wait_for_engine(self, folder: Path, task: str, options: Sequence[str]) -> str:
+        stdout = folder / "stdout.log"
+        process = EngineProcess(
             [task, str(folder), *options],
             output=folder / "stderr.log",
-            stdout=printed,
-            engine=self._engine,
+            stdout=stdout,
+            command=self._command,
+            niceness=self._context.settings.engine_niceness,
         )
         try:
-            while not engine.has_ended():
+            while not process.has_exited():
                 if self._cancelled.wait(_TICK_S):
-                    raise Dropped
-                if monotonic() > self._ends_at:
-                    raise JobFailed(f"it took longer than {LIMIT_S:.0f} s")
+                    raise JobLost
+                if monotonic() > self._deadline:
+                    raise JobFailed(f"it took longer than {TIMEOUT_S:.0f} s")
                 self._renew()
         finally:
-            status = engine.reap()
+            status = process.reap()
+        if (fault := machine_faults.errno_of_exit_status(status)) is not None:
+            raise OSError(fault, machine_faults.describe(fault))
         if status != 0:
-            raise JobFailed(engine.output_tail() or f"the engine ended with exit status {status}")
-        return printed.read_text()
+            raise JobFailed(process.output_tail() or f"the engine exited with status {status}")
+        return stdout.read_text()
 
     def _renew(self) -> None:
         now = monotonic()
         if now < self._renew_at:
             return
         self._renew_at = now + self._context.settings.lease_s / 3
-        with suppress(*AWAY), self._context.writing() as session:
+        with suppress(*TRANSIENT_ERRORS), self._context.writing() as session:
             if not jobs.renew(session, self._job.id, self._job.tries, self._context.settings.lease_s):
-                raise Dropped
+                raise JobLost
 
-    def _keep(self, session: Session, write: Result) -> None:
+    def _finish(self, session: Session, write: Result) -> None:
         if jobs.finish(session, self._job.id, self._job.tries):
             write(session)
             runs.bump_revision(session, self._job.run_id)
@@ -231,24 +289,28 @@ class JobRunner(threading.Thread):
             with self._context.writing() as session:
                 action(session)
 
-        self._insist(write)
+        self._retry_until_available(write)
 
-    def _insist(self, action: Callable[[], T]) -> T:
-        """Do something that may have to wait for the database or the artifact store, holding the lease.
+    def _retry_until_available(self, action: Callable[[], T]) -> T:
+        """Retry an action while the database or the artifact store is unavailable, renewing the lease.
 
         Raises:
-            JobFailed: they were away for too long.
-            Dropped: the lease is lost, or the worker shuts down.
+            JobFailed: they were unavailable for too long.
+            JobLost: the lease is lost, or the worker is shutting down.
         """
         while True:
             try:
                 return action()
             except FileNotFoundError:
                 raise
-            except AWAY as error:
-                log.warning("job.waits", error=str(error)[:500])
-                if monotonic() > self._ends_at:
-                    raise JobFailed(f"it took longer than {LIMIT_S:.0f} s: {error}") from error
+            except TRANSIENT_ERRORS as error:
+                log.warning("job.waiting", error=str(error)[:500])
+                if monotonic() > self._deadline:
+                    raise JobFailed(f"it took longer than {TIMEOUT_S:.0f} s: {error}") from error
                 if self._cancelled.wait(1.0):
-                    raise Dropped from None
+                    raise JobLost from None
                 self._renew()
+
+
+def _unusable(video: Video, reason: str) -> Result:
+    return lambda session: videos.unusable(session, video.id, storable(reason))

@@ -1,53 +1,54 @@
-"""An attempt's event log into the database, exactly once.
+"""Records an attempt's event log in the database, exactly once.
 
 One batch of the log is one transaction: rows, the run's columns and the offset after the batch. Files come
-before rows: a checkpoint, replay or video is complete in the artifact store before a row speaks of it.
-While the database or the store is away the log waits on disk; nothing is held in memory meanwhile.
+before rows: a checkpoint, replay or video is complete in the artifact store before a row refers to it.
+While the database or the store is unavailable, the log stays on disk; nothing is buffered in memory.
 """
 
 import math
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
-from backend.artifacts import Kind
+from backend.artifacts import ArtifactKind
 from backend.db import Attempt, Checkpoint, Episode, Evaluation, Run
+from backend.db.base import new_id
+from backend.db.changes import note_run
 from backend.db.clock import database_now
-from backend.db.ids import new_id
 from backend.evaluations import repository as evaluations
 from backend.live_settings import repository as live_settings
 from backend.metrics import repository as metrics
 from backend.runs import repository as runs
 from backend.specs import events
+from backend.specs.former_names import current_metric, current_protocol
 from backend.specs.states import RunState
+from backend.storage import repository as storage
 from workers import claims
+from workers.bounds import Bounds
+from workers.claims import storable
 from workers.context import Context
-from workers.engine.event_log import read_frames
-from workers.text import storable
+from workers.engine.training.event_log import read_frames, tail_is_damaged
 
 MAX_BATCH_BYTES = 4 * 2**20
-"""About how much of the log is read at a time; what it holds is in memory until it is committed."""
+"""Approximate size of a batch, which is in memory until it is committed."""
 
-Conclude = Callable[[Session, Run, events.Ended | None], None]
+Conclude = Callable[[Session, Run, events.EndedEvent | None], None]
 
 
 @dataclass
 class _Batch:
     events: list[events.AnyEvent]
     offset: int
-    """Where the log goes on after it."""
+    """Offset of the log after it."""
     n_bytes: int = 0
-    thinned: list[str] = field(default_factory=list)
-    """Checkpoints whose files leave the store once it is committed."""
 
 
 @dataclass
 class _Missing:
-    """Files the engine spoke of that are no longer on its disk."""
+    """Files in the events that are no longer on disk."""
 
     checkpoints: set[str] = field(default_factory=set)
     replays: set[str] = field(default_factory=set)
@@ -58,10 +59,10 @@ class Recorder:
 
     Args:
         context: the worker's.
-        run_id: whose log it is.
-        attempt: which attempt wrote it.
-        fence: the attempt that holds the run while this records; the same unless a later attempt records
-            what an earlier one left behind on this host.
+        run_id: of the log.
+        attempt: that wrote it.
+        fence: the attempt that holds the run during recording; the same unless a later attempt records
+            the rest of an earlier one's log on this host.
     """
 
     def __init__(self, context: Context, run_id: str, attempt: int, *, fence: int | None = None) -> None:
@@ -72,64 +73,72 @@ class Recorder:
         self._run_dir = context.run_dir(run_id)
         self._path = self._run_dir / "attempts" / str(attempt) / "events.log"
         self._offset: int | None = None
-        self._stored: set[tuple[Kind, str]] = set()
-        self.ended = False
-        """Whether the engine's last word has been read; it is recorded by `conclude`."""
+        self._stored: dict[tuple[ArtifactKind, str], int] = {}
+        """The stored files of the present batch, and their sizes."""
+        self.has_started = False
+        """Whether the engine's event `started` has been recorded."""
+        self._has_former_protocols: bool | None = None
+        self._bounds = self._bounds_after = Bounds()
+        """After the last committed batch, and after the present one."""
+        self.has_final_event = False
+        """Whether the engine's final event has been read; `conclude` records it."""
+        self.has_unread_tail = False
+        """Whether the end of an exited engine's log, which may be its final event, is torn or damaged."""
 
     def record(self) -> int:
-        """Record the next batch, where there is one, up to the engine's last word.
+        """Record the next batch, if there is one, excluding the engine's final event.
 
         Returns:
-            How many bytes of the log it was.
+            Number of bytes of the log.
 
         Raises:
             Superseded: the fence no longer holds the run.
         """
-        batch = self._read(last_word=False)
+        batch = self._read(final_event=False)
         if batch is None:
             return 0
         missing = self._store_files(batch)
         with self._context.writing() as session:
-            run = claims.held(session, self._run_id, self._fence)
+            run = claims.lock(session, self._run_id, self._fence)
             recorded = self._write(session, run, batch, missing)
         if recorded:
             self._committed(batch)
         return batch.n_bytes
 
     def conclude(self, conclude: Conclude) -> None:
-        """Record all that is left of a dead engine's log, and end the attempt in the same transaction.
+        """Record the rest of an exited engine's log, and end the attempt in the same transaction.
 
         Args:
-            conclude: called with the locked run and the engine's last word, to move the run on.
+            conclude: called with the locked run and the engine's final event, to change the run's state.
 
         Raises:
             Superseded: the fence no longer holds the run.
         """
         while self.record():
             pass
-        batch = self._read(last_word=True)
+        batch = self._read(final_event=True)
         missing = self._store_files(batch) if batch else _Missing()
         with self._context.writing() as session:
-            run = claims.held(session, self._run_id, self._fence)
-            last_word = None
+            run = claims.lock(session, self._run_id, self._fence)
+            final_event = None
             if batch is not None:
                 self._write(session, run, batch, missing)
-                last_word = next((e for e in batch.events if isinstance(e, events.Ended)), None)
+                final_event = next((e for e in batch.events if isinstance(e, events.EndedEvent)), None)
             else:
-                self._note_torn_tail(session)
-            conclude(session, run, last_word)
+                self._log_torn_tail(session)
+            conclude(session, run, final_event)
 
-    def _read(self, *, last_word: bool) -> _Batch | None:
+    def _read(self, *, final_event: bool) -> _Batch | None:
         if self._offset is None:
             with self._context.reading() as session:
                 log = session.get(Attempt, (self._run_id, self._attempt))
             if log is None:
-                raise claims.Superseded(f"run {self._run_id} is gone")
+                raise claims.Superseded(f"run {self._run_id} has been deleted")
             self._offset = log.log_offset_bytes
         batch = _Batch([], self._offset)
         for frame, offset in read_frames(self._path, self._offset):
-            if any(isinstance(event, events.Ended) for event in frame) and not last_word:
-                self.ended = True
+            if any(isinstance(event, events.EndedEvent) for event in frame) and not final_event:
+                self.has_final_event = True
                 break
             batch.events += frame
             batch.offset, batch.n_bytes = offset, offset - self._offset
@@ -139,112 +148,145 @@ class Recorder:
 
     def _store_files(self, batch: _Batch) -> _Missing:
         missing = _Missing()
-        removed = {f for e in batch.events if isinstance(e, events.CheckpointsRemoved) for f in e.files}
+        removed = {f for e in batch.events if isinstance(e, events.CheckpointsRemovedEvent) for f in e.files}
         for event in batch.events:
-            if isinstance(event, events.CheckpointSaved):
+            if isinstance(event, events.CheckpointSavedEvent):
                 if event.file in removed or not self._store("checkpoints", event.file):
                     missing.checkpoints.add(event.file)
-            elif isinstance(event, events.Episode) and not self._store("replays", event.replay):
+            elif isinstance(event, events.EpisodeEvent) and not self._store("replays", event.replay):
                 missing.replays.add(event.replay)
         return missing
 
-    def _store(self, kind: Kind, file: str) -> bool:
-        """Keep a file; once is enough, however often its batch has to be tried."""
+    def _store(self, kind: ArtifactKind, file: str) -> bool:
+        """Store a file, once even if its batch is retried; return whether it exists."""
         if (kind, file) in self._stored:
             return True
         local = self._run_dir / kind / file
         if not local.is_file():
             return False
         try:
+            size_bytes = local.stat().st_size
             self._context.store.put(local, self._run_id, kind)
         except FileNotFoundError:
             return False
-        self._stored.add((kind, file))
+        self._stored[kind, file] = size_bytes
         return True
 
     def _write(self, session: Session, run: Run, batch: _Batch, missing: _Missing) -> bool:
         log = session.get_one(Attempt, (self._run_id, self._attempt), with_for_update=True)
         if log.log_offset_bytes != self._offset:
-            # An earlier try was committed after all, though its answer was lost on the way.
+            # An earlier try was committed, but its response was lost.
             self._offset = log.log_offset_bytes
             return False
         log.log_offset_bytes = batch.offset
-        revision = runs.touch(session, run)
-        points = [event for event in batch.events if isinstance(event, events.Points)]
-        if points:
-            metrics.append(session, run.id, self._attempt, revision, points)
-        lines = []
+        revision = runs.touch(session, run, _parts(batch.events))
+        self._rename_former_protocols(run, batch)
+        bounds = self._bounds_after = self._bounds.copied()
+        points = bounds.points(session, run.id, batch.events)
+        if points and metrics.append(session, run.id, self._attempt, revision, points):
+            note_run(session, run.id, revision, run.state, ["metrics"])
+        lines = bounds.dropped_points(database_now(session))
         for event in batch.events:
             match event:
-                case events.Started():
+                case events.ProvenanceEvent():
+                    log.provenance = event.provenance.model_dump(mode="json")
+                case events.StartingEvent():
                     if run.state == RunState.STARTING and self._fence == self._attempt:
-                        runs.transition(session, run, RunState.RUNNING, f"training on {event.device}")
-                case events.Report():
+                        run.state_reason = event.phase
+                    if bounds.is_new_phase(event.phase):
+                        time = datetime.fromtimestamp(event.time, UTC)
+                        lines.append({"time": time, "level": "info", "message": f"starting: {event.phase}"})
+                case events.StartedEvent():
+                    self.has_started = True
+                    if log.provenance is not None:
+                        known = {"device": event.device, "rollout_workers": event.rollout_workers}
+                        log.provenance = log.provenance | known  # another object, so that it is stored
+                    # The transition logs a line of its own, which comes after them.
+                    runs.add_log_lines(session, run.id, self._attempt, lines)
+                    lines = []
+                    if run.state == RunState.STARTING and self._fence == self._attempt:
+                        reason, at = f"training on {event.device}", datetime.fromtimestamp(event.time, UTC)
+                        runs.transition(session, run, RunState.RUNNING, reason, logged_at=at)
+                case events.ReportEvent():
                     _copy_report(run, event)
-                case events.Episode() if event.replay not in missing.replays:
+                case events.EpisodeEvent() if event.replay not in missing.replays:
                     session.add(self._episode(session, event))
-                case events.Evaluation():
+                case events.EvaluationEvent():
                     session.add(self._evaluation(session, event))
-                case events.CheckpointSaved():
+                case events.CheckpointSavedEvent():
                     session.add(self._checkpoint(session, run, event, event.file in missing.checkpoints))
-                    run.attempts_without_checkpoint = 0
-                case events.CheckpointsRemoved():
+                    run.attempts_without_checkpoint = run.host_deaths = 0
+                case events.CheckpointsRemovedEvent():
                     session.flush()
                     awaited = evaluations.awaited_checkpoints(session, run.id)
                     thinned = [file for file in event.files if file not in awaited]
-                    batch.thinned += thinned
+                    storage.remove_files(session, run.id, "checkpoints", thinned)
                     session.execute(
                         update(Checkpoint)
                         .where(Checkpoint.run_id == run.id, Checkpoint.file.in_(thinned))
                         .values(removed=True)
                     )
-                case events.SettingsChanged():
+                case events.SettingsChangedEvent():
                     live_settings.settle(session, run, event)
-                case events.Log():
+                case events.LogEvent():
                     time = datetime.fromtimestamp(event.time, UTC)
                     lines.append({"time": time, "level": event.level, "message": storable(event.message)})
-        runs.add_log_lines(session, run.id, self._attempt, lines)
+        runs.add_log_lines(session, run.id, self._attempt, bounds.lines(lines))
         return True
+
+    def _rename_former_protocols(self, run: Run, batch: _Batch) -> None:
+        """Give the evaluations in a log of version 0.1.0 their protocols' current names."""
+        if self._has_former_protocols is None:
+            logged = (event for frame, _ in read_frames(self._path) for event in frame)
+            started = next((event for event in logged if isinstance(event, events.StartedEvent)), None)
+            if started is not None:
+                self._has_former_protocols = started.evaluation_protocol is None
+        if not self._has_former_protocols:
+            return
+        for at, event in enumerate(batch.events):
+            if isinstance(event, events.EvaluationEvent):
+                named = current_protocol(run.spec, event.protocol)
+                batch.events[at] = event.model_copy(update={"protocol": named})
+            elif isinstance(event, events.PointsEvent):
+                metric = current_metric(run.spec, event.metric)
+                batch.events[at] = event.model_copy(update={"metric": metric})
 
     def _committed(self, batch: _Batch) -> None:
         self._offset = batch.offset
+        self._bounds = self._bounds_after
+        for kind, file in self._stored:
+            if kind == "replays":  # no engine reads one; of checkpoints it keeps the newest to resume from
+                (self._run_dir / kind / file).unlink(missing_ok=True)
         self._stored.clear()
-        for file in batch.thinned:
-            # A store that is away keeps a file too many, no more.
-            with suppress(OSError):
-                self._context.store.delete(self._run_id, "checkpoints", file)
 
-    def _note_torn_tail(self, session: Session) -> None:
+    def _log_torn_tail(self, session: Session) -> None:
         size_bytes = self._path.stat().st_size if self._path.exists() else 0
         if self._offset is not None and size_bytes > self._offset:
             torn_bytes = size_bytes - self._offset
-            message = f"the engine died while writing: the last {torn_bytes} bytes of its log are torn"
+            message = f"the engine died while writing its event log: the last {torn_bytes} bytes are torn"
+            self.has_unread_tail = True
+            if tail_is_damaged(self._path, self._offset):
+                message = f"the last {torn_bytes} bytes of the event log are damaged; check the disk"
             line = {"time": database_now(session), "level": "warning", "message": message}
             runs.add_log_lines(session, self._run_id, self._attempt, [line])
 
-    def _episode(self, session: Session, event: events.Episode) -> Episode:
-        columns = event.model_dump(exclude={"type"})
-        return Episode(
-            id=new_id(),
-            run_id=self._run_id,
-            attempt=self._attempt,
-            recorded_at=database_now(session),
-            **columns,
-        )
+    def _episode(self, session: Session, event: events.EpisodeEvent) -> Episode:
+        columns = event.model_dump(exclude={"type"}) | {"run_id": self._run_id, "attempt": self._attempt}
+        columns["replay_bytes"] = self._stored.get(("replays", event.replay))
+        return Episode(id=new_id(), recorded_at=database_now(session), **columns)
 
-    def _evaluation(self, session: Session, event: events.Evaluation) -> Evaluation:
-        columns = event.model_dump(exclude={"type"})
+    def _evaluation(self, session: Session, event: events.EvaluationEvent) -> Evaluation:
         return Evaluation(
             id=new_id(),
             run_id=self._run_id,
             attempt=self._attempt,
             requested_at=database_now(session),
             n_episodes=len(event.returns),
-            **columns,
+            **event.model_dump(exclude={"type"}),
         )
 
     def _checkpoint(
-        self, session: Session, run: Run, event: events.CheckpointSaved, removed: bool
+        self, session: Session, run: Run, event: events.CheckpointSavedEvent, removed: bool
     ) -> Checkpoint:
         columns = event.model_dump(exclude={"type"})
         return Checkpoint(
@@ -259,16 +301,39 @@ class Recorder:
         )
 
 
-RATE_MEMORY_S = 10.0
-"""Training time over which a run's rate is averaged: time left must not jump about."""
+PARTS: dict[type[events.Event], str] = {
+    events.EpisodeEvent: "episodes",
+    events.EvaluationEvent: "evaluations",
+    events.CheckpointSavedEvent: "checkpoints",
+    events.CheckpointsRemovedEvent: "checkpoints",
+    events.LogEvent: "log",
+}
+"""What an event changes beside the run's own columns."""
 
 
-def _copy_report(run: Run, report: events.Report) -> None:
+def _parts(batch: Sequence[events.AnyEvent]) -> set[str] | None:
+    """What a batch changes, for pages that show it; None if anything may change."""
+    parts = set()
+    for event in batch:
+        if isinstance(event, events.PointsEvent):
+            parts.add("series/" + event.metric.split("/")[0])
+        elif type(event) in PARTS:
+            parts.add(PARTS[type(event)])
+        elif not isinstance(event, events.ReportEvent):
+            return None
+    return parts
+
+
+RATE_TIME_CONSTANT_S = 10.0
+"""Training time over which a run's rate is averaged, so that the estimated time left is stable."""
+
+
+def _copy_report(run: Run, report: events.ReportEvent) -> None:
     rate = report.agent_steps_per_s
     if run.agent_steps_per_s is not None:
-        # Of what came since the last report; nothing where no time was trained.
-        share = -math.expm1(min(0.0, run.wall_time_s - report.wall_time_s) / RATE_MEMORY_S)
-        rate = run.agent_steps_per_s + (rate - run.agent_steps_per_s) * share
+        # Weight of this report; 0 if no training time passed since the last one.
+        weight = -math.expm1(min(0.0, run.wall_time_s - report.wall_time_s) / RATE_TIME_CONSTANT_S)
+        rate = run.agent_steps_per_s + (rate - run.agent_steps_per_s) * weight
     run.agent_steps = report.agent_steps
     run.frames = report.frames
     run.updates = report.updates

@@ -1,6 +1,5 @@
-"""Where a claimed run goes on from: its newest intact checkpoint, on this host or in the artifact store."""
+"""Prepares a claimed run to resume from its newest intact checkpoint, local or in the artifact store."""
 
-import hashlib
 import os
 from pathlib import Path
 from typing import Any
@@ -9,49 +8,64 @@ from uuid import uuid4
 import structlog
 from sqlalchemy.orm import Session
 
-from backend.db import Checkpoint, Run
+from backend.artifacts import ArtifactKind
+from backend.db import Checkpoint, Episode, Run, Video
 from backend.db.clock import database_now
 from backend.runs import repository as runs
-from backend.specs.events import Ended
+from backend.specs.events import EndedEvent
 from backend.specs.run import parse_run_spec
 from backend.specs.states import RunState
-from workers import claims
+from workers import claims, found_checkpoints
 from workers.claims import Claim
 from workers.context import Context
-from workers.engine_process import Birthmark
+from workers.engine.files import file_sha256
+from workers.engine_process import ProcessIdentity
 from workers.recorder import Recorder
 
 log = structlog.get_logger(__name__)
 
 
 def prepare(context: Context, claim: Claim) -> str | None:
-    """Make everything ready for the engine: its spec, and the checkpoint it is to go on from.
+    """Write the engine's spec and fetch the checkpoint that it resumes from.
 
-    What an earlier attempt left on this host comes first: an engine that still lives is killed, and the rest
-    of its log is recorded, for it may tell of a newer checkpoint.
+    First, if an earlier attempt ran on this host, its engine is killed if it still runs, and the rest of its
+    log is recorded, which may contain a newer checkpoint. So may the disk, where that log is damaged.
+
+    After a restore of the database, a host may have a later attempt's folder, with the number of this one: it
+    is renamed, so that its event log is not taken for this attempt's.
 
     Returns:
-        The checkpoint's file name in the run's folder; none to begin anew.
+        The checkpoint's file name in the run's folder; None to start from scratch.
 
     Raises:
-        Superseded: the attempt holds the run no more, or the earlier one had brought it to its end.
+        Superseded: the attempt no longer holds the run, or the earlier attempt had finished it.
     """
     folder = context.run_dir(claim.run_id) / "attempts"
-    for number in range(1, claim.attempt):
-        if Birthmark(folder / str(number)).kill_survivor():
-            log.warning("engine.survivor", run_id=claim.run_id, attempt=number)
+    for number in range(1, claim.attempt + 1):
+        if ProcessIdentity(folder / str(number)).kill_survivor():
+            log.warning("engine.survivor_killed", run_id=claim.run_id, attempt=number)
     if (folder / str(claim.attempt - 1) / "events.log").exists():
-        Recorder(context, claim.run_id, claim.attempt - 1, fence=claim.attempt).conclude(_end_if_over)
+        Recorder(context, claim.run_id, claim.attempt - 1, fence=claim.attempt).conclude(_release_if_finished)
+        found_checkpoints.record(context, claim)
     checkpoint = _newest_intact(context, claim)
     with context.writing() as session:
-        spec = claims.begin(session, claim.run_id, claim.attempt, checkpoint)
+        spec = claims.resume_from(session, claim.run_id, claim.attempt, checkpoint)
+    _set_aside(folder / str(claim.attempt))
     write_spec(context.run_dir(claim.run_id), spec)
     return checkpoint.file if checkpoint else None
 
 
-def _end_if_over(session: Session, run: Run, last_word: Ended | None) -> None:
-    if last_word is not None and last_word.state != "stopped":
-        claims.release(session, run, RunState(last_word.state), last_word.reason, last_word.traceback)
+def _set_aside(folder: Path) -> None:
+    """Rename the folder of an attempt that has not started, if there is one."""
+    if folder.exists():
+        target = folder.with_name(f"{folder.name}.replaced-{uuid4().hex}")
+        folder.rename(target)
+        log.warning("attempt.folder_set_aside", folder=str(target))
+
+
+def _release_if_finished(session: Session, run: Run, final_event: EndedEvent | None) -> None:
+    if final_event is not None and final_event.state != "stopped":
+        claims.release(session, run, RunState(final_event.state), final_event.reason, final_event.traceback)
 
 
 def _newest_intact(context: Context, claim: Claim) -> Checkpoint | None:
@@ -61,39 +75,59 @@ def _newest_intact(context: Context, claim: Claim) -> Checkpoint | None:
         if fetch(context, checkpoint) is not None:
             return checkpoint
         with context.writing() as session:
-            claims.held(session, claim.run_id, claim.attempt)
-            message = f"checkpoint {checkpoint.file} is missing or damaged: going on from an older one"
+            claims.lock(session, claim.run_id, claim.attempt)
+            message = f"checkpoint {checkpoint.file} is missing or damaged: resuming from an older one"
             line = {"time": database_now(session), "level": "warning", "message": message}
             runs.add_log_lines(session, claim.run_id, claim.attempt, [line])
             runs.bump_revision(session, claim.run_id)
     return None
 
 
+def is_damaged(context: Context, claim: Claim, file: str) -> bool:
+    """Whether this host's file of a checkpoint is not as it was recorded."""
+    with context.reading() as session:
+        sha256 = {each.file: each.sha256 for each in claims.checkpoints(session, claim.run_id)}.get(file)
+    local = context.run_dir(claim.run_id) / "checkpoints" / file
+    return not local.is_file() or file_sha256(local) != sha256
+
+
 def fetch(context: Context, checkpoint: Checkpoint) -> Path | None:
-    """The checkpoint's file on this host, from the artifact store where need be; none unless intact."""
-    folder = context.run_dir(checkpoint.run_id) / "checkpoints"
-    local = folder / checkpoint.file
-    if local.is_file() and _sha256(local) == checkpoint.sha256:
+    """The checkpoint's file on this host, fetched from the artifact store if needed; None unless intact."""
+    return _fetch(context, checkpoint.run_id, "checkpoints", checkpoint.file, checkpoint.sha256)
+
+
+def fetch_replay(context: Context, episode: Episode) -> Path | None:
+    """The episode's replay on this host, fetched from the artifact store if needed; None unless intact."""
+    return _fetch(context, episode.run_id, "replays", episode.replay, episode.replay_sha256)
+
+
+def fetch_sent_video(context: Context, video: Video) -> Path | None:
+    """What a script has sent as a video, on this host; None unless intact, or if it is deleted."""
+    if video.sent is None:
+        return None
+    return _fetch(context, video.run_id, "videos", video.sent, video.sent_sha256)
+
+
+def _fetch(context: Context, run_id: str, kind: ArtifactKind, file: str, sha256: str | None) -> Path | None:
+    """A file whose checksum is `sha256`; None as a checksum accepts any content."""
+    folder = context.run_dir(run_id) / kind
+    local = folder / file
+    if local.is_file() and sha256 in (None, file_sha256(local)):
         return local
     try:
-        local = context.store.get(checkpoint.run_id, "checkpoints", checkpoint.file, folder)
+        local = context.store.get(run_id, kind, file, folder)
     except FileNotFoundError:
         return None
-    return local if _sha256(local) == checkpoint.sha256 else None
+    return local if sha256 in (None, file_sha256(local)) else None
 
 
 def write_spec(run_dir: Path, spec: dict[str, Any]) -> None:
-    """Put a stored spec where the engine reads it, whole.
+    """Write a stored spec to the engine's file, atomically.
 
     Raises:
-        InvalidSpec: it was stored by a version with other settings.
+        InvalidSpec: it was stored by a version with other config fields.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
     partial = run_dir / f"spec.json.{uuid4().hex}"
     partial.write_text(parse_run_spec(spec).model_dump_json(indent=2))
     os.replace(partial, run_dir / "spec.json")
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,6 +1,6 @@
-"""One attempt at one run: a thread that starts the engine, records what it says, and settles its end.
+"""Supervises one attempt at one run: starts the engine, records its events and its outcome.
 
-The thread lives as long as the engine: the kernel kills the engine with it.
+The supervising thread must live as long as the engine: the kernel kills the engine when the thread ends.
 """
 
 import threading
@@ -15,28 +15,31 @@ import structlog
 from sqlalchemy.orm import Session
 
 from backend.db import Run
-from backend.specs.commands import Settings, Stop, Watch
-from backend.specs.events import Ended
+from backend.specs import machine_faults
+from backend.specs.commands import ChangeSettings, Stop, Watch
+from backend.specs.events import EndedEvent
 from backend.specs.states import RunState
-from workers import claims, recorder, resume
+from workers import claims, resume
 from workers.claims import Claim, Superseded
-from workers.context import AWAY, Context
-from workers.engine_process import ENGINE, Birthmark, EngineProcess
+from workers.context import TRANSIENT_ERRORS, Context
+from workers.engine_process import ENGINE_COMMAND, EngineProcess, ProcessIdentity
 from workers.gameplay import Gameplay
-from workers.recorder import Recorder
-from workers.verdict import judge
+from workers.outcome import Outcome, attempt_outcome, machine_fault
+from workers.recorder import MAX_BATCH_BYTES, Recorder
 
 TICK_S = 0.2
-PICTURE_TICK_S = 0.05
-_PICTURES_A_TICK = 4
-"""More than this many at once come too late to be looked at."""
+FRAME_TICK_S = 0.05
+_FRAMES_PER_TICK = 4
+"""Of more frames at once, the older ones are too late to show."""
 RECORD_INTERVAL_S = 0.5
-"""Least time between two batches, unless the log has grown by more than a batch takes."""
+"""Least time between two batches, unless the log has grown by more than a batch."""
 
-STOP_PATIENCE_S = 20.0
-"""How long an engine may take over a last checkpoint before it is killed."""
-HAND_BACK_PATIENCE_S = 6.0
-"""The same while the worker shuts down, which must be over within 10 s."""
+STOP_TIMEOUT_S = 20.0
+"""How long an engine may take to save its last checkpoint before it is killed."""
+START_STOP_TIMEOUT_S = 6.0
+"""The same while it starts and has nothing to save."""
+RELEASE_TIMEOUT_S = 6.0
+"""The same while the worker shuts down, which may take at most 10 s."""
 
 _MAX_BACKOFF_S = 10.0
 
@@ -45,18 +48,19 @@ T = TypeVar("T")
 
 
 class _Interrupted(Exception):
-    """Someone wants the run to end before its engine has begun."""
+    """A stop was requested before the engine started."""
 
 
-class Supervisor(threading.Thread):
-    """Sees one claim through. `start` it; every other method may be called from any thread.
+class Supervisor:
+    """Supervises one claimed attempt, by `run` or `start`; every method may be called from any thread.
 
     Args:
         context: the worker's.
-        claim: what was won.
-        gameplay: where pictures of the training go.
-        engine: the engine's command.
-        on_end: called when all is over and the slot is free.
+        claim: of the attempt.
+        gameplay: publishes frames of the training.
+        command: the engine's command.
+        on_end: called when the attempt is over and its slot is free.
+        on_disk_fault: called with the errno of a fault of this host's disk.
     """
 
     def __init__(
@@ -65,63 +69,90 @@ class Supervisor(threading.Thread):
         claim: Claim,
         *,
         gameplay: Gameplay,
-        engine: Sequence[str] = ENGINE,
+        command: Sequence[str] = ENGINE_COMMAND,
         on_end: Callable[[], None] = lambda: None,
+        on_disk_fault: Callable[[int], None] = lambda number: None,
     ) -> None:
-        super().__init__(name=f"run-{claim.run_id}", daemon=True)
         self.claim = claim
+        self.outcome: Outcome | None = None
+        """How the attempt ended; None before its end, and if it was superseded."""
+        self._begun = threading.Lock()
+        self._ended = threading.Event()
         self._context = context
         self._gameplay = gameplay
         self._watched = False
-        self._engine = engine
+        self._command = command
         self._on_end = on_end
+        self._on_disk_fault = on_disk_fault
         self._run_dir = context.run_dir(claim.run_id)
         self._attempt_dir = self._run_dir / "attempts" / str(claim.attempt)
         self._process: EngineProcess | None = None
+        self._has_damaged_checkpoint = False
         self._wake = threading.Event()
-        self._wish: str | None = None
-        self._settings: Sequence[Settings] = ()
+        self._requested: str | None = None
+        self._settings: Sequence[ChangeSettings] = ()
         self._settings_version = 0
-        self._handing_back = False
+        self._releasing = False
         self._superseded = False
-        self._asked_at: float | None = None
-        self._out_of_patience = False
+        self._stop_sent_at: float | None = None
+        self._stop_timed_out = False
         self._record_at = 0.0
         self._backoff_s = 0.0
 
-    def tell(self, wish: str | None, settings: Sequence[Settings] = ()) -> None:
-        """What is wanted of the run by now.
+    def request(self, stop: str | None, settings: Sequence[ChangeSettings] = ()) -> None:
+        """Set the present requests for the run.
 
         Args:
-            wish: `stop` or `kill`, where someone wants it to end.
-            settings: the changes to its settings that its engine has not answered yet, the oldest first.
+            stop: `stop` or `kill`; None if neither is requested.
+            settings: changes that its engine has not acknowledged yet, oldest first.
         """
         self._settings = settings
-        if wish != self._wish or settings:
-            self._wish = wish
+        if stop != self._requested or settings:
+            self._requested = stop
             self._wake.set()
 
-    def hand_back(self) -> None:
-        """The worker shuts down: save a checkpoint, end, and put the run back into the queue."""
-        self._handing_back = True
+    def release(self) -> None:
+        """Save a checkpoint, stop and queue the run again, because the worker is shutting down."""
+        self._releasing = True
         self._wake.set()
 
-    def lose(self) -> None:
-        """The attempt holds the run no more: end the engine, write nothing."""
+    def supersede(self) -> None:
+        """Kill the engine and write nothing more, because the attempt no longer holds the run."""
         self._superseded = True
         self._wake.set()
 
     def kill(self) -> None:
-        """The worker is out of time: end the engine now."""
+        """Kill the engine now."""
         if self._process is not None:
             self._process.kill()
 
     def rss_bytes(self) -> int:
-        """Memory the engine holds now."""
+        """Resident memory of the engine."""
         return self._process.rss_bytes() if self._process is not None else 0
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether a thread supervises or has supervised the attempt."""
+        return self._begun.locked()
+
+    def is_alive(self) -> bool:
+        """Whether the attempt is not over, begun or not."""
+        return not self._ended.is_set()
+
+    def join(self, timeout_s: float | None = None) -> None:
+        """Wait until the attempt is over."""
+        self._ended.wait(timeout_s)
+
+    def start(self) -> None:
+        """Supervise in a new thread, unless one does so already."""
+        if not self.has_begun:
+            threading.Thread(target=self.run, name=f"run-{self.claim.run_id}", daemon=True).start()
+
     def run(self) -> None:
-        """Supervise until the attempt is over."""
+        """Supervise until the attempt is over; if another thread does so already, wait for it."""
+        if not self._begun.acquire(blocking=False):
+            self._ended.wait()
+            return
         with structlog.contextvars.bound_contextvars(run_id=self.claim.run_id, attempt=self.claim.attempt):
             try:
                 self._supervise()
@@ -129,29 +160,38 @@ class Supervisor(threading.Thread):
                 log.warning("run.superseded")
             except Exception as error:
                 log.exception("run.supervisor_error")
-                self._give_up(error, traceback.format_exc())
+                self._fail(error, traceback.format_exc())
             finally:
                 if self._process is not None:
                     self._process.reap()
+                self._ended.set()
                 self._on_end()
 
     def _supervise(self) -> None:
-        mine = Recorder(self._context, self.claim.run_id, self.claim.attempt)
+        recorder = Recorder(self._context, self.claim.run_id, self.claim.attempt)
         try:
-            checkpoint = self._insist(partial(resume.prepare, self._context, self.claim), interruptible=True)
+            checkpoint = self._retry_until_available(
+                partial(resume.prepare, self._context, self.claim), interruptible=True
+            )
         except _Interrupted:
-            self._insist(partial(mine.conclude, self._settle))
+            self._retry_until_available(partial(self._conclude_unstarted, recorder))
             return
         self._process = self._start_engine(checkpoint)
         log.info("engine.started", pid=self._process.pid, resumes=checkpoint)
-        while not self._process.has_ended():
-            self._wake.wait(PICTURE_TICK_S if self._watched else TICK_S)
+        while not self._process.has_exited():
+            self._wake.wait(FRAME_TICK_S if self._watched else TICK_S)
             self._wake.clear()
-            self._show()
-            self._record(mine)
-            self._steer(mine)
-        self._process.reap()
-        self._insist(partial(mine.conclude, self._settle))
+            self._forward_frames()
+            self._record(recorder)
+            self._send_commands(recorder)
+        status = self._process.reap()
+        if (fault := machine_faults.errno_of_exit_status(status)) is not None:
+            self._on_disk_fault(fault)
+        if checkpoint is not None and status == machine_faults.UNREADABLE_CHECKPOINT_STATUS:
+            self._has_damaged_checkpoint = self._retry_until_available(
+                partial(resume.is_damaged, self._context, self.claim, checkpoint)
+            )
+        self._retry_until_available(partial(recorder.conclude, partial(self._conclude, recorder)))
 
     def _start_engine(self, checkpoint: str | None) -> EngineProcess:
         self._attempt_dir.mkdir(parents=True, exist_ok=True)
@@ -159,35 +199,39 @@ class Supervisor(threading.Thread):
         if checkpoint is not None:
             arguments += ["--resume", checkpoint]
         process = EngineProcess(
-            arguments, output=self._attempt_dir / "stderr.log", control=True, engine=self._engine
+            arguments,
+            output=self._attempt_dir / "stderr.log",
+            control=True,
+            command=self._command,
+            niceness=self._context.settings.engine_niceness,
         )
-        Birthmark(self._attempt_dir).write(process.pid)
+        ProcessIdentity(self._attempt_dir).write(process.pid)
         return process
 
-    def _show(self) -> None:
-        """Have the engine send pictures while someone watches, and pass them on."""
+    def _forward_frames(self) -> None:
+        """Have the engine send frames while someone watches, and publish them."""
         assert self._process is not None
         watched = self._gameplay.is_watched(self.claim.run_id)
         if watched != self._watched:
             self._process.send(Watch(on=watched))
             self._watched = watched
         if watched:
-            for picture in deque(self._process.pictures(), maxlen=_PICTURES_A_TICK):
-                self._gameplay.show(self.claim.run_id, picture)
+            for frame in deque(self._process.frames(), maxlen=_FRAMES_PER_TICK):
+                self._gameplay.publish(self.claim.run_id, frame)
 
-    def _record(self, mine: Recorder) -> None:
+    def _record(self, recorder: Recorder) -> None:
         if monotonic() < self._record_at:
             return
         try:
-            n_bytes = mine.record()
+            n_bytes = recorder.record()
             self._backoff_s = 0.0
-            wait_s = RECORD_INTERVAL_S if n_bytes < recorder.MAX_BATCH_BYTES else 0.0
-        except AWAY as error:
+            wait_s = RECORD_INTERVAL_S if n_bytes < MAX_BATCH_BYTES else 0.0
+        except TRANSIENT_ERRORS as error:
             wait_s = self._back_off(error)
         self._record_at = monotonic() + wait_s
 
-    def _steer(self, mine: Recorder) -> None:
-        """Pass wishes on to the engine, and see that they are obeyed in time."""
+    def _send_commands(self, recorder: Recorder) -> None:
+        """Send requests to the engine; kill it if a stop is not obeyed in time."""
         assert self._process is not None
         if self._superseded:
             raise Superseded
@@ -196,71 +240,96 @@ class Supervisor(threading.Thread):
                 self._process.send(settings)
                 self._settings_version = settings.version
         now = monotonic()
-        if self._asked_at is None and (self._handing_back or self._wish == "stop"):
-            reason = "asked to stop" if self._wish else "its worker shuts down"
+        if self._stop_sent_at is None and (self._releasing or self._requested == "stop"):
+            reason = "stop requested" if self._requested else "its worker is shutting down"
             self._process.send(Stop(reason=reason))
-            self._asked_at = now
-        if self._asked_at is None and mine.ended:
-            # It has said its last word: all that is left for it to do is to go.
-            self._asked_at = now
-        patience_s = HAND_BACK_PATIENCE_S if self._handing_back else STOP_PATIENCE_S
-        if self._asked_at is not None and now - self._asked_at > patience_s:
-            self._out_of_patience = True
-        if self._wish == "kill" or self._out_of_patience:
+            if not recorder.has_started:
+                self._process.terminate()  # it reads commands only once it trains
+            self._stop_sent_at = now
+        if self._stop_sent_at is None and recorder.has_final_event:
+            # After its final event the engine only has to exit.
+            self._stop_sent_at = now
+        timeout_s = RELEASE_TIMEOUT_S if self._releasing else STOP_TIMEOUT_S
+        if not recorder.has_started:
+            timeout_s = min(timeout_s, START_STOP_TIMEOUT_S)
+        if self._stop_sent_at is not None and now - self._stop_sent_at > timeout_s:
+            self._stop_timed_out = True
+        if self._requested == "kill" or self._stop_timed_out:
             self._process.kill()
 
-    def _settle(self, session: Session, run: Run, last_word: Ended | None) -> None:
-        process = self._process
-        verdict = judge(
-            run,
-            last_word,
-            process.returncode if process else None,
-            handing_back=self._handing_back,
-            out_of_patience=self._out_of_patience,
-            output_tail=process.output_tail() if process else "",
-        )
-        if self._handing_back and verdict.state == RunState.QUEUED:
-            # Shutting workers down is no fault of the run's.
-            run.attempts_without_checkpoint = max(0, run.attempts_without_checkpoint - 1)
-        claims.release(session, run, verdict.state, verdict.reason, verdict.error)
-        log.info("run.settled", state=verdict.state.value, reason=verdict.reason)
+    def _conclude_unstarted(self, recorder: Recorder) -> None:
+        """End an attempt without an engine; a log under its number is another attempt's."""
+        with self._context.writing() as session:
+            run = claims.lock(session, self.claim.run_id, self.claim.attempt)
+            self._conclude(recorder, session, run, None)
 
-    def _give_up(self, error: Exception, trace: str) -> None:
+    def _conclude(
+        self, recorder: Recorder, session: Session, run: Run, final_event: EndedEvent | None
+    ) -> None:
+        process = self._process
+        outcome = attempt_outcome(
+            run,
+            final_event,
+            process.returncode if process else None,
+            releasing=self._releasing,
+            stop_timed_out=self._stop_timed_out,
+            output_tail=process.output_tail() if process else "",
+            has_unread_tail=recorder.has_unread_tail,
+            has_damaged_checkpoint=self._has_damaged_checkpoint,
+        )
+        self._release(session, run, outcome)
+        log.info("attempt.ended", state=outcome.state.value, reason=outcome.reason)
+
+    def _release(self, session: Session, run: Run, outcome: Outcome) -> None:
+        if not outcome.counts:
+            claims.discount_attempt(run)
+        claims.release(session, run, outcome.state, outcome.reason, outcome.error, outcome.level)
+        self.outcome = outcome
+
+    def _fail(self, error: Exception, trace: str) -> None:
         if self._process is not None:
             self._process.reap()
+        fault = machine_faults.errno_of(error) if isinstance(error, OSError) else None
+        if fault is not None:
+            self._on_disk_fault(fault)
 
         def fail() -> None:
             with self._context.writing() as session:
-                run = claims.held(session, self.claim.run_id, self.claim.attempt)
-                reason = f"an error of the supervisor's: {type(error).__name__}: {error}"
-                claims.release(session, run, RunState.FAILED, reason, trace)
+                run = claims.lock(session, self.claim.run_id, self.claim.attempt)
+                if fault is not None:
+                    self._release(session, run, machine_fault(run, fault))
+                    return
+                reason = f"supervisor error: {type(error).__name__}: {error}"
+                self._release(session, run, Outcome(RunState.FAILED, reason, trace))
 
         try:
-            self._insist(fail)
+            self._retry_until_available(fail)
         except Superseded:
             log.warning("run.superseded")
 
-    def _insist(self, action: Callable[[], T], *, interruptible: bool = False) -> T:
-        """Do something that may have to wait for the database or the artifact store.
+    def _retry_until_available(self, action: Callable[[], T], *, interruptible: bool = False) -> T:
+        """Retry an action while the database or the artifact store is unavailable.
 
         Raises:
             Superseded: the run was lost meanwhile.
-            _Interrupted: someone wants the run to end, and `interruptible`.
+            _Interrupted: a stop was requested, if `interruptible`.
         """
         while True:
             if self._superseded:
                 raise Superseded
-            if interruptible and (self._wish or self._handing_back):
+            if interruptible and (self._requested or self._releasing):
                 raise _Interrupted
             try:
                 result = action()
                 self._backoff_s = 0.0
                 return result
-            except AWAY as error:
+            except TRANSIENT_ERRORS as error:
+                if interruptible and isinstance(error, OSError) and machine_faults.errno_of(error):
+                    raise  # nothing has started: another host can take the run
                 self._wake.wait(self._back_off(error))
                 self._wake.clear()
 
     def _back_off(self, error: BaseException) -> float:
         self._backoff_s = min(max(1.0, self._backoff_s * 2), _MAX_BACKOFF_S)
-        log.warning("recorder.waits", error=str(error)[:500], again_in_s=self._backoff_s)
+        log.warning("recorder.waiting", error=str(error)[:500], retry_in_s=self._backoff_s)
         return self._backoff_s

@@ -1,4 +1,4 @@
-"""what each host can really run"""
+"""environments of hosts"""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""worlds of a host's own"""
+"""custom environments of hosts"""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,53 +1,103 @@
-"""Route `/audit`."""
+"""Routes `/audit`."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict
+from fastapi import APIRouter, Depends, Query
+from fastapi.responses import StreamingResponse
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator
 
-from backend.audit import repository
+from backend.audit import export, repository
+from backend.audit.repository import Filter
+from backend.audit.schemas import AuditEntryOut, AuditPage
 from backend.auth.access import Admin
-from backend.dependencies import ReadSession
-from backend.pagination import Cursor, Limit, Page
+from backend.dependencies import AppStateDep, ReadSession
+from backend.errors import Invalid
+from backend.rest import Cursor, Limit
+from backend.streaming import ExportSlot
 from backend.text import Text
 
 router = APIRouter(prefix="/audit", tags=["audit"])
 
 
-class AuditEntryOut(BaseModel):
-    """One request that changed something."""
-
-    model_config = ConfigDict(from_attributes=True)
-
-    id: str
-    time: datetime
-    actor_id: str | None
-    actor_name: str | None
-    action: str
-    """The operation's id, such as `stop_run`."""
-    path: str
-    body: dict[str, Any]
-    """What was asked for, without secrets."""
-    request_id: str
+def _storable(time: datetime) -> datetime:
+    if not 1970 <= time.year < 9999:
+        raise ValueError("must be in a year from 1970 to 9998")
+    return time
 
 
-class AuditPage(Page[AuditEntryOut]):
-    """A page of the audit trail."""
+def _written(time: object) -> object:
+    # A number would be taken for seconds since 1970.
+    if isinstance(time, str) and ":" not in time:
+        raise ValueError("must be a date and time, such as 2026-01-31T12:00:00Z")
+    return time
+
+
+Time = Annotated[AwareDatetime, AfterValidator(_storable), BeforeValidator(_written)]
+
+
+async def _filter(
+    actor_id: Annotated[Text | None, Query(max_length=26)] = None,
+    user: Annotated[Text | None, Query(max_length=100, description="Part of the user's name.")] = None,
+    action: Annotated[Text | None, Query(max_length=100)] = None,
+    path: Annotated[Text | None, Query(max_length=500, description="Prefix of the address.")] = None,
+    address: Annotated[
+        Text | None, Query(max_length=64, description="Start of the client's address.")
+    ] = None,
+    since: Annotated[Time | None, Query(description="Entries of this time or later.")] = None,
+    until: Annotated[Time | None, Query(description="Entries before this time.")] = None,
+) -> Filter:
+    return Filter(
+        actor_id=actor_id,
+        user=user,
+        action=action,
+        path=path,
+        address=address,
+        since=since,
+        until=until,
+    )
+
+
+FilterDep = Annotated[Filter, Depends(_filter)]
+
+FILES: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/csv": {"schema": {"type": "string"}}, "application/json": {}}}
+}
 
 
 @router.get("")
 def list_audit(
-    actor: Admin,
-    session: ReadSession,
-    actor_id: Annotated[Text | None, Query(max_length=26)] = None,
-    action: Annotated[Text | None, Query(max_length=100)] = None,
-    path: Annotated[Text | None, Query(max_length=500, description="How the address begins.")] = None,
-    limit: Limit = 100,
-    cursor: Cursor = None,
+    actor: Admin, session: ReadSession, wanted: FilterDep, limit: Limit = 100, cursor: Cursor = None
 ) -> AuditPage:
-    """Who changed what, the newest first."""
-    rows, next_cursor = repository.page(
-        session, actor_id=actor_id, action=action, path=path, limit=limit, cursor=cursor
-    )
+    """List changes, logins and failed logins, newest first."""
+    rows, next_cursor = repository.page(session, wanted, limit=limit, cursor=cursor)
     return AuditPage(items=[AuditEntryOut.model_validate(row) for row in rows], next_cursor=next_cursor)
+
+
+@router.get("/actions")
+def list_audit_actions(actor: Admin, session: ReadSession) -> list[str]:
+    """List the actions in the audit trail, for use as a filter."""
+    return repository.actions(session)
+
+
+@router.get("/export", response_class=StreamingResponse, responses=FILES)
+def export_audit(
+    actor: Admin,
+    slot: ExportSlot,
+    state: AppStateDep,
+    session: ReadSession,
+    wanted: FilterDep,
+    format: Literal["csv", "json"],
+) -> StreamingResponse:
+    """All matching entries as a file, latest first, at most 100,000; more are refused."""
+    if repository.exceeds(session, wanted, export.MAX_ENTRIES):
+        raise Invalid.field(
+            "since",
+            f"more than {export.MAX_ENTRIES:,} entries match; export shorter periods with since and until",
+        )
+    as_file, media_type = {
+        "csv": (export.as_csv, "text/csv"),
+        "json": (export.as_json, "application/json"),
+    }[format]
+    headers = {"Content-Disposition": f'attachment; filename="callboard-audit.{format}"'}
+    return StreamingResponse(as_file(state.engine, wanted), headers=headers, media_type=media_type)

@@ -1,13 +1,33 @@
 """The audit trail in the database."""
 
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
 
-from sqlalchemy import select
+from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from backend.db import AuditEntry, keyset
+from backend.db.base import new_id
 from backend.db.clock import database_now
-from backend.db.ids import new_id
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which entries are wanted; None: any."""
+
+    actor_id: str | None = None
+    user: str | None = None
+    """Part of the user's name, in any case."""
+    action: str | None = None
+    path: str | None = None
+    """Start of the request's path."""
+    address: str | None = None
+    """Start of the client's address."""
+    since: datetime | None = None
+    until: datetime | None = None
 
 
 def add(
@@ -15,17 +35,19 @@ def add(
     *,
     actor_id: str | None,
     actor_name: str | None,
+    address: str | None,
     action: str,
     path: str,
     body: dict[str, Any],
     request_id: str,
 ) -> None:
-    """Write an entry down, with the change it tells of."""
+    """Add an entry, in the transaction of the change."""
     entry = AuditEntry(
         id=new_id(),
         time=database_now(session),
         actor_id=actor_id,
         actor_name=actor_name,
+        address=address,
         action=action,
         path=path,
         body=body,
@@ -36,28 +58,44 @@ def add(
 
 
 def page(
-    session: Session,
-    *,
-    actor_id: str | None,
-    action: str | None,
-    path: str | None,
-    limit: int,
-    cursor: str | None,
+    session: Session, wanted: Filter, *, limit: int, cursor: str | None
 ) -> tuple[list[AuditEntry], str | None]:
-    """One page of the entries that fit, the newest first, and the next page's cursor."""
-    statement = select(AuditEntry)
-    if actor_id is not None:
-        statement = statement.where(AuditEntry.actor_id == actor_id)
-    if action is not None:
-        statement = statement.where(AuditEntry.action == action)
-    if path is not None:
-        statement = statement.where(AuditEntry.path.startswith(path, autoescape=True))
+    """One page of the matching entries, latest first, and the cursor of the next page."""
     return keyset.page(
         session,
-        statement,
+        _matching(select(AuditEntry), wanted),
         by=AuditEntry.id,
         row_id=AuditEntry.id,
         descending=True,
         limit=limit,
         cursor=cursor,
     )
+
+
+def exceeds(session: Session, wanted: Filter, maximum: int) -> bool:
+    """Whether more entries match than `maximum`."""
+    beyond = _matching(select(AuditEntry.id), wanted).offset(maximum).limit(1)
+    return session.scalars(beyond).first() is not None
+
+
+def actions(session: Session) -> list[str]:
+    """The actions of all entries, sorted."""
+    return list(session.scalars(select(AuditEntry.action).distinct().order_by(AuditEntry.action)))
+
+
+def _matching(statement: Select[T], wanted: Filter) -> Select[T]:
+    if wanted.actor_id is not None:
+        statement = statement.where(AuditEntry.actor_id == wanted.actor_id)
+    if wanted.user is not None:
+        statement = statement.where(AuditEntry.actor_name.icontains(wanted.user, autoescape=True))
+    if wanted.action is not None:
+        statement = statement.where(AuditEntry.action == wanted.action)
+    if wanted.path is not None:
+        statement = statement.where(AuditEntry.path.startswith(wanted.path, autoescape=True))
+    if wanted.address is not None:
+        statement = statement.where(AuditEntry.address.startswith(wanted.address, autoescape=True))
+    if wanted.since is not None:
+        statement = statement.where(AuditEntry.time >= wanted.since)
+    if wanted.until is not None:
+        statement = statement.where(AuditEntry.time < wanted.until)
+    return statement

@@ -1,4 +1,4 @@
-"""The dependency that guards a route: who is asking, and may they?"""
+"""Dependencies that authenticate a request and check its role."""
 
 from typing import Annotated
 
@@ -9,10 +9,11 @@ from starlette.requests import HTTPConnection
 
 from backend.auth import service
 from backend.auth.roles import Role
-from backend.auth.service import Actor
+from backend.auth.service import Principal
 from backend.db.engine import reading
-from backend.dependencies import ThisParts
+from backend.dependencies import AppStateDep, get_state
 from backend.errors import Forbidden, Unauthenticated
+from backend.rest import address_of
 
 COOKIE = "callboard_session"
 
@@ -24,49 +25,63 @@ Cookie = Annotated[
 ]
 
 
-def find_viewer(session: Session, connection: HTTPConnection) -> Actor | None:
-    """Who opens a connection that has no dependencies of its own, such as a WebSocket."""
+def find_viewer(session: Session, connection: HTTPConnection) -> Principal | None:
+    """The user of a connection without dependencies, such as a WebSocket."""
+    state = get_state(connection)
     scheme, _, secret = connection.headers.get("authorization", "").partition(" ")
-    if scheme:
-        return service.find_token_actor(session, secret) if scheme.lower() == "bearer" else None
-    cookie = connection.cookies.get(COOKIE)
-    return service.find_actor(session, cookie) if cookie else None
+    if scheme.lower() == "bearer":
+        actor = service.find_token_actor(session, secret)
+    elif not scheme and (cookie := connection.cookies.get(COOKIE)):
+        actor = service.find_actor(session, cookie, state.settings.session_idle)
+    else:
+        actor = None
+    if actor is not None and actor.only_external_runs:
+        return None
+    if actor is not None:
+        state.uses.note(actor.credential, address_of(connection))
+    return actor
 
 
-class Needs:
-    """Lets a request through when its user covers `role`; gives the `Actor`."""
+class RequireRole:
+    """Accepts requests of users with at least `role`, and returns the `Principal`."""
 
-    def __init__(self, role: Role, *, logged_in: bool = False) -> None:
-        """With `logged_in`, a token will not do: it may be less than its user, and has no session."""
+    def __init__(self, role: Role, *, logged_in: bool = False, external: bool = False) -> None:
+        """With `logged_in`, a token is not accepted: it may have a lower role than its user, and has no
+        session. With `external`, tokens are accepted that may only write their own external runs."""
         self.role = role
         self.logged_in = logged_in
+        self.external = external
 
-    def __call__(self, request: Request, parts: ThisParts, bearer: Bearer, cookie: Cookie) -> Actor:
-        """Find out who asks.
+    def __call__(self, request: Request, state: AppStateDep, bearer: Bearer, cookie: Cookie) -> Principal:
+        """Authenticate and authorise the request.
 
         Raises:
-            Unauthenticated: nobody known.
-            Forbidden: someone who may not.
+            Unauthenticated: no valid token or session.
+            Forbidden: the role is too low, or the token may only write external runs.
         """
-        with reading(parts.engine) as session:
+        with reading(state.engine) as session:
             if bearer is not None:
                 actor = service.find_token_actor(session, bearer.credentials)
-            # A cookie beside a foreign authorization does not count: it has not passed the check of origin.
+            # A cookie beside another authorization scheme is ignored: its origin was not checked.
             elif cookie and "authorization" not in request.headers:
-                actor = service.find_actor(session, cookie)
+                actor = service.find_actor(session, cookie, state.settings.session_idle)
             else:
                 raise Unauthenticated
         if actor is None:
-            raise Unauthenticated("this token or session is unknown, ended or too old: log in again")
+            raise Unauthenticated("the token or session is unknown, revoked or expired: log in again")
+        state.uses.note(actor.credential, address_of(request))
         if not actor.role.covers(self.role):
-            raise Forbidden(f"you are {actor.role}; this needs {self.role}")
+            raise Forbidden(f"this requires the role {self.role}; you are {actor.role}")
         if self.logged_in and bearer is not None:
-            raise Forbidden("a token cannot do this: log in with a browser")
+            raise Forbidden("this requires a browser session; a token is not accepted")
+        if actor.only_external_runs and not self.external:
+            raise Forbidden("this token may only create external runs and write to them")
         request.state.actor = actor
         return actor
 
 
-Viewer = Annotated[Actor, Depends(Needs(Role.VIEWER))]
-LoggedIn = Annotated[Actor, Depends(Needs(Role.VIEWER, logged_in=True))]
-Operator = Annotated[Actor, Depends(Needs(Role.OPERATOR))]
-Admin = Annotated[Actor, Depends(Needs(Role.ADMIN))]
+Viewer = Annotated[Principal, Depends(RequireRole(Role.VIEWER))]
+LoggedIn = Annotated[Principal, Depends(RequireRole(Role.VIEWER, logged_in=True))]
+Operator = Annotated[Principal, Depends(RequireRole(Role.OPERATOR))]
+ExternalWriter = Annotated[Principal, Depends(RequireRole(Role.OPERATOR, external=True))]
+Admin = Annotated[Principal, Depends(RequireRole(Role.ADMIN))]

@@ -1,117 +1,224 @@
 """Routes of `/auth` and the login link."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
+import structlog
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
+from sqlalchemy.orm import Session
+from starlette.concurrency import run_in_threadpool
 
 from backend import frontend
-from backend.auth import service
+from backend.audit import service as audit
+from backend.auth import login_limits, repository, service
 from backend.auth.access import COOKIE, LoggedIn, Viewer
-from backend.auth.roles import Role
-from backend.auth.schemas import LoginRequest, Me, PasswordRequest
-from backend.auth.service import Actor
-from backend.dependencies import Parts, ReadSession, ThisParts, WriteSession
-from backend.errors import Forbidden, TooMany, Unauthenticated
+from backend.auth.passwords import hash_password, require_uncommon
+from backend.auth.schemas import (
+    LoginMethods,
+    LoginRequest,
+    Me,
+    OidcMethod,
+    PasswordRequest,
+    SessionOut,
+    SessionPage,
+)
+from backend.db import User
+from backend.db.engine import reading, writing
+from backend.dependencies import AppState, AppStateDep, LoginSession, ReadSession, WriteSession
+from backend.errors import Forbidden, NotFound, TooMany, Unauthenticated
+from backend.rest import Cursor, Limit, Ulid, address_of
 from backend.specs.run import FieldProblem
+
+MAX_USER_AGENT = 300
+
+log = structlog.get_logger(__name__)
 
 router = APIRouter(prefix="/auth", tags=["auth"])
 link_router = APIRouter(include_in_schema=False)
 
 
 @router.post("/login")
-def log_in(
-    body: LoginRequest,
-    request: Request,
-    response: Response,
-    parts: ThisParts,
-    session: ReadSession,
-    writing: WriteSession,
+async def log_in(
+    body: LoginRequest, request: Request, response: Response, state: AppStateDep, session: LoginSession
 ) -> Me:
-    """Log in with name and password. The answer sets the session's cookie."""
-    who = _held_back(parts, request, body.name)
-    # Before the writing session begins: a hash takes too long to hold SQLite's one write lock.
-    user = service.check_password(session, body.name, body.password)
+    """Log in with name and password. The response sets the session cookie."""
+    check = partial(service.check_password, name=body.name, password=body.password)
+    user = await _check_password(state, request, body.name, check)
     if user is None:
-        parts.throttle.failed(who)
-        raise Unauthenticated("name or password is wrong")
-    parts.throttle.succeeded(who)
-    request.state.actor = Actor(user.id, user.name, Role(user.role))
-    set_session_cookie(request, response, service.open_session(writing, user))
+        raise Unauthenticated("wrong name or password")
+
+    def open_session() -> tuple[service.Principal, str]:
+        current = service.lock_unchanged(session, user)
+        if current is None:
+            raise Unauthenticated("the password has just been changed: log in with the new one")
+        return service.open_session(session, current, "password", browser_of(request))
+
+    request.state.actor, secret = await run_in_threadpool(open_session)
+    log.info("login.succeeded", method="password", user=body.name, address=address_of(request))
+    set_session_cookie(request, response, secret)
     return Me.model_validate(user)
+
+
+@router.get("/methods")
+async def read_login_methods(state: AppStateDep) -> LoginMethods:
+    """How users can log in beside password and one-time link; for the login page, without a login."""
+    return LoginMethods(oidc=OidcMethod(name=state.settings.oidc_name) if state.oidc else None)
 
 
 @router.get("/me")
 def read_me(actor: Viewer) -> Me:
-    """Who you are and what you may do."""
+    """The authenticated user and their role."""
     return Me.model_validate(actor)
 
 
 @router.post("/password")
-def change_password(
+async def change_password(
     body: PasswordRequest,
     actor: LoggedIn,
     request: Request,
     response: Response,
-    parts: ThisParts,
-    session: ReadSession,
-    writing: WriteSession,
+    state: AppStateDep,
+    session: LoginSession,
 ) -> Me:
-    """Change your own password. Every other browser of yours is logged out."""
-    who = _held_back(parts, request, actor.name)
-    user = service.check_change(session, actor.id, body.current)
+    """Change your password. All your other browser sessions end."""
+    check = partial(service.check_change, user_id=actor.id, password=body.current)
+    user = await _check_password(state, request, actor.name, check)
     if user is None:
-        parts.throttle.failed(who)
-        named = FieldProblem(field="current", message="this is not your password")
-        raise Forbidden("this is not your password", [named])
-    parts.throttle.succeeded(who)
-    service.set_password(writing, writing.merge(user), body.new)
-    set_session_cookie(request, response, service.open_session(writing, user))
+        named = FieldProblem(field="current", message="wrong password")
+        raise Forbidden("wrong password", [named])
+
+    def hash_new() -> str:
+        require_uncommon("new", body.new, actor.name)
+        return hash_password(body.new)
+
+    password_hash = await state.logins.run(network_of(request), hash_new)
+
+    def change() -> str:
+        current = service.lock_unchanged(session, user)
+        if current is None:
+            raise Unauthenticated("your account was deleted or its password was changed: log in again")
+        service.set_password(session, current, password_hash)
+        return service.open_session(session, current, "password", browser_of(request))[1]
+
+    set_session_cookie(request, response, await run_in_threadpool(change))
     return Me.model_validate(actor)
+
+
+@router.get("/sessions")
+def list_sessions(
+    actor: LoggedIn, session: ReadSession, state: AppStateDep, limit: Limit = 100, cursor: Cursor = None
+) -> SessionPage:
+    """Your browser sessions, latest first."""
+    rows, next_cursor = repository.sessions_page(
+        session, actor.id, state.settings.session_idle, limit=limit, cursor=cursor
+    )
+    items = [SessionOut.of(row, current=row.id == actor.credential.id) for row in rows]
+    return SessionPage(items=items, next_cursor=next_cursor)
+
+
+@router.delete("/sessions/{session_id}", status_code=204)
+def end_session(session_id: Ulid, actor: LoggedIn, session: WriteSession) -> None:
+    """End one of your browser sessions; its event streams close within 5 s."""
+    if not repository.delete_session(session, session_id, actor.id):
+        raise NotFound(f"you have no session {session_id}: it has ended, or is another user's")
+
+
+@router.delete("/sessions", status_code=204)
+def end_all_sessions(actor: LoggedIn, request: Request, response: Response, session: WriteSession) -> None:
+    """End all your browser sessions, including this one; their event streams close within 5 s."""
+    repository.delete_sessions_of(session, actor.id)
+    _delete_cookie(request, response)
 
 
 @router.post("/logout", status_code=204)
 def log_out(request: Request, response: Response, actor: Viewer, session: WriteSession) -> None:
     """End this browser's session."""
-    service.log_out(session, request.cookies.get(COOKIE, ""))
-    response.delete_cookie(COOKIE, httponly=True, samesite="strict", secure=_secure(request))
+    if actor.credential.kind == "session":
+        repository.delete_session(session, actor.credential.id, actor.id)
+    _delete_cookie(request, response)
 
 
 @link_router.get("/login", response_class=RedirectResponse)
 def use_login_link(
-    request: Request, session: WriteSession, token: Annotated[str | None, Query(max_length=200)] = None
+    request: Request, state: AppStateDep, token: Annotated[str | None, Query(max_length=200)] = None
 ) -> Response:
-    """Log in by the one-time link that `callboard up` prints, and go to the first page."""
+    """Log in by the one-time link that `callboard up` prints, and redirect to the first page."""
     if token is None:
         return frontend.page(request)
-    secret = service.log_in_by_link(session, token)
-    if secret is None:
-        return RedirectResponse("/?login=expired", 303)
-    answer = RedirectResponse("/", 303)
-    set_session_cookie(request, answer, secret)
-    return answer
+    address = address_of(request)
+    with reading(state.engine) as session:
+        # Not in a writing transaction: anyone may send unknown ones.
+        user = repository.login_link_user(session, service.hash_secret(token))
+    if user is not None:
+        with writing(state.engine) as session:
+            found = service.log_in_by_link(session, token, browser_of(request))
+            action = "use_login_link" if found else "use_login_link_failed"
+            if found or login_limits.count_failure(session, "login link", network_of(request)):
+                audit.record_login(session, request, action, user.id if found else None, user.name)
+        if found is not None:
+            log.info("login.succeeded", method="link", user=user.name, address=address)
+            answer = RedirectResponse("/", 303)
+            set_session_cookie(request, answer, found[1])
+            return answer
+    log.warning("login.failed", method="link", user=user.name if user else None, address=address)
+    return RedirectResponse("/?login=expired", 303)
 
 
 def set_session_cookie(request: Request, response: Response, secret: str) -> None:
-    """Give the browser its session."""
+    """Set the session cookie."""
     response.set_cookie(
         COOKIE,
         secret,
         max_age=int(service.SESSION_LIFETIME.total_seconds()),
         httponly=True,
         samesite="strict",
-        secure=_secure(request),
+        secure=is_secure(request),
     )
 
 
-def _held_back(parts: Parts, request: Request, name: str) -> str:
-    """Whom the brake on guessing passwords knows this request by; refused while it is on."""
-    who = f"{request.client.host if request.client else ''} {name}"
-    wait_s = parts.throttle.wait_s(who)
-    if wait_s > 0:
-        raise TooMany("too many wrong passwords: wait before the next one", wait_s)
-    return who
+async def _check_password(
+    state: AppState, request: Request, name: str, check: Callable[[Session], User | None]
+) -> User | None:
+    """Check a password within the limits of logins, before a writing transaction starts: hashing takes too
+    long to hold SQLite's write lock. Failures are logged and recorded in the audit trail."""
+    network, address = network_of(request), address_of(request)
+    try:
+        user = await state.logins.run(
+            network, partial(login_limits.checked, state.engine, network, name, check)
+        )
+    except TooMany:
+        log.warning("login.refused", method="password", user=name, address=address)
+        raise
+    if user is None:
+        log.warning("login.failed", method="password", user=name, address=address)
+        await run_in_threadpool(_record_failure, state, request, name)
+    return user
 
 
-def _secure(request: Request) -> bool:
-    return request.url.scheme == "https"
+def _record_failure(state: AppState, request: Request, name: str) -> None:
+    actor = getattr(request.state, "actor", None)
+    with writing(state.engine) as session:
+        action = f"{request.scope['route'].name}_failed"
+        audit.record_login(session, request, action, actor.id if actor else None, name)
+
+
+def browser_of(request: Request) -> service.Browser:
+    """The browser of a login."""
+    user_agent = request.headers.get("user-agent", "")[:MAX_USER_AGENT]
+    return service.Browser(address_of(request), user_agent)
+
+
+def network_of(request: Request) -> str:
+    """The address that a login's failure counts for."""
+    return login_limits.network_of(address_of(request))
+
+
+def _delete_cookie(request: Request, response: Response) -> None:
+    response.delete_cookie(COOKIE, httponly=True, samesite="strict", secure=is_secure(request))
+
+
+def is_secure(request: Request) -> bool:
+    """Whether the client uses TLS, so that cookies can be limited to it."""
+    return bool(request.scope["scheme"] == "https")

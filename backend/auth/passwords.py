@@ -1,70 +1,66 @@
-"""Passwords: Argon2, and a brake on guessing."""
+"""Password hashing with Argon2, and a check of new passwords against common ones."""
 
-from collections import OrderedDict
 from functools import cache
-from threading import Lock
-from time import monotonic
+from threading import BoundedSemaphore, Lock
 
 from pwdlib import PasswordHash
 
+from backend.errors import Invalid
+
 MIN_CHARACTERS = 10
 MAX_CHARACTERS = 200
-"""Long enough for anyone; a longer one would only cost time to hash."""
+"""Long enough for anyone; longer ones would only take time to hash."""
 
-FREE_FAILURES = 5
-"""Wrong passwords before one has to wait."""
-FIRST_WAIT_S = 5.0
-"""Doubles with each further one."""
-MAX_WAIT_S = 300.0
-MAX_REMEMBERED = 10_000
+MAX_HASHES = 2
+"""Hashes that are computed at the same time; each takes 64 MiB."""
+
+CHECKED_CHARACTERS = 40
+"""Of a new password: checking longer ones takes seconds."""
+MIN_SCORE = 3
+"""zxcvbn's estimate of how hard a password is to guess, from 0 to 4: from 3 on, more than 10^8 guesses."""
+
+_hashing = BoundedSemaphore(MAX_HASHES)
+_estimating = Lock()
 
 _HASHER = PasswordHash.recommended()
 
 
 def hash_password(password: str) -> str:
-    """What is stored of a password."""
-    return _HASHER.hash(password)
+    """The hash to store."""
+    with _hashing:
+        return _HASHER.hash(password)
 
 
 def verify_password(password: str, password_hash: str | None) -> bool:
-    """Whether it is this one. Takes as long for a user who has none, so that names cannot be probed."""
-    nobodys = _nobodys_hash()  # whoever it is: else the first unknown name would take longer
-    right = _HASHER.verify(password, password_hash or nobodys)
+    """Whether the password matches. Takes as long for a user without a password, so that names cannot be
+    probed."""
+    dummy = _dummy_hash()  # always: otherwise the first unknown name would take longer
+    with _hashing:
+        right = _HASHER.verify(password, password_hash or dummy)
     return right and password_hash is not None
 
 
+def require_uncommon(field: str, password: str, *names: str) -> None:
+    """Check that a new password is neither one of the common ones nor easily derived from them or from names.
+
+    Args:
+        field: the request's field, for the error.
+        password: the new password.
+        names: of the user.
+
+    Raises:
+        Invalid: it is easy to guess.
+    """
+    from zxcvbn import zxcvbn  # its lists of words are loaded when a password is set, which is rare
+
+    with _estimating:  # zxcvbn keeps the names in a global variable
+        estimate = zxcvbn(password[:CHECKED_CHARACTERS], ["callboard", *names])
+    if estimate["score"] < MIN_SCORE:
+        warning = (estimate["feedback"]["warning"] or "it is close to common words").rstrip(".")
+        reason = warning[0].lower() + warning[1:]
+        raise Invalid.field(field, f"is easy to guess: {reason}; use several unrelated words")
+
+
 @cache
-def _nobodys_hash() -> str:
-    return _HASHER.hash("the password of nobody")
-
-
-class Throttle:
-    """Makes who fails often wait longer and longer, per process."""
-
-    def __init__(self) -> None:
-        self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
-        self._lock = Lock()
-
-    def wait_s(self, who: str) -> float:
-        """How long `who` still has to wait; 0 when they may try."""
-        with self._lock:
-            count, last = self._failures.get(who, (0, 0.0))
-        if count < FREE_FAILURES:
-            return 0.0
-        wait_s: float = min(MAX_WAIT_S, FIRST_WAIT_S * 2 ** (count - FREE_FAILURES))
-        return max(0.0, last + wait_s - monotonic())
-
-    def failed(self, who: str) -> None:
-        """`who` was wrong."""
-        with self._lock:
-            count, last = self._failures.pop(who, (0, 0.0))
-            if monotonic() - last > MAX_WAIT_S:
-                count = 0
-            self._failures[who] = (count + 1, monotonic())
-            if len(self._failures) > MAX_REMEMBERED:
-                self._failures.popitem(last=False)
-
-    def succeeded(self, who: str) -> None:
-        """`who` was right: forget what was wrong before."""
-        with self._lock:
-            self._failures.pop(who, None)
+def _dummy_hash() -> str:
+    return hash_password("a dummy password")

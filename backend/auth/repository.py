@@ -1,29 +1,42 @@
-"""Users, sessions and login links in the database. Secrets are stored as hashes only."""
+"""Users, sessions, login links and tokens in the database. Secrets are stored as hashes only."""
 
-from datetime import datetime
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
 
 from sqlalchemy import delete, or_, select, update
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from backend.auth.roles import Role
-from backend.db import LoginLink, Token, User
-from backend.db import Session as LoginSession
+from backend.db import LoginLimit, LoginLink, LoginSession, Token, User, keyset
+from backend.db.base import new_id
 from backend.db.clock import database_now, utc_now
-from backend.db.ids import new_id
 
 
 def user_by_name(session: Session, name: str) -> User | None:
-    """The user of this name."""
+    """The user with this name, or None."""
     return session.scalars(select(User).where(User.name == name)).one_or_none()
 
 
 def user_by_id(session: Session, user_id: str, *, for_update: bool = False) -> User | None:
-    """The user of this id."""
+    """The user with this id, or None."""
     return session.get(User, user_id, with_for_update=for_update or None, populate_existing=for_update)
 
 
+def user_by_identity(session: Session, issuer: str, subject: str) -> User | None:
+    """The user with this identity at an OpenID Connect provider, or None."""
+    statement = select(User).where(User.oidc_issuer == issuer, User.oidc_subject == subject)
+    return session.scalars(statement).one_or_none()
+
+
+def set_identity(session: Session, user: User, identity: tuple[str, str] | None) -> None:
+    """Set issuer and subject of a user at an OpenID Connect provider; None: they have none."""
+    user.oidc_issuer, user.oidc_subject = identity or (None, None)
+    session.flush()
+
+
 def add_user(session: Session, name: str, role: Role, password_hash: str | None = None) -> User:
-    """A new user."""
+    """Add a user."""
     user = User(
         id=new_id(),
         name=name,
@@ -37,25 +50,32 @@ def add_user(session: Session, name: str, role: Role, password_hash: str | None 
 
 
 def set_password_hash(session: Session, user: User, password_hash: str) -> None:
-    """Give a user a password."""
+    """Set a user's password."""
     user.password_hash = password_hash
     session.flush()
 
 
 def has_admin_with_password(session: Session) -> bool:
-    """Whether some admin could log in with a password."""
+    """Whether any admin can log in with a password."""
     statement = select(User.id).where(User.role == Role.ADMIN, User.password_hash.is_not(None)).limit(1)
     return session.scalars(statement).one_or_none() is not None
 
 
 def add_login_link(session: Session, token_hash: str, user_id: str, expires_at: datetime) -> None:
-    """A link that logs in once."""
+    """Add a link that logs in once."""
     session.add(LoginLink(token_hash=token_hash, user_id=user_id, expires_at=expires_at, used_at=None))
     session.flush()
 
 
+def login_link_user(session: Session, token_hash: str) -> User | None:
+    """The user of a link, also of one that has expired or was used; None if it is unknown."""
+    statement = select(User).join(LoginLink, LoginLink.user_id == User.id)
+    return session.scalars(statement.where(LoginLink.token_hash == token_hash)).one_or_none()
+
+
 def use_login_link(session: Session, token_hash: str) -> User | None:
-    """Use up a link. Its user, or none when it is unknown, too old or used; of two at once, one gets it."""
+    """Use a link. Returns its user, or None if it is unknown, expired or used; of two concurrent uses, one
+    succeeds."""
     usable = (
         (LoginLink.token_hash == token_hash)
         & LoginLink.used_at.is_(None)
@@ -67,54 +87,181 @@ def use_login_link(session: Session, token_hash: str) -> User | None:
     return session.get(User, user_id) if user_id else None
 
 
-def add_session(session: Session, token_hash: str, user_id: str, expires_at: datetime) -> None:
-    """A browser that has logged in."""
+def add_session(session: Session, added: LoginSession, *, max_sessions: int) -> None:
+    """Add a browser session. Expired ones are deleted, and the user's least recently used ones beyond
+    `max_sessions`."""
     session.execute(delete(LoginSession).where(LoginSession.expires_at <= utc_now()))
-    now = database_now(session)
-    session.add(LoginSession(token_hash=token_hash, user_id=user_id, created_at=now, expires_at=expires_at))
+    session.add(added)
     session.flush()
-
-
-def session_user(session: Session, token_hash: str) -> User | None:
-    """Whose browser this is, or none when it is unknown or its session is over."""
-    return session.scalars(
-        select(User)
-        .join(LoginSession, LoginSession.user_id == User.id)
-        .where(LoginSession.token_hash == token_hash, LoginSession.expires_at > utc_now())
-    ).one_or_none()
-
-
-def delete_session(session: Session, token_hash: str) -> None:
-    """Log a browser out."""
-    session.execute(delete(LoginSession).where(LoginSession.token_hash == token_hash))
-
-
-def delete_sessions_of(session: Session, user_id: str) -> None:
-    """Log a user out everywhere."""
-    session.execute(delete(LoginSession).where(LoginSession.user_id == user_id))
-
-
-def add_token(
-    session: Session, user_id: str, name: str, role: Role, token_hash: str, expires_at: datetime | None
-) -> Token:
-    """A script's key."""
-    token = Token(
-        id=new_id(),
-        user_id=user_id,
-        name=name,
-        role=role,
-        token_hash=token_hash,
-        created_at=database_now(session),
-        expires_at=expires_at,
+    surplus = (
+        select(LoginSession.id)
+        .where(LoginSession.user_id == added.user_id)
+        .order_by(LoginSession.last_used_at.desc(), LoginSession.id.desc())
+        .offset(max_sessions)
     )
+    ids = list(session.scalars(surplus))
+    session.execute(delete(LoginSession).where(LoginSession.id.in_(ids)))
+
+
+def session_user(session: Session, token_hash: str, idle: timedelta) -> tuple[LoginSession, User] | None:
+    """A browser session and its user; None if it is unknown, has expired or was not used for `idle`."""
+    statement = select(LoginSession, User, utc_now()).join(User, User.id == LoginSession.user_id)
+    row = session.execute(statement.where(LoginSession.token_hash == token_hash)).one_or_none()
+    if row is None:
+        return None
+    opened, user, now = row
+    return (opened, user) if now < min(opened.expires_at, opened.last_used_at + idle) else None
+
+
+def sessions_page(
+    session: Session, user_id: str, idle: timedelta, *, limit: int, cursor: str | None
+) -> tuple[list[LoginSession], str | None]:
+    """One page of a user's valid browser sessions, latest first, and the cursor of the next page."""
+    return keyset.page(
+        session,
+        select(LoginSession).where(
+            LoginSession.user_id == user_id,
+            LoginSession.expires_at > utc_now(),
+            LoginSession.last_used_at > database_now(session) - idle,
+        ),
+        by=LoginSession.id,
+        row_id=LoginSession.id,
+        descending=True,
+        limit=limit,
+        cursor=cursor,
+    )
+
+
+def valid_sessions(session: Session, ids: Collection[str], idle: timedelta) -> set[str]:
+    """Those of the browser sessions with these ids that are valid."""
+    statement = select(LoginSession.id).where(
+        LoginSession.id.in_(ids),
+        LoginSession.expires_at > utc_now(),
+        LoginSession.last_used_at > database_now(session) - idle,
+    )
+    return set(session.scalars(statement))
+
+
+def set_session_use(session: Session, session_id: str, address: str, at: datetime) -> None:
+    """Record the latest use of a browser session."""
+    used = update(LoginSession).where(LoginSession.id == session_id, LoginSession.last_used_at < at)
+    session.execute(used.values(last_used_at=at, address=address))
+
+
+def delete_session(session: Session, session_id: str, user_id: str) -> bool:
+    """Delete a browser session of a user; False if there is none."""
+    mine = (LoginSession.id == session_id) & (LoginSession.user_id == user_id)
+    return session.scalars(delete(LoginSession).where(mine).returning(LoginSession.id)).first() is not None
+
+
+def delete_sessions_of(session: Session, user_id: str, *, method: str | None = None) -> None:
+    """Delete all browser sessions of a user, or those that began by `method`."""
+    theirs = delete(LoginSession).where(LoginSession.user_id == user_id)
+    session.execute(theirs if method is None else theirs.where(LoginSession.method == method))
+
+
+def lock_login_limits(session: Session, keys: Sequence[str]) -> list[LoginLimit]:
+    """The limits with these keys, created if missing and locked in a fixed order; expired ones are
+    deleted."""
+    session.execute(delete(LoginLimit).where(LoginLimit.expires_at <= utc_now()))
+    locked = {key: _locked_limit(session, key) for key in sorted(keys)}
+    return [locked[key] for key in keys]
+
+
+def _locked_limit(session: Session, key: str) -> LoginLimit:
+    found = session.get(LoginLimit, key, with_for_update=True, populate_existing=True)
+    if found is not None:
+        return found
+    now = database_now(session)
+    limit = LoginLimit(key=key, failures=0, blocked_until=now, expires_at=now)
+    try:
+        with session.begin_nested():
+            session.add(limit)
+    except IntegrityError:
+        # A concurrent attempt has added it.
+        return session.get_one(LoginLimit, key, with_for_update=True, populate_existing=True)
+    return limit
+
+
+def add_token(session: Session, token: Token) -> Token:
+    """Add an API token."""
     session.add(token)
     session.flush()
     return token
 
 
+def limit_token_roles(session: Session, user_id: str, role: Role) -> None:
+    """Lower the roles of a user's tokens to `role`, where they are higher."""
+    higher = [each for each in Role if not role.covers(each)]
+    changed = update(Token).where(Token.user_id == user_id, Token.role.in_(higher)).values(role=role)
+    session.execute(changed)
+
+
+def valid_tokens(session: Session, ids: Collection[str]) -> set[str]:
+    """Those of the tokens with these ids that are valid."""
+    unexpired = or_(Token.expires_at.is_(None), Token.expires_at > utc_now())
+    return set(session.scalars(select(Token.id).where(Token.id.in_(ids), unexpired)))
+
+
+def set_token_use(session: Session, token_id: str, address: str, at: datetime) -> None:
+    """Record the latest use of a token."""
+    used = update(Token).where(Token.id == token_id)
+    session.execute(used.values(last_used_at=at, last_used_address=address))
+
+
 def token_user(session: Session, token_hash: str) -> tuple[Token, User] | None:
-    """A token that is still good, and whose it is."""
+    """A valid token and its user, or None."""
     unexpired = or_(Token.expires_at.is_(None), Token.expires_at > utc_now())
     statement = select(Token, User).join(User, User.id == Token.user_id)
     row = session.execute(statement.where(Token.token_hash == token_hash, unexpired)).one_or_none()
     return (row[0], row[1]) if row else None
+
+
+def users_page(session: Session, *, limit: int, cursor: str | None) -> tuple[list[User], str | None]:
+    """One page of all users by name, and the cursor of the next page."""
+    return keyset.page(
+        session, select(User), by=User.name, row_id=User.id, descending=False, limit=limit, cursor=cursor
+    )
+
+
+def lock_admins(session: Session) -> list[User]:
+    """All admins, locked in a fixed order: of two concurrent changes, the second sees the first."""
+    statement = select(User).where(User.role == Role.ADMIN).order_by(User.id)
+    return list(session.scalars(statement.with_for_update().execution_options(populate_existing=True)))
+
+
+def delete_user(session: Session, user: User) -> None:
+    """Delete a user with their sessions and tokens; their runs stay."""
+    session.delete(user)
+    session.flush()
+
+
+def tokens_page(
+    session: Session, user_id: str | None, *, limit: int, cursor: str | None
+) -> tuple[list[Token], str | None]:
+    """One page of a user's tokens, or of all users' if `user_id` is None, latest first."""
+    statement = select(Token) if user_id is None else select(Token).where(Token.user_id == user_id)
+    return keyset.page(
+        session, statement, by=Token.id, row_id=Token.id, descending=True, limit=limit, cursor=cursor
+    )
+
+
+def token_by_id(session: Session, token_id: str, *, for_update: bool = False) -> Token | None:
+    """The token with this id, or None."""
+    return session.get(Token, token_id, with_for_update=for_update or None, populate_existing=for_update)
+
+
+def tokens_by_id(session: Session, ids: Collection[str]) -> dict[str, Token]:
+    """The tokens with these ids."""
+    return {token.id: token for token in session.scalars(select(Token).where(Token.id.in_(ids)))}
+
+
+def users_by_id(session: Session, ids: Collection[str]) -> dict[str, User]:
+    """The users with these ids."""
+    return {user.id: user for user in session.scalars(select(User).where(User.id.in_(ids)))}
+
+
+def delete_token(session: Session, token: Token) -> None:
+    """Revoke a token, with those that it has created."""
+    session.delete(token)
+    session.flush()

@@ -1,11 +1,14 @@
-"""Logging in, as REST shows it and takes it."""
+"""Request and response bodies of `/auth`."""
 
-from typing import Annotated
+from datetime import datetime
+from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from backend.auth.passwords import MAX_CHARACTERS, MIN_CHARACTERS
 from backend.auth.roles import Role
+from backend.db import LoginSession
+from backend.rest import Page
 from backend.specs.fields import Strict
 from backend.text import Text
 
@@ -24,15 +27,68 @@ class LoginRequest(Strict):
 class PasswordRequest(Strict):
     """The body of `POST /auth/password`."""
 
-    current: OldPassword = Field(default="", description="Not needed by those who have none yet.")
+    current: OldPassword = Field(default="", description="Not required for users without a password.")
     new: NewPassword
 
 
+class OidcMethod(BaseModel):
+    """Sign-in by an OpenID Connect provider, which begins at `/login/oidc`."""
+
+    name: str
+    """What the login page calls the provider."""
+
+
+class LoginMethods(BaseModel):
+    """How users can log in beside password and one-time link."""
+
+    oidc: OidcMethod | None
+    """Null if no provider is configured."""
+
+
 class Me(BaseModel):
-    """Who you are."""
+    """The authenticated user."""
 
     model_config = ConfigDict(from_attributes=True)
 
     id: str
     name: str
     role: Role
+
+
+class SessionOut(BaseModel):
+    """A logged-in browser."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    current: bool
+    """Whether it is the session of this request."""
+    method: str | None
+    """How you logged in: `link`, `password` or `oidc` (OpenID Connect); null if it is not known."""
+    created_at: datetime
+    last_used_at: datetime
+    """To about a minute."""
+    expires_at: datetime
+    """When it ends even if it is used."""
+    address: str | None
+    """The client's address at the latest use."""
+    user_agent: str | None
+    """The browser, as its `User-Agent` header says."""
+
+    @classmethod
+    def of(cls, row: LoginSession, *, current: bool) -> Self:
+        """Build it from its row."""
+        return cls(
+            id=row.id,
+            current=current,
+            method=row.method,
+            created_at=row.created_at,
+            last_used_at=row.last_used_at,
+            expires_at=row.expires_at,
+            address=row.address,
+            user_agent=row.user_agent,
+        )
+
+
+class SessionPage(Page[SessionOut]):
+    """A page of sessions."""

@@ -3,118 +3,207 @@
 import hashlib
 import secrets
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Literal
 
 from sqlalchemy.orm import Session
 
 from backend.auth import passwords, repository
-from backend.auth.roles import Role
-from backend.db import Token, User
+from backend.auth.roles import EXTERNAL_RUNS, Role
+from backend.db import LoginSession, Token, User
+from backend.db.base import new_id
 from backend.db.clock import database_now
+from backend.errors import Forbidden
 
 OWNER = "owner"
-"""The one user of an embedded installation; logs in by link."""
+"""The user of an embedded installation, who logs in by link."""
 
-TOKEN_PREFIX = "cb_"  # noqa: S105 - lets secret scanners know one when they see it
+TOKEN_PREFIX = "cb_"  # noqa: S105 - lets secret scanners recognise a token
 LINK_LIFETIME = timedelta(days=1)
 SESSION_LIFETIME = timedelta(days=30)
+MAX_SESSIONS = 100
+"""Of a user; another login ends the session that was not used for the longest time."""
 
 
 @dataclass(frozen=True)
-class Actor:
-    """Who makes a request."""
+class Credential:
+    """The session or the token that authenticated a request."""
+
+    kind: Literal["session", "token"]
+    id: str
+
+
+@dataclass(frozen=True)
+class Principal:
+    """The authenticated user of a request."""
 
     id: str
     name: str
     role: Role
+    credential: Credential
+    only_external_runs: bool = False
+    """Whether it may only create external runs, and write those."""
+
+
+@dataclass(frozen=True)
+class Browser:
+    """Where a login comes from, as the request says."""
+
+    address: str
+    user_agent: str
+
+
+@dataclass(frozen=True)
+class TokenOrigin:
+    """What creates a token."""
+
+    created_with: Literal["session", "token", "command line"]
+    parent_id: str | None = None
+    """The token that creates it."""
+
+
+COMMAND_LINE = TokenOrigin("command line")
 
 
 def set_owner_password(session: Session, password: str) -> None:
-    """Give the owner a password, without which the service is not offered to other machines."""
+    """Set the owner's password, which is required before the service accepts other machines."""
     repository.set_password_hash(session, _owner(session), passwords.hash_password(password))
 
 
 def create_login_link(session: Session) -> str:
-    """A token for `GET /login?token=...` that logs the owner in, once, within a day."""
+    """Create a token for `GET /login?token=...` that logs the owner in, once, within a day."""
     owner = _owner(session)
     token = secrets.token_urlsafe(32)
     repository.add_login_link(session, hash_secret(token), owner.id, database_now(session) + LINK_LIFETIME)
     return token
 
 
-def log_in_by_link(session: Session, token: str) -> str | None:
-    """Use up a link. The new session's secret for the cookie, or none when the link is no good."""
+def log_in_by_link(session: Session, token: str, browser: Browser) -> tuple[Principal, str] | None:
+    """Use a login link. Returns its user and the secret of the new session, or None if the link is
+    invalid."""
     user = repository.use_login_link(session, hash_secret(token))
-    return open_session(session, user) if user else None
+    return open_session(session, user, "link", browser) if user else None
 
 
 def check_password(session: Session, name: str, password: str) -> User | None:
-    """The user, where name and password are right."""
+    """The user, if name and password match."""
     user = repository.user_by_name(session, name)
     right = passwords.verify_password(password, user.password_hash if user else None)
     return user if right else None
 
 
 def check_change(session: Session, user_id: str, password: str) -> User | None:
-    """The user, where they may change their password: they know it, or have none yet."""
+    """The user, if they may change their password: it matches, or they have none yet.
+
+    Raises:
+        Forbidden: they sign in by OpenID Connect only: a password would outlast their account there.
+    """
     user = repository.user_by_id(session, user_id)
+    if user is not None and user.password_hash is None and user.oidc_subject is not None:
+        raise Forbidden("you sign in with OpenID Connect and have no local password: ask an admin to set one")
     if user is None or user.password_hash is None:
         return user
     return user if passwords.verify_password(password, user.password_hash) else None
 
 
-def open_session(session: Session, user: User) -> str:
-    """Log a user in. The new session's secret, for the cookie."""
-    secret = secrets.token_urlsafe(32)
-    repository.add_session(session, hash_secret(secret), user.id, database_now(session) + SESSION_LIFETIME)
-    return secret
+def lock_unchanged(session: Session, user: User) -> User | None:
+    """Lock the user whose password was checked before the transaction; None if they have been deleted or have
+    another password since."""
+    current = repository.user_by_id(session, user.id, for_update=True)
+    return current if current is not None and current.password_hash == user.password_hash else None
 
 
-def set_password(session: Session, user: User, password: str) -> None:
-    """Give a user another password, and log out every browser that knew the old one."""
-    repository.set_password_hash(session, user, passwords.hash_password(password))
+def open_session(
+    session: Session, user: User, method: Literal["link", "password", "oidc"], browser: Browser
+) -> tuple[Principal, str]:
+    """Create a session for a user. Returns them and its secret, for the cookie."""
+    secret, now = secrets.token_urlsafe(32), database_now(session)
+    opened = LoginSession(
+        token_hash=hash_secret(secret),
+        id=new_id(),
+        user_id=user.id,
+        created_at=now,
+        expires_at=now + SESSION_LIFETIME,
+        last_used_at=now,
+        address=browser.address,
+        user_agent=browser.user_agent,
+        method=method,
+    )
+    repository.add_session(session, opened, max_sessions=MAX_SESSIONS)
+    return Principal(user.id, user.name, Role(user.role), Credential("session", opened.id)), secret
+
+
+def set_password(session: Session, user: User, password_hash: str) -> None:
+    """Change a user's password and end all of their sessions."""
+    repository.set_password_hash(session, user, password_hash)
     repository.delete_sessions_of(session, user.id)
 
 
-def find_actor(session: Session, secret: str) -> Actor | None:
-    """Who holds this session's secret."""
-    user = repository.session_user(session, hash_secret(secret))
-    return Actor(user.id, user.name, Role(user.role)) if user else None
+def find_actor(session: Session, secret: str, idle: timedelta) -> Principal | None:
+    """The user of a session, by its secret; None if it was not used for `idle`."""
+    found = repository.session_user(session, hash_secret(secret), idle)
+    if found is None:
+        return None
+    opened, user = found
+    return Principal(user.id, user.name, Role(user.role), Credential("session", opened.id))
 
 
-def find_token_actor(session: Session, secret: str) -> Actor | None:
-    """Who holds this token, with what both user and token may do."""
+def find_token_actor(session: Session, secret: str) -> Principal | None:
+    """The user of a token, with the lower role of user and token."""
     found = repository.token_user(session, hash_secret(secret))
     if found is None:
         return None
     token, user = found
-    return Actor(user.id, user.name, Role(token.role).at_most(Role(user.role)))
+    role = Role(token.role).at_most(Role(user.role))
+    credential = Credential("token", token.id)
+    return Principal(user.id, user.name, role, credential, token.scope == EXTERNAL_RUNS)
 
 
 def create_token(
-    session: Session, user: User, name: str, role: Role, lifetime: timedelta | None
+    session: Session,
+    user: User,
+    name: str,
+    role: Role,
+    expires_at: datetime | None,
+    origin: TokenOrigin = COMMAND_LINE,
+    scope: str | None = None,
 ) -> tuple[Token, str]:
-    """A new token and its secret, which is told only now."""
+    """Create a token. Returns it and its secret, which is not stored."""
     secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
-    expires_at = database_now(session) + lifetime if lifetime else None
-    return repository.add_token(session, user.id, name, role, hash_secret(secret), expires_at), secret
+    token = Token(
+        id=new_id(),
+        user_id=user.id,
+        name=name,
+        role=role,
+        scope=scope,
+        token_hash=hash_secret(secret),
+        parent_id=origin.parent_id,
+        created_with=origin.created_with,
+        created_at=database_now(session),
+        expires_at=expires_at,
+    )
+    return repository.add_token(session, token), secret
 
 
 def create_token_for(
-    session: Session, user_name: str, name: str, role: Role, lifetime: timedelta | None
+    session: Session,
+    user_name: str,
+    name: str,
+    role: Role,
+    lifetime: timedelta | None,
+    scope: str | None = None,
 ) -> str | None:
-    """A new token's secret for the user of this name, none when there is no such user; the owner is made."""
+    """Create a token on the command line for the user with this name, and return its secret; None if there is
+    no such user. The owner is created if missing."""
     user = _owner(session) if user_name == OWNER else repository.user_by_name(session, user_name)
-    return create_token(session, user, name, role, lifetime)[1] if user else None
-
-
-def log_out(session: Session, secret: str) -> None:
-    """End a session."""
-    repository.delete_session(session, hash_secret(secret))
+    if user is None:
+        return None
+    expires_at = database_now(session) + lifetime if lifetime else None
+    return create_token(session, user, name, role, expires_at, COMMAND_LINE, scope)[1]
 
 
 def hash_secret(secret: str) -> str:
-    """What is stored of a secret. A plain hash will do: the secrets are long and random."""
+    """The stored hash of a secret. Secrets are long and random, so a fast hash is sufficient."""
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 

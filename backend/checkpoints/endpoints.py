@@ -9,10 +9,9 @@ from backend.checkpoints import repository
 from backend.checkpoints.schemas import CheckpointOut, CheckpointPage
 from backend.dependencies import Artifacts, ReadSession
 from backend.errors import NotFound
-from backend.ids import Ulid
-from backend.pagination import Cursor, Limit
+from backend.rest import Cursor, Limit, Ulid
 from backend.runs import service as runs
-from backend.streaming import BINARY, send_file
+from backend.streaming import BINARY, DownloadSlot, send_file
 
 router = APIRouter(tags=["checkpoints"])
 
@@ -24,11 +23,11 @@ def list_checkpoints(
     run_id: Ulid,
     actor: Viewer,
     session: ReadSession,
-    gone: Annotated[bool, Query(description="Also those thinned out or superseded.")] = False,
+    gone: Annotated[bool, Query(description="Include removed and superseded checkpoints.")] = False,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> CheckpointPage:
-    """A run's checkpoints, the newest first."""
+    """A run's checkpoints, latest first."""
     runs.get(session, run_id)
     rows, next_cursor = repository.page(session, run_id, gone=gone, limit=limit, cursor=cursor)
     return CheckpointPage(items=[CheckpointOut.model_validate(row) for row in rows], next_cursor=next_cursor)
@@ -39,23 +38,27 @@ def list_checkpoints(
     response_class=Response,
     responses={
         200: {"content": {MEDIA_TYPE: BINARY}},
-        206: {"content": {MEDIA_TYPE: BINARY}, "description": "The part that `Range` asks for."},
+        206: {"content": {MEDIA_TYPE: BINARY}, "description": "The range of the `Range` header."},
     },
 )
 def read_checkpoint_file(
     checkpoint_id: Ulid,
     actor: Viewer,
+    slot: DownloadSlot,
     session: ReadSession,
     artifacts: Artifacts,
     range: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """The checkpoint's file; load it with `torch.load(..., weights_only=True)`."""
+    """The checkpoint's file; load it with `torch.load(..., weights_only=True)`.
+
+    Of an external run it is whatever its script has sent: load it only if you trust the script.
+    """
     row = repository.get(session, checkpoint_id)
     if row is None:
-        raise NotFound(f"there is no checkpoint {checkpoint_id}")
-    gone = NotFound(f"the file of checkpoint {checkpoint_id} was thinned out")
+        raise NotFound(f"checkpoint {checkpoint_id} does not exist")
+    missing = NotFound(f"the file of checkpoint {checkpoint_id} has been removed")
     if row.removed:
-        raise gone
+        raise missing
     try:
         return send_file(
             artifacts,
@@ -63,8 +66,8 @@ def read_checkpoint_file(
             "checkpoints",
             row.file,
             media_type=MEDIA_TYPE,
-            asked_range=range,
+            range_header=range,
             download=True,
         )
     except FileNotFoundError:
-        raise gone from None
+        raise missing from None

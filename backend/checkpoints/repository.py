@@ -1,33 +1,63 @@
 """Checkpoints in the database."""
 
-from sqlalchemy import select
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from backend.db import Checkpoint, keyset
+from backend.db import Checkpoint, Run, keyset
+from backend.db.base import new_id
 from backend.db.clock import database_now
-from backend.db.ids import new_id
 
-NEWEST_FIRST = (Checkpoint.agent_steps.desc(), Checkpoint.attempt.desc(), Checkpoint.id.desc())
-"""Of two at one step, the later attempt's is newer, whatever its host's clock put into the ids."""
+LATEST_FIRST = (Checkpoint.agent_steps.desc(), Checkpoint.attempt.desc(), Checkpoint.id.desc())
+"""Of two at the same agent steps, that of the later attempt is newer, whatever its host's clock put into the
+ids."""
+
+
+@dataclass(frozen=True)
+class Counters:
+    """How far a run was at a checkpoint, and when that was recorded."""
+
+    run_id: str
+    attempt: int
+    agent_steps: int
+    updates: int
+    wall_time_s: float
+    recorded_at: datetime
+
+
+def counters(session: Session, run_ids: Sequence[str]) -> Iterator[Counters]:
+    """Of every checkpoint of the runs that is not superseded, including removed ones."""
+    columns = [getattr(Checkpoint, name) for name in Counters.__dataclass_fields__]
+    query = select(*columns).where(Checkpoint.run_id.in_(run_ids), Checkpoint.superseded.is_(False))
+    return (Counters(*row) for row in session.execute(query.order_by(Checkpoint.id)))
 
 
 def get(session: Session, checkpoint_id: str) -> Checkpoint | None:
-    """The checkpoint, or none."""
+    """The checkpoint, or None."""
     return session.get(Checkpoint, checkpoint_id)
 
 
-def newest(session: Session, run_id: str) -> Checkpoint | None:
-    """The checkpoint the run would go on from."""
+def latest(session: Session, run_id: str) -> Checkpoint | None:
+    """The checkpoint that the run would resume from, or None."""
     return session.scalars(
         select(Checkpoint)
         .where(Checkpoint.run_id == run_id, Checkpoint.removed.is_(False), Checkpoint.superseded.is_(False))
-        .order_by(*NEWEST_FIRST)
+        .order_by(*LATEST_FIRST)
         .limit(1)
     ).one_or_none()
 
 
+def is_recorded(session: Session, run_id: str, file: str) -> bool:
+    """Whether the run has a row of this checkpoint file, removed and superseded ones included."""
+    found = select(Checkpoint.id).where(Checkpoint.run_id == run_id, Checkpoint.file == file)
+    return session.scalar(found.limit(1)) is not None
+
+
 def add_copy(session: Session, original: Checkpoint, run_id: str, file: str) -> None:
-    """A copy of another run's checkpoint, as the first of a run of its own (attempt 0)."""
+    """Add a copy of another run's checkpoint as the first of a new run (attempt 0)."""
     session.add(
         Checkpoint(
             id=new_id(),
@@ -49,10 +79,53 @@ def add_copy(session: Session, original: Checkpoint, run_id: str, file: str) -> 
     session.flush()
 
 
+def add_external(
+    session: Session,
+    run: Run,
+    *,
+    file: str,
+    sha256: str,
+    size_bytes: int,
+    agent_steps: int,
+    frames: int,
+    wall_time_s: float,
+    score: float | None,
+) -> None:
+    """Add a file that the script of a locked external run has saved. Nothing here can load it."""
+    session.add(
+        Checkpoint(
+            id=new_id(),
+            run_id=run.id,
+            attempt=run.attempt,
+            recorded_at=database_now(session),
+            agent_steps=agent_steps,
+            frames=frames,
+            updates=0,
+            episodes=run.episodes,
+            wall_time_s=wall_time_s,
+            file=file,
+            sha256=sha256,
+            size_bytes=size_bytes,
+            score=score,
+            best_return=run.best_return,
+        )
+    )
+    session.flush()
+
+
+def stored_size(session: Session, run_id: str) -> tuple[int, int]:
+    """Number and bytes of a run's checkpoint files that are stored."""
+    size = select(func.count(), func.coalesce(func.sum(Checkpoint.size_bytes), 0))
+    n_files, n_bytes = session.execute(
+        size.where(Checkpoint.run_id == run_id, Checkpoint.removed.is_(False))
+    ).one()
+    return n_files, int(n_bytes)
+
+
 def page(
     session: Session, run_id: str, *, gone: bool, limit: int, cursor: str | None
 ) -> tuple[list[Checkpoint], str | None]:
-    """One page of a run's checkpoints, the newest first; with `gone`, also removed and superseded ones."""
+    """One page of a run's checkpoints, latest first; with `gone`, including removed and superseded ones."""
     statement = select(Checkpoint).where(Checkpoint.run_id == run_id)
     if not gone:
         statement = statement.where(Checkpoint.removed.is_(False), Checkpoint.superseded.is_(False))

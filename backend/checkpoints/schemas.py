@@ -1,15 +1,15 @@
-"""Checkpoints as REST shows them."""
+"""Response bodies of checkpoints."""
 
 from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict
 
-from backend.pagination import Page
+from backend.rest import Page
 from backend.runs.schemas import Number
 
 
 class CheckpointOut(BaseModel):
-    """A complete file a run can go on from."""
+    """A complete file that a run can resume from; of an external run, one that its script has saved."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -25,8 +25,10 @@ class CheckpointOut(BaseModel):
     file: str
     sha256: str
     size_bytes: int
+    score: Number
+    """The run's score at that time; of an external run, what its script has measured for the file."""
     removed: bool
-    """Thinned out: its file is gone."""
+    """Whether its file has been removed."""
     superseded: bool
 
 

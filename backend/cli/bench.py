@@ -1,4 +1,4 @@
-"""`callboard bench`: how fast this machine's service, worlds and GA3C are, beside what they should be."""
+"""`callboard bench`: measures the service, environments and engines on this machine against goals."""
 
 import json
 import logging
@@ -10,11 +10,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from backend.cli import bench_engine
-from backend.cli.terminal import fail
+from backend.cli import fail
+from workers.bench import engine as bench_engine
 
 if TYPE_CHECKING:
-    from workers.engine.algorithms.ga3c_bench import Measured
+    from workers.bench.ga3c import Measurement
 
 app = typer.Typer(help="Measure this machine.", no_args_is_help=True)
 app.command("engine")(bench_engine.engine)
@@ -25,24 +25,24 @@ GOALS: dict[str, float] = {
     "chart_20_ms": 150,
     "list_ms": 100,
 }
-"""A rate should reach its goal; of all else, less is better."""
+"""Goals are lower bounds for rates, and upper bounds for everything else."""
 
 GA3C_GOAL = 0.9
-"""Share of the best hand-set TPS that the walk should come to."""
+"""Fraction of the grid's best TPS that the dynamic adjustment should reach."""
 
 DQN_GOAL = 1.5
-"""Times Stable-Baselines3's rate."""
+"""Multiple of Stable-Baselines3's rate."""
 
-_ROWS: dict[str, str] = {
+ROWS: dict[str, str] = {
     "ingest_points_per_s": "points/s from an engine's log",
     "append_points_per_s": "points/s without the log",
-    "bytes_per_point": "bytes a point on disk",
+    "bytes_per_point": "bytes per point on disk",
     "chart_20_ms": "chart of 20 runs (ms)",
     "chart_20_smoothed_ms": "the same, smoothed (ms)",
     "chart_5_ms": "chart of 5 runs (ms)",
     "list_ms": "filtered list (ms)",
     "list_all_ms": "whole list (ms)",
-    "live_append_ms": "a live second's commit (ms)",
+    "live_append_ms": "commit of one live second (ms)",
 }
 
 
@@ -55,25 +55,25 @@ def bench() -> None:
 def service(
     database_url: Annotated[
         str | None,
-        typer.Option(help="An empty database to measure on; what is written stays in it."),
+        typer.Option(help="Empty database to measure on; the data stays in it."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Measure ingest, charts and lists on SQLite and, where a server is at hand, on PostgreSQL.
+    """Measure ingest, charts and lists on SQLite and, if a server is installed, on PostgreSQL.
 
-    Without a URL both databases are temporary.
+    Without a URL, both databases are temporary.
     """
-    from backend.cli import bench_service
+    from workers.bench import service as bench_service
 
-    # Alembic tells of each migration it applies.
+    # Alembic logs every migration.
     logging.getLogger("alembic").setLevel(logging.WARNING)
     results: dict[str, dict[str, float]] = {}
     before = os.getloadavg()[0]
-    # Whatever happens, the temporary servers end.
+    # Stops the temporary servers after any error.
     with closing(bench_service.databases(database_url)) as databases:
         for name, url in databases:
             if not as_json:
-                typer.echo(f"measuring {name}, which takes a minute or two", err=True)
+                typer.echo(f"measuring {name}, about one or two minutes", err=True)
             results[name] = bench_service.measure(url)
     machine = {"cpus": os.cpu_count() or 1, "load_before": before, "load_after": os.getloadavg()[0]}
     if as_json:
@@ -81,8 +81,8 @@ def service(
         return
     Console().print(_table(results))
     typer.echo(
-        "Charts: 1,000 of 100,000 points a run. Lists: a page of 10,000 runs, the best score first.\n"
-        "A live second: 20 series of 5 points.\n"
+        "Charts: 1,000 of 100,000 points per run. Lists: a page of 10,000 runs, best score first.\n"
+        "One live second: 20 series of 5 points.\n"
         f"Medians on {machine['cpus']} cores; load {machine['load_before']:.1f} before, "
         f"{machine['load_after']:.1f} after."
     )
@@ -90,24 +90,26 @@ def service(
 
 @app.command()
 def environments(
-    ids: Annotated[list[str] | None, typer.Argument(help="Worlds; one of each kind by default.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    ids: Annotated[
+        list[str] | None, typer.Argument(help="Environment ids; by default one of each kind.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Measure worlds, one alone and many at once, beside gymnasium's own and EnvPool's, in agent steps/s."""
+    """Measure environments in agent steps/s, single and batched, and those of gymnasium and EnvPool."""
     from backend.specs.environments import ENVIRONMENTS
-    from workers.engine.envs import bench as worlds
+    from workers.bench import environments as envs
 
     for one in ids or []:
         if one not in ENVIRONMENTS:
             raise fail(f"environment: unknown environment {one!r:.80}")
     before = os.getloadavg()[0]
-    results = {one: worlds.measure(one) for one in ids or worlds.WORLDS}
+    results = {one: envs.measure(one) for one in ids or envs.ENVS}
     machine = {"cpus": os.cpu_count() or 1, "load_before": before, "load_after": os.getloadavg()[0]}
     if as_json:
-        typer.echo(json.dumps({"machine": machine, "batch": worlds.BATCH, "environments": results}))
+        typer.echo(json.dumps({"machine": machine, "batch": envs.BATCH, "environments": results}))
         return
-    table = Table(title="callboard bench environments: agent steps a second")
-    table.add_column("world")
+    table = Table(title="callboard bench environments: agent steps per second")
+    table.add_column("environment")
     columns = ("single", "batched", "gymnasium", "envpool")
     for column in columns:
         table.add_column(column, justify="right")
@@ -115,58 +117,58 @@ def environments(
         table.add_row(one, *(f"{found[column]:,.0f}" if column in found else "" for column in columns))
     Console().print(table)
     typer.echo(
-        f"Random play. Batched: {worlds.BATCH} on {machine['cpus']} processes. gymnasium's: one alone; "
-        "EnvPool's: batched, where it is installed.\n"
+        f"Random play. Batched: {envs.BATCH} on {machine['cpus']} processes. gymnasium: single; "
+        "EnvPool: batched, if installed.\n"
         f"Load {machine['load_before']:.1f} before, {machine['load_after']:.1f} after."
     )
 
 
 @app.command()
 def ga3c(
-    environment: Annotated[str, typer.Argument(help="A world that GA3C can learn.")] = "ALE/Pong-v5",
-    grid_seconds: Annotated[float, typer.Option(min=1, help="For each setting of the grid.")] = 10.0,
-    walk_seconds: Annotated[float, typer.Option(min=1, help="For the walk from one of each.")] = 600.0,
+    environment: Annotated[str, typer.Argument(help="Environment that GA3C supports.")] = "ALE/Pong-v5",
+    grid_seconds: Annotated[float, typer.Option(min=1, help="Duration of each grid setting.")] = 10.0,
+    walk_seconds: Annotated[float, typer.Option(min=1, help="Duration of the dynamic adjustment.")] = 600.0,
     interval_seconds: Annotated[
-        float, typer.Option(min=2, help="Between two changes of the walk; the paper has a minute.")
+        float, typer.Option(min=2, help="Interval of the dynamic adjustment; 60 in the paper.")
     ] = 2.0,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Measure GA3C's own choice of N_A, N_P and N_T against a grid set by hand, in trainings a second."""
+    """Measure GA3C's dynamic adjustment of N_A, N_P and N_T against a grid, in trainings per second."""
     from backend.specs.run import InvalidSpec
-    from workers.engine.algorithms import ga3c_bench
-    from workers.engine.devices import prepare_torch
+    from workers.bench import ga3c as ga3c_bench
+    from workers.engine.nn.devices import prepare_torch
 
     prepare_torch()
     before = os.getloadavg()[0]
     try:
-        found = ga3c_bench.measure(
+        result = ga3c_bench.measure(
             environment, grid_s=grid_seconds, walk_s=walk_seconds, interval_s=interval_seconds
         )
     except InvalidSpec as error:
         raise fail(str(error)) from None
     machine = {"cpus": os.cpu_count() or 1, "load_before": before, "load_after": os.getloadavg()[0]}
-    share = found.reached_tps / found.best_tps
+    share = result.reached_tps / result.best_tps
     if as_json:
-        told = {
+        report = {
             "goal": GA3C_GOAL,
             "machine": machine,
             "environment": environment,
-            "grid": [_plain(one) for one in found.grid],
-            "again": _plain(found.again),
-            "walk": [_plain(one) for one in found.walk],
-            "best_tps": found.best_tps,
-            "reached_tps": found.reached_tps,
+            "grid": [_plain(one) for one in result.grid],
+            "again": _plain(result.again),
+            "walk": [_plain(one) for one in result.walk],
+            "best_tps": result.best_tps,
+            "reached_tps": result.reached_tps,
             "share": share,
         }
-        typer.echo(json.dumps(told))
+        typer.echo(json.dumps(report))
         return
     console = Console()
-    console.print(_drawn(f"A grid set by hand: {environment}", found.grid))
-    console.print(_drawn("The walk from 1/1/1", found.walk, rows=40))
-    verdict = "" if share >= GA3C_GOAL else ", missed"
+    console.print(_bar_table(f"Grid: {environment}", result.grid))
+    console.print(_bar_table("Dynamic adjustment from 1/1/1", result.walk, rows=40))
+    missed = "" if share >= GA3C_GOAL else ", missed"
     typer.echo(
-        f"The walk came to {found.reached_tps:,.1f} TPS, {share:.0%} of the best of the grid, "
-        f"{found.best_tps:,.1f} (goal {GA3C_GOAL:.0%}{verdict}).\n"
+        f"Dynamic adjustment reached {result.reached_tps:,.1f} TPS, {share:.0%} of the grid's best, "
+        f"{result.best_tps:,.1f} (goal {GA3C_GOAL:.0%}{missed}).\n"
         f"On {machine['cpus']} cores; load {machine['load_before']:.1f} before, "
         f"{machine['load_after']:.1f} after."
     )
@@ -174,13 +176,13 @@ def ga3c(
 
 @app.command()
 def gorila(
-    environment: Annotated[str, typer.Argument(help="An Atari game.")] = "ALE/Pong-v5",
-    seconds: Annotated[float, typer.Option(min=1, help="For each measurement.")] = 10.0,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    environment: Annotated[str, typer.Argument(help="Atari game.")] = "ALE/Pong-v5",
+    seconds: Annotated[float, typer.Option(min=1, help="Duration of each measurement.")] = 10.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Measure Gorila over N_act, N_learn and N_param, and DQN beside Stable-Baselines3's where installed."""
-    from workers.engine.algorithms import gorila_bench
-    from workers.engine.devices import prepare_torch
+    """Measure Gorila over N_act, N_learn and N_param, and DQN against Stable-Baselines3's, if installed."""
+    from workers.bench import gorila as gorila_bench
+    from workers.engine.nn.devices import prepare_torch
 
     bench_engine.check_game(environment)
     prepare_torch()
@@ -204,19 +206,19 @@ def gorila(
     theirs = dqn.get("stable_baselines3")
     beside = f", Stable-Baselines3's {theirs:,.0f}: {dqn['ratio']:.2f} times" if theirs else ""
     typer.echo(
-        f"DQN, nature, an update every 4 decisions: {dqn['callboard']:,.0f} agent steps/s{beside} "
+        f"DQN, nature, one update per 4 decisions: {dqn['callboard']:,.0f} agent steps/s{beside} "
         f"(goal {DQN_GOAL}).\n"
         f"On {machine['cpus']} cores; load {machine['load_before']:.1f} before, "
         f"{machine['load_after']:.1f} after."
     )
 
 
-def _plain(one: "Measured") -> dict[str, Any]:
+def _plain(one: "Measurement") -> dict[str, Any]:
     return {"began_s": one.began_s, "seconds": one.seconds, **one.setting._asdict(), "tps": one.tps}
 
 
-def _drawn(title: str, measured: list["Measured"], rows: int | None = None) -> Table:
-    """TPS as bars, of every setting or, evenly spaced, of so many."""
+def _bar_table(title: str, measured: list["Measurement"], rows: int | None = None) -> Table:
+    """TPS as bars, of all measurements or of `rows` evenly spaced ones."""
     table = Table(title=title)
     for column in ("s", "N_A", "N_P", "N_T", "TPS"):
         table.add_column(column, justify="right")
@@ -235,11 +237,11 @@ def _table(results: dict[str, dict[str, float]]) -> Table:
     table.add_column("goal", justify="right")
     for name in results:
         table.add_column(name, justify="right")
-    for figure, label in _ROWS.items():
+    for figure, label in ROWS.items():
         goal = GOALS.get(figure)
-        asked = "" if goal is None else f"{'≥' if _is_rate(figure) else '≤'} {goal:,.0f}"
-        found = [_cell(figure, result[figure]) for result in results.values()]
-        table.add_row(label, asked, *found)
+        goal_text = "" if goal is None else f"{'≥' if _is_rate(figure) else '≤'} {goal:,.0f}"
+        cells = [_cell(figure, result[figure]) for result in results.values()]
+        table.add_row(label, goal_text, *cells)
     return table
 
 

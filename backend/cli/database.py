@@ -1,27 +1,27 @@
-"""`callboard db`: the database's schema."""
+"""`callboard db`: the database schema."""
 
 import typer
 
-from backend.cli.terminal import fail
+from backend.cli import fail
 from backend.settings import Settings
 
-app = typer.Typer(help="The database's schema.", no_args_is_help=True)
+app = typer.Typer(help="The database schema.", no_args_is_help=True)
 
 
 @app.callback()
 def db() -> None:
-    """The database's schema."""
+    """The database schema."""
 
 
 @app.command("upgrade")
 def upgrade_command() -> None:
-    """Bring the database to the newest schema; harmless when it is there already."""
+    """Migrate the database to the newest schema; does nothing if it is up to date."""
     upgrade(Settings())
-    typer.echo("the database is at the newest schema")
+    typer.echo("the database has the newest schema")
 
 
 def upgrade(settings: Settings) -> None:
-    """Bring the database to the newest schema.
+    """Migrate the database to the newest schema.
 
     Raises:
         typer.Exit: it cannot be reached, or is newer than this version of Callboard.
@@ -34,6 +34,31 @@ def upgrade(settings: Settings) -> None:
     try:
         migrate.upgrade(settings.database)
     except CommandError as error:
-        raise fail(f"the database is of another version of Callboard: {error}", 1) from None
+        raise fail(f"the database belongs to another version of Callboard: {error}", 1) from None
     except OperationalError as error:
-        raise fail(f"the database: {str(error).splitlines()[0]}", 1) from None
+        raise fail(f"the database is not available: {str(error).splitlines()[0]}", 1) from None
+
+
+def require_schema(settings: Settings) -> None:
+    """Check that the database has the schema of this version.
+
+    Raises:
+        typer.Exit: it has another one or none, or cannot be reached.
+    """
+    import logging
+
+    from sqlalchemy.exc import OperationalError
+
+    from backend.db.engine import make_engine
+    from backend.db.migrate import is_current
+
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    engine = make_engine(settings.database)
+    try:
+        current = is_current(engine)
+    except OperationalError as error:
+        raise fail(f"the database is not available: {str(error).splitlines()[0]}", 1) from None
+    finally:
+        engine.dispose()
+    if not current:
+        raise fail("the database has no schema, or one of another version: run `callboard db upgrade`", 1)

@@ -1,4 +1,4 @@
-"""`callboard doctor`: is everything there that this machine needs, and does it work?"""
+"""`callboard doctor`: checks that everything this installation needs is present and works."""
 
 import json
 import shutil
@@ -6,65 +6,67 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from backend.cli.terminal import fail
+from backend import files
+from backend.cli import fail
 from backend.settings import Settings
 
 MIN_FREE_BYTES = 2**30
+REDIS_TIMEOUT_S = 30.0
+"""One that answers late works."""
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What a check found."""
+class CheckResult:
+    """The result of one check."""
 
     check: str
     ok: bool
-    told: str
-    """What is there, or what to do about it."""
+    message: str
+    """What was found, or what is wrong and what to do."""
 
 
-class Trouble(Exception):
-    """What is wrong, and what to do about it."""
+class CheckFailed(Exception):
+    """A check failed; the message says what is wrong and what to do."""
 
 
 def doctor(
-    check: Annotated[
-        list[str] | None, typer.Option(help="Only these checks; may be given more than once.")
-    ] = None,
+    check: Annotated[list[str] | None, typer.Option(help="Only this check; repeatable.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check this machine's installation; exit code 1 where something is wrong."""
+    """Check this machine's installation; exit code 1 if a check fails."""
     unknown = set(check or []) - set(CHECKS)
     if unknown:
-        raise fail(f"check: there is no {', '.join(sorted(unknown))}; there are {', '.join(CHECKS)}")
+        raise fail(f"check: unknown check {', '.join(sorted(unknown))}; choose from {', '.join(CHECKS)}")
     settings = Settings()
-    findings = [_find(name, settings) for name in check or CHECKS]
+    results = [_check(name, settings) for name in check or CHECKS]
     if as_json:
-        typer.echo(json.dumps([asdict(finding) for finding in findings]))
+        # The key `told` is part of the JSON output.
+        typer.echo(json.dumps([{"check": r.check, "ok": r.ok, "told": r.message} for r in results]))
     else:
-        for finding in findings:
-            typer.echo(f"{'ok   ' if finding.ok else 'WRONG'}  {finding.check:12} {finding.told}")
-    if not all(finding.ok for finding in findings):
+        for result in results:
+            typer.echo(f"{'ok   ' if result.ok else 'FAIL '}  {result.check:12} {result.message}")
+    if not all(result.ok for result in results):
         raise typer.Exit(1)
 
 
-def _find(name: str, settings: Settings) -> Finding:
+def _check(name: str, settings: Settings) -> CheckResult:
     try:
-        return Finding(name, True, CHECKS[name](settings))
-    except Trouble as trouble:
-        return Finding(name, False, str(trouble))
+        return CheckResult(name, True, CHECKS[name](settings))
+    except CheckFailed as error:
+        return CheckResult(name, False, str(error))
 
 
 def _python(settings: Settings) -> str:
     version = ".".join(map(str, sys.version_info[:3]))
     if not (3, 11) <= sys.version_info[:2] <= (3, 13):
-        raise Trouble(f"Python {version}: 3.11 to 3.13 is needed")
+        raise CheckFailed(f"Python {version}: install Python 3.11 to 3.13")
     return f"Python {version}"
 
 
@@ -75,10 +77,12 @@ def _home(settings: Settings) -> str:
         with tempfile.TemporaryFile(dir=home):
             pass
     except OSError as error:
-        raise Trouble(f"{home}: {error.strerror}; CALLBOARD_HOME names another folder") from None
+        raise CheckFailed(f"{home}: {error.strerror}; set CALLBOARD_HOME to another folder") from None
     free_bytes = shutil.disk_usage(home).free
     if free_bytes < MIN_FREE_BYTES:
-        raise Trouble(f"{home}: only {free_bytes / 2**20:.0f} MiB free")
+        raise CheckFailed(
+            f"{home}: only {free_bytes / 2**20:.0f} MiB free; delete files or set CALLBOARD_HOME"
+        )
     return f"{home}, {free_bytes / 2**30:.0f} GiB free"
 
 
@@ -93,26 +97,26 @@ def _database(settings: Settings) -> str:
     try:
         current = is_current(engine)
     except SQLAlchemyError as error:
-        raise Trouble(f"{where}: {str(error).splitlines()[0]}") from None
+        raise CheckFailed(f"{where}: {str(error).splitlines()[0]}") from None
     finally:
         engine.dispose()
     if not current:
-        raise Trouble(f"{where}: not at the newest schema; run `callboard db upgrade`")
+        raise CheckFailed(f"{where}: not the newest schema; run `callboard db upgrade`")
     return where
 
 
 def _redis(settings: Settings) -> str:
-    from backend.cli.embedded_redis import answers
+    from backend.cli.servers import redis_answers
 
-    if not answers(settings.redis):
-        hint = "set CALLBOARD_REDIS_URL right" if settings.redis_url else "`callboard up` starts it"
-        raise Trouble(f"{settings.redis}: no answer; {hint}")
+    if not redis_answers(settings.redis, REDIS_TIMEOUT_S):
+        hint = "check CALLBOARD_REDIS_URL" if settings.redis_url else "`callboard up` starts it"
+        raise CheckFailed(f"{settings.redis}: no answer; {hint}")
     return settings.redis
 
 
 def _artifacts(settings: Settings) -> str:
     from backend.artifacts import ArtifactStore
-    from backend.db.ids import new_id
+    from backend.db.base import new_id
 
     run_id = new_id()
     with tempfile.TemporaryDirectory() as folder:
@@ -125,39 +129,41 @@ def _artifacts(settings: Settings) -> str:
                 intact = file.read() == b"probe"
             store.delete_run(run_id)
         except (OSError, ValueError, ImportError) as error:
-            raise Trouble(f"{settings.artifacts}: {error}") from None
+            raise CheckFailed(f"{settings.artifacts}: {error}") from None
     if not intact:
-        raise Trouble(f"{settings.artifacts}: gives back something else than was put there")
+        raise CheckFailed(
+            f"{settings.artifacts}: returned other data than was stored; check CALLBOARD_ARTIFACTS_URL"
+        )
     return settings.artifacts
 
 
 def _pages(settings: Settings) -> str:
-    folder = settings.frontend_dir or Path(__file__).resolve().parents[2] / "frontend" / "dist"
+    folder = settings.frontend_dir or files.pages()
     if not (folder / "index.html").is_file():
-        raise Trouble(f"{folder}: not built; `make up` builds it")
+        raise CheckFailed(f"{folder}: the frontend is not built; run `make up`")
     return str(folder)
 
 
 def _engine(settings: Settings) -> str:
-    """Trains for a moment, in a process of its own as a worker would."""
-    from backend.specs.events import Ended
+    """Train briefly in a child process, as a worker would."""
+    from backend.specs.events import EndedEvent
     from backend.specs.run import parse_run_spec
-    from workers.engine.event_log import read_frames
-    from workers.engine_process import ENGINE
+    from workers.engine.training.event_log import read_frames
+    from workers.engine_process import ENGINE_COMMAND
 
     config = {"n_e": 2, "evaluation_episodes": 0}
     request = {"algorithm": "paac", "environment": "CartPole-v1", "config": config}
     spec = parse_run_spec(request | {"stop": {"agent_steps": 100}})
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "spec.json").write_text(spec.model_dump_json())
-        command = [*ENGINE, "train", folder]
+        command = [*ENGINE_COMMAND, "train", folder]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-        said = [e for frame, _ in read_frames(Path(folder) / "attempts/1/events.log") for e in frame]
+        events = [e for frame, _ in read_frames(Path(folder) / "attempts/1/events.log") for e in frame]
     if done.returncode != 0:
-        last_word = next((e.reason for e in said if isinstance(e, Ended)), None)
-        why = last_word or (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-        raise Trouble(f"cannot train: {why}; `pip install callboard[worker]` brings what it needs")
-    return "trained PAAC on CartPole for a moment"
+        final_reason = next((e.reason for e in events if isinstance(e, EndedEvent)), None)
+        why = final_reason or (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+        raise CheckFailed(f"cannot train: {why}; run `pip install callboard[worker]`")
+    return "trained PAAC on CartPole briefly"
 
 
 def _worker(settings: Settings) -> str:
@@ -168,18 +174,19 @@ def _worker(settings: Settings) -> str:
     from backend.db.engine import make_engine, reading
     from backend.hosts.service import ALIVE_LEASES
 
+    _database(settings)  # the query needs the newest schema
     engine = make_engine(settings.database)
     try:
         with reading(engine) as session:
             host = session.get(Host, settings.host_name)
             now = database_now(session)
     except SQLAlchemyError as error:
-        raise Trouble(str(error).splitlines()[0]) from None
+        raise CheckFailed(str(error).splitlines()[0]) from None
     finally:
         engine.dispose()
     if host is None or now - host.last_seen_at > timedelta(seconds=ALIVE_LEASES * settings.lease_s):
-        seen = f"last heard of {host.last_seen_at:%Y-%m-%d %H:%M:%S} UTC" if host else "never heard of"
-        raise Trouble(f"{settings.host_name}: {seen}; `callboard worker` starts one")
+        seen = f"last heartbeat {host.last_seen_at:%Y-%m-%d %H:%M:%S} UTC" if host else "no heartbeat yet"
+        raise CheckFailed(f"{settings.host_name}: {seen}; start one with `callboard worker`")
     return f"{settings.host_name}, {host.slots} slots, queues {', '.join(host.queues)}"
 
 
@@ -193,4 +200,4 @@ CHECKS: dict[str, Callable[[Settings], str]] = {
     "engine": _engine,
     "worker": _worker,
 }
-"""Every check by name, in the order in which things stand on each other."""
+"""Every check by name; later ones depend on earlier ones."""

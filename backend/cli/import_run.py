@@ -1,14 +1,15 @@
-"""`callboard runs import`: a run that was trained in a terminal, into this machine's server."""
+"""`callboard runs import`: record a run trained in a terminal on this machine's server."""
 
 import json
 import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from backend.cli import fail
 from backend.cli.database import upgrade
-from backend.cli.terminal import fail
 from backend.settings import Settings
 from backend.specs.states import RunState
 
@@ -16,18 +17,18 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from backend.db import Run
-    from backend.specs.events import Ended
+    from backend.specs.events import EndedEvent
     from workers.context import Context
 
 LEASE_S = 3600.0
-"""Longer than an import takes; a worker would take the run over after it."""
+"""Longer than an import takes; after it, a worker would claim the run."""
 
 HOST = "import"
 
 
 def import_run(
     run_directory: Annotated[
-        Path, typer.Argument(help="Directory of a run, such as `callboard train` leaves.")
+        Path, typer.Argument(help="Directory of a run, such as one of `callboard train`.")
     ],
 ) -> None:
     """Record a run directory as a run of this machine's server, and print its id."""
@@ -39,55 +40,57 @@ def import_run(
         raise fail(f"run_directory: {error}") from None
     numbers = [int(p.name) for p in (run_directory / "attempts").glob("*") if p.name.isdigit()]
     if not numbers:
-        raise fail(f"run_directory: {run_directory} holds no attempt's log")
+        raise fail(f"run_directory: {run_directory} contains no attempt")
     from backend.runs import repository as runs
     from workers import claims
     from workers.context import Context
+    from workers.host_files import COMPRESSED, decompress
     from workers.recorder import Recorder
 
     settings = Settings()
     upgrade(settings)
-    context = Context.of(settings)
-    with context.writing() as session:
-        run = runs.create(session, spec)
-        # In the same transaction: no worker sees it waiting.
-        claims.take(session, run, HOST, LEASE_S)
-    shutil.copytree(run_directory, context.run_dir(run.id))
-    for number in range(1, max(numbers) + 1):
-        _begin(context, run.id, number)
-        conclude = _end if number == max(numbers) else _go_on
-        Recorder(context, run.id, number).conclude(conclude)
-    context.close()
+    with closing(Context.from_settings(settings)) as context:
+        with context.writing() as session:
+            run = runs.create(session, spec)
+            # In the same transaction, so that no worker can claim it.
+            claims.start_attempt(session, run, HOST, LEASE_S)
+        shutil.copytree(run_directory, context.run_dir(run.id))
+        for compressed in context.run_dir(run.id).glob(f"attempts/*/events.log{COMPRESSED}"):
+            decompress(compressed)
+        for number in range(1, max(numbers) + 1):
+            _resume_attempt(context, run.id, number)
+            conclude = _end if number == max(numbers) else _start_next
+            Recorder(context, run.id, number).conclude(conclude)
     typer.echo(run.id)
 
 
-def _begin(context: "Context", run_id: str, number: int) -> None:
-    """Settle where an attempt went on from, as its log says."""
-    from backend.specs.events import Started
+def _resume_attempt(context: "Context", run_id: str, number: int) -> None:
+    """Set the checkpoint that an attempt resumed from, according to its log."""
+    from backend.specs.events import StartedEvent
     from workers import claims
-    from workers.engine.event_log import read_frames
+    from workers.engine.training.event_log import read_frames
 
     log = context.run_dir(run_id) / "attempts" / str(number) / "events.log"
-    frame, _ = next(read_frames(log), ([], 0))
-    started = next((event for event in frame if isinstance(event, Started)), None)
+    logged = (event for frame, _ in read_frames(log) for event in frame)
+    started = next((event for event in logged if isinstance(event, StartedEvent)), None)
     resumed_from = started.resumed_from if started else None
     with context.writing() as session:
         checkpoints = {c.file: c for c in claims.checkpoints(session, run_id)}
-        claims.begin(session, run_id, number, checkpoints.get(resumed_from or ""))
+        claims.resume_from(session, run_id, number, checkpoints.get(resumed_from or ""))
 
 
-def _go_on(session: "Session", run: "Run", last_word: "Ended | None") -> None:
+def _start_next(session: "Session", run: "Run", final_event: "EndedEvent | None") -> None:
     from workers import claims
 
-    reason = last_word.reason if last_word else "it died"
+    reason = final_event.reason if final_event else "its engine died"
     claims.release(session, run, RunState.QUEUED, reason)
-    claims.take(session, run, HOST, LEASE_S)
+    claims.start_attempt(session, run, HOST, LEASE_S)
 
 
-def _end(session: "Session", run: "Run", last_word: "Ended | None") -> None:
+def _end(session: "Session", run: "Run", final_event: "EndedEvent | None") -> None:
     from workers import claims
 
-    if last_word is None:
-        claims.release(session, run, RunState.STOPPED, "its engine had died")
+    if final_event is None:
+        claims.release(session, run, RunState.STOPPED, "its engine died")
     else:
-        claims.release(session, run, RunState(last_word.state), last_word.reason, last_word.traceback)
+        claims.release(session, run, RunState(final_event.state), final_event.reason, final_event.traceback)

@@ -1,4 +1,4 @@
-"""One running `callboard up` a home: who it is, and where it answers."""
+"""The one running `callboard up` of a home folder: its process and address."""
 
 import fcntl
 import json
@@ -9,23 +9,23 @@ from typing import IO
 
 
 @dataclass(frozen=True)
-class Noted:
-    """What a running installation says of itself."""
+class RunningInstallation:
+    """Process and address of a running installation."""
 
     pid: int
     url: str | None
-    """Its address; none while it starts."""
+    """None while it starts."""
 
 
 class Installation:
-    """The file that says so, locked while the installation runs: a crash leaves nothing to clear up."""
+    """A file with that state, locked while the installation runs; a crash leaves no stale lock."""
 
     def __init__(self, home: Path) -> None:
         self._path = home / "up.json"
         self._file: IO[str] | None = None
 
-    def take(self) -> bool:
-        """Become the one that runs. False when another does."""
+    def acquire(self) -> bool:
+        """Lock the file; False if another installation runs."""
         file = self._path.open("a+")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -33,30 +33,30 @@ class Installation:
             file.close()
             return False
         self._file = file
-        self.note(None)
+        self.set_url(None)
         return True
 
-    def note(self, url: str | None) -> None:
-        """Say where this process answers."""
+    def set_url(self, url: str | None) -> None:
+        """Publish this process's address."""
         assert self._file is not None
         self._file.truncate(0)
         json.dump({"pid": os.getpid(), "url": url}, self._file)
         self._file.flush()
 
-    def running(self) -> Noted | None:
-        """The installation that runs, if one does."""
+    def running(self) -> RunningInstallation | None:
+        """The running installation; None if there is none."""
         try:
             with self._path.open() as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            noted = json.loads(self._path.read_text())
-            return Noted(noted["pid"], noted["url"])
+            state = json.loads(self._path.read_text())
+            return RunningInstallation(state["pid"], state["url"])
         except FileNotFoundError:
             pass
         return None
 
     def release(self) -> None:
-        """Run no more."""
+        """Clear and unlock the file."""
         assert self._file is not None
         self._file.truncate(0)
         self._file.close()

@@ -2,9 +2,11 @@
 
 import typer
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
-from backend.cli import bench, database, doctor, keys, password, runs, serve, train
-from backend.cli.terminal import fail
+from backend.cli import backup, bench, database, doctor, fail, runs, serve, sweeps, sync, tokens, train
+from backend.cli.home import make_private
+from backend.cli.imports import commands as imports
 from backend.settings import Settings
 
 app = typer.Typer(
@@ -19,27 +21,37 @@ app.command("up")(serve.up)
 app.command("web")(serve.web)
 app.command("worker")(serve.worker)
 app.command("login-link")(serve.login_link)
-app.command("password")(password.password)
+app.command("password")(tokens.password)
 app.command("doctor")(doctor.doctor)
+app.command("backup")(backup.backup)
+app.command("restore")(backup.restore)
 app.command("train")(train.train)
 app.command("evaluate")(train.evaluate)
+app.command("sync")(sync.sync)
 app.add_typer(database.app, name="db")
 app.add_typer(bench.app, name="bench")
 app.add_typer(runs.app, name="runs")
-app.add_typer(keys.app, name="token")
+app.add_typer(sweeps.app, name="sweeps")
+app.add_typer(imports.app, name="import")
+app.add_typer(tokens.app, name="token")
 
 
 @app.callback()
-def _check_settings() -> None:
-    """Tell of wrong settings in one line, whatever the command."""
+def _prepare() -> None:
+    """Before any command: report invalid settings in one line, and keep the installation's files private."""
     try:
-        Settings()
+        settings = Settings()
     except ValidationError as error:
-        told = [
+        errors = [
             f"CALLBOARD_{fault['loc'][0]}".upper() + ": " + fault["msg"].removeprefix("Value error, ")
             for fault in error.errors()
         ]
-        raise fail("; ".join(told)) from None
+        raise fail("; ".join(errors)) from None
+    except SettingsError as error:
+        # Its text names the field in quotes, and nothing else that a user knows.
+        name = "CALLBOARD_" + str(error).split('"')[1].upper()
+        raise fail(f'{name}: is not JSON; write a list as ["a", "b"] and a mapping as {{"a": "b"}}') from None
+    make_private(settings.home_dir)
 
 
 if __name__ == "__main__":

@@ -1,101 +1,140 @@
-"""The REST API as commands use it: this machine's server, or any by `CALLBOARD_URL` and `CALLBOARD_TOKEN`."""
+"""A client of the REST API: of this machine's server, or of `CALLBOARD_URL` with `CALLBOARD_TOKEN`."""
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any, Self
 
 import httpx
 from ulid import ULID
 
+from backend.auth.roles import Role
+from backend.cli import BAD_INPUT, fail
 from backend.cli.installation import Installation
-from backend.cli.shown_key import GivenKey, LocalKey
-from backend.cli.terminal import BAD_INPUT, fail
+from backend.cli.tokens import create_token
 from backend.settings import Settings
 
 TIMEOUT_S = 30.0
 MAX_PAGE = 200
+LOCAL_TOKEN_LIFETIME = timedelta(days=30)
+
+
+class BearerToken(httpx.Auth):
+    """Authenticates with a given token."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """Add the token to a request."""
+        request.headers["Authorization"] = f"Bearer {self._token}"
+        yield request
+
+
+class LocalToken(httpx.Auth):
+    """Authenticates at this machine's server with a token kept under home; creates one if it is not valid."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._path = settings.home_dir / "command-line-key"
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """Add the kept token to a request; after a 401, a new one."""
+        if self._path.exists():
+            request.headers["Authorization"] = f"Bearer {self._path.read_text()}"
+            if (yield request).status_code != httpx.codes.UNAUTHORIZED:
+                return
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        token = (
+            create_token(self._settings, "owner", "command line", Role.OPERATOR, LOCAL_TOKEN_LIFETIME) or ""
+        )
+        with os.fdopen(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(token)
+        request.headers["Authorization"] = f"Bearer {token}"
+        yield request
 
 
 class Remote:
-    """A server. To be used as a context."""
+    """A client of one server, to be used as a context manager."""
 
     def __init__(self, settings: Settings) -> None:
         self._client = httpx.Client(
-            base_url=f"{_url(settings).rstrip('/')}/api/v1", auth=_key(settings), timeout=TIMEOUT_S
+            base_url=f"{_url(settings).rstrip('/')}/api/v1", auth=_auth(settings), timeout=TIMEOUT_S
         )
 
     def __enter__(self) -> Self:
-        """Itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close its connections."""
+        """Close the connections."""
         self._client.close()
 
-    def ask(
+    def request(
         self, method: str, path: str, *, body: Any = None, params: Mapping[str, Any] | None = None
     ) -> Any:
-        """The answer's JSON.
+        """Send a request and return the response's JSON.
 
         Raises:
-            typer.Exit: the server cannot be reached (1), fails (1), or refuses (2), told in one line.
+            typer.Exit: the server cannot be reached (1), fails (1), or rejects the request (2).
         """
         headers = {"Idempotency-Key": str(ULID())} if method == "POST" else {}
         request = self._client.build_request(method, path, json=body, params=params, headers=headers)
         try:
             try:
-                answer = self._client.send(request)
+                response = self._client.send(request)
             except (httpx.ReadError, httpx.RemoteProtocolError):
                 if method != "POST":
                     raise
-                # The connection broke, and perhaps the answer with it: with the same key it is done once.
-                answer = self._client.send(request)
+                # The response may be lost: the same idempotency key prevents a second execution.
+                response = self._client.send(request)
         except httpx.HTTPError as error:
             raise self._unreachable(error) from None
-        _check(answer)
-        return answer.json() if answer.content else None
+        _check(response)
+        return response.json() if response.content else None
 
     def items(self, path: str, params: Mapping[str, Any], limit: int) -> Iterator[Any]:
-        """The items of a list, over as many pages as it takes, `limit` at most."""
-        asked = {name: value for name, value in params.items() if value is not None}
+        """The items of a list, over all pages, at most `limit`."""
+        query = {name: value for name, value in params.items() if value is not None}
         while limit > 0:
-            page = self.ask("GET", path, params=asked | {"limit": min(limit, MAX_PAGE)})
+            page = self.request("GET", path, params=query | {"limit": min(limit, MAX_PAGE)})
             yield from page["items"]
             limit -= len(page["items"])
             if page["next_cursor"] is None:
                 return
-            asked["cursor"] = page["next_cursor"]
+            query["cursor"] = page["next_cursor"]
 
     @contextmanager
     def download(self, path: str, params: Mapping[str, Any]) -> Iterator[Iterator[bytes]]:
-        """The bytes of a file, as they come.
+        """Stream the bytes of a file.
 
         Raises:
-            typer.Exit: as `ask` does.
+            typer.Exit: as for `request`.
         """
         try:
-            with self._client.stream("GET", path, params=params) as answer:
-                if answer.is_error:
-                    answer.read()
-                _check(answer)
-                yield answer.iter_bytes()
+            with self._client.stream("GET", path, params=params) as response:
+                if response.is_error:
+                    response.read()
+                _check(response)
+                yield response.iter_bytes()
         except httpx.HTTPError as error:
             raise self._unreachable(error) from None
 
     def _unreachable(self, error: httpx.HTTPError) -> Exception:
-        return fail(f"{self._client.base_url}: {error or type(error).__name__}; is it running?", 1)
+        return fail(f"{self._client.base_url}: {error or type(error).__name__}; is the server running?", 1)
 
 
-def _check(answer: httpx.Response) -> None:
-    if answer.is_success:
+def _check(response: httpx.Response) -> None:
+    if response.is_success:
         return
     try:
-        problem = answer.json()
+        problem = response.json()
         faults = [f"{fault['field']}: {fault['message']}" for fault in problem.get("errors", [])]
-        told = "; ".join(faults) or problem["detail"]
+        message = "; ".join(faults) or problem["detail"]
     except (ValueError, KeyError, TypeError):
-        told = f"{answer.status_code} {answer.reason_phrase}"
-    raise fail(told, BAD_INPUT if answer.is_client_error else 1)
+        message = f"{response.status_code} {response.reason_phrase}"
+    raise fail(message, BAD_INPUT if response.is_client_error else 1)
 
 
 def _url(settings: Settings) -> str:
@@ -107,11 +146,11 @@ def _url(settings: Settings) -> str:
     return f"http://{settings.host}:{settings.port}"
 
 
-def _key(settings: Settings) -> httpx.Auth:
+def _auth(settings: Settings) -> httpx.Auth:
     if settings.token is not None:
-        return GivenKey(settings.token)
+        return BearerToken(settings.token)
     if settings.url is not None:
-        raise fail("CALLBOARD_TOKEN: another machine's server wants a token; its page makes one")
-    if settings.database_url is None and not (settings.home_dir / "callboard.sqlite3").exists():
-        raise fail(f"nothing is in {settings.home_dir}: start `callboard up`, or set CALLBOARD_URL", 1)
-    return LocalKey(settings)
+        raise fail("CALLBOARD_TOKEN: CALLBOARD_URL needs a token; create one on that server's Settings page")
+    if settings.database_url is None and not settings.sqlite_file.exists():
+        raise fail(f"no installation in {settings.home_dir}: start `callboard up`, or set CALLBOARD_URL", 1)
+    return LocalToken(settings)

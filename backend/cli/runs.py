@@ -1,4 +1,4 @@
-"""`callboard runs`: runs on this machine's server or another's, over REST."""
+"""`callboard runs`: runs on this machine's server or another, over REST."""
 
 import json
 import sys
@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
-from backend.cli.asked_run import (
+from backend.cli import fail
+from backend.cli.import_run import import_run
+from backend.cli.run_request import (
     AgentSteps,
     AlgorithmId,
+    AnnealingChoice,
     Assignments,
     Device,
     EnvironmentAssignments,
@@ -20,10 +23,8 @@ from backend.cli.asked_run import (
     PresetId,
     Score,
     WallTime,
-    asked_run,
+    run_request,
 )
-from backend.cli.import_run import import_run
-from backend.cli.terminal import fail
 from backend.settings import Settings
 from backend.specs.states import ENDED, RunState
 
@@ -42,22 +43,25 @@ app.command("import")(import_run)
 @app.command("list")
 def list_runs(
     filter_text: Annotated[
-        str | None, typer.Option("--filter", help="Such as: algorithm:paac score>10 tag:new or tag:old")
+        str | None, typer.Option("--filter", help="For example: algorithm:paac score>10 tag:new or tag:old")
     ] = None,
-    state: Annotated[list[RunState] | None, typer.Option(help="Any of these.")] = None,
-    sort: Annotated[str, typer.Option(help="A field; - before it: largest first.")] = "-created_at",
-    limit: Annotated[int, typer.Option(min=1, help="At most this many.")] = 50,
+    state: Annotated[list[RunState] | None, typer.Option(help="In any of these states; repeatable.")] = None,
+    sort: Annotated[
+        str, typer.Option(help="Field to sort by; prefix it with - for descending order.")
+    ] = "-created_at",
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of runs.")] = 50,
     as_json: Json = False,
 ) -> None:
-    """List runs, the newest first."""
+    """List runs, newest first by default."""
     params = {"filter": filter_text, "state": [s.value for s in state or []] or None, "sort": sort}
     with _remote() as remote:
-        found = list(remote.items("/runs", params, limit))
+        runs = list(remote.items("/runs", params, limit))
     if as_json:
-        typer.echo(json.dumps(found))
+        typer.echo(json.dumps(runs))
         return
-    table = Table("id", "name", "state", "agent steps", "score", "best", box=None, pad_edge=False)
-    for run in found:
+    whole_id = Column("id", min_width=26, no_wrap=True)  # as other commands need it
+    table = Table(whole_id, "name", "state", "agent steps", "score", "best", box=None, pad_edge=False)
+    for run in runs:
         columns = [run["id"], run["name"], run["state"], f"{run['agent_steps']:,}"]
         table.add_row(*columns, _number(run["score"]), _number(run["best_return"]))
     Console().print(table)
@@ -67,7 +71,7 @@ def list_runs(
 def show(run_id: Annotated[str, typer.Argument(help="Id of a run.")], as_json: Json = False) -> None:
     """Show a run."""
     with _remote() as remote:
-        run = remote.ask("GET", f"/runs/{run_id}")
+        run = remote.request("GET", f"/runs/{run_id}")
     if as_json:
         typer.echo(json.dumps(run))
         return
@@ -86,19 +90,19 @@ def start(
     preset: PresetId = None,
     setting: Assignments = None,
     environment_setting: EnvironmentAssignments = None,
-    seed: Annotated[list[int] | None, typer.Option(help="Given twice or more: one run a seed.")] = None,
-    name: Annotated[str | None, typer.Option(help="What to call it.")] = None,
-    group: Annotated[str | None, typer.Option(help="Group it belongs to.")] = None,
-    tag: Annotated[list[str] | None, typer.Option(help="Tags.")] = None,
+    seed: Annotated[list[int] | None, typer.Option(help="Seed; repeat for one run per seed.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the run.")] = None,
+    group: Annotated[str | None, typer.Option(help="Group of the run.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Tag; repeatable.")] = None,
     queue: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
-    host: Annotated[str | None, typer.Option(help="The host that is to take it.")] = None,
-    priority: Annotated[int, typer.Option(help="Higher goes first.")] = 0,
+    host: Annotated[str | None, typer.Option(help="Host to run on.")] = None,
+    priority: Annotated[int, typer.Option(help="Runs with a higher priority start first.")] = 0,
     device: Device = "auto",
-    wait: Annotated[bool, typer.Option(help="Wait until it has ended; exit code 1 where it failed.")] = False,
+    wait: Annotated[bool, typer.Option(help="Wait until it has ended; exit code 1 if it failed.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Start a run, or one a seed, and print its id."""
-    body = asked_run(
+    """Start a run, or one per seed, and print the ids."""
+    body = run_request(
         algorithm,
         environment,
         preset=preset,
@@ -111,22 +115,22 @@ def start(
     if seed:
         body |= {"seed": seed[0]} if len(seed) == 1 else {"seeds": seed}
     with _remote() as remote:
-        answer = remote.ask("POST", "/runs", body=body)
-        _tell(remote, answer.get("items", [answer]), wait=wait, as_json=as_json)
+        response = remote.request("POST", "/runs", body=body)
+        _report(remote, response["items"], wait=wait, as_json=as_json)
 
 
 @app.command()
 def stop(
     run_ids: RunIds,
-    kill: Annotated[bool, typer.Option(help="End them at once, without a last checkpoint.")] = False,
+    kill: Annotated[bool, typer.Option(help="Kill them immediately, without a last checkpoint.")] = False,
     wait: Annotated[bool, typer.Option(help="Wait until they have ended.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Stop runs, keeping a checkpoint of each."""
+    """Stop runs; each saves a last checkpoint."""
     action = "kill" if kill else "stop"
     with _remote() as remote:
-        asked = [remote.ask("POST", f"/runs/{run_id}/{action}") for run_id in run_ids]
-        _tell(remote, asked, wait=wait, as_json=as_json)
+        runs = [remote.request("POST", f"/runs/{run_id}/{action}") for run_id in run_ids]
+        _report(remote, runs, wait=wait, as_json=as_json)
 
 
 @app.command()
@@ -135,30 +139,33 @@ def resume(
     agent_steps: AgentSteps = None,
     wall_time_s: WallTime = None,
     score: Score = None,
+    annealing: AnnealingChoice = None,
     wait: Annotated[bool, typer.Option(help="Wait until they have ended.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Have ended runs go on from their newest checkpoints, with other bounds where given."""
+    """Resume ended runs from their newest checkpoints, optionally with new stop conditions."""
     bounds = {"agent_steps": agent_steps, "wall_time_s": wall_time_s, "score": score}
     given = {name: bound for name, bound in bounds.items() if bound is not None}
-    body = {"stop": given} if given else {}
+    body: dict[str, Any] = ({"stop": given} if given else {}) | (
+        {"annealing": annealing} if annealing else {}
+    )
     with _remote() as remote:
-        asked = [remote.ask("POST", f"/runs/{run_id}/resume", body=body) for run_id in run_ids]
-        _tell(remote, asked, wait=wait, as_json=as_json)
+        runs = [_resume(remote, run_id, body) for run_id in run_ids]
+        _report(remote, runs, wait=wait, as_json=as_json)
 
 
 @app.command()
 def export(
     run_id: Annotated[str, typer.Argument(help="Id of a run.")],
     file_format: Annotated[
-        Literal["csv", "parquet", "tensorboard"], typer.Option("--format", help="What to write.")
+        Literal["csv", "parquet", "tensorboard"], typer.Option("--format", help="File format.")
     ] = "csv",
     output: Annotated[
         Path | None,
-        typer.Option(help="File to write; by default named after the run; - for standard output."),
+        typer.Option(help="File to write, named after the run by default; - for standard output."),
     ] = None,
 ) -> None:
-    """Write every point of a run to a file."""
+    """Export all points of a run to a file."""
     ending = "tensorboard.zip" if file_format == "tensorboard" else file_format
     target = output or Path(f"{run_id}.{ending}")
     params = {"format": file_format}
@@ -177,15 +184,15 @@ def export(
 
 
 def _remote() -> "Remote":
-    # For a fifth of what `callboard --help` takes, httpx waits until it is needed.
+    # Importing httpx takes a fifth of `callboard --help`.
     from backend.cli.remote import Remote
 
     return Remote(Settings())
 
 
-def _tell(remote: "Remote", asked: list[dict[str, Any]], *, wait: bool, as_json: bool) -> None:
-    """Print runs as they are, or as they have ended; exit code 1 where one failed."""
-    runs = [_ended(remote, run["id"]) for run in asked] if wait else asked
+def _report(remote: "Remote", runs: list[dict[str, Any]], *, wait: bool, as_json: bool) -> None:
+    """Print runs, after they have ended if `wait`; exit code 1 if one failed."""
+    runs = [_wait_until_ended(remote, run["id"]) for run in runs] if wait else runs
     if as_json:
         typer.echo(json.dumps(runs if len(runs) > 1 else runs[0]))
     else:
@@ -195,8 +202,21 @@ def _tell(remote: "Remote", asked: list[dict[str, Any]], *, wait: bool, as_json:
         raise typer.Exit(1)
 
 
-def _ended(remote: "Remote", run_id: str) -> Any:
-    while (run := remote.ask("GET", f"/runs/{run_id}"))["state"] not in ENDED:
+def _resume(remote: "Remote", run_id: str, body: dict[str, Any]) -> Any:
+    """Resume a run, and print what its new limits do to an annealed learning rate."""
+    from backend.specs.annealing import annealing_notice
+    from backend.specs.run import parse_run_spec
+
+    before = remote.request("GET", f"/runs/{run_id}")
+    after = remote.request("POST", f"/runs/{run_id}/resume", body=body)
+    was, now = parse_run_spec(before["spec"]), parse_run_spec(after["spec"])
+    if (notice := annealing_notice(was, now, before["agent_steps"])) is not None:
+        typer.echo(f"callboard: {run_id}: {notice}; see --annealing", err=True)
+    return after
+
+
+def _wait_until_ended(remote: "Remote", run_id: str) -> Any:
+    while (run := remote.request("GET", f"/runs/{run_id}"))["state"] not in ENDED:
         sleep(WAIT_INTERVAL_S)
     return run
 

@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
+from backend.cli import fail
 from backend.cli.installation import Installation
-from backend.cli.terminal import fail
 from backend.settings import Settings
 
 
 def up() -> None:
-    """Run everything on this machine, and print where to open it."""
+    """Run everything on this machine, and print its address."""
     from backend.cli import up as installation
 
     settings = _settings()
@@ -23,32 +23,45 @@ def web(
 ) -> None:
     """Run a web process."""
     from backend.app import create_app
-    from backend.cli.bind import refuse_open_door
+    from backend.connections import raise_descriptor_limit
     from backend.server import Server
+    from workers.context import Context
+    from workers.lease_expiry import LeaseExpiry
+    from workers.sweeps import SweepReconciler
 
     settings = _settings()
-    refuse_open_door(settings)
+    raise_descriptor_limit()
+    refuse_open_bind(settings)
     sockets = [socket.socket(fileno=fd)] if fd is not None else None
-    Server(create_app(settings), settings).run(sockets=sockets)
+    context = Context.from_settings(settings)
+    threads = (LeaseExpiry(context), SweepReconciler(context))
+    for thread in threads:
+        thread.start()
+    try:
+        Server(create_app(settings), settings).run(sockets=sockets)
+    finally:
+        for thread in threads:
+            thread.begin_stop()
+        context.close()
 
 
 def worker() -> None:
-    """Run this host's worker. It needs `callboard[worker]`."""
+    """Run this host's worker; needs `callboard[worker]`."""
     from workers import celery_app
 
     settings = _settings()
     if settings.environments_file is not None:
-        from backend.specs.environments.own import OwnWorldsError, read_own
+        from backend.specs.environments.custom import CustomEnvironmentsError, read_custom_environments
 
         try:
-            read_own(settings.environments_file)
-        except OwnWorldsError as error:
+            read_custom_environments(settings.environments_file)
+        except CustomEnvironmentsError as error:
             raise fail(str(error)) from None
     celery_app.run(settings)
 
 
 def login_link() -> None:
-    """Print a link that logs in once."""
+    """Print a login link that works once."""
     from backend.cli.up import login_url
 
     settings = _settings()
@@ -63,3 +76,23 @@ def _settings() -> Settings:
     settings = Settings()
     logging.configure(settings)
     return settings
+
+
+def refuse_open_bind(settings: Settings) -> None:
+    """Refuse to listen for other machines while no admin has a password.
+
+    Raises:
+        typer.Exit: refused.
+    """
+    from backend.auth import repository as auth
+    from backend.db.engine import opened, reading
+
+    if settings.binds_loopback:
+        return
+    with opened(settings.database) as engine, reading(engine) as session:
+        protected = auth.has_admin_with_password(session)
+    if not protected:
+        raise fail(
+            f"CALLBOARD_HOST={settings.host} would admit other machines while no admin has a password: "
+            "set a password first, with `callboard password`"
+        )

@@ -1,4 +1,4 @@
-"""`callboard train` and `callboard evaluate`: the engine in this terminal, with no server."""
+"""`callboard train` and `callboard evaluate`: the engine in this terminal, without a server."""
 
 import json
 import sys
@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from ulid import ULID
 
-from backend.cli.asked_run import (
+from backend.cli import fail
+from backend.cli.run_request import (
     AgentSteps,
     AlgorithmId,
+    AnnealingChoice,
     Assignments,
     Device,
     EnvironmentAssignments,
@@ -18,28 +20,56 @@ from backend.cli.asked_run import (
     PresetId,
     Score,
     WallTime,
-    asked_run,
+    run_request,
 )
-from backend.cli.terminal import fail
 from backend.settings import Settings
+from backend.specs.algorithms import ALGORITHMS
+from backend.specs.protocols import UnsupportedProtocolError
 
 if TYPE_CHECKING:
-    from backend.specs.events import Ended, Report
+    from backend.specs.annealing import Annealing
+    from backend.specs.events import EndedEvent, EvaluationEvent, ReportEvent
     from backend.specs.run import RunSpec
+
+_REPEATABLE = ", ".join(a.id for a in ALGORITHMS.values() if a.reproducibility != "none")
+SEED_HELP = (
+    f"Seed of all random numbers. On the same processor, {_REPEATABLE} reproduce a run exactly; for "
+    "other algorithms, results also depend on the timing of processes."
+)
 
 
 def _spec(request: dict[str, Any]) -> "RunSpec":
-    from backend.specs.environments.own import PREFIX, OwnWorldsError, read_own
+    from backend.specs.environments.custom import CustomEnvironmentsError
+    from backend.specs.former_names import ENVIRONMENT_PREFIX, with_current_names
     from backend.specs.run import InvalidSpec, parse_run_spec
 
-    file = Settings().environments_file
+    request = with_current_names(request)
     try:
-        if file is not None and request["environment"].startswith(PREFIX):
-            entry = read_own(file).get(request["environment"])
-            request["own"] = None if entry is None else entry.described().model_dump(mode="json")
+        if request["environment"].startswith(ENVIRONMENT_PREFIX):
+            request["custom"] = _description(request["environment"])
         return parse_run_spec(request)
-    except (InvalidSpec, OwnWorldsError) as error:
+    except (InvalidSpec, CustomEnvironmentsError) as error:
         raise fail(str(error)) from None
+
+
+def _description(environment: str) -> dict[str, Any]:
+    """The public description of a custom environment, from this machine's file of them."""
+    from backend.specs.environments.custom import FILE_VARIABLE, read_custom_environments
+    from workers.host_facts import refused_environments
+
+    file = Settings().environments_file
+    if file is None:
+        raise fail(
+            f"environment: {environment}: {FILE_VARIABLE} is not set; set it to the file that lists the "
+            "custom environments"
+        )
+    entries = read_custom_environments(file)
+    if environment not in entries:
+        listed = ", ".join(entries) or "no environment"
+        raise fail(f"environment: {environment}: not in {file}; it has {listed}")
+    if (reason := refused_environments(file).get(environment)) is not None:
+        raise fail(f"environment: {environment}: {reason}")
+    return entries[environment].described().model_dump(mode="json")
 
 
 def train(
@@ -51,17 +81,18 @@ def train(
     preset: PresetId = None,
     setting: Assignments = None,
     environment_setting: EnvironmentAssignments = None,
-    seed: Annotated[int, typer.Option(help="Seeds everything that is random.")] = 0,
+    seed: Annotated[int, typer.Option(help=SEED_HELP)] = 0,
     device: Device = "auto",
     run_directory: Annotated[
-        Path | None, typer.Option(help="Where the run is kept; resumes when it holds one.")
+        Path | None, typer.Option(help="Directory of the run; an existing run there is resumed.")
     ] = None,
+    annealing: AnnealingChoice = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object a report, then a summary.")
+        bool, typer.Option("--json", help="Print one JSON object per report and evaluation, then a summary.")
     ] = False,
 ) -> None:
-    """Train in this terminal, with no server. Ctrl-C stops and keeps a checkpoint."""
-    request = asked_run(
+    """Train in this terminal, without a server. Ctrl-C saves a checkpoint and stops."""
+    request = run_request(
         algorithm,
         environment,
         preset=preset,
@@ -71,14 +102,16 @@ def train(
     )
     spec = _spec(request | {"seed": seed, "device": device})
     _check_device(spec)
+    _check_memory(spec)
     folder = run_directory or Settings().runs_dir / str(ULID())
-    attempt, resume = _prepare(folder, spec)
+    attempt, resume, spec = _prepare(folder, spec, annealing)
 
     from backend.cli.training_terminal import TrainingTerminal
-    from workers.engine.control import Control
-    from workers.engine.devices import prepare_torch
-    from workers.engine.envs.vector import WorldDiedError
-    from workers.engine.training import Training
+    from workers.engine.nn.devices import prepare_torch
+    from workers.engine.processes.child import ChildDiedError
+    from workers.engine.training.checkpoint import DamagedCheckpointError
+    from workers.engine.training.control import Control
+    from workers.engine.training.loop import Training
 
     prepare_torch()
     control = Control()
@@ -89,22 +122,28 @@ def train(
         )
         try:
             ended = training.run()
-        except WorldDiedError as error:
-            typer.echo(f"callboard: {error}; the same command goes on from the last checkpoint", err=True)
+        except ChildDiedError as error:
+            typer.echo(
+                f"callboard: {error}; resume from the last checkpoint with --run-directory {folder}", err=True
+            )
             raise typer.Exit(1) from None
-    summary = _summary(ended, terminal.last, folder)
+        except DamagedCheckpointError as error:
+            raise fail(f"checkpoint: {error}; start again to resume from an older one", 1) from None
+    summary = _summary(ended, terminal.last, terminal.evaluation, folder)
     if as_json:
         typer.echo(json.dumps(summary))
     elif ended.state == "failed":
         typer.echo(f"failed: {ended.reason}\n{ended.traceback}", err=True)
     else:
-        typer.echo(f"{ended.state}: {ended.reason}; kept in {folder}", err=True)
+        score = summary["mean_return_100"]
+        scored = "" if score is None else f"; score {score:.1f}"
+        typer.echo(f"{ended.state}: {ended.reason}{scored}; saved in {folder}", err=True)
     if ended.state == "failed":
         raise typer.Exit(1)
 
 
 def _check_device(spec: "RunSpec") -> None:
-    from workers.engine.devices import NoSuchDeviceError, resolve_device
+    from workers.engine.nn.devices import NoSuchDeviceError, resolve_device
 
     try:
         resolve_device(spec.device)
@@ -112,36 +151,81 @@ def _check_device(spec: "RunSpec") -> None:
         raise fail(str(error)) from None
 
 
-def _kept_spec(folder: Path) -> "RunSpec":
+def _check_memory(spec: "RunSpec") -> None:
+    import psutil
+
+    from backend.specs.fit import memory_problem
+
+    if (problem := memory_problem(spec, psutil.virtual_memory().total)) is not None:
+        raise fail(f"config: {problem}")
+
+
+def _load_spec(folder: Path) -> "RunSpec":
     from backend.specs.run import parse_run_spec
 
     try:
         return parse_run_spec(json.loads((folder / "spec.json").read_text("utf-8")))
     except (OSError, ValueError) as error:
-        raise fail(f"run_directory: {folder} holds no readable spec.json: {error}") from None
+        raise fail(f"run_directory: {folder} contains no readable spec.json: {error}") from None
 
 
-def _prepare(folder: Path, spec: "RunSpec") -> tuple[int, str | None]:
-    """Make or enter a run directory; the number of the next attempt and the checkpoint it goes on from."""
-    from workers.engine.checkpoint import newest
+def _prepare(
+    folder: Path, spec: "RunSpec", annealing: "Annealing | None"
+) -> "tuple[int, str | None, RunSpec]":
+    """Create or reuse a run directory.
+
+    Returns:
+        The next attempt's number, the checkpoint to resume from, and the spec.
+    """
     from workers.engine.files import replacing
+    from workers.engine.training.checkpoint import newest
 
-    kept = folder / "spec.json"
-    if kept.exists():
-        before = _kept_spec(folder)
-        if before.model_dump(exclude={"stop"}) != spec.model_dump(exclude={"stop"}):
-            raise fail(f"run_directory: {folder} holds a run with other settings; name another directory")
+    spec_file = folder / "spec.json"
+    checkpoint = newest(folder / "checkpoints")
+    if spec_file.exists():
+        existing = _load_spec(folder)
+        limits = {"stop", "annealing_agent_steps"}
+        if existing.model_dump(exclude=limits) != spec.model_dump(exclude=limits):
+            raise fail(
+                f"run_directory: {folder} contains a run with another config; choose another directory"
+            )
+        spec = _resumed(existing, spec, annealing, checkpoint)
+    elif annealing is not None:
+        raise fail("annealing: applies only when a run is resumed; this run is new")
     try:
-        with replacing(kept) as partial:
+        with replacing(spec_file) as partial:
             partial.write_text(spec.model_dump_json(), "utf-8")
     except OSError as error:
         raise fail(f"run_directory: {error}") from None
     attempts = [int(p.name) for p in (folder / "attempts").glob("*") if p.name.isdigit()]
-    return max(attempts, default=0) + 1, newest(folder / "checkpoints")
+    return max(attempts, default=0) + 1, checkpoint, spec
 
 
-def _summary(ended: "Ended", last: "Report | None", folder: Path) -> dict[str, Any]:
+def _resumed(
+    existing: "RunSpec", spec: "RunSpec", annealing: "Annealing | None", checkpoint: str | None
+) -> "RunSpec":
+    """The spec with the limits of the resume; prints what they do to an annealed learning rate."""
+    from backend.specs.annealing import annealing_notice, with_annealing
+    from backend.specs.run import InvalidSpec
+    from workers.engine.training.checkpoint import agent_steps_of
+
+    try:
+        resumed = with_annealing(existing, spec, annealing)
+    except InvalidSpec as error:
+        raise fail(str(error)) from None
+    if checkpoint is not None:
+        notice = annealing_notice(existing, resumed, agent_steps_of(checkpoint))
+        if notice is not None:
+            typer.echo(f"callboard: {notice}; see --annealing", err=True)
+    return resumed
+
+
+def _summary(
+    ended: "EndedEvent", last: "ReportEvent | None", evaluation: "EvaluationEvent | None", folder: Path
+) -> dict[str, Any]:
+    """The last line of JSON; null for what does not exist."""
     summary: dict[str, Any] = {
+        "type": "summary",
         "state": ended.state,
         "agent_steps": 0,
         "frames": 0,
@@ -154,38 +238,55 @@ def _summary(ended: "Ended", last: "Report | None", folder: Path) -> dict[str, A
     }
     if last is not None:
         rate = last.agent_steps / last.wall_time_s if last.wall_time_s else None
-        summary |= {k: v for k, v in last.model_dump().items() if k in summary}
+        summary |= {k: v for k, v in last.model_dump(exclude={"type"}).items() if k in summary}
         summary |= {"agent_steps_per_s": rate}
-    return summary | {"run_directory": str(folder)}
+    scored = None if evaluation is None else evaluation.model_dump(exclude={"type"})
+    return summary | {"evaluation": scored, "run_directory": str(folder)}
 
 
 def evaluate(
     run_directory: Annotated[Path, typer.Argument(help="Directory of a run.")],
-    checkpoint: Annotated[str | None, typer.Option(help="File name; the newest by default.")] = None,
-    episodes: Annotated[int, typer.Option(min=1, max=1000, help="Episodes to play.")] = 30,
-    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seeds the starts.")] = 0,
+    checkpoint: Annotated[
+        str | None, typer.Option(help="File name; the newest checkpoint by default.")
+    ] = None,
+    protocol: Annotated[
+        str | None,
+        typer.Option(help="How episodes start and end, such as noop_starts; the run's by default."),
+    ] = None,
+    episodes: Annotated[int, typer.Option(min=1, max=1000, help="Number of episodes.")] = 30,
+    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of the starts.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Score a checkpoint from fresh starts, as the papers do."""
-    spec = _kept_spec(run_directory)
-    from workers.engine.checkpoint import DamagedCheckpointError, newest
-    from workers.engine.evaluation import evaluate as score
-    from workers.engine.evaluation import load_policy
+    """Evaluate a checkpoint from fresh starts, as the papers do."""
+    spec = _load_spec(run_directory)
+    protocol = protocol or spec.evaluation_protocol
+    try:
+        config = spec.evaluation_config(protocol).model_dump(mode="json")
+    except UnsupportedProtocolError as error:
+        raise fail(f"protocol: {error}") from None
+    from workers.engine.training.checkpoint import DamagedCheckpointError, newest
+    from workers.engine.training.evaluation import evaluate as score
+    from workers.engine.training.evaluation import load_policy
 
     name = checkpoint or newest(run_directory / "checkpoints")
     if name is None or not (run_directory / "checkpoints" / Path(name).name).is_file():
-        raise fail(f"checkpoint: {run_directory} holds no checkpoint {name or ''}".rstrip())
+        raise fail(f"checkpoint: {run_directory} contains no checkpoint {name or ''}".rstrip())
     try:
         policy = load_policy(spec, run_directory / "checkpoints" / Path(name).name, seed)
     except (DamagedCheckpointError, ValueError) as error:
         raise fail(f"checkpoint: {error}") from None
-    result = score(policy, spec, episodes=episodes, seed=seed, processes=2)
+    result = score(policy, spec, episodes=episodes, seed=seed, processes=2, protocol=protocol)
     if as_json:
         report = {
             "checkpoint": name,
             "protocol": result.protocol,
+            "max_frames": config.get("max_frames"),
+            "environment_config": config,
+            "seed": seed,
             "mean_return": result.mean_return,
             "returns": result.returns,
+            "lengths_frames": result.lengths_frames,
+            "seeds": result.seeds,
         }
         typer.echo(json.dumps(report))
     else:

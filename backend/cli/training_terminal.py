@@ -1,19 +1,21 @@
-"""What a training in a terminal shows."""
+"""Terminal output of `callboard train`."""
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from backend.specs.events import AnyEvent, Ended, Log, Report
+from backend.specs.events import AnyEvent, EndedEvent, EvaluationEvent, LogEvent, ReportEvent
 from backend.specs.run import RunSpec
 
 
 class TrainingTerminal:
-    """A progress line, or JSON lines, of a training's events."""
+    """Shows a training's events as a progress line, or prints them as JSON lines."""
 
     def __init__(self, spec: RunSpec, *, as_json: bool) -> None:
-        self.last: Report | None = None
-        self.ended: Ended | None = None
+        self.last: ReportEvent | None = None
+        self.evaluation: EvaluationEvent | None = None
+        """The last one."""
+        self.ended: EndedEvent | None = None
         self._as_json = as_json
         self._spec = spec
         self._progress = Progress(
@@ -27,36 +29,44 @@ class TrainingTerminal:
         self._task = self._progress.add_task("", total=1.0, state="starting", line="")
 
     def __enter__(self) -> "TrainingTerminal":
-        """Itself, shown."""
+        """Show the progress line."""
         self._progress.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Take the line away."""
+        """Remove the progress line."""
         self._progress.stop()
 
     def on_event(self, event: AnyEvent) -> None:
-        """Show what the training tells."""
+        """Show an event."""
         match event:
-            case Report():
+            case ReportEvent():
                 self.last = event
-                if self._as_json:
-                    typer.echo(event.model_dump_json(exclude={"type"}))
+                self._print_json(event)
                 self._show(event)
-            case Log() if not self._as_json:
+            case EvaluationEvent():
+                self.evaluation = event
+                self._print_json(event)
+            case LogEvent() if not self._as_json:
                 self._progress.console.print(event.message, highlight=False)
-            case Ended():
+            case LogEvent() if event.level != "info":
+                typer.echo(event.message, err=True)
+            case EndedEvent():
                 self.ended = event
             case _:
                 pass
 
-    def _show(self, report: Report) -> None:
+    def _print_json(self, event: ReportEvent | EvaluationEvent) -> None:
+        if self._as_json:
+            typer.echo(event.model_dump_json())
+
+    def _show(self, report: ReportEvent) -> None:
         stop = self._spec.stop
-        shares = [
+        fractions = [
             report.agent_steps / stop.agent_steps if stop.agent_steps else 0.0,
             report.wall_time_s / stop.wall_time_s if stop.wall_time_s else 0.0,
         ]
-        done = min(1.0, max(shares))
+        done = min(1.0, max(fractions))
         score = "–" if report.mean_return_100 is None else f"{report.mean_return_100:.1f}"
         parts = [
             f"{report.agent_steps:,} agent steps",

@@ -1,4 +1,4 @@
-"""`callboard up`: a whole installation on this machine, ended with its terminal."""
+"""`callboard up`: a complete installation on this machine, which stops with its terminal."""
 
 import logging
 import os
@@ -12,64 +12,73 @@ from types import FrameType
 
 import httpx
 import typer
+from sqlalchemy.exc import SQLAlchemyError
 
 from backend.auth import service as auth
-from backend.cli import embedded_redis
-from backend.cli.bind import refuse_open_door
-from backend.cli.children import Child
-from backend.cli.database import upgrade
+from backend.cli import fail, servers
+from backend.cli.children import ServiceProcess
+from backend.cli.database import require_schema, upgrade
 from backend.cli.installation import Installation
-from backend.cli.terminal import fail
-from backend.db.engine import make_engine, writing
+from backend.cli.remote import LocalToken
+from backend.cli.serve import refuse_open_bind
+from backend.db.engine import make_engine, opened, reading, writing
+from backend.hosts import service as hosts
 from backend.settings import Settings
 
-START_TIMEOUT_S = 120.0
-TEND_INTERVAL_S = 0.5
-WEB_PATIENCE_S = 30.0
-"""How long the web process may leave /healthz unanswered before it is started again."""
+START_TIMEOUT_S = 300.0
+CHECK_INTERVAL_S = 0.5
+WEB_UNHEALTHY_TIMEOUT_S = 30.0
+"""How long /healthz may fail before the web process is restarted."""
+WORKER_SILENT_LEASES = 4
+"""A worker is restarted after as many leases in which its host counts as offline. It starts in less."""
+LOCK_WAIT_S = 1.0
 STOP_TIMEOUT_S = 12.0
-"""A worker is gone within 10 s."""
+"""A worker exits within 10 s."""
+REDIS_STOP_TIMEOUT_S = 10.0
 
 
 def run(settings: Settings) -> None:
-    """Start everything, say where it is, and keep it running until SIGINT, SIGTERM or SIGHUP."""
-    # The children log to files; the terminal gets what a person should read.
-    for chatty in ("httpx", "alembic"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    """Start everything, print its address, and keep it running until SIGINT, SIGTERM or SIGHUP."""
+    # The children log to files; the terminal shows only messages for the user.
+    for logger in ("httpx", "alembic"):
+        logging.getLogger(logger).setLevel(logging.WARNING)
     settings.home_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     installation = Installation(settings.home_dir)
-    if not installation.take():
-        _greet_again(settings, installation)
+    if not installation.acquire():
+        _print_already_running(settings, installation)
         return
     try:
         upgrade(settings)
-        refuse_open_door(settings)
+        refuse_open_bind(settings)
         with _listen(settings) as listener:
             url = _url(listener)
-            _tend(settings, installation, listener, url)
+            _supervise(settings, installation, listener, url)
     finally:
         installation.release()
 
 
 def login_url(settings: Settings, url: str) -> str:
-    """An address that logs the owner in, once."""
-    engine = make_engine(settings.database)
-    with writing(engine) as session:
+    """A login link of the owner that works once."""
+    require_schema(settings)
+    with opened(settings.database) as engine, writing(engine) as session:
         token = auth.create_login_link(session)
-    engine.dispose()
     return f"{url}/login?token={token}"
 
 
-def _greet_again(settings: Settings, installation: Installation) -> None:
+def _print_already_running(settings: Settings, installation: Installation) -> None:
     running = installation.running()
     if running is None or running.url is None:
-        raise fail(f"another `callboard up` is just starting or ending in {settings.home_dir}", 1)
-    typer.echo(f"Callboard already runs here, as process {running.pid}.\n")
+        raise fail(
+            f"another `callboard up` is starting or stopping in {settings.home_dir}, or a backup is being "
+            "restored; try again in a moment",
+            1,
+        )
+    typer.echo(f"Callboard is already running here, as process {running.pid}.\n")
     typer.echo(f"  Open   {login_url(settings, running.url)}")
 
 
 def _listen(settings: Settings) -> socket.socket:
-    """The web process's socket, made here so that its port outlives a restart and is known at once."""
+    """Create the web process's socket here, so that its port is known immediately and survives a restart."""
     try:
         family, _, _, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -78,17 +87,17 @@ def _listen(settings: Settings) -> socket.socket:
     except OSError as error:
         where = f"port {settings.port} of {settings.host}"
         why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-        raise fail(f"{where}: {why}; CALLBOARD_PORT names another port, 0 any free one") from None
+        raise fail(f"{where}: {why}; set CALLBOARD_PORT to another port, or to 0 for any free one") from None
 
 
 def _url(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
-    if host in ("0.0.0.0", "::"):  # noqa: S104 - to tell it, not to bind it
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - to print it, not to bind it
         host = "localhost"
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _children(settings: Settings, listener: socket.socket, url: str) -> list[Child]:
+def _children(settings: Settings, listener: socket.socket, url: str) -> list[ServiceProcess]:
     logs = settings.home_dir / "logs"
     environment = os.environ | {
         "CALLBOARD_HOME": str(settings.home_dir),
@@ -98,38 +107,73 @@ def _children(settings: Settings, listener: socket.socket, url: str) -> list[Chi
     callboard = [sys.executable, "-m", "backend.cli.main"]
     children = []
     if settings.redis_url is None:
-        embedded_redis.make_socket_folder(settings.redis_socket)
+        servers.create_socket_folder(settings.redis_socket)
         children.append(
-            Child(
+            ServiceProcess(
                 "redis",
-                embedded_redis.command(settings.redis_socket),
+                servers.redis_command(settings.redis_socket),
                 environment=environment,
                 log_file=logs / "redis.log",
-                healthy=lambda: embedded_redis.answers(settings.redis),
+                healthy=lambda: servers.redis_answers(settings.redis),
             )
         )
     children.append(
-        Child(
+        ServiceProcess(
             "web",
             [*callboard, "web", "--fd", str(listener.fileno())],
             environment=environment,
             log_file=logs / "web.log",
             healthy=lambda: _answers(f"{url}/healthz"),
-            patience_s=WEB_PATIENCE_S,
+            unhealthy_timeout_s=WEB_UNHEALTHY_TIMEOUT_S,
             pass_fds=[listener.fileno()],
         )
     )
     worker_log = logs / "worker.log"
-    children.append(Child("worker", [*callboard, "worker"], environment=environment, log_file=worker_log))
+    heartbeat = Heartbeat(settings)
+    children.append(
+        ServiceProcess(
+            "worker",
+            [*callboard, "worker"],
+            environment=environment,
+            log_file=worker_log,
+            healthy=heartbeat.is_recent,
+            unhealthy_timeout_s=WORKER_SILENT_LEASES * settings.lease_s,
+        )
+    )
     return children
 
 
-def _tend(settings: Settings, installation: Installation, listener: socket.socket, url: str) -> None:
-    """Start the children, wait until they answer, keep them running, end them in order."""
-    asked_to_end = threading.Event()
+class Heartbeat:
+    """The heartbeat of this machine's worker, as the database has it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._engine = make_engine(settings.database)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._engine.dispose()
+
+    def is_recent(self) -> bool:
+        """Whether the worker responds; True as well while the database is unavailable or locked."""
+        try:
+            with reading(self._engine) as session:
+                if hosts.is_alive(session, self._settings.host_name, self._settings.lease_s):
+                    return True
+            # While another process holds the lock, no worker can store a heartbeat.
+            with writing(self._engine, wait_s=LOCK_WAIT_S) as session:
+                session.connection()
+            return False
+        except SQLAlchemyError:
+            return True
+
+
+def _supervise(settings: Settings, installation: Installation, listener: socket.socket, url: str) -> None:
+    """Start the children, wait until they are ready, keep them running, stop them in order."""
+    stop_requested = threading.Event()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        asked_to_end.set()
+        stop_requested.set()
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, on_signal)
@@ -137,49 +181,58 @@ def _tend(settings: Settings, installation: Installation, listener: socket.socke
     try:
         for child in children:
             child.start()
-        _wait_until_ready(children, url, asked_to_end)
-        if not asked_to_end.is_set():
-            installation.note(url)
-            _greet(settings, url)
-        while not asked_to_end.wait(TEND_INTERVAL_S):
+        _wait_until_ready(children, url, stop_requested)
+        if not stop_requested.is_set():
+            installation.set_url(url)
+            _print_ready(settings, url)
+            _keep_local_token(settings, url)
+        while not stop_requested.wait(CHECK_INTERVAL_S):
             for child in children:
-                child.tend()
+                child.check()
     finally:
-        _end(children)
+        _stop(children)
 
 
-def _wait_until_ready(children: list[Child], url: str, asked_to_end: threading.Event) -> None:
-    ends_at = monotonic() + START_TIMEOUT_S
-    while not asked_to_end.wait(0.1) and not _answers(f"{url}/readyz"):
+def _wait_until_ready(children: list[ServiceProcess], url: str, stop_requested: threading.Event) -> None:
+    deadline = monotonic() + START_TIMEOUT_S
+    while not stop_requested.wait(0.1) and not _answers(f"{url}/readyz"):
         for child in children:
             if child.exit_status is not None:
-                raise fail(f"the {child.name} process ended while starting:\n{child.last_lines()}", 1)
-        if monotonic() > ends_at:
-            raise fail(f"no answer within {START_TIMEOUT_S:.0f} s; see {children[0].log_file.parent}", 1)
+                raise fail(f"the {child.name} process exited during start-up:\n{child.last_lines()}", 1)
+        if monotonic() > deadline:
+            raise fail(
+                f"not ready within {START_TIMEOUT_S:.0f} s; see the logs in {children[0].log_file.parent}", 1
+            )
 
 
-def _greet(settings: Settings, url: str) -> None:
+def _print_ready(settings: Settings, url: str) -> None:
     typer.echo(
         f"Callboard is ready.\n\n"
         f"  Open   {login_url(settings, url)}\n"
-        f"         (logs you in once; `callboard login-link` makes another)\n"
+        f"         (logs you in once; `callboard login-link` creates another)\n"
         f"  Later  {url}\n"
         f"  State  {settings.home_dir}\n\n"
-        f"Control-C stops it; runs go on from their checkpoints next time."
+        f"Control-C stops it; runs resume from their checkpoints next time."
     )
 
 
-def _end(children: list[Child]) -> None:
-    """The worker and the web process together, then what they stand on."""
-    ends_at = monotonic() + STOP_TIMEOUT_S
-    leaving = [child for child in children if child.name != "redis"]
-    for child in leaving:
-        child.ask_to_end()
-    for child in leaving:
-        child.end(ends_at - monotonic())
+def _keep_local_token(settings: Settings, url: str) -> None:
+    """Have a valid token below home, with which scripts on this machine find the server."""
+    with suppress(httpx.HTTPError, SQLAlchemyError, OSError):
+        httpx.get(f"{url}/api/v1/runs", params={"limit": 1}, auth=LocalToken(settings), timeout=10.0)
+
+
+def _stop(children: list[ServiceProcess]) -> None:
+    """Stop the worker and the web process together, then Redis."""
+    deadline = monotonic() + STOP_TIMEOUT_S
+    dependents = [child for child in children if child.name != "redis"]
+    for child in dependents:
+        child.terminate()
+    for child in dependents:
+        child.wait(deadline - monotonic())
     for child in children:
-        child.ask_to_end()
-        child.end(3.0)
+        child.terminate()
+        child.wait(REDIS_STOP_TIMEOUT_S)
 
 
 def _answers(url: str) -> bool:

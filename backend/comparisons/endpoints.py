@@ -6,10 +6,9 @@ from fastapi import APIRouter, Query
 
 from backend.auth.access import Viewer
 from backend.comparisons import run_groups, service
-from backend.comparisons.schemas import At, By, Comparison, RunGroupPage, Score
+from backend.comparisons.schemas import At, Comparison, RunGroupPage, Score
 from backend.dependencies import ReadSession
-from backend.ids import Ulid
-from backend.pagination import Cursor, Limit
+from backend.rest import Cursor, Limit, Ulid
 from backend.runs import service as runs
 from backend.specs.states import RunState
 from backend.text import Text
@@ -24,32 +23,46 @@ def compare_runs(
     run: Annotated[list[Ulid], Query(min_length=1, max_length=100, description="Run ids.")],
     score: Annotated[
         Score,
-        Query(description="Mean return of the last 100 training episodes, or of the newest evaluation."),
+        Query(description="Mean return of the last 100 training episodes, or of the latest evaluation."),
     ] = "training",
     at: Annotated[
-        At, Query(description="Where the shortest run of a world ends, or each run at its own end.")
+        At,
+        Query(description="At the last step of the shortest run of an environment, or of each run."),
     ] = "common",
     threshold: Annotated[
-        float | None, Query(allow_inf_nan=False, description="A score: when is it first reached?")
+        float | None, Query(allow_inf_nan=False, description="Also return when this score is first reached.")
+    ] = None,
+    protocol: Annotated[
+        Text | None,
+        Query(max_length=50, description="Protocol of the evaluations; default: that of each group."),
     ] = None,
 ) -> Comparison:
-    """Groups of seeds side by side: interquartile means, times to a score, and which beats which."""
-    return service.compare(session, run, score, at, threshold)
+    """Groups of runs compared: interquartile means, medians, times to a threshold, probabilities of
+    improvement, and whether a difference is significant."""
+    return service.compare(session, run, score, at, threshold, protocol)
 
 
 @router.get("/groups")
 def list_run_groups(
     actor: Viewer,
     session: ReadSession,
-    by: Annotated[By, Query(description="What the runs of a group share; by `seed`, all but the seed.")],
+    by: Annotated[
+        Text,
+        Query(
+            max_length=250,
+            description="What the runs of a group have in common: `seed`: everything except the seed; "
+            "`algorithm`, `environment`, `group`, `state`, `host` or `queue`; or a setting such as "
+            "`config.learning_rate`.",
+        ),
+    ],
     state: Annotated[list[RunState], Query(description="Any of these.")] = [],  # noqa: B006
     archived: Literal["false", "true", "all"] = "false",
     filter: Annotated[Text | None, Query(max_length=2_000, description="As for `GET /runs`.")] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> RunGroupPage:
-    """The list of runs in groups, the one with the newest run first."""
-    asked = runs.listing(
+    """Runs in groups; the group with the latest run first."""
+    node = runs.listing(
         states=state,
         algorithms=[],
         environments=[],
@@ -59,4 +72,5 @@ def list_run_groups(
         search=None,
         filter_text=filter,
     )
-    return run_groups.page(session, asked, by, limit, cursor)
+    runs.check_compared(session, node)
+    return run_groups.page(session, node, by, limit, cursor)

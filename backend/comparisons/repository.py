@@ -1,4 +1,4 @@
-"""What groups need of every run that fits, read without the rest of its row."""
+"""The columns of runs that groups need."""
 
 from collections.abc import Sequence
 
@@ -6,22 +6,25 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, load_only
 
 from backend.db import Run
+from backend.runs.conditions import condition
 from backend.runs.filters import Node
-from backend.runs.repository import condition
 
 _COLUMNS = (
+    Run.origin,
     Run.algorithm,
     Run.environment,
     Run.group,
     Run.spec,
     Run.state,
+    Run.host,
+    Run.queue,
     Run.score,
     Run.best_return,
     Run.agent_steps,
 )
 
 
-def briefs(session: Session, asked: Node) -> Sequence[Run]:
-    """Every run that `asked` describes, the newest first, with only what a group is made of."""
-    query = select(Run).where(condition(asked)).order_by(Run.id.desc())
+def briefs(session: Session, node: Node) -> Sequence[Run]:
+    """Every run that matches the filter, latest first, with only the columns of a group."""
+    query = select(Run).where(condition(node)).order_by(Run.id.desc())
     return session.scalars(query.options(load_only(*_COLUMNS, raiseload=True))).all()

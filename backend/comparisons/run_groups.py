@@ -1,50 +1,63 @@
-"""A list of runs by what they have in common."""
+"""The list of runs in groups."""
 
+import json
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 from sqlalchemy.orm import Session
 
 from backend.comparisons import repository
-from backend.comparisons.schemas import By, EstimateOut, RunGroup, RunGroupPage
+from backend.comparisons.schemas import EstimateOut, RunGroup, RunGroupPage
 from backend.db import Run
 from backend.db.keyset import BadCursor
-from backend.figures.seeds import group_names
-from backend.metrics.grouping import group_key, summary
+from backend.errors import Invalid
+from backend.runs import service
+from backend.runs.fields import Setting, UnknownField, resolve
 from backend.runs.filters import Node
+from backend.runs.groups import group_key, group_names
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
+from backend.statistics.estimates import median
 
 _SHOWN_RUNS = 100
+_COLUMNS = ("seed", "algorithm", "environment", "group", "state", "host", "queue")
 
 
-def page(session: Session, asked: Node, by: By, limit: int, cursor: str | None) -> RunGroupPage:
-    """Groups of the runs that `asked` describes; that with the newest run first.
+def page(session: Session, node: Node, by: str, limit: int, cursor: str | None) -> RunGroupPage:
+    """Groups of the matching runs: by the value of a setting, otherwise the group with the latest run first.
 
     Args:
         session: a reading session.
-        asked: as for the list of runs.
-        by: what the runs of a group share.
-        limit: at most this many groups.
-        cursor: id of the newest run of the last group one has.
+        node: the filter, as for the list of runs.
+        by: what the runs of a group have in common.
+        limit: maximum number of groups.
+        cursor: id of the latest run of the last group of the previous page.
 
     Raises:
-        BadCursor: no group of this list begins with that run.
+        Invalid: runs cannot be grouped by this.
+        BadCursor: no group of this list starts with that run.
     """
+    setting = _setting(by)
+    if setting is not None:
+        service.check_known(session, "by", setting)
     members: dict[str, list[Run]] = {}
-    for run in repository.briefs(session, asked):
-        members.setdefault(_key(run, by), []).append(run)
+    for run in repository.briefs(session, node):
+        members.setdefault(_key(run, by, setting), []).append(run)
     groups = list(members.items())
-    begin = 0
+    if setting is not None:
+        groups.sort(key=lambda group: _by_value(setting, group[1][0]))
+    start = 0
     if cursor is not None:
-        newest = [runs[0].id for _, runs in groups]
-        if cursor not in newest:
+        latest = [runs[0].id for _, runs in groups]
+        if cursor not in latest:
             raise BadCursor(cursor)
-        begin = newest.index(cursor) + 1
-    shown = groups[begin : begin + limit]
-    names = _names([runs[0] for _, runs in shown], by)
-    more = begin + limit < len(groups)
+        start = latest.index(cursor) + 1
+    shown = groups[start : start + limit]
+    names = _names([runs[0] for _, runs in shown], by, setting)
+    more = start + limit < len(groups)
     return RunGroupPage(
         items=[_group(key, name, runs) for (key, runs), name in zip(shown, names, strict=True)],
         next_cursor=shown[-1][1][0].id if more and shown else None,
@@ -52,13 +65,64 @@ def page(session: Session, asked: Node, by: By, limit: int, cursor: str | None) 
     )
 
 
-def _key(run: Run, by: By) -> str:
-    return group_key(run.spec) if by == "seed" else str(getattr(run, by))
+def _setting(by: str) -> Setting | None:
+    """The setting to group by, if it is one.
+
+    Raises:
+        Invalid: runs cannot be grouped by this.
+    """
+    if by in _COLUMNS:
+        return None
+    try:
+        field = resolve(by)
+    except UnknownField as error:
+        raise Invalid.field("by", str(error)) from None
+    if not isinstance(field, Setting):
+        raise Invalid.field(
+            "by", f"runs cannot be grouped by {by!r:.80}; use {', '.join(_COLUMNS)} or a setting"
+        )
+    return field
 
 
-def _names(firsts: Sequence[Run], by: By) -> list[str]:
+def _key(run: Run, by: str, setting: Setting | None) -> str:
+    if by == "seed":
+        return group_key(run.spec)
+    if setting is not None:
+        # Clients list keys separated by commas.
+        return quote(json.dumps(_held(run, setting)), safe="")
+    value = str(getattr(run, by) or "")
+    return value if by in ("algorithm", "environment") else quote(value, safe="")
+
+
+def _held(run: Run, setting: Setting) -> Any:
+    """The value in the run's spec; None if it has none."""
+    value: Any = run.spec
+    for key in setting.path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _by_value(setting: Setting, run: Run) -> tuple[bool, bool, float, str]:
+    """Sorts numbers, then text, then runs without a value."""
+    value = _held(run, setting)
+    number = float(value) if isinstance(value, int | float) else 0.0
+    return value is None, isinstance(value, str), number, str(value)
+
+
+def _names(firsts: Sequence[Run], by: str, setting: Setting | None) -> list[str]:
     if by == "seed":
         return group_names(firsts)
+    if setting is not None:
+        values = [_held(run, setting) for run in firsts]
+        return [f"{setting.title}: {_shown(value)}" for value in values]
+    if by not in ("algorithm", "environment"):
+        return [f"{by.capitalize()}: {getattr(run, by) or 'none'}" for run in firsts]
     known = ALGORITHMS if by == "algorithm" else ENVIRONMENTS
     ids = [str(getattr(run, by)) for run in firsts]
     return [known[each].title if each in known else each for each in ids]
@@ -66,21 +130,20 @@ def _names(firsts: Sequence[Run], by: By) -> list[str]:
 
 def _group(key: str, name: str, runs: Sequence[Run]) -> RunGroup:
     algorithms = {run.algorithm for run in runs}
-    worlds = {run.environment for run in runs}
-    one_world = len(worlds) == 1
-    scores = [run.score for run in runs if run.score is not None and one_world]
-    mean = summary(np.array([[score] for score in scores]).reshape(-1, 1), "ci95")
-    bests = [run.best_return for run in runs if run.best_return is not None and one_world]
+    environments = {run.environment for run in runs}
+    one_environment = len(environments) == 1
+    scores = [run.score for run in runs if run.score is not None and one_environment]
+    bests = [run.best_return for run in runs if run.best_return is not None and one_environment]
     return RunGroup(
         key=key,
         name=name,
         algorithm=algorithms.pop() if len(algorithms) == 1 else None,
-        environment=worlds.pop() if one_world else None,
+        environment=environments.pop() if one_environment else None,
         n=len(runs),
         states=dict(Counter(run.state for run in runs)),
         runs=[run.id for run in runs[:_SHOWN_RUNS]],
         n_scored=len(scores),
-        score=EstimateOut(value=mean["mean"][0], low=mean["low"][0], high=mean["high"][0]),
+        score=EstimateOut.of(median(np.array(scores))) if scores else EstimateOut.point(None),
         best_return=max(bests, default=None),
         agent_steps=sum(run.agent_steps for run in runs),
     )

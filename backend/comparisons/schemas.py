@@ -1,21 +1,20 @@
-"""Comparisons as REST shows them."""
+"""Response bodies of comparisons."""
 
 from typing import Literal
 
 from pydantic import BaseModel
 
-from backend.comparisons.statistics import Estimate
-from backend.pagination import Page
+from backend.rest import Page
 from backend.runs.schemas import Number
 from backend.specs.states import RunState
+from backend.statistics.estimates import Estimate
 
-By = Literal["seed", "algorithm", "environment"]
 Score = Literal["training", "evaluation"]
 At = Literal["common", "end"]
 
 
 class EstimateOut(BaseModel):
-    """A number with its 95 % interval; null edges where a single run gives none, or it is not finite."""
+    """A number with its 95 % interval; null bounds for too few runs, or if not finite."""
 
     value: Number
     low: Number
@@ -23,17 +22,22 @@ class EstimateOut(BaseModel):
 
     @classmethod
     def of(cls, estimate: Estimate) -> "EstimateOut":
-        """From what was computed."""
+        """From a computed estimate."""
         return cls(value=estimate.value, low=estimate.low, high=estimate.high)
+
+    @classmethod
+    def point(cls, value: float | None) -> "EstimateOut":
+        """A number without an interval."""
+        return cls(value=value, low=None, high=None)
 
 
 class RunScore(BaseModel):
-    """How good one run was."""
+    """The score of one run."""
 
     run: str
     seed: int
     score: Number
-    """Null where it has none at or before `at_agent_steps`."""
+    """Null if it has none at or before `at_agent_steps`."""
     agent_steps_to_threshold: Number
     wall_time_s_to_threshold: Number
 
@@ -43,68 +47,93 @@ class GroupStatistics(BaseModel):
 
     id: str
     """As in `GET /series` and `GET /figures/seed_curve`."""
+    style: int
+    """Its colour and dash: see `GET /figures/palette`."""
     name: str
     algorithm: str
     environment: str
+    protocol: str | None
+    """Of the evaluations; null for training scores, and for external runs without evaluations."""
+    external: bool
+    """Whether its runs are trained elsewhere: they have no evaluations, only training returns can be
+    compared, and the default settings of their environment are assumed."""
     at_agent_steps: int | None
-    """Where the runs are compared; null: each at its own end."""
+    """Agent steps at which the runs are compared; null: each at its last step."""
     runs: list[RunScore]
     n: int
-    """Runs that have a score."""
+    """Number of runs with a score."""
     iqm: EstimateOut | None
-    """Interquartile mean of their scores; null where none has one."""
+    """Interquartile mean of the scores, without an interval; null if no run has one."""
+    median: EstimateOut | None
+    """Median of the scores with its interval (from 5 scores on); null if no run has one."""
     n_reached: int
-    """Runs that reached the threshold."""
+    """Number of runs that reached the threshold."""
     agent_steps_to_threshold: EstimateOut | None
-    """Median over all its runs; its value is null where less than half of them reached the threshold."""
+    """Median over all its runs; its value is null if less than half of them reached the threshold."""
     wall_time_s_to_threshold: EstimateOut | None
 
 
 class Improvement(BaseModel):
-    """How likely a run of group `a` beats one of group `b` in the same world; ties count half."""
+    """Two groups in the same environment compared."""
 
     a: str
     b: str
     probability: EstimateOut
+    """Probability that a run of `a` scores higher than one of `b`, without an interval; ties count half."""
+    difference: EstimateOut
+    """Median of all differences of a score of `a` and one of `b`. Its 95 % interval exists from 4 runs a side
+    and is not corrected for the number of comparisons."""
+    p_value: float
+    """Of the exact two-sided permutation test of `probability`."""
+    p_adjusted: float
+    """After Holm's correction for the number of `improvements`."""
+    better: str | None
+    """The group with significantly higher scores (`p_adjusted` below 0.05); null if no difference is
+    significant."""
+    seeds_to_differ: int | None
+    """Runs a side from which a difference could be significant; null if the runs at hand are enough."""
 
 
 class Comparison(BaseModel):
-    """What `GET /comparisons` answers."""
+    """Response of `GET /comparisons`."""
 
     score: Score
     at: At
     threshold: float | None
     method: str
-    """How the intervals were made."""
+    """How intervals and p-values were computed."""
+    protocols: list[str]
+    """Protocols under which any of the runs has been evaluated; empty for training scores."""
     groups: list[GroupStatistics]
     improvements: list[Improvement]
-    """Of each two groups with two scores or more in one world, the one with the higher IQM as `a`."""
+    """One per pair of groups with at least two scores in the same environment; `a` has the higher IQM."""
 
 
 class RunGroup(BaseModel):
-    """Runs of a list that are alike, as one row of it."""
+    """A group of runs, as one row of the list."""
 
     key: str
-    """By seed as in `GET /series`; else the algorithm or the environment."""
+    """By seed as in `GET /series`; otherwise the field's value; percent-encoded, ids of algorithms
+    and environments excepted."""
     name: str
     algorithm: str | None
     """Null where they differ."""
     environment: str | None
     n: int
     states: dict[RunState, int]
-    """How many are in each state."""
+    """Number of runs in each state."""
     runs: list[str]
-    """Ids, the newest first; at most 100 of them."""
+    """Ids, latest first; at most 100."""
     n_scored: int
     score: EstimateOut
-    """Mean of the scores with its 95 % interval (Student's t); null across worlds."""
+    """Median of the scores with its 95 % interval (from 5 scores on); null across environments."""
     best_return: Number
-    """Null across worlds."""
+    """Null across environments."""
     agent_steps: int
-    """Of all together."""
+    """Total of all runs."""
 
 
 class RunGroupPage(Page[RunGroup]):
-    """A page of groups, and how many there are on all pages."""
+    """A page of groups, and the total number of groups."""
 
     total: int

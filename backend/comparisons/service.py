@@ -1,4 +1,4 @@
-"""Statistics of chosen runs, those that differ in their seed alone as one group."""
+"""Statistics of selected runs; runs that differ in their seed alone form a group."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -6,7 +6,6 @@ from itertools import combinations
 import numpy as np
 from sqlalchemy.orm import Session
 
-from backend.comparisons.courses import WINDOW_EPISODES, Course, by_evaluation, by_training
 from backend.comparisons.schemas import (
     At,
     Comparison,
@@ -16,92 +15,132 @@ from backend.comparisons.schemas import (
     RunScore,
     Score,
 )
-from backend.comparisons.statistics import RESAMPLES, iqm, median, probability_of_improvement
-from backend.db import Run
-from backend.figures import repository as figures
-from backend.figures.learning_curve import METRIC
-from backend.figures.seeds import group_names
-from backend.figures.service import scoring
+from backend.comparisons.score_history import WINDOW_EPISODES, ScoreHistory, by_evaluation, by_training
+from backend.db import Evaluation, Run
+from backend.evaluations import repository as evaluations
 from backend.metrics import repository as metrics
 from backend.metrics import service as series
+from backend.metrics.catalogue import EPISODE_RETURN
 from backend.metrics.chunks import empty, joined
-from backend.metrics.grouping import group_key
-from backend.metrics.repository import Chunk
-from backend.specs.environments import ENVIRONMENTS
+from backend.metrics.repository import ChunkInfo
+from backend.runs.groups import evaluation_key, group_key, group_names, own_protocol, training_key
+from backend.runs.styles import group_styles
+from backend.specs.run_fields import EXTERNAL
+from backend.statistics.estimates import (
+    INTERVAL_NAME,
+    interquartile_mean,
+    median,
+    probability_of_improvement,
+)
+from backend.statistics.permutation import (
+    SIGNIFICANCE,
+    difference,
+    holm,
+    permutation_p_value,
+    seeds_to_differ,
+)
 
-METHOD = f"95 % percentile interval of {RESAMPLES:,} bootstrap resamples, stratified by world"
+METHOD = (
+    f"Intervals: {INTERVAL_NAME}, by order statistics; for a difference, by inverting the test, "
+    "assuming equal dispersion. "
+    "Test: exact two-sided permutation test of P(A > B)"
+)
 
 _COLUMNS = ("agent_steps", "wall_time_s", "value")
 
 
 def compare(
-    session: Session, run_ids: Sequence[str], score: Score, at: At, threshold: float | None
+    session: Session,
+    run_ids: Sequence[str],
+    score: Score,
+    at: At,
+    threshold: float | None,
+    protocol: str | None = None,
 ) -> Comparison:
-    """Scores of groups of seeds, with intervals, and how likely one beats another.
+    """Scores of groups with intervals, and which group is better.
 
     Args:
         session: a reading session.
-        run_ids: which runs.
-        score: by training episodes, or by evaluations of the world's own protocol.
-        at: `common` compares the runs of one world where the shortest of them ends, `end` each at its own.
-        threshold: a score whose first reaching is looked for.
+        run_ids: the runs.
+        score: by training episodes, or by evaluations.
+        at: `common` compares the runs of one environment at the last step of the shortest, `end` each at its
+            last.
+        threshold: a score; the result has the time at which it is first reached.
+        protocol: of the evaluations; by default each group's own.
 
     Raises:
         NotFound: there is no such run.
     """
     runs = series.find_runs(session, run_ids)
-    worlds = {run_id: scoring(run) for run_id, run in runs.items()}
-    stored = _episodes(session, runs) if score == "training" else {}
-    courses = {} if score == "training" else _by_evaluation(session, runs)
-    furthest = {run_id: max(chunk.max_agent_steps for chunk in chunks) for run_id, chunks in stored.items()}
-    furthest |= {run_id: course.end for run_id, course in courses.items() if len(course.scores)}
-    ends: dict[str, int] = {}
-    for run_id, end in furthest.items():
-        ends[worlds[run_id]] = min(end, ends.get(worlds[run_id], end))
-    if score == "training":
-        needed: Mapping[str, Sequence[Chunk]] = stored
-        if threshold is None:
-            until = {
-                run_id: ends[worlds[run_id]] if at == "common" else furthest[run_id] for run_id in stored
-            }
-            needed = {run_id: _last(chunks, until[run_id]) for run_id, chunks in stored.items()}
-        courses = _by_training(session, runs, needed)
     members: dict[str, list[Run]] = {}
     for run in runs.values():
         members.setdefault(group_key(run.spec), []).append(run)
+    protocols: dict[str, str | None] = dict.fromkeys(members)
+    stored: dict[str, list[ChunkInfo]] = {}
+    histories: dict[str, ScoreHistory] = {}
+    done: Sequence[Evaluation] = ()
+    environments = {run_id: training_key(run) for run_id, run in runs.items()}
+    if score == "training":
+        stored = _episodes(session, runs)
+    else:
+        done = evaluations.finished(session, list(runs))
+        for key, some in members.items():
+            used = protocols[key] = protocol or _protocol(some, done)
+            for run in some:
+                histories[run.id] = _by_evaluation(run, used, done)
+                environments[run.id] = evaluation_key(run, used)
+    furthest = {run_id: max(chunk.max_agent_steps for chunk in chunks) for run_id, chunks in stored.items()}
+    furthest |= {run_id: history.end for run_id, history in histories.items() if len(history.scores)}
+    ends: dict[str, int] = {}
+    for run_id, end in furthest.items():
+        ends[environments[run_id]] = min(end, ends.get(environments[run_id], end))
+    if score == "training":
+        needed: Mapping[str, Sequence[ChunkInfo]] = stored
+        if threshold is None:
+            until = {
+                run_id: ends[environments[run_id]] if at == "common" else furthest[run_id]
+                for run_id in stored
+            }
+            needed = {run_id: _last(chunks, until[run_id]) for run_id, chunks in stored.items()}
+        histories = _by_training(session, runs, needed)
     firsts = [some[0] for some in members.values()]
     names = dict(zip(members, group_names(firsts), strict=True))
+    styles = group_styles(members)
     groups = [
         _group(
             key,
+            styles[key],
             names[key],
+            protocols[key],
             some,
-            courses,
-            ends.get(worlds[some[0].id], 0) if at == "common" else None,
+            histories,
+            ends.get(environments[some[0].id], 0) if at == "common" else None,
             threshold,
         )
         for key, some in members.items()
     ]
-    world_of = {key: worlds[some[0].id] for key, some in members.items()}
+    environment_of = {key: environments[some[0].id] for key, some in members.items()}
     return Comparison(
         score=score,
         at=at,
         threshold=threshold,
         method=METHOD,
+        protocols=sorted({one.protocol for one in done}),
         groups=groups,
-        improvements=_improvements(groups, world_of),
+        improvements=_improvements(groups, environment_of),
     )
 
 
-def _episodes(session: Session, runs: Mapping[str, Run]) -> dict[str, list[Chunk]]:
-    """By run, where the returns of its training episodes are stored; only of runs that have any."""
-    chosen = [one for one in metrics.list_series(session, list(runs), [METRIC]) if one.source == ""]
+def _episodes(session: Session, runs: Mapping[str, Run]) -> dict[str, list[ChunkInfo]]:
+    """By run, the stored chunks of its episode returns; only runs that have any."""
+    chosen = [one for one in metrics.list_series(session, list(runs), [EPISODE_RETURN]) if one.source == ""]
     chunks = metrics.live_chunks(session, [one.id for one in chosen])
     return {one.run_id: chunks[one.id] for one in chosen if chunks[one.id]}
 
 
-def _last(chunks: Sequence[Chunk], agent_steps: int) -> Sequence[Chunk]:
-    """Those with the newest episode at or before these agent steps and with all that its score is made of."""
+def _last(chunks: Sequence[ChunkInfo], agent_steps: int) -> Sequence[ChunkInfo]:
+    """The chunks with the latest episode at or before these agent steps and with all episodes of its
+    score."""
     end = max((at + 1 for at, chunk in enumerate(chunks) if chunk.min_agent_steps <= agent_steps), default=0)
     start = max(0, end - 1)
     while start and chunks[end - 1].first_row - chunks[start].first_row < WINDOW_EPISODES:
@@ -110,51 +149,65 @@ def _last(chunks: Sequence[Chunk], agent_steps: int) -> Sequence[Chunk]:
 
 
 def _by_training(
-    session: Session, runs: Mapping[str, Run], chunks: Mapping[str, Sequence[Chunk]]
-) -> dict[str, Course]:
+    session: Session, runs: Mapping[str, Run], chunks: Mapping[str, Sequence[ChunkInfo]]
+) -> dict[str, ScoreHistory]:
     data = metrics.points_of(session, [chunk for some in chunks.values() for chunk in some], _COLUMNS)
-    courses = dict.fromkeys(runs, by_training(empty(_COLUMNS)))
+    histories = dict.fromkeys(runs, by_training(empty(_COLUMNS)))
     for run_id, some in chunks.items():
         if some:
-            courses[run_id] = by_training(joined([data[chunk.id] for chunk in some]))
-    return courses
+            histories[run_id] = by_training(joined([data[chunk.id] for chunk in some]))
+    return histories
 
 
-def _by_evaluation(session: Session, runs: Mapping[str, Run]) -> dict[str, Course]:
-    done = figures.evaluations(session, list(runs))
-    courses = {}
-    for run in runs.values():
-        world = ENVIRONMENTS.get(run.environment)
-        own = [
+def _protocol(some: Sequence[Run], done: Sequence[Evaluation]) -> str | None:
+    """The protocol of the evaluations of a group: that of its config, else that of the latest evaluation.
+
+    Runs of former versions may have been evaluated in another way than their config says now.
+    """
+    ids = {run.id for run in some}
+    own = [one for one in done if one.run_id in ids]
+    wanted = own_protocol(some[0])
+    if not own or any(one.protocol == wanted for one in own):
+        return wanted
+    return max(own, key=lambda one: (one.attempt is not None, one.agent_steps)).protocol
+
+
+def _by_evaluation(run: Run, protocol: str | None, done: Sequence[Evaluation]) -> ScoreHistory:
+    return by_evaluation(
+        [
             one
             for one in done
             if one.run_id == run.id
+            and one.protocol == protocol
             and one.mean_return is not None
             and np.isfinite(one.mean_return)
-            and (world is None or one.protocol == world.evaluation_protocol)
         ]
-        courses[run.id] = by_evaluation(own)
-    return courses
+    )
 
 
 def _group(
     key: str,
+    style: int,
     name: str,
+    protocol: str | None,
     runs: Sequence[Run],
-    courses: Mapping[str, Course],
+    histories: Mapping[str, ScoreHistory],
     at: int | None,
     threshold: float | None,
 ) -> GroupStatistics:
-    own = [courses[run.id] for run in runs]
-    scores = [course.score_at(course.end if at is None else at) for course in own]
+    own = [histories[run.id] for run in runs]
+    scores = [history.score_at(history.end if at is None else at) for history in own]
     known = np.array([score for score in scores if score is not None])
-    reached = np.array([course.reached(np.inf if threshold is None else threshold) for course in own])
-    asked = threshold is not None
+    reached = np.array([history.reached(np.inf if threshold is None else threshold) for history in own])
+    has_threshold = threshold is not None
     return GroupStatistics(
         id=key,
+        style=style,
         name=name,
         algorithm=runs[0].algorithm,
         environment=runs[0].environment,
+        protocol=protocol,
+        external=runs[0].origin == EXTERNAL,
         at_agent_steps=at,
         runs=[
             RunScore(
@@ -167,14 +220,15 @@ def _group(
             for run, score, (agent_steps, wall_time_s) in zip(runs, scores, reached, strict=True)
         ],
         n=len(known),
-        iqm=EstimateOut.of(iqm([known])) if len(known) else None,
+        iqm=EstimateOut.point(interquartile_mean(known)) if len(known) else None,
+        median=EstimateOut.of(median(known)) if len(known) else None,
         n_reached=int(np.isfinite(reached[:, 0]).sum()),
-        agent_steps_to_threshold=EstimateOut.of(median(reached[:, 0])) if asked else None,
-        wall_time_s_to_threshold=EstimateOut.of(median(reached[:, 1])) if asked else None,
+        agent_steps_to_threshold=EstimateOut.of(median(reached[:, 0])) if has_threshold else None,
+        wall_time_s_to_threshold=EstimateOut.of(median(reached[:, 1])) if has_threshold else None,
     )
 
 
-def _improvements(groups: Sequence[GroupStatistics], worlds: Mapping[str, str]) -> list[Improvement]:
+def _improvements(groups: Sequence[GroupStatistics], environments: Mapping[str, str]) -> list[Improvement]:
     scores = {
         group.id: np.array([one.score for one in group.runs if one.score is not None]) for group in groups
     }
@@ -182,12 +236,22 @@ def _improvements(groups: Sequence[GroupStatistics], worlds: Mapping[str, str]) 
         (group for group in groups if group.n > 1 and group.iqm is not None),
         key=lambda group: -(group.iqm.value or 0.0) if group.iqm else 0.0,
     )
-    return [
-        Improvement(
-            a=a.id,
-            b=b.id,
-            probability=EstimateOut.of(probability_of_improvement([scores[a.id]], [scores[b.id]])),
+    pairs = [(a, b) for a, b in combinations(ranked, 2) if environments[a.id] == environments[b.id]]
+    p_values = [permutation_p_value(scores[a.id], scores[b.id]) for a, b in pairs]
+    improvements = []
+    for (a, b), p_value, p_adjusted in zip(pairs, p_values, holm(p_values), strict=True):
+        probability = probability_of_improvement(scores[a.id], scores[b.id])
+        better = None if p_adjusted >= SIGNIFICANCE else a.id if probability > 0.5 else b.id
+        improvements.append(
+            Improvement(
+                a=a.id,
+                b=b.id,
+                probability=EstimateOut.point(probability),
+                difference=EstimateOut.of(difference(scores[a.id], scores[b.id])),
+                p_value=p_value,
+                p_adjusted=p_adjusted,
+                better=better,
+                seeds_to_differ=None if better else seeds_to_differ(a.n, b.n, len(pairs)),
+            )
         )
-        for a, b in combinations(ranked, 2)
-        if worlds[a.id] == worlds[b.id]
-    ]
+    return improvements

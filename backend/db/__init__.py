@@ -1,10 +1,8 @@
-"""The tables. Importing this package registers all of them with `Base.metadata`."""
+"""The tables. Importing this package registers them with `Base.metadata`."""
 
-from backend.db.attempt import Attempt
 from backend.db.audit import AuditEntry
 from backend.db.base import Base
 from backend.db.checkpoint import Checkpoint
-from backend.db.deleted_run import DeletedRun
 from backend.db.episode import Episode
 from backend.db.evaluation import Evaluation
 from backend.db.host import Host
@@ -12,29 +10,41 @@ from backend.db.idempotency import IdempotencyKey
 from backend.db.job import Job
 from backend.db.live_settings import LiveSettings
 from backend.db.log_line import LogLine, Transition
-from backend.db.run import Run
+from backend.db.run import Attempt, DeletedRun, ExternalSource, Run
 from backend.db.series import Series, SeriesChunk
-from backend.db.user import LoginLink, Session, Token, User
+from backend.db.storage import CleanUp, RemovedFile, RetentionSettings
+from backend.db.sweep import Sweep, SweepConfiguration, SweepMember
+from backend.db.user import LoginLimit, LoginLink, LoginSession, Token, User
+from backend.db.video import Video
 
 __all__ = [
     "Attempt",
     "AuditEntry",
     "Base",
     "Checkpoint",
+    "CleanUp",
     "DeletedRun",
     "Episode",
     "Evaluation",
+    "ExternalSource",
     "Host",
     "IdempotencyKey",
     "Job",
     "LiveSettings",
     "LogLine",
+    "LoginLimit",
     "LoginLink",
+    "LoginSession",
+    "RemovedFile",
+    "RetentionSettings",
     "Run",
     "Series",
     "SeriesChunk",
-    "Session",
+    "Sweep",
+    "SweepConfiguration",
+    "SweepMember",
     "Token",
     "Transition",
     "User",
+    "Video",
 ]

@@ -1,27 +1,44 @@
-"""The declarative base: naming convention for constraints, and times that are always UTC."""
+"""The declarative base: naming convention for constraints, UTC times and ids."""
 
 from datetime import UTC, datetime
+from itertools import cycle, islice
+from secrets import randbelow
 from typing import Any, ClassVar
 
 from sqlalchemy import JSON, DateTime, MetaData
 from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator
+from ulid import ULID
+
+ID_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_last_characters = islice(cycle(ID_ALPHABET), randbelow(len(ID_ALPHABET)), None)
+
+
+def new_id() -> str:
+    """A new ULID: 26 characters that sort by creation time."""
+    return str(ULID())
+
+
+def new_run_id() -> str:
+    """A new ULID whose last character, which decides the colour of the run, differs from those of the 31 runs
+    that this process created before."""
+    return new_id()[:-1] + next(_last_characters)
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """An aware UTC time on every database (SQLite keeps no zone)."""
+    """A timezone-aware UTC time on every database (SQLite stores no time zone)."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     @property
     def python_type(self) -> type[datetime]:
-        """What a row holds."""
+        """The Python type of a value."""
         return datetime
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Refuse naive times; store UTC."""
+        """Reject naive times; store UTC."""
         if value is None:
             return None
         if value.tzinfo is None:
@@ -29,14 +46,14 @@ class UtcDateTime(TypeDecorator[datetime]):
         return value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Give back aware UTC."""
+        """Return timezone-aware UTC."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 class Base(DeclarativeBase):
-    """Base of every table."""
+    """Base class of every table."""
 
     metadata = MetaData(
         naming_convention={

@@ -1,50 +1,72 @@
-"""What a transaction changed, kept beside its session until it is committed and may be told.
+"""Notifications of a transaction's changes, kept in its session until the commit.
 
-A repository notes changes while it writes; whoever owns the transaction takes them after the commit and hands
-them to `backend.live.bus.Bus.announce`. A rolled back transaction is never told.
+A repository notes changes while it writes. After the commit, the owner of the transaction takes them and
+passes them to `backend.live.bus.Bus.announce`. Changes of a rolled back transaction are never published.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy.orm import Session
 
 _CHANGES = "callboard_changes"
-_POKES = "callboard_pokes"
+_WAKE_UPS = "callboard_wake_ups"
 
 
-def note_run(session: Session, run_id: str, revision: int, state: str) -> None:
-    """A run is at a new revision."""
-    _note(session, ("run", run_id), {"run": run_id, "revision": revision, "state": state})
+def note_run(
+    session: Session, run_id: str, revision: int, state: str, parts: Collection[str] | None = None
+) -> None:
+    """Note that a run has a new revision.
+
+    Args:
+        session: the writing session.
+        run_id: the run.
+        revision: its new revision.
+        state: its state.
+        parts: what has changed beside the columns of the run itself: `series/<section>` for points of metrics
+            whose names begin with `<section>/`, `metrics` for new metrics, `episodes`, `evaluations`,
+            `checkpoints`, `videos`, `log`. None: anything may have.
+    """
+    change: dict[str, Any] = {"run": run_id, "revision": revision, "state": state}
+    earlier = session.info.get(_CHANGES, {}).get(("run", run_id))
+    if parts is not None and (earlier is None or "changed" in earlier):
+        change["changed"] = sorted({*parts, *(earlier or change).get("changed", ())})
+    _note(session, ("run", run_id), change)
 
 
 def note_host(session: Session, host_id: str) -> None:
-    """A host's row has changed."""
+    """Note that a host has changed."""
     _note(session, ("host", host_id), {"host": host_id})
 
 
 def note_job(session: Session, job_id: str, run_id: str, state: str) -> None:
-    """A job's row has changed."""
+    """Note that a job has changed."""
     _note(session, ("job", job_id), {"job": job_id, "run": run_id, "state": state})
 
 
+def note_sweep(session: Session, sweep_id: str, revision: int, state: str) -> None:
+    """Note that a sweep has a new revision."""
+    _note(session, ("sweep", sweep_id), {"sweep": sweep_id, "revision": revision, "state": state})
+
+
 def note_work(session: Session, queue: str) -> None:
-    """There is something to claim in `queue`: its workers should be poked."""
-    session.info.setdefault(_POKES, {})[queue] = None
+    """Note that `queue` has something to claim, so that its workers are woken."""
+    session.info.setdefault(_WAKE_UPS, {})[queue] = None
 
 
 def host_queue(host_id: str) -> str:
-    """The queue of pokes for one host alone."""
+    """The queue of a single host."""
     return f"host.{host_id}"
 
 
 def take_changes(session: Session) -> list[dict[str, Any]]:
-    """The changes noted, the newest of each thing, and forget them. Call after the commit."""
+    """Return the noted changes, the latest of each object, and clear them. Call after the commit."""
     return list(session.info.pop(_CHANGES, {}).values())
 
 
 def take_work(session: Session) -> list[str]:
-    """The queues to poke, and forget them. Call after the commit."""
-    return list(session.info.pop(_POKES, {}))
+    """Return the queues to wake, and clear them. Call after the commit."""
+    return list(session.info.pop(_WAKE_UPS, {}))
 
 
 def _note(session: Session, key: tuple[str, str], change: dict[str, Any]) -> None:

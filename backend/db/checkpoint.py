@@ -1,4 +1,4 @@
-"""Table `checkpoints`: complete files a run can go on from."""
+"""Table `checkpoints`: complete files that a run can resume from."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from backend.db.base import Base
 
 
 class Checkpoint(Base):
-    """One checkpoint; committed only when its file is complete where it is kept."""
+    """One checkpoint, committed only when its file is complete in the artifact store."""
 
     __tablename__ = "checkpoints"
     __table_args__ = (Index(None, "run_id", "agent_steps"),)
@@ -27,9 +27,9 @@ class Checkpoint(Base):
     sha256: Mapped[str] = mapped_column(String(64))
     size_bytes: Mapped[int] = mapped_column(BigInteger)
     score: Mapped[float | None]
-    """The run's score when it was saved, and below its best return."""
+    """The run's score at the time of the checkpoint; below, its best return."""
     best_return: Mapped[float | None]
     removed: Mapped[bool] = mapped_column(default=False)
-    """Thinned out: the file is gone, the row tells that it was."""
+    """Whether the file has been removed; the row stays."""
     superseded: Mapped[bool] = mapped_column(default=False)
-    """Written after the checkpoint from which a later attempt went on."""
+    """Whether a later attempt resumed from an earlier checkpoint."""

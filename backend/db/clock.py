@@ -1,4 +1,4 @@
-"""The database's clock: the one clock that all hosts share."""
+"""The database's clock, the one clock that all hosts share."""
 
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,7 @@ from backend.db.base import UtcDateTime
 
 
 class utc_now(FunctionElement[datetime]):  # noqa: N801 - reads as the SQL function it is
-    """The time at which the statement runs (not at which its transaction began), in UTC."""
+    """The time at which the statement runs (not the start of its transaction), in UTC."""
 
     type = UtcDateTime()
     inherit_cache = True
@@ -22,7 +22,7 @@ class utc_now(FunctionElement[datetime]):  # noqa: N801 - reads as the SQL funct
 
 @compiles(utc_now, "sqlite")
 def _sqlite(element: utc_now, compiler: SQLCompiler, **kw: Any) -> str:
-    # The form in which SQLAlchemy stores times, so that they compare as text.
+    # The format in which SQLAlchemy stores times, so that they compare as text.
     return "(strftime('%Y-%m-%d %H:%M:%f', 'now') || '000')"
 
 
@@ -32,5 +32,5 @@ def _postgresql(element: utc_now, compiler: SQLCompiler, **kw: Any) -> str:
 
 
 def database_now(session: Session) -> datetime:
-    """The time by the database's clock."""
+    """The current time of the database's clock."""
     return session.scalars(select(utc_now())).one()

@@ -1,41 +1,65 @@
-"""Engines and sessions: the same rules of reading and writing on SQLite and on PostgreSQL."""
+"""Engines and sessions with the same transaction rules on SQLite and PostgreSQL."""
 
+import math
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
+from time import monotonic
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.orm import Session
 
 BUSY_TIMEOUT_S = 20.0
-"""How long SQLite waits for another writer before it gives up."""
+"""How long SQLite waits for another writer before it raises an error."""
 
 CONNECT_TIMEOUT_S = 10
-"""How long a PostgreSQL server may take to answer a new connection."""
+"""Timeout for a new connection to a PostgreSQL server."""
 
 SILENCE_S = 30
-"""A server that has been out of reach for this long is given up; the system's own patience is a quarter of
-an hour, in which nobody would renew a lease."""
+"""Timeout for a server that has become unreachable. The system's default is 15 minutes, in which no lease
+could be renewed."""
 
 MAX_CONNECTIONS = 50
 """More than the web process has threads, so that no request waits for a connection."""
 
+LOCK_TIMEOUT_S = 4.0
+"""How long a transaction of a process that answers requests waits for a lock, or for a free connection."""
+
+QUERY_TIMEOUT_S = 10.0
+"""How long a query of such a process may take, unless its transaction writes."""
+
 _WRITING = "callboard_writing"
+_WAIT_S = "callboard_wait_s"
+
+_QUERY_CANCELED = "57014"
+
+_STEPS_A_CHECK = 100_000
+"""SQLite's instructions between two looks at the time: less than a millisecond."""
 
 
-def make_engine(url: str) -> Engine:
-    """An engine for `url`, which is SQLite or PostgreSQL (psycopg 3).
+def make_engine(url: str, *, impatient: bool = False) -> Engine:
+    """Create an engine for `url`, which is SQLite or PostgreSQL (psycopg 3).
 
-    SQLite: write-ahead log, foreign keys, a busy timeout; the folder is made where it is missing.
+    SQLite: write-ahead log, foreign keys, a busy timeout; a missing folder is created. `dispose` closes the
+    connections in use too, as soon as they are returned.
+
+    Args:
+        url: SQLAlchemy URL.
+        impatient: for a process that answers requests: with `LOCK_TIMEOUT_S` and `QUERY_TIMEOUT_S`, after
+            which an `OperationalError` is raised.
     """
     parsed = make_url(url)
+    pool: dict[str, Any] = {"max_overflow": MAX_CONNECTIONS}
+    if impatient:
+        pool["pool_timeout"] = LOCK_TIMEOUT_S
     if parsed.get_backend_name() != "sqlite":
-        return create_engine(
+        engine = create_engine(
             parsed,
             pool_pre_ping=True,
-            max_overflow=MAX_CONNECTIONS,
+            **pool,
             connect_args={
                 "connect_timeout": CONNECT_TIMEOUT_S,
                 "tcp_user_timeout": SILENCE_S * 1000,
@@ -44,16 +68,96 @@ def make_engine(url: str) -> Engine:
                 "keepalives_count": 2,
             },
         )
+        _close_after_dispose(engine)
+        if impatient:
+            event.listen(engine, "connect", _set_timeouts)
+            event.listen(engine, "begin", _begin_postgres)
+        return engine
     if parsed.database:
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(
         parsed,
-        max_overflow=MAX_CONNECTIONS,
+        **pool,
+        execution_options={_WAIT_S: LOCK_TIMEOUT_S} if impatient else {},
         connect_args={"timeout": BUSY_TIMEOUT_S, "isolation_level": None},
     )
+    _close_after_dispose(engine)
     event.listen(engine, "connect", _set_pragmas)
     event.listen(engine, "begin", _begin_sqlite)
+    if impatient:
+        event.listen(engine, "connect", _interrupt_long_queries)
+        event.listen(engine, "before_cursor_execute", _note_start)
     return engine
+
+
+def is_query_timeout(error: Exception) -> bool:
+    """Whether an `OperationalError` means that a query took longer than `QUERY_TIMEOUT_S`."""
+    cause = getattr(error, "orig", None)
+    return bool(getattr(cause, "sqlstate", None) == _QUERY_CANCELED) or (
+        isinstance(cause, sqlite3.OperationalError) and str(cause) == "interrupted"
+    )
+
+
+def _set_timeouts(connection: Any, record: Any) -> None:
+    connection.execute(f"SET lock_timeout = {LOCK_TIMEOUT_S * 1000:.0f}")
+    connection.execute(f"SET statement_timeout = {QUERY_TIMEOUT_S * 1000:.0f}")
+    connection.commit()
+
+
+def _begin_postgres(connection: Connection) -> None:
+    options = connection.get_execution_options()
+    if options.get(_WRITING, False):
+        connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+        if _WAIT_S in options:
+            wait_ms = max(1, round(options[_WAIT_S] * 1000))  # 0 would be without end
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = {wait_ms}")
+
+
+_ENDS_AT = "callboard_ends_at"
+"""In a connection's `info`: when its query is interrupted."""
+
+
+def _interrupt_long_queries(connection: sqlite3.Connection, record: Any) -> None:
+    def is_late() -> bool:
+        return bool(monotonic() > record.info.get(_ENDS_AT, math.inf))
+
+    connection.set_progress_handler(is_late, _STEPS_A_CHECK)
+
+
+def _note_start(
+    connection: Connection, cursor: Any, statement: str, parameters: Any, context: Any, executemany: bool
+) -> None:
+    writing = connection.get_execution_options().get(_WRITING, False)
+    connection.info[_ENDS_AT] = math.inf if writing else monotonic() + QUERY_TIMEOUT_S
+
+
+@contextmanager
+def opened(url: str) -> Iterator[Engine]:
+    """An engine for `url` within the block."""
+    engine = make_engine(url)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+def _close_after_dispose(engine: Engine) -> None:
+    """Close connections that are returned after `dispose`, such as those of threads that have not ended.
+
+    SQLAlchemy would keep them open in a pool that nobody uses, until the garbage collector finds them.
+    """
+    first_pool, disposed = engine.pool, Event()
+
+    def close(connection: Any, record: Any) -> None:
+        if disposed.is_set():
+            record.invalidate()
+
+    def note(engine: Engine) -> None:
+        disposed.set()
+        first_pool.dispose()  # what was returned just before
+
+    event.listen(engine, "checkin", close)
+    event.listen(engine, "engine_disposed", note)
 
 
 def _set_pragmas(connection: sqlite3.Connection, record: Any) -> None:
@@ -62,28 +166,41 @@ def _set_pragmas(connection: sqlite3.Connection, record: Any) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # A deferred transaction that reads and then writes fails at once when another has written meanwhile,
-    # whatever the busy timeout: those that may write take the lock first.
-    writing = connection.get_execution_options().get(_WRITING, False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+    # A deferred transaction that reads and then writes fails at once if another has written in between,
+    # whatever the busy timeout. Transactions that may write therefore take the lock first.
+    options = connection.get_execution_options()
+    if _WAIT_S in options:
+        opened: Any = connection.connection.driver_connection
+        opened.execute(f"PRAGMA busy_timeout = {options[_WAIT_S] * 1000:.0f}")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get(_WRITING, False) else "BEGIN")
+
+
+def read_session(engine: Engine) -> Session:
+    """A read-only session that sees one snapshot of the database; close it. It connects with its first
+    query."""
+    bind = engine
+    if engine.dialect.name == "postgresql":
+        bind = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+    return Session(bind, expire_on_commit=False)
 
 
 @contextmanager
 def reading(engine: Engine) -> Iterator[Session]:
-    """A session that sees one snapshot of the database and changes nothing."""
-    bind = engine
-    if engine.dialect.name == "postgresql":
-        bind = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-    with Session(bind, expire_on_commit=False) as session:
+    """A read-only session that sees one snapshot of the database."""
+    with read_session(engine) as session:
         yield session
 
 
 @contextmanager
-def writing(engine: Engine) -> Iterator[Session]:
-    """A session in one transaction: committed when the block ends, rolled back when it raises.
+def writing(engine: Engine, *, wait_s: float | None = None) -> Iterator[Session]:
+    """A session in one transaction: committed at the end of the block, rolled back if it raises.
 
-    SQLite takes the write lock at the start (`BEGIN IMMEDIATE`): keep the block short.
+    SQLite takes the write lock at the start (`BEGIN IMMEDIATE`): keep the block short. `wait_s` is how long
+    to wait for it; by default the engine's timeout.
     """
-    bind = engine.execution_options(**{_WRITING: True})
+    options: dict[str, Any] = {_WRITING: True}
+    if wait_s is not None:
+        options[_WAIT_S] = wait_s
+    bind = engine.execution_options(**options)
     with Session(bind, expire_on_commit=False) as session, session.begin():
         yield session

@@ -1,4 +1,4 @@
-"""Table `episodes`: episodes whose replay was kept."""
+"""Table `episodes`: episodes with a recorded replay."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from backend.db.base import Base
 
 
 class Episode(Base):
-    """One kept episode; its replay and video are artifacts."""
+    """One recorded episode; its replay and video are artifacts."""
 
     __tablename__ = "episodes"
     __table_args__ = (Index(None, "run_id", "id"),)
@@ -28,7 +28,19 @@ class Episode(Base):
     length_steps: Mapped[int]
     length_frames: Mapped[int]
     replay: Mapped[str] = mapped_column(String(200))
-    """File name of the replay among the run's artifacts."""
+    """File name of the replay in the artifact store."""
+    replay_sha256: Mapped[str | None] = mapped_column(String(64))
+    """Of the replay, in hexadecimal; None for replays of version 0.1.0."""
     video: Mapped[str | None] = mapped_column(String(200))
-    """File name of the rendered video, once there is one."""
+    """File name of the rendered video; None until it is rendered."""
+    video_sha256: Mapped[str | None] = mapped_column(String(64))
+    """Of the video; below, of the video of the network input, if there is one."""
+    observations_sha256: Mapped[str | None] = mapped_column(String(64))
+    replay_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    """Size of the replay; None until it is measured."""
+    video_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    """Size of the video and of that of the network input; None without a video, or until it is measured."""
+    video_rendered_at: Mapped[datetime | None]
     superseded: Mapped[bool] = mapped_column(default=False)
+    removed: Mapped[bool] = mapped_column(default=False)
+    """Whether retention has removed it: no list shows it, and its row is deleted with its files."""

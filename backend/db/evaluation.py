@@ -1,4 +1,4 @@
-"""Table `evaluations`: scores from fresh starts, by the engine or on demand."""
+"""Table `evaluations`: scores of checkpoints, by the engine or on request."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from backend.db.base import Base
 
 
 class Evaluation(Base):
-    """One evaluation of one checkpoint. `returns` is empty until it is done."""
+    """One evaluation of one checkpoint. `returns` is empty until it has finished."""
 
     __tablename__ = "evaluations"
     __table_args__ = (Index(None, "run_id", "agent_steps"),)
@@ -17,7 +17,7 @@ class Evaluation(Base):
     id: Mapped[str] = mapped_column(String(26), primary_key=True)
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"))
     attempt: Mapped[int | None]
-    """The attempt that evaluated itself; none when asked for over REST."""
+    """The attempt whose engine evaluated; None if requested over REST."""
     requested_at: Mapped[datetime]
     protocol: Mapped[str] = mapped_column(String(50))
     n_episodes: Mapped[int]
@@ -26,7 +26,7 @@ class Evaluation(Base):
     frames: Mapped[int] = mapped_column(BigInteger)
     wall_time_s: Mapped[float]
     checkpoint: Mapped[str] = mapped_column(String(200))
-    """File name of the checkpoint that was scored."""
+    """File name of the evaluated checkpoint."""
     returns: Mapped[list[float]]
     lengths_frames: Mapped[list[int]]
     mean_return: Mapped[float | None]

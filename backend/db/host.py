@@ -1,4 +1,4 @@
-"""Table `hosts`: machines with a worker, and what they say of themselves."""
+"""Table `hosts`: machines with a worker, and the facts they report."""
 
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from backend.db.base import Base
 
 
 class Host(Base):
-    """One worker host, by its name."""
+    """One worker host, by name."""
 
     __tablename__ = "hosts"
 
@@ -23,10 +23,11 @@ class Host(Base):
     cpu_count: Mapped[int]
     memory_bytes: Mapped[int] = mapped_column(BigInteger)
     devices: Mapped[list[str]]
+    """The CPU, such as `cpu (avx512_bf16)` if it has bf16 instruction sets, and each GPU."""
     environments: Mapped[list[str]]
-    """Ids of the worlds it can make."""
-    own_environments: Mapped[list[dict[str, Any]]] = mapped_column(default=list)
-    """Its own worlds among them, as `OwnWorld` describes them."""
+    """Ids of the environments it can run."""
+    custom_environments: Mapped[list[dict[str, Any]]] = mapped_column(default=list)
+    """The custom environments among them, as `CustomEnvironment` describes them."""
     versions: Mapped[dict[str, str]]
     load: Mapped[dict[str, Any]]
-    """Latest readings, as `backend.hosts.schemas.HostLoad` has them."""
+    """Latest measurements, in the form of `backend.hosts.schemas.HostLoad`."""

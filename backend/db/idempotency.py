@@ -1,4 +1,4 @@
-"""Table `idempotency_keys`: answers already given, for clients that ask again."""
+"""Table `idempotency_keys`: stored responses for repeated requests."""
 
 from datetime import datetime
 
@@ -9,14 +9,14 @@ from backend.db.base import Base
 
 
 class IdempotencyKey(Base):
-    """The answer to one POST with an `Idempotency-Key`, committed with what it changed."""
+    """The response to one POST with an `Idempotency-Key`, committed with its changes."""
 
     __tablename__ = "idempotency_keys"
 
     actor_id: Mapped[str] = mapped_column(String(26), primary_key=True)
     key: Mapped[str] = mapped_column(String(255), primary_key=True)
     fingerprint: Mapped[str] = mapped_column(String(64))
-    """Hash of the request: the same key for another request is a mistake."""
+    """Hash of the request; the same key with another request is an error."""
     status: Mapped[int]
     body: Mapped[str] = mapped_column(Text)
     created_at: Mapped[datetime] = mapped_column(index=True)

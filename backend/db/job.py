@@ -1,4 +1,4 @@
-"""Table `jobs`: small work for a worker besides runs, such as drawing a video."""
+"""Table `jobs`: small tasks for workers besides runs, such as rendering a video."""
 
 from datetime import datetime
 
@@ -9,7 +9,8 @@ from backend.db.base import Base
 
 
 class Job(Base):
-    """One job: `video` of an episode, or `evaluation` of a checkpoint. Claimed like a run."""
+    """One job: `video` of an episode, `evaluation` of a checkpoint, or `encode` of a video that a script has
+    sent. It is claimed like a run."""
 
     __tablename__ = "jobs"
     __table_args__ = (UniqueConstraint("kind", "target_id"),)
@@ -19,6 +20,8 @@ class Job(Base):
     kind: Mapped[str] = mapped_column(String(20))
     target_id: Mapped[str] = mapped_column(String(26))
     created_at: Mapped[datetime]
+    requested_by: Mapped[str | None] = mapped_column(String(26))
+    """Id of the user whose request queued it; None for a worker's."""
     state: Mapped[str] = mapped_column(String(20), index=True)
     """`queued`, `running`, `done` or `failed`."""
     tries: Mapped[int] = mapped_column(default=0)

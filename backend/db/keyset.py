@@ -1,44 +1,57 @@
-"""Pages of a sorted list that stay right while rows come and go: each goes on after the last row's key."""
+"""Keyset pagination: each page starts after the last row's key, so that pages stay correct while rows
+change."""
 
 import base64
 import json
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import BigInteger, ColumnElement, Select, and_, or_
+from sqlalchemy import BigInteger, ColumnElement, Select, and_, nulls_last, or_
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 M = TypeVar("M")
 
 
 class BadCursor(ValueError):
-    """A cursor that no page of this list ended with."""
+    """A cursor that does not belong to this list."""
+
+
+@dataclass(frozen=True)
+class Computed:
+    """An expression to sort by, which may be NULL."""
+
+    expression: Any
+    kind: type[Any]
+    """Python type of its values."""
 
 
 def page(
     session: Session,
     statement: Select[M],
     *,
-    by: InstrumentedAttribute[Any],
+    by: InstrumentedAttribute[Any] | Computed,
     row_id: InstrumentedAttribute[Any],
     descending: bool,
     limit: int,
     cursor: str | None,
 ) -> tuple[list[M], str | None]:
-    """One page of `statement`'s entities, and the cursor of the next page, none after the last.
+    """One page of `statement`'s entities, and the cursor of the next page; None after the last page.
 
     Args:
         session: any session.
         statement: selects entities, filtered but neither sorted nor limited.
-        by: the column to sort by; rows without a value come last in both directions.
-        row_id: a unique column that settles ties, in the same direction.
+        by: the column or expression to sort by; rows without a value come last in both directions.
+        row_id: a unique column that breaks ties, in the same direction.
         descending: largest first.
-        limit: at most this many rows.
-        cursor: from the page before.
+        limit: maximum number of rows.
+        cursor: from the previous page.
 
     Raises:
-        BadCursor: not a cursor of a list sorted so.
+        BadCursor: the cursor does not belong to a list sorted like this.
     """
+    if isinstance(by, Computed):
+        return _computed_page(session, statement, by, row_id, descending, limit, cursor)
     if cursor is not None:
         statement = statement.where(_after(by, row_id, descending, *_decode(cursor, by, row_id)))
     order = [by.desc(), row_id.desc()] if descending else [by.asc(), row_id.asc()]
@@ -51,8 +64,37 @@ def page(
     return rows[:limit], _encode(getattr(last, by.key), getattr(last, row_id.key))
 
 
+def _computed_page(
+    session: Session,
+    statement: Select[M],
+    by: Computed,
+    row_id: InstrumentedAttribute[Any],
+    descending: bool,
+    limit: int,
+    cursor: str | None,
+) -> tuple[list[M], str | None]:
+    held = by.expression
+    if cursor is not None:
+        value, last_id = _raw(cursor)
+        try:
+            value = None if value is None else _storable(by.kind(value))
+            last_id = _typed(last_id, row_id)
+        except (ValueError, TypeError, OverflowError):
+            raise BadCursor(cursor) from None
+        statement = statement.where(_after(held, row_id, descending, value, last_id))
+    # By its label, so that the database computes it once for a row.
+    label = held.label("sorted_by")
+    order = [label.desc(), row_id.desc()] if descending else [label.asc(), row_id.asc()]
+    chosen = statement.add_columns(label).order_by(nulls_last(order[0]), order[1]).limit(limit + 1)
+    rows = [(row[0], row[1]) for row in session.execute(chosen)]
+    if len(rows) <= limit:
+        return [row for row, _ in rows], None
+    last, value = rows[limit - 1]
+    return [row for row, _ in rows[:limit]], _encode(value, getattr(last, row_id.key))
+
+
 def _after(
-    by: InstrumentedAttribute[Any],
+    by: Any,
     row_id: InstrumentedAttribute[Any],
     descending: bool,
     value: Any,
@@ -73,11 +115,19 @@ def _encode(value: Any, row_id: str | int) -> str:
 def _decode(
     cursor: str, by: InstrumentedAttribute[Any], row_id: InstrumentedAttribute[Any]
 ) -> tuple[Any, Any]:
+    value, last_id = _raw(cursor)
+    try:
+        return _typed(value, by), _typed(last_id, row_id)
+    except (ValueError, TypeError, OverflowError):
+        raise BadCursor(cursor) from None
+
+
+def _raw(cursor: str) -> tuple[Any, Any]:
     try:
         value, last_id = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        return _typed(value, by), _typed(last_id, row_id)
-    except (ValueError, TypeError, OverflowError, RecursionError):
+    except (ValueError, TypeError, RecursionError):
         raise BadCursor(cursor) from None
+    return value, last_id
 
 
 def _typed(value: Any, column: InstrumentedAttribute[Any]) -> Any:
@@ -92,11 +142,15 @@ def _typed(value: Any, column: InstrumentedAttribute[Any]) -> Any:
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind:
-        raise TypeError("another column's value")
-    # What the column cannot hold was never a row's value.
+        raise TypeError("not a value of this column")
+    # A value that the column cannot hold was never in a row.
     bits = 63 if isinstance(column.type, BigInteger) else 31
     if isinstance(value, int) and not -(2**bits) <= value < 2**bits:
         raise ValueError("out of range")
+    return _storable(value)
+
+
+def _storable(value: Any) -> Any:
     if isinstance(value, str):
         value.encode()
         if "\0" in value:

@@ -1,4 +1,4 @@
-"""Table `live_settings`: changes to a run's settings while it trains."""
+"""Table `live_settings`: changes to a run's settings during training."""
 
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from backend.db.base import Base
 
 
 class LiveSettings(Base):
-    """Version `version` of what a run should train by, from 1; each holds only what it changes."""
+    """Change number `version`, from 1, of a run's settings; it holds only what it changes."""
 
     __tablename__ = "live_settings"
 
@@ -21,10 +21,10 @@ class LiveSettings(Base):
     changes: Mapped[dict[str, Any]]
     """Setting of the algorithm -> value."""
     state: Mapped[str] = mapped_column(String(20))
-    """`asked`, then by the engine's word `applied` or `refused`."""
+    """`asked`, then `applied` or `refused` by the engine."""
     agent_steps: Mapped[int | None] = mapped_column(BigInteger)
-    """Where they came into force."""
+    """Where the change took effect."""
     frames: Mapped[int | None] = mapped_column(BigInteger)
     wall_time_s: Mapped[float | None]
     refused: Mapped[str | None] = mapped_column(Text)
-    """Why nothing was changed."""
+    """Why the change was rejected."""

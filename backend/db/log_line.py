@@ -1,4 +1,4 @@
-"""Table `log_lines`: what a run said, and every change of its state."""
+"""Tables `log_lines` and `transitions`: a run's log and the changes of its state."""
 
 from datetime import datetime
 

@@ -1,7 +1,6 @@
-"""Bring a database to the newest schema, and tell whether it is there."""
+"""Database migrations: upgrade, downgrade, and checks of the current revision."""
 
 import sqlite3
-from pathlib import Path
 from typing import Any
 
 from alembic import command
@@ -10,35 +9,40 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, event, text
 
+from backend import files
 from backend.db.engine import make_engine
 
-ROOT = Path(__file__).resolve().parents[2]
 UPGRADE_LOCK = 7_163_041
-"""PostgreSQL advisory lock: several processes may start at once, one upgrades."""
+"""PostgreSQL advisory lock: if several processes start at once, one of them upgrades."""
 
 
 def config() -> Config:
-    """Alembic's configuration, wherever the process was started."""
-    return Config(ROOT / "alembic.ini")
+    """Alembic's configuration, independent of the working directory. `alembic.ini` is for creating
+    revisions only."""
+    cfg = Config()
+    cfg.set_main_option("script_location", str(files.migrations()).replace("%", "%%"))
+    cfg.set_main_option("path_separator", "os")
+    return cfg
 
 
 def upgrade(url: str, revision: str = "head") -> None:
-    """Bring the database at `url` to `revision`, all or nothing; harmless when it is there already."""
+    """Upgrade the database at `url` to `revision`, in one transaction. Does nothing if it is there
+    already."""
     _run(url, lambda cfg: command.upgrade(cfg, revision))
 
 
 def downgrade(url: str, revision: str) -> None:
-    """Take the database at `url` back to `revision`."""
+    """Downgrade the database at `url` to `revision`."""
     _run(url, lambda cfg: command.downgrade(cfg, revision))
 
 
 def check(url: str) -> None:
-    """Raise where the tables in `backend.db` and the migrated schema differ."""
+    """Raise an error if the tables in `backend.db` differ from the migrated schema."""
     _run(url, command.check)
 
 
 def is_current(engine: Engine) -> bool:
-    """Whether the database is at the newest revision."""
+    """Whether the database is at the latest revision."""
     with engine.connect() as connection:
         found = MigrationContext.configure(connection).get_current_revision()
     return found == ScriptDirectory.from_config(config()).get_current_head()
@@ -47,7 +51,7 @@ def is_current(engine: Engine) -> bool:
 def _run(url: str, action: Any) -> None:
     engine = make_engine(url)
     if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _forget_foreign_keys)
+        event.listen(engine, "connect", _disable_foreign_keys)
     cfg = config()
     try:
         with engine.execution_options(callboard_writing=True).begin() as connection:
@@ -59,6 +63,6 @@ def _run(url: str, action: Any) -> None:
         engine.dispose()
 
 
-def _forget_foreign_keys(connection: sqlite3.Connection, record: Any) -> None:
-    # SQLite alters a table by copying it and dropping the old one, which would cascade.
+def _disable_foreign_keys(connection: sqlite3.Connection, record: Any) -> None:
+    # SQLite alters a table by copying it and dropping the original, which would cascade.
     connection.execute("PRAGMA foreign_keys=OFF")

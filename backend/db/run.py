@@ -1,12 +1,14 @@
-"""Table `runs`: what was asked for, where it stands, who holds it."""
+"""Tables `runs`, `attempts`, `external_sources` and `deleted_runs`."""
 
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, Index, String, Text
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import JSON, BigInteger, ForeignKey, Index, String, Text, event
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, ORMExecuteState, Session, mapped_column, with_loader_criteria
 
 from backend.db.base import Base
+from backend.specs.run_fields import CALLBOARD, MAX_GROUP, MAX_HOST, MAX_NAME
 from backend.specs.states import RunState
 
 
@@ -20,43 +22,56 @@ class Run(Base):
     )
 
     id: Mapped[str] = mapped_column(String(26), primary_key=True)
-    """A ULID: sorts by creation."""
+    """A ULID: sorts by creation time."""
+    origin: Mapped[str] = mapped_column(String(20), default=CALLBOARD)
+    """`callboard`, or `external`: trained elsewhere, and never queued or claimed."""
     created_at: Mapped[datetime]
     created_by: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
-    name: Mapped[str] = mapped_column(String(200))
+    token_id: Mapped[str | None] = mapped_column(String(26))
+    """The token that created it, of an external run; it may be revoked."""
+    name: Mapped[str] = mapped_column(String(MAX_NAME))
     algorithm: Mapped[str] = mapped_column(String(50), index=True)
     environment: Mapped[str] = mapped_column(String(200), index=True)
-    spec: Mapped[dict[str, Any]]
-    """The whole RunSpec, defaults filled in."""
+    spec: Mapped[dict[str, Any]] = mapped_column(JSON().with_variant(JSONB(), "postgresql"))
+    """The whole RunSpec, defaults included; of an external run, see `backend.specs.external`.
+
+    Filters read it in every row: jsonb is not parsed for that.
+    """
     seed: Mapped[int] = mapped_column(BigInteger)
     queue: Mapped[str] = mapped_column(String(50))
-    wanted_host: Mapped[str | None] = mapped_column(String(200))
+    wanted_host: Mapped[str | None] = mapped_column(String(MAX_HOST))
     priority: Mapped[int] = mapped_column(default=0)
-    group: Mapped[str | None] = mapped_column(String(200), index=True)
+    group: Mapped[str | None] = mapped_column(String(MAX_GROUP), index=True)
     tags: Mapped[list[str]]
     notes: Mapped[str] = mapped_column(Text, default="")
     archived: Mapped[bool] = mapped_column(default=False)
+    deleted_at: Mapped[datetime | None]
+    """When it was deleted, if it can still be restored: hidden from every query without `WITH_DELETED`."""
     parent_id: Mapped[str | None] = mapped_column(ForeignKey("runs.id", ondelete="SET NULL"), index=True)
-    """The run whose checkpoint it began from."""
+    """The run that it was forked from."""
     forked_at_agent_steps: Mapped[int | None] = mapped_column(BigInteger)
-    """Agent steps of that checkpoint; its own points begin there."""
+    """Agent steps of the checkpoint it was forked from; its own points start there."""
     memory_estimate_bytes: Mapped[int] = mapped_column(BigInteger)
 
     state: Mapped[RunState] = mapped_column(String(20))
     state_reason: Mapped[str] = mapped_column(Text, default="")
     stop_requested: Mapped[str | None] = mapped_column(String(10))
-    """`stop` or `kill`, while someone wants the run to end."""
+    """`stop` or `kill` while a request to end the run is pending."""
     attempt: Mapped[int] = mapped_column(default=0)
-    """The attempt that may write. Any other attempt's write changes nothing."""
+    """The attempt that may write. Writes of any other attempt are rejected."""
     attempts_without_checkpoint: Mapped[int] = mapped_column(default=0)
+    """Attempts since the newest checkpoint that ended by themselves or are active."""
+    host_deaths: Mapped[int] = mapped_column(default=0)
+    """Attempts since the newest checkpoint that ended with their worker or host."""
     host: Mapped[str | None] = mapped_column(String(200))
     """The host that holds the lease."""
     lease_expires_at: Mapped[datetime | None]
+    """Of an external run: when it is lost without another heartbeat."""
     error: Mapped[str | None] = mapped_column(Text)
     """Traceback or exit status of the last failure."""
 
     revision: Mapped[int] = mapped_column(BigInteger, default=0)
-    """Counts commits that changed anything a page shows."""
+    """Number of commits that changed anything that a page shows."""
     started_at: Mapped[datetime | None]
     ended_at: Mapped[datetime | None]
     agent_steps: Mapped[int] = mapped_column(BigInteger, default=0)
@@ -68,3 +83,63 @@ class Run(Base):
     score: Mapped[float | None]
     """Mean true return of the last 100 training episodes."""
     best_return: Mapped[float | None]
+
+
+WITH_DELETED = {"callboard_with_deleted": True}
+"""Execution options of a query that also finds deleted runs that can still be restored."""
+
+_NOT_DELETED = with_loader_criteria(Run, Run.deleted_at.is_(None), include_aliases=True)
+
+
+@event.listens_for(Session, "do_orm_execute")
+def _hide_deleted(state: ORMExecuteState) -> None:
+    if (
+        state.is_select
+        and not state.is_column_load
+        and not WITH_DELETED.items() <= state.execution_options.items()
+    ):
+        state.statement = state.statement.options(_NOT_DELETED)
+
+
+class Attempt(Base):
+    """Attempt `number` of a run, from 1: one claim by a host, and the recorded part of its log."""
+
+    __tablename__ = "attempts"
+
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    host: Mapped[str] = mapped_column(String(200))
+    claimed_at: Mapped[datetime]
+    ended_at: Mapped[datetime | None]
+    outcome: Mapped[str | None] = mapped_column(Text)
+    resumed_from_agent_steps: Mapped[int] = mapped_column(BigInteger, default=0)
+    """Where this attempt's points start; later points of earlier attempts are superseded."""
+    log_offset_bytes: Mapped[int] = mapped_column(BigInteger, default=0)
+    """Everything before this offset of the attempt's event log is in the database."""
+    log_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    """Size of its compressed event log, 0 if it was removed; None: neither."""
+    provenance: Mapped[dict[str, Any] | None]
+    """See `backend.specs.provenance`; None until the engine has reported it, and for attempts of 0.1.0."""
+
+
+class ExternalSource(Base):
+    """A process that writes an external run, and the last of its batches that is stored."""
+
+    __tablename__ = "external_sources"
+
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    source: Mapped[str] = mapped_column(String(26), primary_key=True)
+    """A ULID that the process has chosen."""
+    sequence: Mapped[int] = mapped_column(BigInteger, default=0)
+    """Every batch up to this number is in the database."""
+    dropped: Mapped[int] = mapped_column(BigInteger, default=0)
+    """Its rows that were not stored."""
+
+
+class DeletedRun(Base):
+    """A deleted run, for the worker hosts that still have its folder. Other unknown ids belong to other
+    databases."""
+
+    __tablename__ = "deleted_runs"
+
+    id: Mapped[str] = mapped_column(String(26), primary_key=True)

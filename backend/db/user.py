@@ -1,8 +1,8 @@
-"""Tables `users`, `sessions`, `login_links` and `tokens`: who may do what."""
+"""Tables `users`, `sessions`, `login_links` and `tokens`."""
 
 from datetime import datetime
 
-from sqlalchemy import ForeignKey, String
+from sqlalchemy import ForeignKey, Index, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from backend.db.base import Base
@@ -12,28 +12,41 @@ class User(Base):
     """A person. Roles: `viewer` < `operator` < `admin`."""
 
     __tablename__ = "users"
+    __table_args__ = (Index(None, "oidc_issuer", "oidc_subject", unique=True),)
 
     id: Mapped[str] = mapped_column(String(26), primary_key=True)
     name: Mapped[str] = mapped_column(String(100), unique=True)
     role: Mapped[str] = mapped_column(String(20))
     password_hash: Mapped[str | None] = mapped_column(String(300))
-    """Argon2; none for the owner of an embedded instance, who logs in by link."""
+    """Argon2; None for the owner of an embedded installation, who logs in by link, and for users created by
+    OpenID Connect."""
+    oidc_issuer: Mapped[str | None] = mapped_column(String(500))
+    oidc_subject: Mapped[str | None] = mapped_column(String(255))
+    """With the issuer, whom an OpenID Connect provider takes the user for."""
     created_at: Mapped[datetime]
 
 
-class Session(Base):
-    """A browser that has logged in; the cookie holds the secret, the table its hash."""
+class LoginSession(Base):
+    """A logged-in browser; the cookie holds the secret, the table its hash."""
 
     __tablename__ = "sessions"
 
     token_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    id: Mapped[str] = mapped_column(String(26), unique=True)
     user_id: Mapped[str] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
+    """When it ends even if it is used."""
+    last_used_at: Mapped[datetime]
+    address: Mapped[str | None] = mapped_column(String(64))
+    """Of its latest use."""
+    user_agent: Mapped[str | None] = mapped_column(String(300))
+    method: Mapped[str | None] = mapped_column(String(20))
+    """How its user logged in: `link`, `password` or `oidc`; None before these were recorded."""
 
 
 class LoginLink(Base):
-    """A one-time link printed by `callboard up`."""
+    """A one-time login link printed by `callboard up`."""
 
     __tablename__ = "login_links"
 
@@ -43,8 +56,21 @@ class LoginLink(Base):
     used_at: Mapped[datetime | None]
 
 
+class LoginLimit(Base):
+    """Failed logins from one address, or of one user name from one address."""
+
+    __tablename__ = "login_limits"
+
+    key: Mapped[str] = mapped_column(String(64), primary_key=True)
+    """Hash of the address, and of the name."""
+    failures: Mapped[int]
+    """Attempts that failed, or whose result is not known yet."""
+    blocked_until: Mapped[datetime]
+    expires_at: Mapped[datetime] = mapped_column(index=True)
+
+
 class Token(Base):
-    """A script's key; shown once, when it is made. The table has its hash."""
+    """An API token. Its secret is shown once, on creation; the table holds its hash."""
 
     __tablename__ = "tokens"
 
@@ -52,7 +78,15 @@ class Token(Base):
     user_id: Mapped[str] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
     name: Mapped[str] = mapped_column(String(100))
     role: Mapped[str] = mapped_column(String(20))
-    """What it may do at most; never more than its user."""
+    """Upper limit of its permissions; never more than its user has."""
+    scope: Mapped[str | None] = mapped_column(String(20))
+    """`external_runs`: it may only create external runs, and write those; None: all that its role allows."""
     token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    parent_id: Mapped[str | None] = mapped_column(ForeignKey("tokens.id", ondelete="CASCADE"), index=True)
+    """The token that created it, and with which it is revoked."""
+    created_with: Mapped[str | None] = mapped_column(String(20))
+    """`session`, `token` or `command line`; None before these were recorded."""
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
+    last_used_address: Mapped[str | None] = mapped_column(String(64))

@@ -1,60 +1,68 @@
 """Routes of episodes."""
 
+from contextlib import suppress
+from time import monotonic
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
 
 from backend.auth.access import Viewer
-from backend.dependencies import Artifacts, ReadSession, WriteSession
+from backend.db import Episode, Job
+from backend.db.engine import writing
+from backend.dependencies import AppStateDep, Artifacts, ReadSession
 from backend.episodes import repository, service
 from backend.episodes.schemas import EpisodeOut, EpisodePage, Trace, VideoPending
 from backend.errors import NotFound
-from backend.ids import Ulid
 from backend.jobs import repository as jobs
-from backend.pagination import Cursor, Limit
+from backend.rest import Cursor, Limit, Ulid
 from backend.runs import service as runs
-from backend.streaming import BINARY, send_file
+from backend.streaming import BINARY, DownloadSlot, send_file
+from backend.transfer import json_response
 
 router = APIRouter(tags=["episodes"])
 
 SORT_PATTERN = f"^-?({'|'.join(repository.SORTS)})$"
 VIDEO_ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {"content": {"video/mp4": BINARY}, "description": "H.264 MP4."},
-    202: {"model": VideoPending, "description": "Not drawn yet; ask again after `Retry-After` seconds."},
-    206: {"content": {"video/mp4": BINARY}, "description": "The part that `Range` asks for."},
+    202: {"model": VideoPending, "description": "Not rendered yet; retry after `Retry-After` seconds."},
+    206: {"content": {"video/mp4": BINARY}, "description": "The range of the `Range` header."},
 }
 
 
-@router.get("/runs/{run_id}/episodes")
+@router.get("/runs/{run_id}/episodes", response_model=EpisodePage)
 def list_episodes(
     run_id: Ulid,
     actor: Viewer,
     session: ReadSession,
     kind: Literal["training", "evaluation"] | None = None,
     superseded: Annotated[
-        bool, Query(description="Also those after the checkpoint a later attempt went on from.")
+        bool, Query(description="Include episodes after the checkpoint that a later attempt resumed from.")
     ] = False,
+    max_agent_steps: Annotated[
+        int | None, Query(ge=0, lt=2**63, description="Episodes that ended at this agent step or before.")
+    ] = None,
     sort: Annotated[str, Query(pattern=SORT_PATTERN)] = "-agent_steps",
     limit: Limit = 50,
     cursor: Cursor = None,
-) -> EpisodePage:
-    """A run's kept episodes, the newest first by default."""
+) -> Response:
+    """A run's recorded episodes, latest first by default."""
     runs.get(session, run_id)
     rows, next_cursor = repository.page(
         session,
         run_id,
         kind=kind,
         superseded=superseded,
+        max_agent_steps=max_agent_steps,
         sort=sort.removeprefix("-"),
         descending=sort.startswith("-"),
         limit=limit,
         cursor=cursor,
     )
-    drawing = jobs.find_all(session, service.VIDEO, [row.id for row in rows])
-    return EpisodePage(
-        items=[EpisodeOut.of(row, drawing.get(row.id)) for row in rows], next_cursor=next_cursor
-    )
+    rendering = jobs.find_all(session, service.VIDEO, [row.id for row in rows])
+    items = [EpisodeOut.of(row, rendering.get(row.id)) for row in rows]
+    return json_response(EpisodePage(items=items, next_cursor=next_cursor))
 
 
 @router.get("/episodes/{episode_id}")
@@ -66,7 +74,7 @@ def read_episode(episode_id: Ulid, actor: Viewer, session: ReadSession) -> Episo
 
 @router.get("/episodes/{episode_id}/trace")
 def read_trace(episode_id: Ulid, actor: Viewer, session: ReadSession, artifacts: Artifacts) -> Trace:
-    """Actions, rewards, values and policies of an episode, one entry a decision."""
+    """Actions, rewards, values and policies of an episode, one entry per agent step."""
     return service.read_trace(session, artifacts, service.get(session, episode_id))
 
 
@@ -79,39 +87,66 @@ def read_trace(episode_id: Ulid, actor: Viewer, session: ReadSession, artifacts:
 def read_observations(
     episode_id: Ulid,
     actor: Viewer,
+    slot: DownloadSlot,
     session: ReadSession,
     artifacts: Artifacts,
     range: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """What the network saw, one picture a decision; drawn with the video, where a world is seen as pixels."""
+    """The network input, one observation per agent step; rendered with the video, from pixels only."""
     episode = service.get(session, episode_id)
     file = repository.observations_file(episode.id)
     try:
-        return send_file(artifacts, episode.run_id, "videos", file, media_type="video/mp4", asked_range=range)
+        service.check_video(artifacts, episode, file, episode.observations_sha256)
+        return send_file(
+            artifacts, episode.run_id, "videos", file, media_type="video/mp4", range_header=range
+        )
     except FileNotFoundError:
-        raise NotFound(f"the observations of episode {episode_id} are not drawn") from None
+        raise NotFound(f"the observations of episode {episode_id} are not rendered") from None
 
 
 @router.get(
     "/episodes/{episode_id}/video", response_model=None, response_class=Response, responses=VIDEO_ANSWERS
 )
-def read_video(
+async def read_video(
     episode_id: Ulid,
     actor: Viewer,
+    slot: DownloadSlot,
     session: ReadSession,
-    writing: WriteSession,
+    state: AppStateDep,
     artifacts: Artifacts,
-    again: Annotated[bool, Query(description="Try once more where drawing failed.")] = False,
+    again: Annotated[
+        bool, Query(description="Render again if rendering has failed, or the video is damaged.")
+    ] = False,
     range: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """An episode's video; drawn when first asked for."""
-    episode = service.get(session, episode_id)
-    if episode.video:
-        return send_file(
-            artifacts, episode.run_id, "videos", episode.video, media_type="video/mp4", asked_range=range
-        )
-    job = jobs.find(session, service.VIDEO, episode_id)
-    if job is None or job.state not in ("queued", "running"):
-        job = service.request_video(writing, episode, again=again)
-    pending = VideoPending(job=job.id, state="queued" if job.state == "queued" else "running")
+    """An episode's video, rendered on the first request. Too many that are not rendered yet: 429."""
+
+    def find() -> tuple[Episode, Response | Job | None]:
+        episode = service.get(session, episode_id)
+        if episode.video and not (again and service.is_damaged(artifacts, episode)):
+            # A video that the store has lost is rendered once more.
+            with suppress(FileNotFoundError):
+                service.check_video(artifacts, episode, episode.video, episode.video_sha256)
+                file = episode.video
+                return episode, send_file(
+                    artifacts, episode.run_id, "videos", file, media_type="video/mp4", range_header=range
+                )
+        job = jobs.find(session, service.VIDEO, episode_id)
+        session.close()  # so that no connection is held during the wait for a turn
+        return episode, job
+
+    def request(wait_s: float) -> Job:
+        with writing(state.engine, wait_s=wait_s) as writer:
+            job = service.request_video(writer, episode, again=again, requested_by=actor.id)
+        state.bus.announce(writer)
+        return job
+
+    episode, found = await run_in_threadpool(find)
+    if isinstance(found, Response):
+        return found
+    if found is None or found.state not in ("queued", "running"):
+        # Only here, so that those who watch do not wait for others who write.
+        async with state.limits.writes.turn() as ends_at:
+            found = await run_in_threadpool(request, max(0.0, ends_at - monotonic()))
+    pending = VideoPending(job=found.id, state="queued" if found.state == "queued" else "running")
     return JSONResponse(pending.model_dump(), 202, headers={"Retry-After": "1"})

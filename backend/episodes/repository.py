@@ -13,17 +13,25 @@ SORTS: dict[str, InstrumentedAttribute[Any]] = {
     "episode_return": Episode.episode_return,
     "length_steps": Episode.length_steps,
 }
-"""What episodes may be sorted by."""
+"""Columns that episodes can be sorted by."""
 
 
 def observations_file(episode_id: str) -> str:
-    """Name of the video of what the network saw, among the run's videos."""
+    """File name of the video of the network input."""
     return f"{episode_id}-observations.mp4"
 
 
 def get(session: Session, episode_id: str) -> Episode | None:
-    """The episode, or none."""
-    return session.get(Episode, episode_id)
+    """The episode; None if there is none, or it is removed."""
+    episode = session.get(Episode, episode_id)
+    return None if episode is None or episode.removed else episode
+
+
+def forget_video(session: Session, episode_id: str) -> None:
+    """Remove a damaged or lost video from the episode's row."""
+    row = session.get_one(Episode, episode_id)
+    row.video = row.video_sha256 = row.observations_sha256 = None
+    row.video_bytes = row.video_rendered_at = None
 
 
 def page(
@@ -32,17 +40,20 @@ def page(
     *,
     kind: str | None,
     superseded: bool,
+    max_agent_steps: int | None = None,
     sort: str,
     descending: bool,
     limit: int,
     cursor: str | None,
 ) -> tuple[list[Episode], str | None]:
-    """One page of a run's episodes and the next page's cursor; superseded ones only when asked for."""
-    statement = select(Episode).where(Episode.run_id == run_id)
+    """One page of a run's episodes, and the cursor of the next page; superseded ones only on request."""
+    statement = select(Episode).where(Episode.run_id == run_id, Episode.removed.is_(False))
     if kind is not None:
         statement = statement.where(Episode.kind == kind)
     if not superseded:
         statement = statement.where(Episode.superseded.is_(False))
+    if max_agent_steps is not None:
+        statement = statement.where(Episode.agent_steps <= max_agent_steps)
     return keyset.page(
         session,
         statement,

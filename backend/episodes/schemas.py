@@ -1,4 +1,4 @@
-"""Episodes as REST shows them."""
+"""Response bodies of episodes."""
 
 from datetime import datetime
 from typing import Literal
@@ -6,12 +6,12 @@ from typing import Literal
 from pydantic import BaseModel
 
 from backend.db import Episode, Job
-from backend.pagination import Page
+from backend.rest import Page
 from backend.runs.schemas import Number
 
 
 class EpisodeOut(BaseModel):
-    """An episode whose replay was kept."""
+    """An episode with a recorded replay."""
 
     id: str
     run_id: str
@@ -20,7 +20,7 @@ class EpisodeOut(BaseModel):
     source: str
     recorded_at: datetime
     agent_steps: int
-    """Agent steps of the run when it ended."""
+    """Agent steps of the run at the end of the episode."""
     frames: int
     wall_time_s: Number
     seed: int
@@ -30,11 +30,11 @@ class EpisodeOut(BaseModel):
     length_frames: int
     superseded: bool
     video: Literal["none", "queued", "running", "done", "failed"]
-    """Whether its video is drawn."""
+    """State of its video."""
 
     @classmethod
     def of(cls, episode: Episode, job: Job | None) -> "EpisodeOut":
-        """From its row, and that of the job that draws its video."""
+        """From the rows of the episode and of the job that renders its video."""
         row = {name: getattr(episode, name) for name in cls.model_fields if name != "video"}
         video = "done" if episode.video else job.state if job else "none"
         return cls.model_validate(row | {"video": video})
@@ -45,26 +45,26 @@ class EpisodePage(Page[EpisodeOut]):
 
 
 class Trace(BaseModel):
-    """What the agent did and thought, one entry a decision."""
+    """The agent's actions, values and policies, one entry per agent step."""
 
     seed: int
     frames_per_step: int
     action_names: list[str]
     actions: list[int] | list[list[Number]]
-    """Index of each action, or the numbers of a continuous one."""
+    """Index of each action, or the components of a continuous action."""
     rewards: list[Number]
-    """True reward of the decision."""
+    """True reward of the agent step."""
     values: list[Number]
-    """V before the decision; the greatest Q where `action_values`."""
+    """V before the action; max Q if `action_values`."""
     policies: list[list[Number]]
-    """Probability of each action; of a continuous one, its mean; Q of each where `action_values`."""
+    """Probability of each action, or the mean of a continuous action; Q of each action if `action_values`."""
     action_values: bool
-    """Whether the agent thinks in Q: `values` are then of its best action."""
+    """Whether the agent learns Q: `values` are then those of the greedy action."""
     lives: list[int]
 
 
 class VideoPending(BaseModel):
-    """The video is being drawn: ask again."""
+    """The video is being rendered: retry later."""
 
     job: str
     state: Literal["queued", "running"]

@@ -1,64 +1,90 @@
 """Episodes: their traces and videos."""
 
+import io
+import zipfile
+import zlib
 from typing import Any
 
 import numpy as np
+import structlog
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactStore
+from backend.artifacts import ArtifactStore, Damaged
 from backend.db import Episode, Job
 from backend.episodes import repository
 from backend.episodes.schemas import Trace
-from backend.errors import Conflict, NotFound
+from backend.errors import Conflict, Gone, NotFound, TooMany
 from backend.jobs import repository as jobs
 from backend.runs import service as runs
 from backend.specs.algorithms import ALGORITHMS
 
 VIDEO = "video"
-"""Kind of the job that draws an episode's video."""
+"""Kind of the job that renders an episode's video."""
+
+MAX_WAITING_VIDEOS = 200
+"""Videos that wait to be rendered or are, at the same time."""
+MAX_WAITING_VIDEOS_OF_USER = 30
+RETRY_VIDEO_S = 10.0
 
 DECIMALS = 4
+
+UNREADABLE = (Damaged, zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, TypeError, SyntaxError)
+"""What reading a damaged replay raises."""
+
+log = structlog.get_logger(__name__)
 
 
 def get(session: Session, episode_id: str) -> Episode:
     """The episode.
 
     Raises:
-        NotFound: there is none.
+        NotFound: there is no such episode.
     """
     episode = repository.get(session, episode_id)
     if episode is None:
-        raise NotFound(f"there is no episode {episode_id}")
+        raise NotFound(f"episode {episode_id} does not exist")
     return episode
 
 
-def request_video(session: Session, episode: Episode, *, again: bool) -> Job:
-    """Have the episode's video drawn.
+def request_video(session: Session, episode: Episode, *, again: bool, requested_by: str | None = None) -> Job:
+    """Queue a job that renders the episode's video, or renders it again.
+
+    The run is locked, so that retention does not remove the episode meanwhile.
 
     Raises:
-        Conflict: it was tried and failed, and `again` is not set.
+        NotFound: the episode has been removed.
+        Conflict: rendering has failed, and `again` is not set.
+        TooMany: too many videos wait to be rendered, of all users or of this one.
     """
+    run = runs.get(session, episode.run_id, for_update=True)
+    get(session, episode.id)
+    waiting = jobs.count_waiting(session, VIDEO)
+    of_user = waiting.get(requested_by, 0)
+    if sum(waiting.values()) >= MAX_WAITING_VIDEOS or of_user >= MAX_WAITING_VIDEOS_OF_USER:
+        raise TooMany("too many videos are queued for rendering: try again later", RETRY_VIDEO_S)
+    if episode.video:
+        repository.forget_video(session, episode.id)
     job = jobs.find(session, VIDEO, episode.id)
     if job is not None and job.state == "failed" and not again:
-        error = (job.error or "").strip().splitlines() or ["no reason known"]
-        raise Conflict(f"drawing the video failed: {error[-1]}; ask with again=true to try once more")
-    run = runs.get(session, episode.run_id)
-    return jobs.request(session, VIDEO, episode.run_id, episode.id, queue=run.queue)
+        error = (job.error or "").strip().splitlines() or ["unknown error"]
+        raise Conflict(f"rendering the video failed: {error[-1]}; retry with again=true")
+    return jobs.request(
+        session, VIDEO, episode.run_id, episode.id, queue=run.queue, requested_by=requested_by
+    )
 
 
 def read_trace(session: Session, store: ArtifactStore, episode: Episode) -> Trace:
     """Read an episode's replay.
 
     Raises:
-        NotFound: its file is gone.
+        NotFound: its file does not exist.
+        Gone: its file is damaged.
     """
     algorithm = ALGORITHMS.get(runs.get(session, episode.run_id).algorithm)
     try:
-        with (
-            store.open(episode.run_id, "replays", episode.replay) as opened,
-            np.load(opened, allow_pickle=False) as replay,
-        ):
+        content = store.read(episode.run_id, "replays", episode.replay, episode.replay_sha256)
+        with np.load(io.BytesIO(content), allow_pickle=False) as replay:
             return Trace(
                 seed=int(replay["seed"]),
                 frames_per_step=int(replay["frames_per_step"]),
@@ -73,7 +99,32 @@ def read_trace(session: Session, store: ArtifactStore, episode: Episode) -> Trac
                 lives=replay["lives"].tolist(),
             )
     except FileNotFoundError:
-        raise NotFound(f"the replay of episode {episode.id} is gone") from None
+        raise NotFound(f"the replay of episode {episode.id} does not exist") from None
+    except UNREADABLE as error:
+        log.warning("replay.damaged", run_id=episode.run_id, episode=episode.id, error=repr(error))
+        raise Gone(f"the replay of episode {episode.id} is damaged; watch another episode") from None
+
+
+def is_damaged(store: ArtifactStore, episode: Episode) -> bool:
+    """Whether the episode's rendered video is damaged or lost."""
+    try:
+        check_video(store, episode, episode.video or "", episode.video_sha256)
+    except (Gone, FileNotFoundError):
+        return True
+    return False
+
+
+def check_video(store: ArtifactStore, episode: Episode, file: str, sha256: str | None) -> None:
+    """Check that a rendered video is intact.
+
+    Raises:
+        Gone: it is not.
+    """
+    try:
+        store.check(episode.run_id, "videos", file, sha256)
+    except Damaged:
+        detail = f"the video of episode {episode.id} is damaged; render it again with again=true"
+        raise Gone(detail) from None
 
 
 def _rounded(array: NDArray[np.floating[Any]]) -> Any:

@@ -2,44 +2,50 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 
 from backend.auth.access import Operator, Viewer
 from backend.dependencies import ReadSession, WriteSession
 from backend.evaluations import repository, service
-from backend.evaluations.schemas import EvaluationOut, EvaluationPage, EvaluationRequest
+from backend.evaluations.schemas import EvaluationOut, EvaluationPage, EvaluationRequest, Protocols
 from backend.idempotency.route import IdempotentRoute
-from backend.ids import Ulid
 from backend.jobs import repository as jobs
-from backend.pagination import Cursor, Limit
+from backend.rest import Cursor, Limit, Ulid
 from backend.runs import service as runs
+from backend.transfer import json_response
 
 router = APIRouter(prefix="/runs/{run_id}/evaluations", tags=["evaluations"], route_class=IdempotentRoute)
 
 
-@router.get("")
+@router.get("", response_model=EvaluationPage)
 def list_evaluations(
     run_id: Ulid,
     actor: Viewer,
     session: ReadSession,
     superseded: Annotated[
-        bool, Query(description="Also those after the checkpoint a later attempt went on from.")
+        bool, Query(description="Include evaluations after the checkpoint that a later attempt resumed from.")
     ] = False,
     limit: Limit = 100,
     cursor: Cursor = None,
-) -> EvaluationPage:
-    """A run's evaluations, of the newest agent steps first."""
-    runs.get(session, run_id)
+) -> Response:
+    """A run's evaluations, by agent steps, latest first."""
+    run = runs.get(session, run_id)
     rows, next_cursor = repository.page(session, run_id, superseded=superseded, limit=limit, cursor=cursor)
     doing = jobs.find_all(session, service.EVALUATION, [row.id for row in rows])
-    items = [EvaluationOut.of(row, doing.get(row.id)) for row in rows]
-    return EvaluationPage(items=items, next_cursor=next_cursor)
+    items = [EvaluationOut.of(row, doing.get(row.id), run) for row in rows]
+    return json_response(EvaluationPage(items=items, next_cursor=next_cursor))
+
+
+@router.get("/protocols")
+def list_protocols(run_id: Ulid, actor: Viewer, session: ReadSession) -> Protocols:
+    """The protocols under which the run's checkpoints can be evaluated."""
+    return service.protocols(session, run_id)
 
 
 @router.post("", status_code=201)
 def request_evaluation(
     run_id: Ulid, actor: Operator, session: WriteSession, body: EvaluationRequest | None = None
 ) -> EvaluationOut:
-    """Score a checkpoint from fresh starts; by default the newest, by the world's own protocol."""
+    """Evaluate a checkpoint; by default the latest, under the protocol of the run's own evaluations."""
     evaluation, job = service.request(session, run_id, body or EvaluationRequest())
-    return EvaluationOut.of(evaluation, job)
+    return EvaluationOut.of(evaluation, job, runs.get(session, run_id))

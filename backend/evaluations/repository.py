@@ -1,17 +1,19 @@
 """Evaluations in the database."""
 
+from collections.abc import Sequence
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from backend.db import Checkpoint, Evaluation, keyset
+from backend.db.base import new_id
 from backend.db.clock import database_now
-from backend.db.ids import new_id
 
 
 def add_request(
     session: Session, checkpoint: Checkpoint, *, protocol: str, n_episodes: int, seed: int
 ) -> Evaluation:
-    """An evaluation to be done: without returns yet."""
+    """Add a requested evaluation, without returns yet."""
     evaluation = Evaluation(
         id=new_id(),
         run_id=checkpoint.run_id,
@@ -35,7 +37,7 @@ def add_request(
 
 
 def awaited_checkpoints(session: Session, run_id: str) -> set[str]:
-    """File names of the checkpoints of a run that someone has asked to be scored and that are not yet."""
+    """File names of the checkpoints of a run with a pending evaluation request."""
     statement = select(Evaluation.checkpoint).where(
         Evaluation.run_id == run_id, Evaluation.attempt.is_(None), Evaluation.mean_return.is_(None)
     )
@@ -45,7 +47,7 @@ def awaited_checkpoints(session: Session, run_id: str) -> set[str]:
 def page(
     session: Session, run_id: str, *, superseded: bool, limit: int, cursor: str | None
 ) -> tuple[list[Evaluation], str | None]:
-    """One page of a run's evaluations, of the newest agent steps first."""
+    """One page of a run's evaluations, by agent steps, latest first."""
     statement = select(Evaluation).where(Evaluation.run_id == run_id)
     if not superseded:
         statement = statement.where(Evaluation.superseded.is_(False))
@@ -58,3 +60,13 @@ def page(
         limit=limit,
         cursor=cursor,
     )
+
+
+def finished(session: Session, run_ids: Sequence[str]) -> Sequence[Evaluation]:
+    """Every finished evaluation of these runs that is not superseded, by run and agent steps."""
+    query = select(Evaluation).where(
+        Evaluation.run_id.in_(run_ids),
+        Evaluation.superseded.is_(False),
+        Evaluation.mean_return.is_not(None),
+    )
+    return session.scalars(query.order_by(Evaluation.run_id, Evaluation.agent_steps)).all()

@@ -1,4 +1,4 @@
-"""Evaluations asked for over REST."""
+"""Requested evaluations."""
 
 from sqlalchemy.orm import Session
 
@@ -6,40 +6,59 @@ from backend.checkpoints import repository as checkpoints
 from backend.db import Evaluation, Job
 from backend.errors import Conflict, Invalid
 from backend.evaluations import repository
-from backend.evaluations.schemas import EvaluationRequest
+from backend.evaluations.schemas import EvaluationRequest, ProtocolOut, Protocols
 from backend.jobs import repository as jobs
+from backend.runs import external
 from backend.runs import repository as run_rows
 from backend.runs import service as runs
-from backend.specs.run import parse_run_spec
+from backend.specs.protocols import UnsupportedProtocolError, protocols_of
 
 EVALUATION = "evaluation"
 """Kind of the job that evaluates a checkpoint."""
 
 
-def request(session: Session, run_id: str, asked: EvaluationRequest) -> tuple[Evaluation, Job]:
-    """Have a checkpoint of a run scored from fresh starts.
+def request(session: Session, run_id: str, body: EvaluationRequest) -> tuple[Evaluation, Job]:
+    """Queue the evaluation of a checkpoint.
 
     Raises:
         NotFound: there is no such run.
-        Conflict: it has no checkpoint yet.
-        Invalid: the checkpoint is not this run's, or the world has no such protocol.
+        Conflict: the run is external, or has no checkpoint yet.
+        Invalid: the checkpoint is not of this run, or the environment cannot be evaluated so.
     """
-    # Locked: nobody thins its checkpoints out meanwhile.
+    # Locked, so that the checkpoint is not removed in the meantime.
     run = runs.get(session, run_id, for_update=True)
-    own = parse_run_spec(run.spec).world.evaluation_protocol
-    if asked.protocol not in (None, own):
-        raise Invalid.field("protocol", f"{run.environment} is scored by {own}, not {asked.protocol!r:.60}")
-    if asked.checkpoint is None:
-        checkpoint = checkpoints.newest(session, run_id)
+    spec = external.own_spec(run, "evaluate")
+    protocol = body.protocol or spec.evaluation_protocol
+    try:
+        spec.catalogue_environment.protocol(protocol)
+    except UnsupportedProtocolError as error:
+        raise Invalid.field("protocol", str(error)) from None
+    if body.checkpoint is None:
+        checkpoint = checkpoints.latest(session, run_id)
         if checkpoint is None:
             raise Conflict(f"the run is {run.state} and has no checkpoint to evaluate")
     else:
-        checkpoint = checkpoints.get(session, asked.checkpoint)
+        checkpoint = checkpoints.get(session, body.checkpoint)
         if checkpoint is None or checkpoint.run_id != run_id or checkpoint.removed:
             raise Invalid.field("checkpoint", "this run has no such checkpoint")
     evaluation = repository.add_request(
-        session, checkpoint, protocol=own, n_episodes=asked.episodes, seed=asked.seed
+        session, checkpoint, protocol=protocol, n_episodes=body.episodes, seed=body.seed
     )
     job = jobs.request(session, EVALUATION, run_id, evaluation.id, queue=run.queue)
     run_rows.bump_revision(session, run_id)
     return evaluation, job
+
+
+def protocols(session: Session, run_id: str) -> Protocols:
+    """The protocols of a run's environment, and the one of the run's own evaluations.
+
+    Raises:
+        NotFound: there is no such run.
+        Conflict: it is an external run.
+    """
+    spec = external.own_spec(runs.get(session, run_id), "evaluate")
+    items = [
+        ProtocolOut.model_validate(protocol.model_dump(exclude={"environment_settings", "greedy"}))
+        for protocol in protocols_of(spec.catalogue_environment.protocols)
+    ]
+    return Protocols(default=spec.evaluation_protocol, items=items)

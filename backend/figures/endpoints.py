@@ -1,173 +1,223 @@
-"""Routes of figures: layout from Python, numbers on demand."""
+"""Routes of figures: the layout, and the data on request."""
 
 from typing import Annotated, Any, Literal
 
 import orjson
-import plotly.graph_objects as go
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel
 
 from backend.auth.access import Viewer
+from backend.db.base import ID_ALPHABET
 from backend.dependencies import Artifacts, ReadSession
 from backend.errors import Invalid
-from backend.figures import seeds, service
-from backend.figures.internals import BY_ID
-from backend.figures.learning_curve import METRIC
-from backend.figures.service import Look
-from backend.figures.theme import Theme
-from backend.ids import Ulid
-from backend.metrics.charts import Axes
-from backend.metrics.grouping import Interval
-from backend.metrics.schemas import X
-from backend.metrics.smoothing import MAX_WEIGHT
+from backend.figures import service
+from backend.figures.diagnostics import BY_ID
+from backend.figures.figure import Figure
+from backend.figures.service import FigureOptions
+from backend.figures.theme import DASHES, Theme, colours
+from backend.metrics.axes import ChosenSpread, SmoothedAxes
+from backend.metrics.catalogue import EPISODE_RETURN
+from backend.rest import Ulid
 from backend.text import Text
+from backend.transfer import conditional_response
 
 router = APIRouter(prefix="/figures", tags=["figures"])
 
 
 class FigureOut(BaseModel):
-    """A plotly figure."""
+    """A Plotly figure."""
 
     data: list[dict[str, Any]]
-    """Traces. Those of series have `meta` {run, metric, source, y} (of seed groups, `group` for `run`);
-    without `data=true` their x and y are empty, to be filled from the columns `x` and `meta.y` of
-    `GET /series`."""
+    """Traces. Traces of series have `meta` {run, metric, source, y} (for seed groups, `group` instead of
+    `run`). Without `data=true` their x and y are empty, to be filled from the columns `x` and `meta.y` of
+    `GET /series`, with buckets at one x merged: with `meta.below` only buckets with less values, with
+    `meta.from` the outline between the columns `meta.low` and `meta.y` of buckets with at least as many."""
     layout: dict[str, Any]
 
 
+class Palette(BaseModel):
+    """The styles of runs and groups on every chart: style s has colour s % 8 and dash s // 8 % 4."""
+
+    light: list[str]
+    dark: list[str]
+    dashes: list[str]
+    """Plotly's names."""
+    run_characters: str
+    """A run has the style of the position of its id's last character in these."""
+
+
 class PanelOut(BaseModel):
-    """A panel of a run's internals."""
+    """A panel of a run's diagnostics."""
 
     id: str
     title: str
     metrics: list[str]
-    """Those it is drawn of."""
+    """The metrics that it shows."""
 
 
 class Panels(BaseModel):
-    """What can be drawn of a run's internals."""
+    """The diagnostics panels of a run."""
 
     items: list[PanelOut]
 
 
 FORMATS: dict[int | str, dict[str, Any]] = {
-    200: {"model": FigureOut, "content": {"text/html": {}}, "description": "A figure, or a page with it."}
+    200: {
+        "model": FigureOut,
+        "content": {"text/html": {}},
+        "description": "A figure, or an HTML page with it.",
+    }
 }
 
 Form = Literal["json", "html"]
 Runs = Annotated[list[Ulid], Query(min_length=1, max_length=100, description="Run ids.")]
-Points = Annotated[int, Query(ge=1, le=10_000, description="At most this many a series.")]
+MaxPoints = Annotated[int, Query(ge=1, le=10_000, description="Maximum number of points per series.")]
 
 
-def _look(
-    data: Annotated[bool, Query(description="With the numbers of series; a page always has them.")] = False,
+async def _options(
+    data: Annotated[
+        bool, Query(description="Include the data of series; an HTML page always includes it.")
+    ] = False,
     format: Form = "json",
     theme: Theme = "light",
-    width: Annotated[int | None, Query(ge=200, le=4000, description="In CSS pixels, if it is known.")] = None,
-) -> Look:
-    return Look(theme=theme, width_px=width, with_data=data or format == "html")
+    width: Annotated[int | None, Query(ge=200, le=4000, description="Width in CSS pixels, if known.")] = None,
+) -> FigureOptions:
+    return FigureOptions(theme=theme, width_px=width, with_data=data or format == "html")
 
 
-def _axes(
-    x: X = "agent_steps",
-    points: Points = 1000,
-    smooth: Annotated[
-        float, Query(ge=0, le=MAX_WEIGHT, description="Weight of the past in the moving average.")
-    ] = 0.9,
-) -> Axes:
-    return Axes(x=x, max_points=points, smooth=smooth)
+Options = Annotated[FigureOptions, Depends(_options)]
 
 
-ThisLook = Annotated[Look, Depends(_look)]
-TheseAxes = Annotated[Axes, Depends(_axes)]
+@router.get("/palette")
+def palette(actor: Viewer) -> Palette:
+    """The colours of runs and groups."""
+    return Palette(
+        light=list(colours("light")),
+        dark=list(colours("dark")),
+        dashes=list(DASHES),
+        run_characters=ID_ALPHABET,
+    )
 
 
 @router.get("/learning_curve", response_model=None, responses=FORMATS)
 def learning_curve(
-    run: Runs, actor: Viewer, session: ReadSession, axes: TheseAxes, look: ThisLook, format: Form = "json"
+    request: Request,
+    run: Runs,
+    actor: Viewer,
+    session: ReadSession,
+    axes: SmoothedAxes,
+    options: Options,
+    format: Form = "json",
 ) -> Response:
-    """Returns over training, with evaluations, published levels, checkpoints, restarts, setting changes."""
-    return _answer(service.draw_learning_curve(session, run, axes, look), format, "learning_curve")
+    """Returns over training, with evaluations, published scores, checkpoints, restarts and setting
+    changes."""
+    return _answer(
+        request, service.draw_learning_curve(session, run, axes, options), format, "learning_curve"
+    )
 
 
 @router.get("/curve", response_model=None, responses=FORMATS)
 def curve(
+    request: Request,
     run: Runs,
     metric: Text,
     actor: Viewer,
     session: ReadSession,
-    axes: TheseAxes,
-    look: ThisLook,
+    axes: SmoothedAxes,
+    options: Options,
     source: Annotated[list[Text], Query(max_length=100, description="As for `GET /series`.")] = [],  # noqa: B006
     format: Form = "json",
 ) -> Response:
     """Any metric over training."""
-    return _answer(service.draw_curve(session, run, metric, source, axes, look), format, "curve")
+    return _answer(request, service.draw_curve(session, run, metric, source, axes, options), format, "curve")
 
 
 @router.get("/seed_curve", response_model=None, responses=FORMATS)
 def seed_curve(
+    request: Request,
     run: Runs,
     actor: Viewer,
     session: ReadSession,
-    axes: TheseAxes,
-    look: ThisLook,
-    metric: Text = METRIC,
+    axes: SmoothedAxes,
+    spread: ChosenSpread,
+    options: Options,
+    metric: Text = EPISODE_RETURN,
     source: Annotated[list[Text], Query(max_length=100, description="As for `GET /series`.")] = [],  # noqa: B006
-    interval: Annotated[Interval, Query(description="What the band shows.")] = "ci95",
     format: Form = "json",
 ) -> Response:
-    """Runs that differ in their seed alone as one curve: mean and band. Its traces' `meta` has `group`."""
-    figure = seeds.draw_seed_curve(session, run, metric, source, axes, interval, look)
-    return _answer(figure, format, "seed_curve")
+    """Runs that differ in their seed alone as one curve with mean and band. Its traces' `meta` has
+    `group`."""
+    figure = service.draw_seed_curve(session, run, metric, source, axes, spread, options)
+    return _answer(request, figure, format, "seed_curve")
 
 
-@router.get("/internals")
-def list_internals(
+@router.get("/scatter", response_model=None, responses=FORMATS)
+def scatter(
+    request: Request,
+    run: Runs,
+    x: Annotated[Text, Query(description="A field or setting of runs, such as `config.learning_rate`.")],
+    actor: Viewer,
+    session: ReadSession,
+    options: Options,
+    y: Annotated[
+        service.Score, Query(description="The score: of the last 100 training episodes, or the best return.")
+    ] = "score",
+    format: Form = "json",
+) -> Response:
+    """A score of runs against one of their settings. Its data is always included."""
+    return _answer(request, service.draw_scatter(session, run, x, y, options), format, "scatter")
+
+
+@router.get("/internals", include_in_schema=False)  # the name in version 0.1.0
+@router.get("/diagnostics")
+def list_diagnostics(
     run: Annotated[Ulid, Query(description="Run id.")], actor: Viewer, session: ReadSession
 ) -> Panels:
-    """What a run's method is made of, as far as it has been measured; empty where there is nothing."""
-    found = service.internal_panels(session, run)
+    """The diagnostics panels that a run has data for; empty if it has none."""
+    found = service.diagnostic_panels(session, run)
     return Panels(
         items=[PanelOut(id=panel.id, title=panel.title, metrics=list(panel.names)) for panel in found]
     )
 
 
-@router.get("/internal", response_model=None, responses=FORMATS)
-def internal(
+@router.get("/internal", response_model=None, include_in_schema=False)  # the name in version 0.1.0
+@router.get("/diagnostic", response_model=None, responses=FORMATS)
+def diagnostic(
+    request: Request,
     run: Annotated[Ulid, Query(description="Run id.")],
-    panel: Annotated[Text, Query(description="As `/figures/internals` lists.")],
+    panel: Annotated[Text, Query(description="An id from `GET /figures/diagnostics`.")],
     actor: Viewer,
     session: ReadSession,
-    axes: TheseAxes,
-    look: ThisLook,
+    axes: SmoothedAxes,
+    options: Options,
     format: Form = "json",
 ) -> Response:
-    """One panel of a run's internals."""
+    """One panel of a run's diagnostics."""
     if panel not in BY_ID:
-        raise Invalid.field("panel", f"there is no panel {panel!r:.40}; there are {', '.join(BY_ID)}")
-    return _answer(service.draw_internals(session, run, BY_ID[panel], axes, look), format, panel)
+        raise Invalid.field("panel", f"unknown panel {panel!r:.40}; use one of {', '.join(BY_ID)}")
+    return _answer(request, service.draw_diagnostic(session, run, BY_ID[panel], axes, options), format, panel)
 
 
 @router.get("/episode_trace", response_model=None, responses=FORMATS)
 def episode_trace(
+    request: Request,
     episode: Annotated[Ulid, Query(description="Episode id.")],
     actor: Viewer,
     session: ReadSession,
     artifacts: Artifacts,
-    look: ThisLook,
-    points: Points = 1000,
+    options: Options,
+    points: MaxPoints = 1000,
     format: Form = "json",
 ) -> Response:
-    """Reward, V and pi over one kept episode. Its numbers are always there."""
-    figure = service.draw_episode_trace(session, artifacts, episode, points, look)
-    return _answer(figure, format, "episode_trace")
+    """Reward, value and policy over a recorded episode. Its data is always included."""
+    figure = service.draw_episode_trace(session, artifacts, episode, points, options)
+    return _answer(request, figure, format, "episode_trace")
 
 
-def _answer(figure: "go.Figure", form: Form, name: str) -> Response:
+def _answer(request: Request, figure: Figure, form: Form, name: str) -> Response:
     if form == "html":
-        page = figure.to_html(include_plotlyjs=True, full_html=True)
-        # To be kept and opened from a disk: on this server its script would be refused.
+        page = figure.to_html()
+        # A download: the content security policy of this server would block its inline script.
         disposition = f'attachment; filename="{name}.html"'
         return Response(page, media_type="text/html", headers={"Content-Disposition": disposition})
-    return Response(orjson.dumps(figure.to_plotly_json()), media_type="application/json")
+    return conditional_response(request, orjson.dumps({"data": figure.data, "layout": figure.layout}))

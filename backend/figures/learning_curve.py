@@ -1,30 +1,29 @@
-"""The learning curve: returns while training, evaluations, and what others have reached."""
+"""The learning curve: training returns, evaluations and published scores."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-import plotly.graph_objects as go
-
-from backend.figures.curve import Line, curve
+from backend.figures.curve import Line, curve_figure
+from backend.figures.figure import Figure
 from backend.figures.marks import Mark, add_marks
-from backend.figures.theme import MINUS, Theme, faint, ground, muted, plain_text, styles
-from backend.metrics.catalogue import PROTOCOLS
-
-METRIC = "rollout/episode_return"
+from backend.figures.theme import MINUS, Theme, faint, ground, look, muted, plain_text
+from backend.metrics.catalogue import EPISODE_RETURN
+from backend.runs.styles import run_style
+from backend.specs.protocols import protocol_title
 
 _LABEL_SHARE = 0.08
-"""Of the span of all levels: what a label takes of a plot's height."""
+"""Height of a label as a share of the range of all levels."""
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """One evaluation: the mean return of some episodes by some protocol."""
+    """One evaluation: the mean return of its episodes."""
 
     run: str
     name: str
-    """The run's."""
+    """Name of the run."""
     protocol: str
     x: float
     mean_return: float
@@ -33,19 +32,18 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Level:
-    """A score that someone reached."""
+    """A published score."""
 
     label: str
     score: float
     protocol: str
 
 
-def learning_curve(
+def learning_curve_figure(
     lines: Sequence[Line],
     *,
     x: str,
-    smooth: float,
-    runs: Sequence[str] = (),
+    smooth: str,
     evaluations: Sequence[Evaluated] = (),
     levels: Sequence[Level] = (),
     best: float | None = None,
@@ -55,29 +53,33 @@ def learning_curve(
     title: str = "Learning curve",
     theme: Theme = "light",
     width_px: int | None = None,
-) -> "go.Figure":
-    """`curve` of episode returns with evaluations, levels and marks.
+) -> Figure:
+    """`curve_figure` of episode returns with evaluations, published scores and marks.
 
     Args:
         lines: the runs' episode returns.
-        x: one of `chunks.X_COLUMNS`.
-        smooth: weight of the moving average.
-        runs: as for `curve`.
+        x: one of `catalogue.X_AXES`.
+        smooth: as for `curve_figure`.
         evaluations: drawn as diamonds, named by their protocol.
-        levels: drawn as thin labelled lines. The next one above `best` is kept in view, and all below it.
+        levels: drawn as thin labelled lines. The next one above `best`, and all below, are in view.
         best: the best return so far, if there is one.
-        checkpoints: drawn as faint ticks at the foot of the plot.
+        checkpoints: drawn as faint ticks at the bottom of the plot.
         restarts: drawn as dotted vertical lines.
         setting_changes: drawn as dash-dotted vertical lines.
-        title: of the figure.
+        title: title of the figure.
         theme: light or dark.
-        width_px: as for `curve`.
+        width_px: as for `curve_figure`.
     """
-    figure = curve(
-        lines, metric=METRIC, x=x, runs=runs, smooth=smooth, title=title, theme=theme, width_px=width_px
+    figure = curve_figure(
+        lines,
+        metric=EPISODE_RETURN,
+        x=x,
+        smooth=smooth,
+        title=title,
+        theme=theme,
+        width_px=width_px,
     )
-    looks = styles([*runs, *(line.run for line in lines)], theme)
-    colours = {line.run: looks[line.run][0] for line in lines}
+    colours = {line.run: look(run_style(line.run), theme)[0] for line in lines}
     _add_evaluations(figure, evaluations, colours, theme)
     _add_levels(figure, levels, best, theme)
     add_marks(figure, "checkpoints", checkpoints, colours, theme)
@@ -87,13 +89,13 @@ def learning_curve(
 
 
 def _add_evaluations(
-    figure: "go.Figure", evaluations: Sequence[Evaluated], colours: dict[str, str], theme: Theme
+    figure: Figure, evaluations: Sequence[Evaluated], colours: dict[str, str], theme: Theme
 ) -> None:
-    """One entry in the legend for each protocol, whatever the runs: they tell themselves by their colours."""
+    """One legend entry per protocol for all runs; runs are distinguished by colour."""
     several = len(colours) > 1
     ordered = sorted(evaluations, key=lambda one: (one.protocol, one.run, one.x))
     for protocol, alike in groupby(ordered, key=lambda one: one.protocol):
-        kind = f"evaluation ({PROTOCOLS.get(protocol, protocol)})"
+        kind = f"evaluation ({protocol_title(protocol)})"
         shared: dict[str, Any] = {"mode": "lines+markers", "legendgroup": kind}
         if several:
             look = _diamonds(muted(theme))
@@ -120,20 +122,21 @@ def _diamonds(colour: str) -> dict[str, Any]:
     }
 
 
-def _add_levels(figure: "go.Figure", levels: Sequence[Level], best: float | None, theme: Theme) -> None:
+def _add_levels(figure: Figure, levels: Sequence[Level], best: float | None, theme: Theme) -> None:
     ordered = sorted(levels, key=lambda level: level.score)
     line = {"color": muted(theme), "width": 1, "dash": "dash"}
     for level in ordered:
-        figure.add_hline(level.score, layer="below", line=line)
+        ends = {"x0": 0, "x1": 1, "xref": "x domain", "y0": level.score, "y1": level.score, "yref": "y"}
+        figure.add_line(line, **ends)
     for number, some in enumerate(_close_together(ordered)):
-        # Out of the way of a curve that rises from the lowest level at the left.
+        # A curve that starts near the lowest level on the left must not overlap its label.
         side = "right" if number == 0 else "left"
         figure.add_annotation(
             text=_named(some),
             x=1 if side == "right" else 0,
             xref="x domain",
             xanchor=side,
-            # At the lowest of them: where it is in view, so is what they are called.
+            # At the lowest of them: if it is in view, so is the label.
             y=some[0].score,
             yref="y",
             yanchor="bottom",
@@ -146,11 +149,11 @@ def _add_levels(figure: "go.Figure", levels: Sequence[Level], best: float | None
     above = [level.score for level in ordered if best is None or level.score > best][:1]
     reached = [level.score for level in ordered if best is not None and level.score <= best]
     if above or reached:
-        figure.update_yaxes(autorangeoptions={"include": reached + above})
+        figure.layout["yaxis"]["autorangeoptions"] = {"include": reached + above}
 
 
 def _close_together(ordered: Sequence[Level]) -> list[list[Level]]:
-    """Levels whose labels would lie on each other share one."""
+    """Groups of levels whose labels would overlap; each group gets one label."""
     near = _LABEL_SHARE * (ordered[-1].score - ordered[0].score) if ordered else 0.0
     found: list[list[Level]] = []
     for level in ordered:
@@ -162,15 +165,15 @@ def _close_together(ordered: Sequence[Level]) -> list[list[Level]]:
 
 
 def _named(some: Sequence[Level]) -> str:
-    """The highest first, two a line; how all of them were measured is said once where it is the same."""
+    """Label of a group: highest score first, two per line; a common protocol is stated once."""
     protocols = {level.protocol for level in some}
-    told = [
+    labels = [
         f"{level.label} {level.score:g}".replace("-", MINUS)
-        + (f" ({PROTOCOLS.get(level.protocol, level.protocol)})" if len(protocols) > 1 else "")
+        + (f" ({protocol_title(level.protocol)})" if len(protocols) > 1 else "")
         for level in reversed(some)
     ]
-    lines = [" · ".join(told[at : at + 2]) for at in range(0, len(told), 2)]
+    lines = [" · ".join(labels[at : at + 2]) for at in range(0, len(labels), 2)]
     if len(protocols) == 1:
         protocol = protocols.pop()
-        lines[-1] += f" ({PROTOCOLS.get(protocol, protocol)})"
+        lines[-1] += f" ({protocol_title(protocol)})"
     return "<br>".join(lines)

@@ -1,18 +1,17 @@
-"""What happened to runs, marked over the course of training: one legend entry a kind."""
+"""Events of runs marked over the course of training, with one legend entry per kind."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
 
-import plotly.graph_objects as go
-
+from backend.figures.figure import Figure
 from backend.figures.theme import Theme, faint, muted
 
-Kind = Literal["checkpoints", "restarts", "setting changes"]
+MarkKind = Literal["checkpoints", "restarts", "setting changes"]
 
 _LINES: dict[str, tuple[str, float]] = {"restarts": ("dot", 0.8), "setting changes": ("dashdot", 0.8)}
-"""Kinds that are drawn from foot to top: dash and opacity."""
+"""Kinds that are drawn as vertical lines: dash and opacity."""
 
 _TICK_OPACITY = 0.5
 _FOOT = 0.01
@@ -20,7 +19,7 @@ _FOOT = 0.01
 
 @dataclass(frozen=True)
 class Mark:
-    """Something that happened to a run at some x."""
+    """An event of a run at some x."""
 
     run: str
     x: float
@@ -28,23 +27,24 @@ class Mark:
 
 
 def add_marks(
-    figure: "go.Figure", kind: Kind, marks: Sequence[Mark], colours: Mapping[str, str], theme: Theme
+    figure: Figure, kind: MarkKind, marks: Sequence[Mark], colours: Mapping[str, str], theme: Theme
 ) -> None:
-    """Draw marks of one kind, in their runs' colours.
+    """Draw marks of one kind, in the colours of their runs.
 
     Args:
-        figure: gets a second y axis, so that marks stay where they are whatever the values are.
-        kind: checkpoints are faint ticks at the foot, all else vertical lines.
-        marks: told when pointed at; those of a run that is not in `colours` are left out.
+        figure: gets a second y axis, so that marks do not depend on the values.
+        kind: checkpoints are faint ticks at the bottom, the others vertical lines.
+        marks: shown with their label on hover; marks of runs that are not in `colours` are left out.
         colours: `#rrggbb` by run.
         theme: light or dark.
     """
     ordered = sorted((mark for mark in marks if mark.run in colours), key=lambda mark: (mark.run, mark.x))
     if not ordered:
         return
-    figure.update_layout(yaxis2={"overlaying": "y", "range": [0, 1], "visible": False, "fixedrange": True})
-    shared: dict[str, Any] = {"name": kind, "legendgroup": kind, "yaxis": "y2"}
-    # One entry in no run's colour: what it says is true of all of them.
+    figure.layout["yaxis2"] = {"overlaying": "y", "range": [0, 1], "visible": False, "fixedrange": True}
+    shared: dict[str, Any] = {"name": kind, "legendgroup": kind}
+    # One legend entry in a neutral colour: it stands for all runs. It is on the first y axis, which
+    # may have no other trace: Plotly draws the lines of an axis without one at NaN.
     figure.add_scatter(x=[None], y=[None], meta={"legend": kind}, **_look(kind, muted(theme)), **shared)
     for run, some in groupby(ordered, key=lambda mark: mark.run):
         x: list[float | None] = []
@@ -62,12 +62,13 @@ def add_marks(
             showlegend=False,
             hovertemplate="%{text}<extra></extra>",
             meta={"run": run, "marks": kind},
+            yaxis="y2",
             **_look(kind, colours[run]),
             **shared,
         )
 
 
-def _look(kind: Kind, colour: str) -> dict[str, Any]:
+def _look(kind: MarkKind, colour: str) -> dict[str, Any]:
     if kind in _LINES:
         dash, opacity = _LINES[kind]
         return {"mode": "lines", "line": {"color": faint(colour, opacity), "width": 1, "dash": dash}}

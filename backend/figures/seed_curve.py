@@ -1,103 +1,135 @@
-"""Seeds of one setting as one curve: their mean, and a band that says how far they agree."""
+"""Several seeds as one curve with the band of its interval; too few for an interval each as a line."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import plotly.graph_objects as go
-
 from backend.figures.curve import axes_layout, plain
-from backend.figures.theme import Theme, faint, layout, plain_text, styles
+from backend.figures.figure import Figure
+from backend.figures.theme import Theme, faint, layout, look, plain_text
 from backend.metrics.catalogue import describe
-from backend.metrics.chunks import Columns
+from backend.metrics.chunks import Array, Columns
+from backend.metrics.grouping import CENTRES, Spread, draws_seeds, interval_name
+from backend.runs.styles import group_styles
 
 _BAND_OPACITY = 0.18
+_SEED_WIDTH = 1.5
 
 
 @dataclass(frozen=True)
-class Group:
+class SeedGroup:
     """Runs that differ in their seed alone."""
 
     id: str
     name: str
-    """In the legend."""
+    """Legend entry."""
     n_seeds: int
     metric: str
     source: str
     columns: Columns | None
-    """`x`, `mean`, `low`, `high` and `n`; none to leave the numbers out."""
+    """`x`, `mean`, `median`, `iqm`, `low`, `high` and `n`; None for a figure without data."""
+    seed_values: Sequence[Array] = ()
+    """The values of each seed, if they are too few for an interval."""
     n_total: int = 0
     n_shown: int = 0
 
 
-def seed_curve(
-    groups: Sequence[Group],
+def seed_curve_figure(
+    groups: Sequence[SeedGroup],
     *,
     metric: str,
     x: str,
-    interval: str,
+    spread: Spread,
     order: Sequence[str] = (),
-    smooth: float = 0.0,
+    smooth: str = "",
     title: str | None = None,
     theme: Theme = "light",
     width_px: int | None = None,
-) -> "go.Figure":
-    """Each group's mean over its seeds as a line, in its band.
+) -> Figure:
+    """Each group's centre over its seeds as a line, with a band around it; with too few seeds for the band,
+    each seed as a line.
 
-    A trace's `meta` says which group, metric, source and column (`y`) it draws, so that a reader of a figure
-    without numbers can put them in. A single seed has no band.
+    A trace's `meta` has the group, metric, source and column (`y`) that it shows, so that a client can fill
+    in the data; for `seed_values` also the position of the seed.
 
     Args:
         groups: one colour each.
-        metric: what they are of.
-        x: one of `chunks.X_COLUMNS`.
-        interval: what the band is, in words.
-        order: ids of all that are compared, in the order in which they choose their colours; those of
-            `groups` by default.
-        smooth: weight of the moving average each seed was smoothed with, 0 for none.
-        title: the metric's own by default.
+        metric: their metric.
+        x: one of `catalogue.X_AXES`.
+        spread: the line and the band.
+        order: ids of all compared groups, in the order in which colours are assigned; default: `groups`.
+        smooth: description of the moving average of each seed; empty for none.
+        title: default: the metric's title.
         theme: light or dark.
-        width_px: for a title that fits; none where the reader decides.
+        width_px: width for which the title is wrapped; None if unknown.
     """
     heading = title or describe(metric).title
-    subtitle = _subtitle(groups, interval, smooth)
-    figure = go.Figure(layout=layout(heading, theme, width_px, subtitle) | axes_layout(metric, x))
-    looks = styles([*order, *(group.id for group in groups)], theme)
+    subtitle = _subtitle(groups, spread, smooth)
+    figure = Figure(layout(heading, theme, width_px, subtitle) | axes_layout(metric, x))
+    styles = group_styles([*order, *(group.id for group in groups)])
     for group in groups:
-        _draw(figure, group, *looks[group.id])
+        if draws_seeds(group.n_seeds, spread):
+            _draw_seeds(figure, group, *look(styles[group.id], theme))
+        else:
+            _draw_band(figure, group, spread.centre, *look(styles[group.id], theme))
     return figure
 
 
-def _draw(figure: "go.Figure", group: Group, colour: str, dash: str) -> None:
+def _draw_band(figure: Figure, group: SeedGroup, centre: str, colour: str, dash: str) -> None:
     edge = {"color": faint(colour, 0.0), "width": 0}
     values = group.columns
-    for column, look in (
+    for column, drawn in (
         ("low", {"line": edge}),
         ("high", {"line": edge, "fill": "tonexty", "fillcolor": faint(colour, _BAND_OPACITY)}),
-        ("mean", {"line": {"color": colour, "width": 2, "dash": dash}}),
+        (centre, {"line": {"color": colour, "width": 2, "dash": dash}}),
     ):
-        main = column == "mean"
+        main = column == centre
         figure.add_scatter(
             x=plain(values["x"]) if values else [],
             y=plain(values[column]) if values else [],
             customdata=values["n"].tolist() if values and main else None,
             mode="lines",
-            name=f"{plain_text(group.name)}, {group.n_seeds} seed{'s' if group.n_seeds > 1 else ''}",
+            name=_name(group),
             legendgroup=f"{group.id} {group.source}",
             showlegend=main,
             hoverinfo=None if main else "skip",
-            hovertemplate="%{y:.5~g} (mean of %{customdata})" if main else None,
+            hovertemplate=f"%{{y:.5~g}} ({centre} of %{{customdata}})" if main else None,
             meta={"group": group.id, "metric": group.metric, "source": group.source, "y": column},
-            **look,
+            **drawn,
         )
 
 
-def _subtitle(groups: Sequence[Group], interval: str, smooth: float) -> str:
-    parts = ["mean of the seeds"]
-    if any(group.n_seeds > 1 for group in groups):
-        parts.append(f"band: {interval}")
-    if smooth > 0:
-        parts.append(f"each smoothed {smooth:g}")
+def _draw_seeds(figure: Figure, group: SeedGroup, colour: str, dash: str) -> None:
+    width = 2 if group.n_seeds == 1 else _SEED_WIDTH
+    meta = {"group": group.id, "metric": group.metric, "source": group.source, "y": "seed_values"}
+    for seed in range(group.n_seeds):
+        figure.add_scatter(
+            x=plain(group.columns["x"]) if group.columns else [],
+            y=plain(group.seed_values[seed]) if group.columns else [],
+            mode="lines",
+            name=_name(group),
+            legendgroup=f"{group.id} {group.source}",
+            showlegend=seed == 0,
+            hovertemplate="%{y:.5~g}",
+            line={"color": colour, "width": width, "dash": dash},
+            meta=meta | {"seed": seed},
+        )
+
+
+def _name(group: SeedGroup) -> str:
+    return f"{plain_text(group.name)}, {group.n_seeds} seed{'s' if group.n_seeds > 1 else ''}"
+
+
+def _subtitle(groups: Sequence[SeedGroup], spread: Spread, smooth: str) -> str:
+    parts = []
+    several = [group.n_seeds for group in groups if group.n_seeds > 1]
+    if banded := [n for n in several if not draws_seeds(n, spread)]:
+        parts.append(f"{CENTRES[spread.centre]} over seeds")
+        parts.append(f"band: {interval_name(banded[0], spread)}")
+    if few := [n for n in several if draws_seeds(n, spread)]:
+        parts.append(interval_name(few[0], spread))
+    if smooth:
+        parts.append(f"each seed smoothed {smooth}")
     total = sum(group.n_total for group in groups)
     if total:
-        parts.append(f"{sum(group.n_shown for group in groups):,} grid points of {total:,} points")
+        parts.append(f"{sum(group.n_shown for group in groups):,} grid points from {total:,} points")
     return " · ".join(parts)

@@ -1,43 +1,46 @@
-"""Figures of what is stored."""
+"""Figures of stored data."""
 
-import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Literal
 
 import numpy as np
-import plotly.graph_objects as go
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactStore
-from backend.db import Attempt, Checkpoint, Evaluation, LiveSettings, Run, Series
+from backend.db import Checkpoint, Evaluation, Run, Series
 from backend.episodes import service as episodes
+from backend.evaluations import repository as evaluations
 from backend.figures import repository
-from backend.figures.curve import Line, curve
-from backend.figures.episode_trace import discounted, episode_trace
-from backend.figures.internals import Panel, internals, present
-from backend.figures.learning_curve import METRIC, Evaluated, Level, learning_curve
+from backend.figures.curve import Line, curve_figure
+from backend.figures.diagnostics import Panel, diagnostic_figure, present
+from backend.figures.episode_trace import discounted, episode_trace_figure
+from backend.figures.figure import Figure
+from backend.figures.learning_curve import Evaluated, Level, learning_curve_figure
 from backend.figures.marks import Mark
+from backend.figures.run_marks import XOf, places_of, restarts, setting_changes
+from backend.figures.scatter import Dot, scatter_figure
+from backend.figures.seed_curve import SeedGroup, seed_curve_figure
 from backend.figures.theme import Theme, plain_text
 from backend.metrics import service as metrics
-from backend.metrics.catalogue import describe
+from backend.metrics.catalogue import EPISODE_RETURN, describe
 from backend.metrics.charts import Axes, curves
-from backend.metrics.grouping import settings_of
+from backend.metrics.grouping import Spread
+from backend.metrics.run_axes import locator
+from backend.metrics.seed_groups import group_curve
 from backend.runs import service as runs
-from backend.specs.algorithms import ALGORITHMS
-from backend.specs.environments import ENVIRONMENTS
+from backend.runs.groups import group_key, group_names, published_scores, subject
+from backend.runs.setting_values import setting as setting_of
+from backend.runs.setting_values import value_of
 
-Places = Mapping[tuple[str, int], float]
-"""x of a run's checkpoints, by run and agent steps; of its beginning too."""
-
-_LEARNING_ONLY = frozenset({"life_loss_terminal", "frame_maximum", "picture_size", "crop", "normalise"})
-"""Settings of a world that change what an agent sees and how it learns, not how it is scored."""
+Score = Literal["score", "best_return"]
+SCORES: dict[Score, str] = {"score": "Score (mean of the last 100 returns)", "best_return": "Best return"}
 
 
 @dataclass(frozen=True)
-class Look:
-    """How a figure is wanted."""
+class FigureOptions:
+    """Theme, width and contents of a figure."""
 
     theme: Theme
     width_px: int | None
@@ -45,28 +48,83 @@ class Look:
 
 
 def draw_curve(
-    session: Session, run_ids: Sequence[str], metric: str, sources: Sequence[str], axes: Axes, look: Look
-) -> "go.Figure":
+    session: Session,
+    run_ids: Sequence[str],
+    metric: str,
+    sources: Sequence[str],
+    axes: Axes,
+    options: FigureOptions,
+) -> Figure:
     """One metric of some runs.
 
     Raises:
         NotFound: there is no such run.
     """
     found = metrics.find_runs(session, run_ids)
-    return curve(
-        _lines(session, found, metrics.choose(session, run_ids, [metric], sources), axes, look),
+    return curve_figure(
+        _lines(session, found, metrics.choose(session, run_ids, [metric], sources), axes, options),
         metric=metric,
         x=axes.x,
-        runs=list(found),
-        smooth=axes.smooth,
+        smooth=axes.description,
         title=f"{describe(metric).title}, {subject(found.values())}",
-        theme=look.theme,
-        width_px=look.width_px,
+        theme=options.theme,
+        width_px=options.width_px,
     )
 
 
-def internal_panels(session: Session, run_id: str) -> list[Panel]:
-    """What can be drawn of a run's internals.
+def draw_seed_curve(
+    session: Session,
+    run_ids: Sequence[str],
+    metric: str,
+    sources: Sequence[str],
+    axes: Axes,
+    spread: Spread,
+    options: FigureOptions,
+) -> Figure:
+    """One metric of some runs; runs that differ in their seed alone as one curve.
+
+    Raises:
+        NotFound: there is no such run.
+    """
+    found = metrics.find_runs(session, run_ids)
+    chosen = metrics.choose(session, run_ids, [metric], sources)
+    grouped = list(metrics.seed_groups(chosen, found))
+    firsts: dict[str, Run] = {}
+    for run in found.values():
+        firsts.setdefault(group_key(run.spec), run)
+    names = dict(zip(firsts, group_names(list(firsts.values())), strict=True))
+    groups = []
+    for members in grouped:
+        key, source = group_key(found[members[0].run_id].spec), members[0].source
+        curve = group_curve(session, members, axes, spread) if options.with_data else None
+        groups.append(
+            SeedGroup(
+                id=key,
+                name=names[key] + (f", {source}" if source else ""),
+                n_seeds=len(members),
+                metric=metric,
+                source=source,
+                columns=curve.grid if curve else None,
+                seed_values=list(curve.seed_values) if curve else [],
+                n_total=curve.n_rows if curve else 0,
+                n_shown=curve.n_points if curve else 0,
+            )
+        )
+    return seed_curve_figure(
+        groups,
+        metric=metric,
+        x=axes.x,
+        spread=spread,
+        order=list(firsts),
+        smooth=axes.description,
+        title=f"{describe(metric).title}, {subject(found.values())}",
+        theme=options.theme,
+        width_px=options.width_px,
+    )
+
+
+def diagnostic_panels(session: Session, run_id: str) -> list[Panel]:
+    """The diagnostics panels that a run has data for.
 
     Raises:
         NotFound: there is no such run.
@@ -74,75 +132,113 @@ def internal_panels(session: Session, run_id: str) -> list[Panel]:
     return present({series.metric for series in metrics.series_of(session, run_id)})
 
 
-def draw_internals(session: Session, run_id: str, panel: Panel, axes: Axes, look: Look) -> "go.Figure":
-    """One panel of a run's internals.
+def draw_diagnostic(
+    session: Session, run_id: str, panel: Panel, axes: Axes, options: FigureOptions
+) -> Figure:
+    """One panel of a run's diagnostics.
 
     Raises:
         NotFound: there is no such run.
     """
     found = metrics.find_runs(session, [run_id])
     chosen = metrics.choose(session, [run_id], list(panel.names), [metrics.ANY_SOURCE])
-    lines = _lines(session, found, sorted(chosen, key=_by_number), axes, look)
+    lines = _lines(session, found, sorted(chosen, key=_by_number), axes, options)
     title = f"{panel.title}, {subject(found.values())}"
-    return internals(panel, lines, x=axes.x, smooth=axes.smooth, title=title, theme=look.theme)
+    return diagnostic_figure(
+        panel, lines, x=axes.x, smooth=axes.description, title=title, theme=options.theme
+    )
 
 
 def _by_number(series: Series) -> list[int]:
-    """`actor 10` after `actor 9`; the order of the metrics stays."""
+    """Sorts `actor 10` after `actor 9`, and keeps the order of the metrics."""
     return [int(number) for number in re.findall(r"\d+", series.source)[:1]]
 
 
-def draw_learning_curve(session: Session, run_ids: Sequence[str], axes: Axes, look: Look) -> "go.Figure":
-    """Returns of some runs, with their evaluations, checkpoints, restarts and changes of settings.
+def draw_learning_curve(
+    session: Session, run_ids: Sequence[str], axes: Axes, options: FigureOptions
+) -> Figure:
+    """Returns of some runs, with evaluations, checkpoints, restarts and setting changes.
 
     Raises:
         NotFound: there is no such run.
     """
     found = metrics.find_runs(session, run_ids)
     saved = repository.checkpoints(session, run_ids)
+    done = evaluations.finished(session, run_ids)
     attempts = repository.attempts(session, run_ids)
     changes = repository.setting_changes(session, run_ids)
-    places = _places(saved, found, axes.x)
+    x_of = locator(session, run_ids, axes.x)
+    places = places_of(saved, found, x_of)
     names = {run.id: f"{plain_text(run.name)}: " if len(found) > 1 else "" for run in found.values()}
-    lines = _lines(session, found, metrics.choose(session, run_ids, [METRIC], []), axes, look)
-    begun = {line.run for line in lines}
-    # A page fills in the numbers of a run that has none yet as soon as there are some.
-    lines += [Line(run.id, run.name, METRIC, "", None) for run in found.values() if run.id not in begun]
-    if len(found) == 1:  # whose curve it is needs no saying; what tells it from its evaluations does
+    lines = _lines(session, found, metrics.choose(session, run_ids, [EPISODE_RETURN], []), axes, options)
+    nonempty = {line.run for line in lines}
+    # A page fills in the data of a run without points as soon as there are some.
+    lines += [
+        Line(run.id, run.name, EPISODE_RETURN, "", None) for run in found.values() if run.id not in nonempty
+    ]
+    if len(found) == 1:  # the title names the run; the legend distinguishes training from evaluations
         lines = [replace(line, name="training") for line in lines]
     bests = [run.best_return for run in found.values() if run.best_return is not None]
-    return learning_curve(
+    return learning_curve_figure(
         lines,
         x=axes.x,
-        smooth=axes.smooth,
-        runs=list(found),
-        evaluations=_evaluated(repository.evaluations(session, run_ids), saved, found, axes.x),
-        levels=_levels(list(found.values())),
+        smooth=axes.description,
+        evaluations=_evaluated(done, saved, found, x_of),
+        levels=_levels(found, done),
         best=max(bests, default=None),
         checkpoints=[
             Mark(
                 one.run_id,
-                getattr(one, axes.x),
+                x_of(one) or 0.0,
                 f"{names[one.run_id]}checkpoint at {one.agent_steps:,} agent steps",
             )
             for one in saved
             if not one.removed
         ],
-        restarts=_restarts(attempts, places, names),
-        setting_changes=_setting_changes(changes, attempts, places, names, axes.x),
+        restarts=restarts(attempts, places, names),
+        setting_changes=setting_changes(changes, attempts, places, names, x_of),
         title=f"Learning curve, {subject(found.values())}",
-        theme=look.theme,
-        width_px=look.width_px,
+        theme=options.theme,
+        width_px=options.width_px,
+    )
+
+
+def draw_scatter(
+    session: Session, run_ids: Sequence[str], setting: str, score: Score, options: FigureOptions
+) -> Figure:
+    """A score of some runs against one of their settings.
+
+    Raises:
+        NotFound: there is no such run.
+        Invalid: there is no such setting.
+    """
+    found = metrics.find_runs(session, run_ids)
+    field = setting_of(setting)
+    runs.check_known(session, "x", field)
+    dots = [
+        Dot(
+            run.id,
+            run.name,
+            value if isinstance(value, int | float) else str(value),
+            getattr(run, score),
+            subject([run]),
+        )
+        for run in found.values()
+        if (value := value_of(run, field)) is not None and getattr(run, score) is not None
+    ]
+    title = f"{SCORES[score]} by {setting}, {subject(found.values())}"
+    return scatter_figure(
+        dots, x=setting, y=SCORES[score], title=title, theme=options.theme, width_px=options.width_px
     )
 
 
 def draw_episode_trace(
-    session: Session, store: ArtifactStore, episode_id: str, max_points: int, look: Look
-) -> "go.Figure":
-    """One kept episode from within.
+    session: Session, store: ArtifactStore, episode_id: str, max_points: int, options: FigureOptions
+) -> Figure:
+    """One recorded episode step by step.
 
     Raises:
-        NotFound: there is no such episode, or its replay is gone.
+        NotFound: there is no such episode, or its replay does not exist.
     """
     episode = episodes.get(session, episode_id)
     run = runs.get(session, episode.run_id)
@@ -153,7 +249,7 @@ def draw_episode_trace(
     title = (
         f"Episode at {episode.agent_steps:,} agent steps, return {episode.episode_return:g}, {subject([run])}"
     )
-    return episode_trace(
+    return episode_trace_figure(
         rewards,
         np.array(trace.values, "f8"),
         np.array(trace.policies, "f8").reshape(len(rewards), -1) if trace.policies else np.empty((0, 0)),
@@ -166,15 +262,15 @@ def draw_episode_trace(
         action_values=trace.action_values,
         title=title,
         max_points=max_points,
-        theme=look.theme,
-        width_px=look.width_px,
+        theme=options.theme,
+        width_px=options.width_px,
     )
 
 
 def _lines(
-    session: Session, found: Mapping[str, Run], series: Sequence[Series], axes: Axes, look: Look
+    session: Session, found: Mapping[str, Run], series: Sequence[Series], axes: Axes, options: FigureOptions
 ) -> list[Line]:
-    read = curves(session, series, axes) if look.with_data else {}
+    read = curves(session, series, axes) if options.with_data else {}
     has_parts = any(one.source for one in series)
     lines = []
     for one in series:
@@ -193,106 +289,30 @@ def _lines(
     return lines
 
 
-def subject(found: Iterable[Run]) -> str:
-    """What the runs have in common."""
-    several = list(found)
-    kinds = {(run.algorithm, run.environment) for run in several}
-    if len(kinds) > 1:
-        return f"{len(several)} runs"
-    algorithm, environment = kinds.pop()
-    title = ALGORITHMS[algorithm].title if algorithm in ALGORITHMS else algorithm
-    world = ENVIRONMENTS[environment].title if environment in ENVIRONMENTS else environment
-    return f"{title} on {world}" + (f", {len(several)} runs" if len(several) > 1 else "")
+def _levels(found: Mapping[str, Run], done: Sequence[Evaluation]) -> list[Level]:
+    protocols = {run_id: {one.protocol for one in done if one.run_id == run_id} for run_id in found}
+    comparable = published_scores([(run, protocols[run_id]) for run_id, run in found.items()])
+    return [Level(score.label, score.score, score.protocol) for score in comparable]
 
 
 def _evaluated(
-    done: Sequence[Evaluation], saved: Sequence[Checkpoint], found: Mapping[str, Run], x: str
+    done: Sequence[Evaluation], saved: Sequence[Checkpoint], found: Mapping[str, Run], x_of: XOf
 ) -> list[Evaluated]:
-    at = {(one.run_id, one.file): one for one in saved}
+    at = {(one.run_id, one.file): x_of(one) for one in saved}
     points = []
     for one in done:
-        # An evaluation does not know how many episodes there had been; its checkpoint does.
-        where: Any = at.get((one.run_id, one.checkpoint)) if x == "episodes" else one
-        if where is not None and one.mean_return is not None and np.isfinite(one.mean_return):
+        x = x_of(one)
+        if x is None:  # an evaluation has no episode count; its checkpoint has one
+            x = at.get((one.run_id, one.checkpoint))
+        if x is not None and one.mean_return is not None and np.isfinite(one.mean_return):
             points.append(
                 Evaluated(
                     run=one.run_id,
                     name=found[one.run_id].name,
                     protocol=one.protocol,
-                    x=getattr(where, x),
+                    x=x,
                     mean_return=one.mean_return,
                     n_episodes=len(one.returns),
                 )
             )
     return points
-
-
-def _levels(several: Sequence[Run]) -> list[Level]:
-    """Published scores of the runs' world, where all are scored as those were."""
-    worlds = {run.environment for run in several}
-    world = ENVIRONMENTS.get(worlds.pop()) if len(worlds) == 1 else None
-    if world is None:
-        return []
-    defaults = world.config().model_dump(mode="json")
-    for run in several:
-        config = run.spec["environment_config"]
-        if any(config.get(name, value) != value for name, value in _scored_by(defaults).items()):
-            return []
-    return [
-        Level(score.label, score.score, score.protocol)
-        for score in world.published
-        if score.protocol == world.evaluation_protocol
-    ]
-
-
-def scoring(run: Run) -> str:
-    """The same for runs whose scores can be held against each other: of one world, scored alike."""
-    settings = settings_of(run.spec)["environment_config"]
-    return json.dumps([run.environment, _scored_by(settings)], sort_keys=True)
-
-
-def _scored_by(config: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in config.items() if name not in _LEARNING_ONLY}
-
-
-def _places(saved: Sequence[Checkpoint], found: Mapping[str, Run], x: str) -> Places:
-    places = {(run_id, 0): 0.0 for run_id in found}
-    return places | {(one.run_id, one.agent_steps): float(getattr(one, x)) for one in saved}
-
-
-def _restarts(attempts: Sequence[Attempt], places: Places, names: Mapping[str, str]) -> list[Mark]:
-    marks = []
-    for attempt in attempts:
-        x = places.get((attempt.run_id, attempt.resumed_from_agent_steps))
-        if attempt.number > 1 and x is not None:
-            marks.append(Mark(attempt.run_id, x, f"{names[attempt.run_id]}attempt {attempt.number}"))
-    return marks
-
-
-def _setting_changes(
-    changes: Sequence[LiveSettings],
-    attempts: Sequence[Attempt],
-    places: Places,
-    names: Mapping[str, str],
-    axis: str,
-) -> list[Mark]:
-    """Where the points begin that were made by other settings.
-
-    That is before they came into force where a later attempt went on from earlier: it had them from its
-    start.
-    """
-    marks = []
-    for change in changes:
-        later = [
-            attempt.resumed_from_agent_steps
-            for attempt in attempts
-            if attempt.run_id == change.run_id and attempt.claimed_at > change.requested_at
-        ]
-        begins = min([change.agent_steps or 0, *later])
-        # Of a change itself it is not known how many episodes there had been.
-        own = getattr(change, axis, None)
-        x = own if begins == change.agent_steps else places.get((change.run_id, begins))
-        if x is not None:
-            told = ", ".join(f"{name} = {value}" for name, value in change.changes.items())
-            marks.append(Mark(change.run_id, float(x), f"{names[change.run_id]}{told} from here on"))
-    return marks

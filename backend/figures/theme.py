@@ -1,10 +1,11 @@
-"""How figures look: colours, templates and the layout that all of them share."""
+"""Colours, templates and the layout shared by all figures."""
 
 import html
 import textwrap
+from functools import cache
 from typing import Any, Literal
 
-import plotly.graph_objects as go
+from backend.runs.styles import N_COLOURS, N_DASHES
 
 Theme = Literal["light", "dark"]
 
@@ -12,10 +13,10 @@ _COLOURS: dict[Theme, tuple[str, ...]] = {
     "light": ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b5d00", "#333333"),
     "dark": ("#3f8fdc", "#e8743b", "#2cc79b", "#e29cc4", "#e69f00", "#8fd3fa", "#f0e442", "#d6d6d6"),
 }
-"""Okabe and Ito's colours, darkened or lightened where the ground asks for it; the same hues in one order."""
+"""Okabe and Ito's colours, adjusted to the background; the same hues in the same order."""
 
 DASHES = ("solid", "dash", "dot", "dashdot")
-"""Tell series apart where there are more of them than colours."""
+"""Distinguish series when there are more than colours."""
 
 _TEXT: dict[Theme, str] = {"light": "#1b1e23", "dark": "#e4e6e9"}
 _MUTED: dict[Theme, str] = {"light": "#59616c", "dark": "#9da5b0"}
@@ -27,7 +28,7 @@ MINUS = "\u2212"
 
 _LINE_PX = 20
 _CHARACTER_PX = 8
-"""A title's character is about this wide."""
+"""Approximate width of a title's character."""
 
 
 def colours(theme: Theme) -> tuple[str, ...]:
@@ -35,30 +36,9 @@ def colours(theme: Theme) -> tuple[str, ...]:
     return _COLOURS[theme]
 
 
-def styles(keys: list[str], theme: Theme) -> dict[str, tuple[str, str]]:
-    """A colour and a dash for each id.
-
-    Each has the colour its id alone says, so that it is the same on every page, unless one before it has
-    that: then the next that is free. So one more at the end changes none of the others. Once every colour
-    is taken, they are taken again with the next dash.
-    """
-    palette = _COLOURS[theme]
-    taken = [0] * len(palette)
-    found: dict[str, tuple[str, str]] = {}
-    for key in dict.fromkeys(keys):
-        own = colour_index(key)
-        index = min(range(len(palette)), key=lambda each: (taken[each], (each - own) % len(palette)))
-        found[key] = (palette[index], DASHES[taken[index] % len(DASHES)])
-        taken[index] += 1
-    return found
-
-
-def colour_index(key: str) -> int:
-    """FNV-1a of the id: as easily done in a browser."""
-    value = 0x811C9DC5
-    for byte in key.encode():
-        value = ((value ^ byte) * 0x01000193) & 0xFFFFFFFF
-    return value
+def look(style: int, theme: Theme) -> tuple[str, str]:
+    """Colour and dash of a style of `runs.styles`."""
+    return _COLOURS[theme][style % N_COLOURS], DASHES[style // N_COLOURS % N_DASHES]
 
 
 def faint(colour: str, opacity: float) -> str:
@@ -68,22 +48,23 @@ def faint(colour: str, opacity: float) -> str:
 
 
 def plain_text(text: str) -> str:
-    """What people typed, for plotly, which reads text as HTML."""
+    """User input escaped for Plotly, which renders text as HTML."""
     return html.escape(text, quote=False)
 
 
 def muted(theme: Theme) -> str:
-    """The colour of what should not stand out."""
+    """The colour of secondary text and lines."""
     return _MUTED[theme]
 
 
 def ground(theme: Theme) -> str:
-    """The colour that everything is drawn on."""
+    """The background colour."""
     return _GROUND[theme]
 
 
-def template(theme: Theme) -> "go.layout.Template":
-    """Type, ground and grid."""
+@cache
+def template(theme: Theme) -> dict[str, Any]:
+    """Fonts, background and grid. Figures share it: do not change it."""
     axis = {
         "gridcolor": _GRID[theme],
         "linecolor": _LINE[theme],
@@ -96,8 +77,8 @@ def template(theme: Theme) -> "go.layout.Template":
         "automargin": True,
         "title": {"standoff": 8},
     }
-    return go.layout.Template(
-        layout={
+    return {
+        "layout": {
             "font": {"family": "'Inter Variable', Inter, sans-serif", "size": 12, "color": _TEXT[theme]},
             "paper_bgcolor": _GROUND[theme],
             "plot_bgcolor": _GROUND[theme],
@@ -106,17 +87,17 @@ def template(theme: Theme) -> "go.layout.Template":
             "yaxis": axis,
             "hoverlabel": {"bgcolor": _GROUND[theme], "bordercolor": _LINE[theme]},
         }
-    )
+    }
 
 
 def layout(title: str, theme: Theme, width_px: int | None, subtitle: str = "") -> dict[str, Any]:
-    """The layout that every figure starts from: title on the left, legend below, one tooltip an x."""
+    """The common layout: title on the left, legend below, one tooltip per x."""
     heading, below = wrapped(title, width_px), wrapped(subtitle, width_px) if subtitle else ""
     heading_px = _LINE_PX * (heading.count("<br>") + 1)
     below_px = 8 + _LINE_PX * (below.count("<br>") + 1) if below else 0
     return {
         "template": template(theme),
-        "width": width_px,
+        **({} if width_px is None else {"width": width_px}),
         "title": {
             "text": heading,
             "subtitle": {"text": below, "font": {"size": 12, "color": _MUTED[theme]}},
@@ -126,13 +107,13 @@ def layout(title: str, theme: Theme, width_px: int | None, subtitle: str = "") -
             "yref": "container",
             "y": 1,
             "yanchor": "top",
-            # The anchor is the last line's: the others stand above it.
+            # The anchor is the last line; the others are above it.
             "pad": {"l": 12, "t": 8 + heading_px - _LINE_PX},
             "font": {"size": 14},
         },
         "hovermode": "x unified",
         "hoversubplots": "axis",
-        # Below the plot: beside it, a phone would have no room left for the curve.
+        # Below the plot: beside it, a phone would have no space left for the curve.
         "legend": {
             "orientation": "h",
             "x": 0,
@@ -140,14 +121,14 @@ def layout(title: str, theme: Theme, width_px: int | None, subtitle: str = "") -
             "y": 0,
             "yref": "container",
             "yanchor": "bottom",
-            # Of many lines it scrolls: the plot keeps its room.
+            # With many lines it scrolls, so that the plot keeps its height.
             "maxheight": 0.25,
         },
         "margin": {"l": 12, "r": 16, "t": 16 + heading_px + below_px, "b": 12, "autoexpand": True},
     }
 
 
-# By the plot's own edges: by the container's, its height would be taken from the plot's.
+# Relative to the plot: relative to the container, the legend would reduce the plot's height.
 BESIDE: dict[str, Any] = {
     "orientation": "v",
     "x": 1.02,
@@ -156,11 +137,12 @@ BESIDE: dict[str, Any] = {
     "yanchor": "top",
     "maxheight": 1,
 }
-"""The legend beside the plot: of many lines, or of a small plot, of which one below would take the room."""
+"""A legend beside the plot: for many lines or a small plot, a legend below would take too much of the
+height."""
 
 
 def wrapped(text: str, width_px: int | None) -> str:
-    """A line broken where a narrow figure needs it."""
+    """Text wrapped for a narrow figure."""
     if width_px is None:
         return text
     return "<br>".join(textwrap.wrap(text, max(20, width_px // _CHARACTER_PX)))

@@ -1,10 +1,11 @@
-"""Hosts as REST shows them."""
+"""Response bodies of hosts."""
 
 from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict
 
-from backend.pagination import Page
+from backend.rest import Page
+from backend.runs.schemas import Number
 from backend.specs.states import RunState
 
 
@@ -16,10 +17,51 @@ class HostRun(BaseModel):
     id: str
     name: str
     state: RunState
+    progress: Number
+    """From 0 to 1 of the nearest limit; null if only a score ends the run."""
+    time_left_s: Number
+    """Remaining training time at the current speed; null if unknown."""
+    agent_steps_per_s: Number
+
+
+class WaitingRun(BaseModel):
+    """A queued run."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    name: str
+    priority: int
+    queue: str
+    wanted_host: str | None
+    created_at: datetime
+
+
+class WaitingRunOut(WaitingRun):
+    """A queued run, and why no host has claimed it."""
+
+    reason: str
+
+
+class QueuePlace(BaseModel):
+    """A queued run's place among the runs that the same hosts may claim."""
+
+    position: int
+    """From 1, in the order in which hosts claim runs: the highest priority, then the oldest."""
+    waiting: int
+    """Number of these runs."""
+    ahead: list[WaitingRun]
+    """The first of the runs that are claimed earlier."""
+    reason: str
+    """Why no host has claimed the run."""
+    expected_start_at: datetime | None
+    """Estimated from the limits and speeds of the runs before it; null if unknown."""
+    unknown_start: str | None
+    """Why the expected start is unknown."""
 
 
 class GpuLoad(BaseModel):
-    """How busy one GPU is."""
+    """Load of one GPU."""
 
     gpu_pct: float | None = None
     memory_used_bytes: float | None = None
@@ -27,20 +69,27 @@ class GpuLoad(BaseModel):
 
 
 class RecentLoad(BaseModel):
-    """Shares in use, from 0 to 1: some minutes of readings, oldest first, the latest last."""
+    """Utilisation from 0 to 1 in the latest readings, oldest first."""
 
     cpu: list[float] = []
     memory: list[float] = []
     gpus: list[list[float]] = []
-    """Of each GPU."""
+    """One list per GPU."""
+    duration_s: float | None = None
+    """From the oldest reading to the latest; null from workers that do not report it."""
 
 
 class HostLoad(BaseModel):
-    """How busy a host is; null where it does not say."""
+    """Load of a host; null for values it does not report."""
 
     cpu_pct: float | None = None
-    """Of all cores together, since the reading before."""
+    """Of all cores together, since the previous measurement."""
     memory_used_bytes: float | None = None
+    disk_bytes: int | None = None
+    """Size of the disk of its run directories."""
+    disk_free_bytes: int | None = None
+    disk_problem: str | None = None
+    """Why it claims no runs; null while its disk has space and works."""
     gpus: list[GpuLoad] = []
     recent: RecentLoad = RecentLoad()
 
@@ -54,24 +103,27 @@ class HostOut(BaseModel):
     first_seen_at: datetime
     last_seen_at: datetime
     alive: bool
-    """Heard of lately."""
+    """Whether it has sent a heartbeat recently."""
     draining: bool
-    """Finishes what it has and takes nothing new."""
+    """Whether it accepts no new runs."""
     queues: list[str]
     slots: int
     cpu_count: int
     memory_bytes: int
     devices: list[str]
+    """`cpu`, with the bf16 instruction sets of its processor in parentheses, and each GPU."""
     environments: list[str]
-    """Ids of the worlds it can make."""
+    """Ids of the environments it can run."""
     versions: dict[str, str]
     load: HostLoad
     runs: list[HostRun]
-    """What runs there."""
+    """Active runs."""
 
 
 class HostPage(Page[HostOut]):
     """All hosts."""
 
     waiting: dict[str, int]
-    """Runs that wait, by queue."""
+    """Number of queued runs by queue."""
+    waiting_runs: list[WaitingRunOut]
+    """The first of them, in the order in which hosts claim them."""

@@ -1,4 +1,4 @@
-"""Answers by idempotency key in the database."""
+"""Responses by idempotency key."""
 
 from datetime import timedelta
 
@@ -9,19 +9,19 @@ from backend.db import IdempotencyKey
 from backend.db.clock import database_now
 
 KEPT = timedelta(days=1)
-"""A client that asks again later is taken for a new one."""
+"""After this time, a repeated request counts as a new one."""
 
 
 def get(session: Session, actor_id: str, key: str) -> IdempotencyKey | None:
-    """The answer given, or none."""
+    """The stored response, or None."""
     return session.get(IdempotencyKey, (actor_id, key))
 
 
 def add(session: Session, actor_id: str, key: str, fingerprint: str, status: int, body: str) -> None:
-    """Keep an answer, and drop those too old.
+    """Store a response, and delete expired ones.
 
     Raises:
-        IntegrityError: another request with this key was faster; roll back.
+        IntegrityError: a concurrent request with this key was faster; roll back.
     """
     now = database_now(session)
     session.execute(delete(IdempotencyKey).where(IdempotencyKey.created_at < now - KEPT))

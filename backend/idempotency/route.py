@@ -1,7 +1,7 @@
-"""Routes that do a POST once, however often it is sent with the same `Idempotency-Key`.
+"""Routes that execute a POST once, however often it is sent with the same `Idempotency-Key`.
 
-The answer is stored in the transaction that made the change: both are there or neither. A request with a key
-seen before gets the stored answer; of two at the same time, the slower one is rolled back and gets it too.
+The response is stored in the transaction of the change: both are committed or neither. A repeated request
+gets the stored response. Of two concurrent requests, the slower one is rolled back and gets it too.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from backend.db.engine import reading
-from backend.dependencies import Repeated, get_parts
+from backend.dependencies import Repeated, get_state
 from backend.errors import Conflict, Invalid, respond
 from backend.idempotency import repository
 from backend.specs.run import FieldProblem
@@ -29,7 +29,7 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class IdempotentRoute(APIRoute):
-    """Give it as `route_class` to a router whose routes take their `actor` before their `WriteSession`."""
+    """A `route_class` for routers whose routes take their `actor` before their `WriteSession`."""
 
     def get_route_handler(self) -> Handler:
         """Wrap the handler of POST routes."""
@@ -43,13 +43,13 @@ def _once(plain: Handler) -> Handler:
         if key is None:
             return await plain(request)
         if not re.fullmatch(KEY_PATTERN, key):
-            raise Invalid.field(HEADER, "should be 1 to 255 visible ASCII characters")
+            raise Invalid.field(HEADER, "must be 1 to 255 visible ASCII characters")
         digest = hashlib.sha256(f"{request.method} {request.url.path}?{request.url.query}\n".encode())
         digest.update(await request.body())
         request.state.repeated = repeated = Repeated(key, digest.hexdigest())
         response = await plain(request)
         session: Session = request.state.writing
-        # A thread of its own: those of the pool may all be waiting for the lock this session holds.
+        # A separate thread: those of the pool may all be waiting for the lock that this session holds.
         await anyio.to_thread.run_sync(
             _keep, session, request.state.actor.id, repeated, response, limiter=anyio.CapacityLimiter(1)
         )
@@ -67,18 +67,18 @@ def _keep(session: Session, actor_id: str, repeated: Repeated, response: Respons
 
 
 def install(app: FastAPI) -> None:
-    """Answer repeated requests as they were answered before."""
+    """Respond to repeated requests with the stored response."""
 
     def again(request: Request, error: Exception) -> Response:
         assert isinstance(error, Repeated)
-        with reading(get_parts(request).engine) as session:
+        with reading(get_state(request).engine) as session:
             answer = repository.get(session, request.state.actor.id, error.key)
         if answer is None:
-            undone = Conflict("what was asked for with this key was just undone; ask again")
+            undone = Conflict("the request with this key was rolled back: send it again")
             return respond(undone, request.state.request_id)
         if answer.fingerprint != error.fingerprint:
             named = FieldProblem(field=HEADER, message="was used for another request")
-            mistaken = Conflict("this key was used for another request: take a new one", [named])
+            mistaken = Conflict("this key was used for another request: use a new key", [named])
             return respond(mistaken, request.state.request_id)
         headers = {"Idempotent-Replayed": "true"}
         return Response(answer.body, answer.status, media_type="application/json", headers=headers)

@@ -1,37 +1,59 @@
-"""Jobs in the database: asked for by the web, claimed by workers, under a lease like a run's."""
+"""Jobs: requested by the web process, claimed by workers under a lease, like runs."""
 
 from collections.abc import Sequence
 from datetime import timedelta
 
-from sqlalchemy import or_, select
+from sqlalchemy import func, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from backend.db import Job, Run
+from backend.db.base import new_id
 from backend.db.changes import note_job, note_work
 from backend.db.clock import database_now
-from backend.db.ids import new_id
+
+ENCODE = "encode"
+"""Kind of the job that encodes a video that the script of an external run has sent: any host can."""
 
 MAX_TRIES = 3
-"""A job whose worker died this often has failed."""
+"""A job fails when its worker has died this often."""
 
 
 def find(session: Session, kind: str, target_id: str, *, for_update: bool = False) -> Job | None:
-    """The job of this kind for this target."""
+    """The job of this kind for this target, or None."""
     statement = select(Job).where(Job.kind == kind, Job.target_id == target_id)
     return session.scalars(statement.with_for_update() if for_update else statement).one_or_none()
 
 
 def find_all(session: Session, kind: str, target_ids: list[str]) -> dict[str, Job]:
-    """The jobs of this kind by their target."""
+    """The jobs of this kind, by target."""
     statement = select(Job).where(Job.kind == kind, Job.target_id.in_(target_ids))
     return {job.target_id: job for job in session.scalars(statement)}
 
 
-def request(session: Session, kind: str, run_id: str, target_id: str, *, queue: str) -> Job:
-    """Have a job done: a new one, or the one there is; one that failed is tried again.
+def count_waiting(session: Session, kind: str) -> dict[str | None, int]:
+    """How many jobs of this kind are queued or running, by the user who requested them."""
+    statement = (
+        select(Job.requested_by, func.count())
+        .where(Job.kind == kind, Job.state.in_(("queued", "running")))
+        .group_by(Job.requested_by)
+    )
+    return {row[0]: row[1] for row in session.execute(statement)}
 
-    `queue` is whose workers are poked; any worker may do it.
+
+def request(
+    session: Session,
+    kind: str,
+    run_id: str,
+    target_id: str,
+    *,
+    queue: str,
+    requested_by: str | None = None,
+) -> Job:
+    """Queue a job: a new one, or the existing one; an ended one is run again.
+
+    `queue` is the queue whose workers are woken; any worker may claim the job. `requested_by` is the user
+    whose request it is.
     """
     job = find(session, kind, target_id, for_update=True)
     if job is None:
@@ -41,6 +63,7 @@ def request(session: Session, kind: str, run_id: str, target_id: str, *, queue: 
             kind=kind,
             target_id=target_id,
             created_at=database_now(session),
+            requested_by=requested_by,
             state="queued",
             tries=0,
         )
@@ -48,12 +71,13 @@ def request(session: Session, kind: str, run_id: str, target_id: str, *, queue: 
             with session.begin_nested():
                 session.add(job)
         except IntegrityError:
-            asked = find(session, kind, target_id, for_update=True)
-            if asked is None:
+            existing = find(session, kind, target_id, for_update=True)
+            if existing is None:
                 raise
-            return asked  # for somebody else, a moment ago
-    elif job.state == "failed":
+            return existing  # a concurrent request has added it
+    elif job.state in ("failed", "done"):
         job.state, job.tries, job.error = "queued", 0, None
+        job.requested_by = requested_by
     else:
         return job
     session.flush()
@@ -63,28 +87,31 @@ def request(session: Session, kind: str, run_id: str, target_id: str, *, queue: 
 
 
 def claim(session: Session, host: str, lease_s: float, environments: Sequence[str]) -> Job | None:
-    """The oldest job to do that `host` can do, now leased to it: queued, or one whose lease has run out.
+    """Lease the oldest claimable job to `host`: a queued one, or one whose lease has expired.
 
     Args:
         session: a writing session.
-        host: who asks.
-        lease_s: how long the claim holds without renewal.
-        environments: the worlds it can make; jobs for runs in others are left for others.
+        host: the claiming host.
+        lease_s: how long the lease lasts without renewal.
+        environments: the environments the host can run; jobs of other runs are left to other hosts, but for
+            the encoding of videos.
     """
     now = database_now(session)
     expired = (Job.state == "running") & (Job.lease_expires_at < now)
     job = session.scalars(
         select(Job)
         .where(or_(Job.state == "queued", expired))
-        .where(Job.run_id.in_(select(Run.id).where(Run.environment.in_(environments))))
-        .order_by(Job.id)
+        .where(
+            or_(Job.kind == ENCODE, Job.run_id.in_(select(Run.id).where(Run.environment.in_(environments))))
+        )
+        .order_by(Job.kind == ENCODE, Job.id)  # first what somebody waits for
         .limit(1)
         .with_for_update(skip_locked=True)
     ).one_or_none()
     if job is None:
         return None
     if job.tries >= MAX_TRIES:
-        _end(session, job, "failed", f"its worker died {job.tries} times")
+        _end(session, job, "failed", f"the worker died {job.tries} times while it ran this job")
         return claim(session, host, lease_s, environments)
     job.state, job.host, job.tries = "running", host, job.tries + 1
     job.lease_expires_at = now + timedelta(seconds=lease_s)
@@ -94,7 +121,7 @@ def claim(session: Session, host: str, lease_s: float, environments: Sequence[st
 
 
 def renew(session: Session, job_id: str, tries: int, lease_s: float) -> bool:
-    """Hold a job longer. False when it is no longer this try's: drop the work."""
+    """Renew the lease of a job. False if it is no longer held by this try: drop the work."""
     job = _mine(session, job_id, tries)
     if job is None:
         return False
@@ -103,7 +130,7 @@ def renew(session: Session, job_id: str, tries: int, lease_s: float) -> bool:
 
 
 def finish(session: Session, job_id: str, tries: int) -> bool:
-    """The work is done. False when it is no longer this try's: its result must not be kept."""
+    """Mark a job as done. False if it is no longer held by this try: its result must be discarded."""
     job = _mine(session, job_id, tries)
     if job is not None:
         _end(session, job, "done", None)
@@ -111,15 +138,16 @@ def finish(session: Session, job_id: str, tries: int) -> bool:
 
 
 def fail(session: Session, job_id: str, tries: int, error: str) -> bool:
-    """The work cannot be done. False when it is no longer this try's."""
+    """Mark a job as failed. False if it is no longer held by this try."""
     job = _mine(session, job_id, tries)
     if job is not None:
         _end(session, job, "failed", error)
     return job is not None
 
 
-def hand_back(session: Session, job_id: str, tries: int) -> bool:
-    """The worker shuts down: the job waits again and the try does not count. False when it is not its own."""
+def requeue(session: Session, job_id: str, tries: int) -> bool:
+    """Requeue a job on shutdown of the worker; the try does not count. False if it is no longer held by this
+    try."""
     job = _mine(session, job_id, tries)
     if job is not None:
         job.tries -= 1
@@ -128,7 +156,7 @@ def hand_back(session: Session, job_id: str, tries: int) -> bool:
 
 
 def _mine(session: Session, job_id: str, tries: int) -> Job | None:
-    # The number of tries fences as a run's attempt does: a later try has another number.
+    # The number of tries is the fencing token, like a run's attempt number.
     statement = select(Job).where(Job.id == job_id, Job.state == "running", Job.tries == tries)
     return session.scalars(statement.with_for_update()).one_or_none()
 

@@ -1,11 +1,11 @@
-"""Redis as a bell: who is awake hears that something changed; the database says what.
+"""Redis pub/sub notifications that something has changed; the database holds the changes.
 
-A message lost is harmless (pages catch up by revision, workers look for work themselves), so Redis being
-away never fails a request or holds it up for longer than `TIMEOUT_S`.
+A lost message is harmless: pages catch up by revision, and workers look for work at intervals. So an
+unavailable Redis never fails a request, and delays it by at most `TIMEOUT_S`.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import structlog
@@ -19,24 +19,34 @@ from sqlalchemy.orm import Session
 from backend.db.changes import take_changes, take_work
 
 CHANNEL = "callboard:events"
-"""JSON messages: `{"run", "revision", "state"}`, `{"host"}` or `{"job", "run", "state"}`."""
+"""JSON messages: `{"run", "revision", "state"}`, `{"sweep", "revision", "state"}`, `{"host"}` or
+`{"job", "run", "state"}`."""
 
 LIFETIME_S = 3600.0
-"""A stream ends after this long; the browser opens a new one, and is asked who it is again."""
+"""Maximum duration of a stream; the browser then reconnects and is authenticated again."""
 
-POKE_TASK = "callboard.poke"
+WAKE_TASK = "callboard.poke"
 """Celery task that makes a worker look for work."""
 
+TRAIN_TASK = "callboard.train"
+"""Celery task that executes an attempt on the host that has claimed it."""
+
 TIMEOUT_S = 0.5
+
+WATCH_CHANNEL = "callboard:watch"
+"""A web process publishes a run's id here every `WATCH_INTERVAL_S` while a client watches its gameplay."""
+WATCH_INTERVAL_S = 2.0
+WATCH_LAPSES_S = 5.0
+"""A worker stops publishing frames this long after the last such message."""
 
 log = structlog.get_logger(__name__)
 
 
 class Bus:
-    """Publishes changes and pokes workers."""
+    """Publishes changes and wakes workers."""
 
     def __init__(self, url: str) -> None:
-        # One retry, for a connection that was idle while Redis was restarted.
+        # One retry, for a connection that was idle while Redis restarted.
         self._redis = Redis.from_url(
             url,
             socket_timeout=TIMEOUT_S,
@@ -53,13 +63,14 @@ class Bus:
         self._celery.conf.task_ignore_result = True
 
     def announce(self, session: Session) -> None:
-        """Tell what the session's committed transaction changed, and poke the queues it filled."""
+        """Publish the changes of the session's committed transaction, and wake the workers of the queues it
+        filled."""
         self.publish(take_changes(session))
         for queue in take_work(session):
-            self.poke(queue)
+            self.wake(queue)
 
     def publish(self, changes: Iterable[dict[str, Any]]) -> None:
-        """Tell of changes already committed."""
+        """Publish committed changes."""
         try:
             with self._redis.pipeline(transaction=False) as pipeline:
                 for change in changes:
@@ -67,17 +78,27 @@ class Bus:
                 if len(pipeline):
                     pipeline.execute()
         except RedisError as error:
-            log.warning("redis.away", doing="publish", error=str(error))
+            log.warning("redis.unavailable", operation="publish", error=str(error))
 
-    def poke(self, queue: str) -> None:
-        """Ask the workers of a queue to look for work now."""
+    def wake(self, queue: str) -> None:
+        """Make the workers of a queue look for work now."""
+        self.send_task(WAKE_TASK, queue)
+
+    def send_task(
+        self, name: str, queue: str, arguments: Sequence[Any] = (), *, task_id: str | None = None
+    ) -> bool:
+        """Send a Celery task; return whether Redis accepted it."""
         try:
-            self._celery.send_task(POKE_TASK, queue=queue, ignore_result=True, retry=False)
+            self._celery.send_task(
+                name, arguments, queue=queue, task_id=task_id, ignore_result=True, retry=False
+            )
         except (OperationalError, RedisError, OSError) as error:
-            log.warning("redis.away", doing="poke", error=str(error))
+            log.warning("redis.unavailable", operation=name, error=str(error))
+            return False
+        return True
 
     def ping(self) -> bool:
-        """Whether Redis answers."""
+        """Whether Redis responds."""
         try:
             return self._redis.ping()
         except RedisError:
@@ -93,3 +114,8 @@ def celery_url(redis_url: str) -> str:
     """The same Redis as a Celery broker URL."""
     prefix = "unix://"
     return f"redis+socket://{redis_url.removeprefix(prefix)}" if redis_url.startswith(prefix) else redis_url
+
+
+def frames_channel(run_id: str) -> str:
+    """The channel of a run's frames: agent steps of the parameters (u64, little-endian), then a JPEG."""
+    return f"callboard:frames:{run_id}"

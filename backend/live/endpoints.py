@@ -1,4 +1,4 @@
-"""Route `/events`: what changed, as it changes."""
+"""Route `/events`: changes as server-sent events."""
 
 import asyncio
 import time
@@ -6,44 +6,58 @@ from collections.abc import AsyncIterator
 
 from fastapi import APIRouter
 from fastapi.sse import EventSourceResponse, ServerSentEvent
-from redis.asyncio import Redis
-from redis.exceptions import RedisError
 
 from backend.auth.access import Viewer
-from backend.dependencies import ThisParts
-from backend.live.bus import CHANNEL, LIFETIME_S
+from backend.dependencies import AppState, AppStateDep
+from backend.live.bus import LIFETIME_S
+from backend.live.subscription import Signal
+from backend.streaming import StreamSlot
 
 router = APIRouter(tags=["live"])
 
-RECONNECT_S = 1.0
-WAIT_S = 1.0
-"""How long one wait for a message lasts: the delay of noticing that the server goes down."""
+WAIT_S = 0.5
+"""Timeout of one wait for a message: the maximum delay of a shutdown."""
+HEARTBEAT_S = 1.0
+"""After this long without an event, and at most `WAIT_S` later, a heartbeat is sent."""
 
 
 @router.get("/events", response_class=EventSourceResponse)
-async def follow_events(actor: Viewer, parts: ThisParts) -> AsyncIterator[ServerSentEvent]:
-    """What changes, as server-sent events; a comment every 15 s shows that the stream lives.
+async def follow_events(
+    actor: Viewer, slot: StreamSlot, state: AppStateDep
+) -> AsyncIterator[ServerSentEvent]:
+    """Changes as server-sent events.
 
-    An unnamed event carries `{"run", "revision", "state"}` (`deleted` when it is no more), `{"host"}` or
-    `{"job", "run", "state"}`. The event `resync` (first of all, and whenever some may have been missed) asks
-    to pull what is new since the revision one has; `stale` says that changes are not being told for now.
+    An unnamed event carries `{"run", "revision", "state"}` (`deleted` for a deleted run), `{"host"}`,
+    `{"job", "run", "state"}` or `{"sweep", "revision", "state"}`. A run's event with `changed` names what
+    else has changed beside the run itself: `series/<section>` (points of metrics of this section), `metrics`
+    (new metrics), `episodes`, `evaluations`, `checkpoints`, `log`; without `changed` anything may have. The
+    event `heartbeat` follows at the latest 1.5 s after another event: its absence shows a broken connection.
+    The event `resync` (sent first, and whenever messages may have been lost, as by a client that reads too
+    slowly) asks the client to fetch everything since the revision it has; `stale` means that changes are not
+    published at present. The stream ends within 5 s of its session or token.
     """
+    with state.streams.opened(actor.credential) as ended:
+        async for event in _events(state, ended):
+            yield event
+
+
+async def _events(state: AppState, ended: asyncio.Event) -> AsyncIterator[ServerSentEvent]:
     ends_at = time.monotonic() + LIFETIME_S
-    while not parts.stopping.is_set() and time.monotonic() < ends_at:
-        try:
-            async with (
-                Redis.from_url(parts.settings.redis, socket_connect_timeout=RECONNECT_S) as client,
-                client.pubsub(ignore_subscribe_messages=True) as listener,
-            ):
-                await listener.subscribe(CHANNEL)
-                yield ServerSentEvent(event="resync", data={}, id=_event_id())
-                while not parts.stopping.is_set() and time.monotonic() < ends_at:
-                    message = await listener.get_message(timeout=WAIT_S)
-                    if message is not None:
-                        yield ServerSentEvent(raw_data=message["data"].decode(), id=_event_id())
-        except RedisError:
-            yield ServerSentEvent(event="stale", data={}, id=_event_id())
-            await asyncio.sleep(RECONNECT_S)
+    with state.subscription.events() as events:
+        sent_at = time.monotonic()
+        while not (state.stopping.is_set() or ended.is_set()) and time.monotonic() < ends_at:
+            match await events.next(WAIT_S):
+                case None:
+                    if time.monotonic() < sent_at + HEARTBEAT_S:
+                        continue
+                    yield ServerSentEvent(event="heartbeat", data={})
+                case Signal.CONNECTED:
+                    yield ServerSentEvent(event="resync", data={}, id=_event_id())
+                case Signal.DISCONNECTED:
+                    yield ServerSentEvent(event="stale", data={}, id=_event_id())
+                case bytes(data):
+                    yield ServerSentEvent(raw_data=data.decode(), id=_event_id())
+            sent_at = time.monotonic()
 
 
 def _event_id() -> str:

@@ -1,24 +1,102 @@
-"""Watching an agent while it trains: who watches says so, and the worker passes pictures on meanwhile.
+"""Route `/runs/{id}/live`: frames of the agent in training, over a WebSocket."""
 
-Whoever watches a run publishes its id on `WATCH_CHANNEL` every `WATCH_INTERVAL_S`; the worker that has the
-run publishes pictures on `pictures_channel` until nobody has said so for `WATCH_LAPSES_S`. A picture is the
-agent step whose parameters played (u64, little-endian), then a JPEG. Redis keeps none of it.
-"""
+import asyncio
+import time
+from contextlib import suppress
 
-import struct
+from fastapi import APIRouter, WebSocket, WebSocketDisconnect
+from starlette.concurrency import run_in_threadpool
+from starlette.websockets import WebSocketState
 
-WATCH_CHANNEL = "callboard:watch"
-WATCH_INTERVAL_S = 2.0
-WATCH_LAPSES_S = 5.0
+from backend.auth.access import find_viewer
+from backend.auth.service import Principal
+from backend.db.engine import reading
+from backend.dependencies import AppState
+from backend.errors import TooMany, respond
+from backend.live.bus import LIFETIME_S, WATCH_CHANNEL, WATCH_INTERVAL_S
+from backend.live.subscription import Frames, cancel_all
+from backend.runs import repository as runs
 
-_AGENT_STEPS = struct.Struct("<Q")
+router = APIRouter()
+
+POLICY_VIOLATION = 1008
+GOING_AWAY = 1001
+WAIT_S = 0.5
+"""The maximum delay of a shutdown."""
+RETRY_S = 0.05
+"""Between tries of the first notification, while the subscription connects."""
 
 
-def pictures_channel(run_id: str) -> str:
-    """Where the pictures of a run are published."""
-    return f"callboard:pictures:{run_id}"
+@router.websocket("/runs/{run_id:ulid}/live")
+async def watch_run(websocket: WebSocket, run_id: str) -> None:
+    """Frames of training, for a viewer, while the socket is open.
+
+    Each binary message is the agent steps of the parameters that acted (u64, little-endian), then a JPEG. A
+    slow client skips frames and never gets late ones. Messages of the client are ignored. The socket closes
+    within 5 s of its session or token.
+    """
+    state: AppState = websocket.app.state.app_state
+    viewer = await run_in_threadpool(_viewer_of, state, websocket, run_id)
+    if viewer is None:
+        await websocket.close(POLICY_VIOLATION)
+        return
+    try:
+        with (
+            state.limits.sockets.taken(viewer.id),
+            state.subscription.frames(run_id) as frames,
+            state.streams.opened(viewer.credential) as ended,
+        ):
+            await websocket.accept()
+            await _send_frames(state, websocket, run_id, frames, ended)
+    except TooMany as error:
+        await websocket.send_denial_response(respond(error, None))
 
 
-def read_picture(message: bytes) -> tuple[int, bytes]:
-    """Agent step and JPEG of one message."""
-    return _AGENT_STEPS.unpack_from(message)[0], message[_AGENT_STEPS.size :]
+async def _send_frames(
+    state: AppState, websocket: WebSocket, run_id: str, frames: Frames, ended: asyncio.Event
+) -> None:
+    tasks = [
+        asyncio.create_task(work)
+        for work in (
+            _notify_worker(state, run_id),
+            _send(websocket, frames),
+            _leave(websocket),
+            _wait_for(ended),
+        )
+    ]
+    await asyncio.wait(tasks, timeout=LIFETIME_S, return_when=asyncio.FIRST_COMPLETED)
+    await cancel_all(tasks)
+    if websocket.client_state is WebSocketState.CONNECTED:
+        await websocket.close(POLICY_VIOLATION if ended.is_set() else GOING_AWAY)
+
+
+def _viewer_of(state: AppState, websocket: WebSocket, run_id: str) -> Principal | None:
+    """Who watches; None if they may not, or there is no such run."""
+    with reading(state.engine) as session:
+        viewer = find_viewer(session, websocket)
+        return viewer if viewer is not None and runs.get(session, run_id) is not None else None
+
+
+async def _wait_for(ended: asyncio.Event) -> None:
+    await ended.wait()
+
+
+async def _leave(websocket: WebSocket) -> None:
+    while (await websocket.receive())["type"] != "websocket.disconnect":
+        pass
+
+
+async def _send(websocket: WebSocket, frames: Frames) -> None:
+    with suppress(WebSocketDisconnect):
+        while True:
+            await websocket.send_bytes(await frames.next())
+
+
+async def _notify_worker(state: AppState, run_id: str) -> None:
+    """Publish that a client watches the run, until the server stops."""
+    published_at = 0.0
+    while not state.stopping.is_set():
+        is_due = time.monotonic() - published_at >= WATCH_INTERVAL_S
+        if is_due and await state.subscription.publish(WATCH_CHANNEL, run_id):
+            published_at = time.monotonic()
+        await asyncio.sleep(WAIT_S if published_at else RETRY_S)

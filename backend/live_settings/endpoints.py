@@ -8,9 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from backend.auth.access import Operator, Viewer
 from backend.dependencies import ReadSession, WriteSession
-from backend.ids import Ulid
 from backend.live_settings import repository, service
-from backend.pagination import Page
+from backend.rest import Page, Ulid
 from backend.runs import service as runs
 from backend.runs.schemas import Number
 from backend.specs.fields import Strict
@@ -24,7 +23,7 @@ class SettingsRequest(Strict):
 
     config: dict[Text, JsonValue] = Field(
         min_length=1,
-        description="Changes to the algorithm's settings; only those marked `live` in its schema.",
+        description="Changes to the algorithm's settings; only settings marked `live` in its schema.",
     )
 
 
@@ -39,11 +38,11 @@ class SettingsOut(BaseModel):
     changes: dict[str, Any]
     state: Literal["asked", "applied", "refused"]
     agent_steps: int | None
-    """Where they came into force."""
+    """Where the change took effect."""
     frames: int | None
     wall_time_s: Number
     refused: str | None
-    """Why nothing was changed."""
+    """Why the change was rejected."""
 
 
 class SettingsPage(Page[SettingsOut]):
@@ -52,7 +51,7 @@ class SettingsPage(Page[SettingsOut]):
 
 @router.get("")
 def list_settings(run_id: Ulid, actor: Viewer, session: ReadSession) -> SettingsPage:
-    """Every change to a run's settings, the newest first."""
+    """Every change to a run's settings, latest first."""
     runs.get(session, run_id)
     rows = repository.all_versions(session, run_id)
     return SettingsPage(items=[SettingsOut.model_validate(row) for row in rows])
@@ -62,5 +61,6 @@ def list_settings(run_id: Ulid, actor: Viewer, session: ReadSession) -> Settings
 def change_settings(
     run_id: Ulid, body: SettingsRequest, actor: Operator, session: WriteSession
 ) -> SettingsOut:
-    """Train on by other settings. `asked` until the engine answers; at once where none is at work."""
+    """Change settings of a run during training. `asked` until the engine has answered; applied
+    immediately if no engine runs."""
     return SettingsOut.model_validate(service.request(session, run_id, body.config, actor.id))

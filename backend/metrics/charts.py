@@ -1,113 +1,166 @@
-"""Series as a chart shows them, read no further than the chart needs.
+"""Series in buckets for charts, reading no more than the chart needs.
 
-`since` is the revision a reader already has: what it lacks are the buckets from the first changed one on.
-A reader whose buckets have another size, or who has rows that a cut took away, starts again (`reset`).
+A chart of a range of x has buckets of the rows in that range alone, hence finer ones.
+
+`since` is the revision that a client already has: it lacks the buckets from the first changed one on. A
+client with buckets of another size, or with rows that were superseded, starts from scratch (`reset`). So does
+one with a range of x, unless nothing in it has changed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from sqlalchemy.orm import Session
 
-from backend.db import Series
+from backend.db import Series, SeriesChunk
 from backend.metrics import repository
-from backend.metrics.chunks import Columns, empty, joined, taken
-from backend.metrics.repository import Chunk
-from backend.metrics.rollups import BASE_ROWS, bucket_rows, bucketed, folded
-from backend.metrics.smoothing import smoothed_at_ends, window_rows
+from backend.metrics.catalogue import X_AXES
+from backend.metrics.chunks import Columns, decode, empty, joined, taken
+from backend.metrics.repository import ChunkInfo
+from backend.metrics.rollups import BASE_ROWS, bucket_rows, bucketed, folded, last_rows
+from backend.metrics.run_axes import STORED_FOR, Conversion, conversions, converted, stored_column
+from backend.metrics.smoothing import EMA_REACH, Smoothing, smoothed_at_ends, smoothed_over_x, window_rows
 
-_MAX_ROWS_AT_ONCE = 4_000_000
+_MAX_ROWS_AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True)
 class Axes:
-    """How a chart wants its series."""
+    """Parameters of a chart."""
 
     x: str
-    """One of `chunks.X_COLUMNS`."""
+    """One of `catalogue.X_AXES`."""
     max_points: int
     smooth: float = 0.0
-    """Weight of the past in [0, 1); 0 for none."""
+    """Weight of the past in [0, 1); 0 for no smoothing. For the smoothing `points`."""
+    smoothing: Smoothing = "points"
+    scale: float = 0.0
+    """For the other kinds of smoothing: time constant or width in units of x; 0 for no smoothing."""
+    span: tuple[float, float] | None = None
+    """The shown range of x; None for all."""
+
+    @property
+    def column(self) -> str:
+        """The column of points that x is read or computed from."""
+        return stored_column(self.x)
+
+    @property
+    def smooths(self) -> bool:
+        """Whether there is any smoothing."""
+        return (self.smooth if self.smoothing == "points" else self.scale) > 0
+
+    @property
+    def description(self) -> str:
+        """The smoothing for a legend; empty for none."""
+        if self.smoothing == "points":
+            return f"{self.smooth:g}" if self.smooth > 0 else ""
+        unit = X_AXES[self.x].unit
+        return f"over {self.scale:g} {unit}" + (" (EMA)" if self.smoothing == "ema" else "")
 
 
 @dataclass(frozen=True)
-class Curve:
-    """The buckets of one series from `first_bucket` on."""
+class SeriesBuckets:
+    """The buckets of one series, or of the part in a range of x, from `first_bucket` on."""
 
     n_rows: int
+    """Rows of the series, or of this part."""
     bucket_rows: int
     reset: bool
     first_bucket: int
     buckets: Columns
-    """The x column, those of `rollups.AGGREGATES` and, where asked for, `smoothed`."""
+    """The x column, the columns of `rollups.AGGREGATES` and, on request, `smoothed`."""
 
     @property
     def n_buckets(self) -> int:
-        """Buckets of the whole series."""
+        """Number of buckets of the whole series, or of this part."""
         return -(-self.n_rows // self.bucket_rows)
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """Which chunks a curve is made of."""
+    """The chunks that the buckets of a series are computed from."""
 
     series_id: int
     n_rows: int
     bucket_rows: int
     reset: bool
     first_bucket: int
-    stored: list[Chunk]
-    """Closed chunks whose roll-ups do."""
-    points: list[Chunk]
+    start_row: int
+    """First row of the first bucket."""
+    end_row: int
+    """Row after the last bucket."""
+    stored: list[ChunkInfo]
+    """Closed chunks whose roll-ups are sufficient."""
+    points: list[ChunkInfo]
     """Chunks whose points are needed."""
-    values: list[Chunk]
-    """Chunks whose values a moving average is taken of."""
-
-    @property
-    def start_row(self) -> int:
-        """First row of the first bucket."""
-        return self.first_bucket * self.bucket_rows
+    values: list[ChunkInfo]
+    """Chunks whose values enter the moving average."""
 
 
 def curves(
     session: Session, series: Sequence[Series], axes: Axes, since: Mapping[str, int] | None = None
-) -> dict[int, Curve]:
-    """By series id, what a chart of these series lacks.
+) -> dict[int, SeriesBuckets]:
+    """By series id, the buckets that a client lacks.
 
     Args:
         session: a reading session.
-        series: which.
-        axes: how.
-        since: by run id, the revision the reader has; none for a reader who has nothing.
+        series: the series.
+        axes: parameters of the chart.
+        since: by run id, the revision that the client has; None for a client without data.
     """
     chunks = repository.live_chunks(session, [one.id for one in series])
-    had = _rows_had(session, series, chunks, since) if since is not None else {}
-    plans = [_plan(one, chunks[one.id], axes, had.get(one.id)) for one in series]
+    run_ids = {one.id: one.run_id for one in series}
+    known = conversions(session, run_ids.values(), axes.x)
+    points_of = _PointReader(session)
+    had = _rows_known(points_of, series, chunks, since) if since is not None else {}
+    if axes.x in STORED_FOR:  # a new checkpoint moves the latest buckets
+        had = {id_: n for id_, n in had.items() if not chunks[id_] or n == chunks[id_][-1].end_row}
+    spans = {id_: _stored_span(axes, known.get(run_id)) for id_, run_id in run_ids.items()}
+    rows = _rows_in_span(session, points_of, chunks, axes.column, spans) if axes.span else {}
+    plans = [_plan(one, chunks[one.id], axes, had.get(one.id), rows.get(one.id)) for one in series]
     found = {}
     for some in _batches(plans):
-        points = repository.points_of(session, [c for p in some for c in p.points], (axes.x, "value"))
+        points = points_of([c for p in some for c in p.points], (axes.column, "value"))
         rest = [c for p in some for c in p.values if c.id not in points]
-        values = points | repository.points_of(session, rest, ("value",))
-        stored = repository.rollups_of(session, [c for p in some for c in p.stored], axes.x)
+        names = ("value",) if axes.smoothing == "points" else ("value", axes.column)
+        values = points | points_of(rest, names)
+        stored = repository.rollups_of(session, [c for p in some for c in p.stored], axes.column)
         for plan in some:
-            found[plan.series_id] = Curve(
+            found[plan.series_id] = SeriesBuckets(
                 n_rows=plan.n_rows,
                 bucket_rows=plan.bucket_rows,
                 reset=plan.reset,
                 first_bucket=plan.first_bucket,
-                buckets=_buckets(plan, axes, points, values, stored),
+                buckets=_buckets(plan, axes, known.get(run_ids[plan.series_id]), points, values, stored),
             )
     return found
 
 
-def _rows_had(
-    session: Session,
+class _PointReader:
+    """Reads the points of chunks. Those of open chunks, which several steps need, are fetched once."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._open: dict[int, bytes] = {}
+
+    def __call__(self, chunks: Iterable[ChunkInfo], names: Sequence[str]) -> dict[int, Columns]:
+        wanted = list(chunks)
+        missing = [chunk for chunk in wanted if chunk.id not in self._open]
+        fetched = dict(repository.stored_blobs(self._session, SeriesChunk.columns, missing))
+        self._open |= {chunk.id: fetched[chunk.id] for chunk in missing if not chunk.closed}
+        blobs = fetched | self._open
+        return {chunk.id: decode(blobs[chunk.id], names) for chunk in wanted}
+
+
+def _rows_known(
+    points_of: _PointReader,
     series: Sequence[Series],
-    chunks: Mapping[int, list[Chunk]],
+    chunks: Mapping[int, list[ChunkInfo]],
     since: Mapping[str, int],
 ) -> dict[int, int]:
-    """By series id, how many of its rows arrived up to the reader's revision; not where it was cut after."""
+    """By series id, how many rows arrived up to the client's revision; without series that were cut
+    after it."""
     rows, edges = {}, {}
     for one in series:
         revision = since[one.run_id]
@@ -118,40 +171,110 @@ def _rows_had(
             if chunk.revision > revision:
                 edges[one.id] = (chunk, revision)
                 break
-    data = repository.points_of(session, [chunk for chunk, _ in edges.values()], ("revision",))
+    data = points_of([chunk for chunk, _ in edges.values()], ("revision",))
     for series_id, (chunk, revision) in edges.items():
         before = np.searchsorted(data[chunk.id]["revision"], revision, side="right")
         rows[series_id] = chunk.first_row + int(before)
     return rows
 
 
-def _plan(series: Series, chunks: list[Chunk], axes: Axes, rows_had: int | None) -> _Plan:
+def _stored_span(axes: Axes, conversion: Conversion | None) -> tuple[float, float]:
+    """The shown range of x in terms of the stored column."""
+    low, high = axes.span or (-np.inf, np.inf)
+    return (
+        (conversion.stored_of(low), conversion.stored_of(high)) if conversion and axes.span else (low, high)
+    )
+
+
+def _rows_in_span(
+    session: Session,
+    points_of: _PointReader,
+    chunks: Mapping[int, list[ChunkInfo]],
+    column: str,
+    spans: Mapping[int, tuple[float, float]],
+) -> dict[int, tuple[int, int]]:
+    """By series id, the first row in its range of a column and the row after the last, to whole `BASE_ROWS`;
+    with the rows beside them, so that lines reach the edges of the plot."""
+    closed = [chunk for some in chunks.values() for chunk in some if chunk.closed]
+    opened = [chunk for some in chunks.values() for chunk in some if not chunk.closed]
+    ends = repository.rollup_x_of(session, closed, column)
+    points = points_of(opened, (column,))
+    found = {}
+    for series_id, some in chunks.items():
+        tail = [points[chunk.id][column] for chunk in some if not chunk.closed]
+        open_x = np.concatenate(tail) if tail else np.empty(0)
+        parts = [ends[chunk.id] for chunk in some if chunk.closed]
+        x = np.concatenate([*parts, open_x[last_rows(len(open_x), BASE_ROWS)] if len(open_x) else open_x])
+        low, high = spans[series_id]
+        # The x of several actors may decrease a little.
+        furthest = np.maximum.accumulate(x) if len(x) else x
+        n_rows = some[-1].end_row if some else 0
+        first = max(0, int(np.searchsorted(furthest, low)) - 1) * BASE_ROWS
+        end = (int(np.searchsorted(furthest, high, side="right")) + 1) * BASE_ROWS
+        found[series_id] = (min(first, n_rows), min(end, n_rows))
+    return found
+
+
+def _plan(
+    series: Series,
+    chunks: list[ChunkInfo],
+    axes: Axes,
+    rows_known: int | None,
+    rows: tuple[int, int] | None,
+) -> _Plan:
     n_rows = chunks[-1].end_row if chunks else 0
-    size = bucket_rows(n_rows, axes.max_points)
-    reset = rows_had is None or bucket_rows(rows_had, axes.max_points) != size
-    if reset or rows_had is None:
-        first_bucket = 0
-    elif rows_had == n_rows:
-        first_bucket = -(-n_rows // size)
+    if rows is None:
+        size, end = bucket_rows(n_rows, axes.max_points), n_rows
+        reset = rows_known is None or bucket_rows(rows_known, axes.max_points) != size
+        if reset or rows_known is None:
+            first_bucket = 0
+        elif rows_known == n_rows:
+            first_bucket = -(-n_rows // size)
+        else:
+            first_bucket = rows_known // size
+        start = first_bucket * size
     else:
-        first_bucket = rows_had // size
-    start = first_bucket * size
+        size = bucket_rows(rows[1] - rows[0], axes.max_points)
+        while -(-rows[1] // size) - rows[0] // size > axes.max_points:
+            size *= 2
+        start, end = rows[0] // size * size, min(n_rows, -(-rows[1] // size) * size)
+        n_rows = end - start
+        reset = rows_known is None or (rows_known < end and rows_known != chunks[-1].end_row)
+        first_bucket = 0
+        if not reset:
+            first_bucket, start = -(-n_rows // size), end
     from_points = size < BASE_ROWS
-    lead = window_rows(axes.smooth) - 1 if axes.smooth > 0 and start < n_rows else 0
+    read = [c for c in chunks if start < end and c.end_row > start and c.first_row < end]
     return _Plan(
         series_id=series.id,
         n_rows=n_rows,
         bucket_rows=size,
         reset=reset,
         first_bucket=first_bucket,
-        stored=[c for c in chunks if c.closed and not from_points and c.end_row > start],
-        points=[c for c in chunks if (from_points or not c.closed) and c.end_row > start],
-        values=[c for c in chunks if c.end_row > start - lead] if axes.smooth > 0 else [],
+        start_row=start,
+        end_row=end,
+        stored=[c for c in read if c.closed and not from_points],
+        points=[c for c in read if from_points or not c.closed],
+        values=_averaged(chunks, axes, start, end) if axes.smooths and start < end else [],
     )
 
 
+def _averaged(chunks: list[ChunkInfo], axes: Axes, start: int, end: int) -> list[ChunkInfo]:
+    """The chunks with rows that enter the moving average of the rows from `start` to `end`."""
+    before = [c for c in chunks if c.first_row < end]
+    if axes.smoothing == "points":
+        return [c for c in before if c.end_row > start - window_rows(axes.smooth) + 1]
+    if axes.x != "agent_steps":
+        return before
+    reach = axes.scale * (EMA_REACH if axes.smoothing == "ema" else 1)
+    first = min(c.min_agent_steps for c in before if c.end_row > start)
+    # The rows must be consecutive.
+    needed = [at for at, c in enumerate(before) if c.end_row > start or c.max_agent_steps >= first - reach]
+    return before[needed[0] :]
+
+
 def _batches(plans: Sequence[_Plan]) -> Iterator[list[_Plan]]:
-    """Plans that together need no more than a bounded number of points in memory."""
+    """Groups of plans that load at most a bounded number of points into memory."""
     batch: list[_Plan] = []
     size = 0
     for plan in plans:
@@ -168,25 +291,39 @@ def _batches(plans: Sequence[_Plan]) -> Iterator[list[_Plan]]:
 def _buckets(
     plan: _Plan,
     axes: Axes,
+    conversion: Conversion | None,
     points: Mapping[int, Columns],
     values: Mapping[int, Columns],
     stored: Mapping[int, Columns],
 ) -> Columns:
-    if plan.start_row >= plan.n_rows:
-        nothing = bucketed(empty((axes.x, "value")), 1, (axes.x,))
-        return nothing | ({"smoothed": nothing["mean"]} if axes.smooth > 0 else {})
+    if plan.start_row >= plan.end_row:
+        nothing = bucketed(empty((axes.column, "value")), 1, (axes.column,))
+        nothing[axes.x] = nothing.pop(axes.column)
+        return nothing | ({"smoothed": nothing["mean"]} if axes.smooths else {})
     parts: list[Columns] = []
     if plan.stored:
         base = joined([stored[chunk.id] for chunk in plan.stored])
-        skipped = max(0, plan.start_row - plan.stored[0].first_row) // BASE_ROWS
-        parts.append(taken(base, slice(skipped, None)))
+        first = plan.stored[0].first_row
+        shown = slice(max(0, plan.start_row - first) // BASE_ROWS, -(-(plan.end_row - first) // BASE_ROWS))
+        parts.append(taken(base, shown))
     if plan.points:
         rows = joined([points[chunk.id] for chunk in plan.points])
-        shown = slice(max(0, plan.start_row - plan.points[0].first_row), None)
-        parts.append(bucketed(taken(rows, shown), min(plan.bucket_rows, BASE_ROWS), (axes.x,)))
+        first = plan.points[0].first_row
+        shown = slice(max(0, plan.start_row - first), plan.end_row - first)
+        part = {name: rows[name] for name in (axes.column, "value")}
+        parts.append(bucketed(taken(part, shown), min(plan.bucket_rows, BASE_ROWS), (axes.column,)))
     buckets = folded(joined(parts), max(1, plan.bucket_rows // BASE_ROWS))
-    if axes.smooth > 0:
-        column = np.concatenate([values[chunk.id]["value"] for chunk in plan.values])
-        before = plan.start_row - plan.values[0].first_row
-        buckets |= {"smoothed": smoothed_at_ends(column, axes.smooth, before, plan.bucket_rows)}
+    buckets[axes.x] = converted(buckets.pop(axes.column), conversion)
+    if axes.smooths:
+        before = plan.values[0].first_row
+        averaged = slice(None, plan.end_row - before)
+        column = np.concatenate([values[chunk.id]["value"] for chunk in plan.values])[averaged]
+        ends = plan.start_row - before, plan.bucket_rows
+        if axes.smoothing == "points":
+            smooth = smoothed_at_ends(column, axes.smooth, *ends)
+        else:
+            stored_x = np.concatenate([values[chunk.id][axes.column] for chunk in plan.values])
+            x = converted(stored_x[averaged], conversion)
+            smooth = smoothed_over_x(column, x, axes.smoothing, axes.scale, *ends)
+        buckets |= {"smoothed": smooth}
     return buckets

@@ -1,27 +1,40 @@
-"""Routes of series: `/runs/{id}/series`, `/series`, `/runs/{id}/export`."""
+"""Routes of series: charts, exports, and the fields and metrics of the list of runs."""
 
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
-from fastapi.responses import StreamingResponse
 
 from backend.auth.access import Viewer
-from backend.dependencies import ReadSession, ThisParts
-from backend.ids import Ulid
-from backend.metrics import service
-from backend.metrics.charts import Axes
-from backend.metrics.grouping import Interval
-from backend.metrics.schemas import MEDIA_TYPES, Chart, Format, SeriesInfo, SeriesInfos, X
-from backend.metrics.smoothing import MAX_WEIGHT
-from backend.streaming import BINARY
+from backend.dependencies import AppStateDep, ReadSession
+from backend.errors import Invalid
+from backend.metrics import run_fields, service
+from backend.metrics.axes import ChosenSpread, RequestedAxes
+from backend.metrics.catalogue import describe
+from backend.metrics.schemas import (
+    MEDIA_TYPES,
+    Chart,
+    FieldsOut,
+    Format,
+    MetricInfo,
+    MetricInfos,
+    MetricSummaries,
+    SeriesInfo,
+    SeriesInfos,
+)
+from backend.rest import Ulid
+from backend.streaming import BINARY, Download, ExportSlot
 from backend.text import Text
+from backend.transfer import json_response
 
 router = APIRouter(tags=["series"])
 
 Runs = Annotated[list[Ulid], Query(min_length=1, max_length=100, description="Run ids.")]
 Metrics = Annotated[
-    list[Text], Query(min_length=1, max_length=100, description="As `/runs/{id}/series` lists.")
+    list[Text], Query(min_length=1, max_length=100, description="Metrics of `/runs/{id}/series`.")
 ]
+
+MAX_EXPORTED = 200
+"""Runs of one export: their ids have to fit into an address."""
 
 EXPORTS: dict[str, Any] = {
     media_type: {"schema": {"type": "string"}} if media_type.startswith("text/") else BINARY
@@ -29,13 +42,23 @@ EXPORTS: dict[str, Any] = {
 }
 
 
-@router.get("/runs/{run_id}/series")
-def list_series(run_id: Ulid, actor: Viewer, session: ReadSession) -> SeriesInfos:
-    """The series of a run: names, sources, how many points, the newest value."""
-    return SeriesInfos(
+@router.get("/runs/{run_id}/series", response_model=SeriesInfos)
+def list_series(run_id: Ulid, actor: Viewer, session: ReadSession) -> Response:
+    """The series of a run: metric, source, number of points, latest value."""
+    items = [
+        SeriesInfo.model_validate(series, from_attributes=True)
+        for series in service.series_of(session, run_id)
+    ]
+    return json_response(SeriesInfos(items=items))
+
+
+@router.get("/metrics")
+def list_metrics(run: Runs, actor: Viewer, session: ReadSession) -> MetricInfos:
+    """The metrics of some runs, by name."""
+    return MetricInfos(
         items=[
-            SeriesInfo.model_validate(series, from_attributes=True)
-            for series in service.series_of(session, run_id)
+            MetricInfo(metric=metric, title=describe(metric).title, n_runs=n_runs)
+            for metric, n_runs in service.metrics_of(session, run)
         ]
     )
 
@@ -46,46 +69,98 @@ def read_chart(
     session: ReadSession,
     run: Runs,
     metric: Metrics,
+    axes: RequestedAxes,
+    spread: ChosenSpread,
     source: Annotated[
         list[Text],
-        Query(max_length=100, description="Which actors; none: the run as a whole; `*`: all of them."),
+        Query(max_length=100, description="Actors; default: the run as a whole; `*`: all sources."),
     ] = [],  # noqa: B006 - FastAPI copies it
-    x: X = "agent_steps",
-    points: Annotated[int, Query(ge=1, le=10_000, description="At most this many a series.")] = 1000,
-    smooth: Annotated[
-        float, Query(ge=0, le=MAX_WEIGHT, description="Weight of the past in the moving average.")
-    ] = 0.0,
     group_by: Annotated[
-        Literal["seed"] | None, Query(description="Runs that differ in their seed alone as one curve.")
+        Literal["seed"] | None, Query(description="Show runs that differ only in their seed as one curve.")
     ] = None,
-    interval: Annotated[Interval, Query(description="What a group's band shows.")] = "ci95",
     since_revision: Annotated[
         list[Annotated[int, Query(ge=0, le=2**62)]],
-        Query(max_length=100, description="Only what is newer than this: one for all runs or one a run."),
+        Query(
+            max_length=100, description="Return only newer data: one revision for all runs, or one per run."
+        ),
     ] = [],  # noqa: B006
 ) -> Response:
-    """Series in power-of-two buckets of points, of which only the last changes as a series grows."""
+    """Series in buckets of a power-of-two number of points; only the last bucket changes while a series
+    grows."""
     request = service.ChartRequest(
         runs=run,
         metrics=metric,
         sources=source,
-        axes=Axes(x=x, max_points=points, smooth=smooth),
+        axes=axes,
         grouped=group_by == "seed",
-        interval=interval,
+        spread=spread,
         since=since_revision,
     )
     return Response(service.chart(session, request), media_type="application/json")
 
 
-@router.get("/runs/{run_id}/export", response_class=StreamingResponse, responses={200: {"content": EXPORTS}})
+@router.get("/runs/{run_id}/export", response_class=Download, responses={200: {"content": EXPORTS}})
 def export(
-    run_id: Ulid, actor: Viewer, parts: ThisParts, session: ReadSession, format: Format = "csv"
-) -> StreamingResponse:
-    """Every point of a run at full resolution, in one file; the same each time while nothing is added."""
-    began = service.began_at(session, run_id)
+    run_id: Ulid,
+    actor: Viewer,
+    slot: ExportSlot,
+    state: AppStateDep,
+    session: ReadSession,
+    format: Format = "csv",
+) -> Download:
+    """Every point of a run at full resolution, in one file; reproducible while no points are added."""
+    started_at = service.training_started_at(session, run_id)
     media_type, ending = MEDIA_TYPES[format]
-    return StreamingResponse(
-        service.export(parts.engine, run_id, format, began),
+    return Download(
+        service.export(state.engine, run_id, format, started_at),
         media_type=media_type,
         headers={"Content-Disposition": f'attachment; filename="{run_id}.{ending}"'},
+    )
+
+
+@router.get("/runs/fields")
+def list_fields(actor: Viewer, session: ReadSession) -> FieldsOut:
+    """The fields by which runs can be filtered and sorted: their own, settings, and recorded metrics."""
+    return run_fields.listing(session)
+
+
+@router.get("/runs/metrics")
+def read_summaries(
+    actor: Viewer,
+    session: ReadSession,
+    run: Annotated[list[Ulid], Query(min_length=1, max_length=200, description="Run ids.")],
+    metric: Annotated[
+        list[Text], Query(min_length=1, max_length=50, description="Metrics of `GET /runs/fields`.")
+    ],
+) -> MetricSummaries:
+    """Last, best, mean, smallest and largest value of metrics of runs as a whole."""
+    return run_fields.summaries(session, run, metric)
+
+
+@router.get("/runs/export", response_class=Download, responses={200: {"content": EXPORTS}})
+def export_runs(
+    actor: Viewer,
+    slot: ExportSlot,
+    state: AppStateDep,
+    session: ReadSession,
+    run: Annotated[list[Ulid], Query(max_length=MAX_EXPORTED, description="Run ids.")] = [],  # noqa: B006
+    filter: Annotated[
+        Text | None,
+        Query(
+            max_length=2_000,
+            description="Instead of ids: every run that matches, as for `GET /runs`, at most "
+            f"{service.MAX_MATCHED:,}.",
+        ),
+    ] = None,
+    format: Format = "csv",
+) -> Download:
+    """Every point of several runs at full resolution, in one file, with their specs and provenance."""
+    if bool(run) == (filter is not None):
+        raise Invalid.field("run", "give either run ids or a filter")
+    ids = list(service.find_runs(session, run)) if filter is None else service.matching(session, filter)
+    media_type, ending = MEDIA_TYPES[format]
+    return Download(
+        service.export_runs(state.engine, ids, format),
+        media_type=media_type,
+        headers={"Content-Disposition": f'attachment; filename="callboard-{len(ids)}-runs.{ending}"'},
     )

@@ -1,11 +1,15 @@
-"""Every point of a run as a file, written as it is read: complete, and the same each time."""
+"""Every point of a run as a file, written in a stream, with the provenance of its attempts.
+
+The provenance is JSON, an object per attempt: in Parquet in the schema's metadata, in TensorBoard as a text,
+in CSV in the last column of the first row.
+"""
 
 import io
+import json
 import zipfile
 from collections.abc import Iterator
 from datetime import datetime
-from itertools import groupby
-from urllib.parse import quote
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -13,7 +17,7 @@ import pyarrow.parquet
 from sqlalchemy.orm import Session
 
 from backend.db import Series
-from backend.metrics import repository, tfevents
+from backend.metrics import repository, tensorboard_files
 from backend.metrics.chunks import Columns, n_rows
 
 SCHEMA = pa.schema(
@@ -27,80 +31,86 @@ SCHEMA = pa.schema(
         ("value", pa.float64()),
     ]
 )
-"""One row a point, by metric and source, in order of arrival."""
+"""One row per point, by metric and source, in order of arrival."""
 
-_BATCH_ROWS = 65_536
+PROVENANCE = "provenance"
+"""Name of CSV's last column, of the key of Parquet's metadata, and of the text."""
+
+Provenance = list[dict[str, Any]]
+"""Of each attempt: `attempt`, `host`, and the fields of `backend.specs.provenance` if they are known."""
+
+_BATCH_ROWS = 16_384
 
 
-class _Pipe(io.RawIOBase):
-    """A file that is only written to; what has been written is taken out as it comes."""
+class Pipe(io.RawIOBase):
+    """A write-only file; written data is taken out in pieces."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
         self._position = 0
 
     def writable(self) -> bool:
+        """True."""
         return True
 
     def tell(self) -> int:
+        """Bytes written so far."""
         return self._position
 
     def write(self, data: "bytes | memoryview") -> int:  # type: ignore[override]
+        """Append to the file."""
         part = bytes(data)
         self._parts.append(part)
         self._position += len(part)
         return len(part)
 
     def take(self) -> bytes:
+        """What was written since the last call."""
         data = b"".join(self._parts)
         self._parts.clear()
         return data
 
 
-def csv(session: Session, run_id: str) -> Iterator[bytes]:
-    """Comma-separated values, floats with as many digits as they need."""
-    pipe = _Pipe()
-    with pa.csv.CSVWriter(pipe, SCHEMA) as writer:
-        for table in _tables(session, run_id):
-            writer.write_table(table)
+def csv(session: Session, run_id: str, provenance: Provenance) -> Iterator[bytes]:
+    """Comma-separated values; floats with as many digits as they need."""
+    pipe = Pipe()
+    field = pa.field(PROVENANCE, pa.string())
+    first: list[str | None] = [json.dumps(provenance)]
+    with pa.csv.CSVWriter(pipe, SCHEMA.append(field)) as writer:
+        for table in tables(session, run_id):
+            column = first + [None] * (len(table) - len(first))
+            writer.write_table(table.append_column(field, [pa.array(column, pa.string())]))
+            first = []
             yield pipe.take()
     yield pipe.take()
 
 
-def parquet(session: Session, run_id: str) -> Iterator[bytes]:
+def parquet(session: Session, run_id: str, provenance: Provenance) -> Iterator[bytes]:
     """Parquet, compressed by Zstandard."""
-    pipe = _Pipe()
-    with pa.parquet.ParquetWriter(pipe, SCHEMA, compression="zstd") as writer:
-        for table in _tables(session, run_id):
+    pipe = Pipe()
+    schema = SCHEMA.with_metadata({PROVENANCE: json.dumps(provenance)})
+    with pa.parquet.ParquetWriter(pipe, schema, compression="zstd") as writer:
+        for table in tables(session, run_id):
             writer.write_table(table)
             yield pipe.take()
     yield pipe.take()
 
 
-def tensorboard(session: Session, run_id: str, began: datetime) -> Iterator[bytes]:
-    """A zip with a folder of TensorBoard event files a source; the step is agent steps.
+def tensorboard(
+    session: Session, run_id: str, provenance: Provenance, started_at: datetime
+) -> Iterator[bytes]:
+    """A zip with a folder of TensorBoard event files per source; the step is agent steps.
 
     Args:
         session: a reading session.
-        run_id: which run.
-        began: training time 0 on the wall clock.
+        run_id: the run.
+        provenance: of its attempts.
+        started_at: the time at which training time was 0.
     """
-    pipe = _Pipe()
-    start = began.timestamp()
-    every = sorted(_series(session, run_id), key=lambda series: (series.source, series.metric))
+    pipe = Pipe()
     with zipfile.ZipFile(pipe, "w") as archive:
-        for source, some in groupby(every, key=lambda series: series.source):
-            folder = f"source-{quote(source, safe='')}" if source else "run"
-            entry = zipfile.ZipInfo(f"{folder}/events.out.tfevents.{int(start):010d}.callboard")
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            with archive.open(entry, "w", force_zip64=True) as file:
-                file.write(tfevents.header(start))
-                for series in some:
-                    for part in repository.all_points(session, series.id):
-                        times = start + part["wall_time_s"]
-                        records = tfevents.scalars(series.metric, times, part["agent_steps"], part["value"])
-                        file.write(records)
-                        yield pipe.take()
+        for _ in tensorboard_files.write(archive, session, run_id, started_at, (PROVENANCE, provenance)):
+            yield pipe.take()
     yield pipe.take()
 
 
@@ -108,8 +118,8 @@ def _series(session: Session, run_id: str) -> list[Series]:
     return [series for series in repository.list_series(session, [run_id]) if series.n_points]
 
 
-def _tables(session: Session, run_id: str) -> Iterator[pa.Table]:
-    """All points in tables of a good size, however many small series there are."""
+def tables(session: Session, run_id: str) -> Iterator[pa.Table]:
+    """All points of a run in tables of similar size, however small the series are."""
     waiting: list[pa.Table] = []
     rows = 0
     for series in _series(session, run_id):

@@ -1,11 +1,11 @@
 """Series in the database: appended in batches, cut at checkpoints, read by rows.
 
-The live rows of a series are numbered from 0 in order of arrival. Closed chunks hold `CHUNK_ROWS` rows
-each. The rest lies in open chunks of falling sizes: an append takes in the open chunks that are no larger
-than what it brings, so a row is written about log2(CHUNK_ROWS) times at most, however small the appends.
+The live rows of a series are numbered from 0 in order of arrival. Closed chunks hold `CHUNK_ROWS` rows each.
+The rest is in open chunks of decreasing size: an append merges the open chunks that are no larger than the
+new rows, so that a row is written at most about log2(CHUNK_ROWS) times, however small the appends are.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,17 +15,32 @@ from sqlalchemy.orm import Session
 
 from backend.db import Run, Series, SeriesChunk
 from backend.metrics import rollups
-from backend.metrics.chunks import CHUNK_ROWS, POINT_DTYPES, Columns, decode, encode, joined, n_rows, taken
-from backend.specs.events import Points
+from backend.metrics.chunks import (
+    CHUNK_ROWS,
+    POINT_DTYPES,
+    Array,
+    Columns,
+    by_series,
+    decode,
+    encode,
+    joined,
+    n_rows,
+    taken,
+)
+from backend.metrics.summaries import Summary, summary
+from backend.specs.events import PointsEvent
 
 T = TypeVar("T")
 
 _IDS_A_STATEMENT = 1000
+MAX_NAMES = 1000
+"""Metrics that are listed."""
+
 _CHUNKS_A_READ = 16
 
 
 @dataclass(frozen=True)
-class Chunk:
+class ChunkInfo:
     """A live chunk without its data."""
 
     id: int
@@ -40,51 +55,75 @@ class Chunk:
 
     @property
     def end_row(self) -> int:
-        """The row after its last."""
+        """The row after the last."""
         return self.first_row + self.n_rows
 
 
-_CHUNK = [getattr(SeriesChunk, name) for name in Chunk.__dataclass_fields__]
+_SERIES = (
+    Series.metric,
+    Series.source,
+    Series.id,
+    Series.n_points,
+    Series.n_finite,
+    Series.mean_value,
+    Series.min_value,
+    Series.max_value,
+)
+_CHUNK = [getattr(SeriesChunk, name) for name in ChunkInfo.__dataclass_fields__]
 
 
-def append(session: Session, run_id: str, attempt: int, revision: int, points: Sequence[Points]) -> None:
-    """Add points to a run's series, in the order given; a handful of statements however many series.
+def append(session: Session, run_id: str, attempt: int, revision: int, points: Sequence[PointsEvent]) -> bool:
+    """Add points to a run's series, in the given order, in a few statements for any number of series.
+    Returns whether some of the series are new.
 
     Args:
-        session: a writing session in which `attempt` has been found to hold the run.
+        session: a writing session in which `attempt` was confirmed to hold the run.
         run_id: the run.
-        attempt: who brings the points.
+        attempt: the attempt that wrote the points.
         revision: the run's revision that this transaction commits.
-        points: one series may occur more than once; agent steps may go back.
+        points: a series may occur more than once; agent steps may decrease.
     """
-    arrived = _by_series(points, revision)
-    if not arrived:
-        return
-    series = _series_of(session, run_id, arrived)
-    tails: dict[int, list[Chunk]] = {row.id: [] for row in series.values()}
+    return append_columns(session, run_id, attempt, revision, by_series(points))
+
+
+def append_columns(
+    session: Session, run_id: str, attempt: int, revision: int, points: Mapping[tuple[str, str], Columns]
+) -> bool:
+    """The same with columns by metric and source, without `revision`; each series has at least one point."""
+    if not points:
+        return False
+    arrived = {
+        key: columns | {"revision": np.full(n_rows(columns), revision, POINT_DTYPES["revision"])}
+        for key, columns in points.items()
+    }
+    series = _ensure_series(session, run_id, arrived)
+    tails: dict[int, list[ChunkInfo]] = {row.id: [] for row in series.values()}
     for chunk in _chunks(session, list(tails), SeriesChunk.closed.is_(False)):
         tails[chunk.series_id].append(chunk)
-    takes_in = {
-        row.id: _taken_in(tails[row.id], n_rows(arrived[key])) for key, row in series.items() if tails[row.id]
+    merged = {
+        row.id: _to_merge(tails[row.id], n_rows(arrived[key])) for key, row in series.items() if tails[row.id]
     }
-    old = points_of(session, [chunk for chunks in takes_in.values() for chunk in chunks])
+    old = points_of(session, [chunk for chunks in merged.values() for chunk in chunks])
     rows, changes = [], []
     for key, row in series.items():
         new = arrived[key]
-        parts = [old[chunk.id] for chunk in takes_in.get(row.id, [])]
+        parts = [old[chunk.id] for chunk in merged.get(row.id, [])]
         whole = joined([*parts, new])
         n_points = row.n_points + n_rows(new)
         rows += _chunk_rows(row.id, attempt, n_points - n_rows(whole), whole)
-        changes.append(_series_change(row.id, n_points, new["value"][-1], revision))
+        values = Summary(row.n_finite, row.mean_value, row.min_value, row.max_value)
+        change = _series_change(row.id, n_points, new["value"], revision)
+        changes.append(change | values.joined(summary(new["value"])).columns())
     _delete(session, list(old))
     session.execute(insert(SeriesChunk), rows)
     session.execute(update(Series), changes)
+    return any(row.n_points == 0 for row in series.values())
 
 
 def cut(session: Session, run_id: str, after_agent_steps: int, revision: int) -> None:
-    """Set aside every live point of a run whose agent steps are above `after_agent_steps`.
+    """Mark every live point of a run with agent steps above `after_agent_steps` as superseded.
 
-    Superseded rows stay stored, in chunks of their own; the live ones close ranks behind them.
+    Superseded rows stay stored, in separate chunks; later live rows continue after the remaining ones.
     """
     reaching = select(SeriesChunk.series_id, func.min(SeriesChunk.first_row)).join(Series)
     reaching = reaching.where(
@@ -93,7 +132,7 @@ def cut(session: Session, run_id: str, after_agent_steps: int, revision: int) ->
         SeriesChunk.max_agent_steps > after_agent_steps,
     ).group_by(SeriesChunk.series_id)
     first_rows = dict(session.execute(reaching).all())
-    live: dict[int, list[Chunk]] = {series_id: [] for series_id in first_rows}
+    live: dict[int, list[ChunkInfo]] = {series_id: [] for series_id in first_rows}
     for chunk in _chunks(session, list(live)):
         live[chunk.series_id].append(chunk)
     rows, changes, set_aside, replaced = [], [], [], []
@@ -102,8 +141,7 @@ def cut(session: Session, run_id: str, after_agent_steps: int, revision: int) ->
         behind = [chunk for chunk in chunks if chunk.first_row >= first_row]
         whole = [chunk.id for chunk in behind if chunk.min_agent_steps > after_agent_steps]
         mixed = [chunk for chunk in behind if chunk.min_agent_steps <= after_agent_steps]
-        before = [chunk for chunk in chunks if chunk.end_row == first_row]
-        data = points_of(session, [*before, *mixed])
+        data = points_of(session, mixed)
         kept = []
         for chunk in mixed:
             stays = data[chunk.id]["agent_steps"] <= after_agent_steps
@@ -116,11 +154,12 @@ def cut(session: Session, run_id: str, after_agent_steps: int, revision: int) ->
         if n_kept:
             attempt = max(chunk.attempt for chunk in mixed)
             rows += _chunk_rows(series_id, attempt, first_row, joined(kept))
-        values = [part["value"] for part in [*(data[chunk.id] for chunk in before), *kept] if n_rows(part)]
-        last = values[-1][-1] if values else np.nan
-        changes.append(
-            _series_change(series_id, first_row + n_kept, last, revision) | {"cut_revision": revision}
-        )
+        whole_before = [chunk for chunk in chunks if chunk.end_row <= first_row]
+        stored = points_of(session, whole_before, ("value",))
+        values = [stored[chunk.id]["value"] for chunk in whole_before] + [part["value"] for part in kept]
+        all_values = np.concatenate(values) if values else np.zeros(0)
+        change = _series_change(series_id, first_row + n_kept, all_values, revision)
+        changes.append(change | summary(all_values).columns() | {"cut_revision": revision})
         set_aside += whole
         replaced += [chunk.id for chunk in mixed]
     for ids in _batched(set_aside, _IDS_A_STATEMENT):
@@ -135,73 +174,95 @@ def cut(session: Session, run_id: str, after_agent_steps: int, revision: int) ->
 def list_series(
     session: Session, run_ids: Sequence[str], metrics: Sequence[str] | None = None
 ) -> Sequence[Series]:
-    """The series of runs (of some metrics, or all), by run, metric and source."""
+    """The series of runs (of all metrics by default), by run, metric and source."""
     query = select(Series).where(Series.run_id.in_(run_ids))
     if metrics is not None:
         query = query.where(Series.metric.in_(metrics))
     return session.scalars(query.order_by(Series.run_id, Series.metric, Series.source)).all()
 
 
+def count_runs_by_metric(session: Session, run_ids: Sequence[str]) -> list[tuple[str, int]]:
+    """Each metric with points, and how many of the runs have it, by name."""
+    query = select(Series.metric, func.count(Series.run_id.distinct())).where(
+        Series.run_id.in_(run_ids), Series.n_points > 0
+    )
+    found = session.execute(query.group_by(Series.metric).order_by(Series.metric))
+    return [(row.metric, row[1]) for row in found]
+
+
 def runs_of(session: Session, run_ids: Sequence[str]) -> Sequence[Run]:
-    """Those of these runs that there are."""
+    """The existing runs among these ids."""
     return session.scalars(select(Run).where(Run.id.in_(run_ids))).all()
 
 
-def live_chunks(session: Session, series_ids: Sequence[int]) -> dict[int, list[Chunk]]:
-    """By series, the chunks that together hold its live rows, in order."""
-    found: dict[int, list[Chunk]] = {series_id: [] for series_id in series_ids}
+def live_chunks(session: Session, series_ids: Sequence[int]) -> dict[int, list[ChunkInfo]]:
+    """By series, the chunks with its live rows, in order."""
+    found: dict[int, list[ChunkInfo]] = {series_id: [] for series_id in series_ids}
     for chunk in _chunks(session, series_ids):
         found[chunk.series_id].append(chunk)
     return found
 
 
 def points_of(
-    session: Session, chunks: Iterable[Chunk], names: Sequence[str] = tuple(POINT_DTYPES)
+    session: Session, chunks: Iterable[ChunkInfo], names: Sequence[str] = tuple(POINT_DTYPES)
 ) -> dict[int, Columns]:
     """By chunk id, the columns `names` of its rows."""
-    return {id_: decode(data, names) for id_, data in _blobs(session, SeriesChunk.columns, chunks)}
+    return {id_: decode(data, names) for id_, data in stored_blobs(session, SeriesChunk.columns, chunks)}
 
 
-def rollups_of(session: Session, chunks: Iterable[Chunk], x: str) -> dict[int, Columns]:
-    """By id, what is stored of closed chunks in buckets of `rollups.BASE_ROWS`."""
-    return {id_: rollups.unpack(data, x) for id_, data in _blobs(session, SeriesChunk.rollup, chunks)}
+def rollups_of(session: Session, chunks: Iterable[ChunkInfo], x: str) -> dict[int, Columns]:
+    """By chunk id, the stored buckets of `rollups.BASE_ROWS` rows of closed chunks."""
+    return {id_: rollups.unpack(data, x) for id_, data in stored_blobs(session, SeriesChunk.rollup, chunks)}
+
+
+def rollup_x_of(session: Session, chunks: Iterable[ChunkInfo], x: str) -> dict[int, Array]:
+    """By chunk id, the x of the last row of each stored bucket of closed chunks."""
+    return {id_: rollups.unpack_x(data, x) for id_, data in stored_blobs(session, SeriesChunk.rollup, chunks)}
 
 
 def all_points(session: Session, series_id: int) -> Iterator[Columns]:
-    """Every live row of a series in order, some chunks at a time."""
+    """Every live row of a series in order, several chunks at a time."""
     for chunks in _batched(live_chunks(session, [series_id])[series_id], _CHUNKS_A_READ):
         data = points_of(session, chunks)
         yield joined([data[chunk.id] for chunk in chunks])
 
 
+def metric_names(session: Session) -> list[str]:
+    """Every recorded metric of runs as a whole, in alphabetical order."""
+    # One index probe per metric; DISTINCT would read every series.
+    names: list[str] = []
+    after = ""
+    query = select(func.min(Series.metric)).where(Series.source == "")
+    while len(names) < MAX_NAMES:
+        name = session.scalar(query.where(Series.metric > after))
+        if name is None:
+            break
+        names.append(name)
+        after = name
+    return names
+
+
+def summaries(session: Session, run_ids: Sequence[str], metrics: Sequence[str]) -> Sequence[Series]:
+    """The series of these metrics of the runs as a whole."""
+    query = select(Series).where(
+        Series.run_id.in_(run_ids), Series.metric.in_(metrics), Series.source == "", Series.n_points > 0
+    )
+    return session.scalars(query).all()
+
+
 def size_bytes(session: Session) -> int:
-    """What the database takes on disk, its free pages left out."""
+    """Size of the database on disk, without free pages."""
     if session.get_bind().dialect.name == "postgresql":
         return int(session.scalar(text("SELECT pg_database_size(current_database())")))
     pages = [int(session.scalar(text(f"PRAGMA {name}"))) for name in ("page_count", "freelist_count")]
     return (pages[0] - pages[1]) * int(session.scalar(text("PRAGMA page_size")))
 
 
-def _by_series(points: Sequence[Points], revision: int) -> dict[tuple[str, str], Columns]:
-    parts: dict[tuple[str, str], list[Columns]] = {}
-    for batch in points:
-        columns = {
-            name: np.array(getattr(batch, name), dtype)
-            for name, dtype in POINT_DTYPES.items()
-            if name != "revision"
-        }
-        lengths = {len(column) for column in columns.values()}
-        if len(lengths) > 1:
-            raise ValueError(f"{batch.metric}: columns of {sorted(lengths)} rows")
-        columns["revision"] = np.full(lengths.pop(), revision, POINT_DTYPES["revision"])
-        if n_rows(columns):
-            parts.setdefault((batch.metric, batch.source), []).append(columns)
-    return {key: joined(columns) for key, columns in parts.items()}
-
-
-def _series_of(session: Session, run_id: str, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Any]:
-    """The run's series with these metrics and sources, made where missing: rows of id and n_points."""
-    query = select(Series.metric, Series.source, Series.id, Series.n_points).where(Series.run_id == run_id)
+def _ensure_series(
+    session: Session, run_id: str, keys: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], Any]:
+    """The run's series with these metrics and sources, created if missing: rows of `_SERIES`."""
+    query = select(*_SERIES).where(Series.run_id == run_id)
     known = {(row.metric, row.source): row for row in session.execute(query)}
     missing = [key for key in keys if key not in known]
     if missing:
@@ -211,8 +272,8 @@ def _series_of(session: Session, run_id: str, keys: Iterable[tuple[str, str]]) -
     return {key: known[key] for key in keys}
 
 
-def _taken_in(tail: Sequence[Chunk], n_new: int) -> Sequence[Chunk]:
-    """The open chunks, newest last, that an append of `n_new` rows makes one with its own."""
+def _to_merge(tail: Sequence[ChunkInfo], n_new: int) -> Sequence[ChunkInfo]:
+    """The open chunks, latest last, that an append of `n_new` rows merges with its own rows."""
     if sum(chunk.n_rows for chunk in tail) + n_new >= CHUNK_ROWS:
         return tail
     first = len(tail)
@@ -249,26 +310,27 @@ def _chunk_row(series_id: int, attempt: int, first_row: int, columns: Columns) -
     }
 
 
-def _series_change(series_id: int, n_points: int, last_value: float, revision: int) -> dict[str, Any]:
-    last = float(last_value) if np.isfinite(last_value) else None
+def _series_change(series_id: int, n_points: int, values: Array, revision: int) -> dict[str, Any]:
+    last = float(values[-1]) if len(values) and np.isfinite(values[-1]) else None
     return {"id": series_id, "n_points": n_points, "last_value": last, "revision": revision}
 
 
-def _chunks(session: Session, series_ids: Sequence[int], *conditions: Any) -> Iterator[Chunk]:
+def _chunks(session: Session, series_ids: Sequence[int], *conditions: Any) -> Iterator[ChunkInfo]:
     for ids in _batched(series_ids, _IDS_A_STATEMENT):
         query = select(*_CHUNK).where(
             SeriesChunk.series_id.in_(ids), SeriesChunk.superseded.is_(False), *conditions
         )
         ordered = query.order_by(SeriesChunk.series_id, SeriesChunk.first_row)
         for row in session.execute(ordered):
-            yield Chunk(*row)
+            yield ChunkInfo(*row)
 
 
 def _batched(items: Sequence[T], n: int) -> Iterator[Sequence[T]]:
     return (items[first : first + n] for first in range(0, len(items), n))
 
 
-def _blobs(session: Session, column: Any, chunks: Iterable[Chunk]) -> Iterator[tuple[int, bytes]]:
+def stored_blobs(session: Session, column: Any, chunks: Iterable[ChunkInfo]) -> Iterator[tuple[int, bytes]]:
+    """Ids of chunks and what one of their columns holds."""
     for ids in _batched([chunk.id for chunk in chunks], _IDS_A_STATEMENT):
         yield from session.execute(select(SeriesChunk.id, column).where(SeriesChunk.id.in_(ids)))
 

@@ -1,11 +1,11 @@
-"""Charts without reading every point: what a power-of-two number of consecutive rows comes to.
+"""Aggregates of a power-of-two number of consecutive rows, so that a chart need not read every point.
 
 A bucket of B rows is rows kB to kB + B - 1 of a series, in order of arrival, so that only the last bucket
-changes as the series grows. Its mean, min, max and last value leave NaN out; they are NaN only where all
-of its values are. Its x is that of its last row.
+changes while the series grows. Its mean, min, max and last value ignore NaN; they are NaN only if all of its
+values are. Its x is that of its last row.
 
-A closed chunk is stored with its buckets of `BASE_ROWS`; coarser ones are folded from these, for open
-chunks too, so that a bucket comes out the same to the bit whichever way it was read.
+A closed chunk is stored with its buckets of `BASE_ROWS` rows. Coarser buckets are computed from these, for
+open chunks too, so that a bucket is identical to the bit however it was read.
 """
 
 import numpy as np
@@ -13,17 +13,17 @@ import numpy as np
 from backend.metrics.chunks import X_COLUMNS, Array, Columns, decode, encode, n_rows
 
 BASE_ROWS = 16
-"""Rows of a stored bucket. Charts of finer buckets read the points themselves."""
+"""Rows of a stored bucket. Charts with finer buckets read the points."""
 
 AGGREGATES = ("count", "mean", "min", "max", "last")
-"""`count` is how many values are not NaN."""
+"""`count` is the number of values that are not NaN."""
 
 _DTYPES = dict.fromkeys(X_COLUMNS, "<i8") | {"wall_time_s": "<f8", "count": "<i8"}
 _DTYPES |= dict.fromkeys(("mean", "min", "max", "last"), "<f8")
 
 
 def bucket_rows(n_points: int, max_buckets: int) -> int:
-    """The least power of two with which `n_points` rows make at most `max_buckets` buckets."""
+    """The smallest power of two for which `n_points` rows form at most `max_buckets` buckets."""
     return 1 << (-(-n_points // max_buckets) - 1).bit_length() if n_points > max_buckets else 1
 
 
@@ -33,15 +33,22 @@ def pack(columns: Columns) -> bytes:
 
 
 def unpack(data: bytes, x: str) -> Columns:
-    """Buckets of `BASE_ROWS` from what `pack` made, with the x column `x`."""
+    """Buckets of `BASE_ROWS` rows from the result of `pack`, with the x column `x`."""
     return decode(data, (x, *AGGREGATES), _DTYPES)
 
 
+def unpack_x(data: bytes, x: str) -> Array:
+    """The column `x` alone."""
+    return decode(data, (x,), _DTYPES)[x]
+
+
 def bucketed(columns: Columns, rows: int, x: tuple[str, ...]) -> Columns:
-    """Points to buckets of `rows` (a power of two); the last bucket may be short.
+    """Aggregate points to buckets of `rows` (a power of two); the last bucket may be shorter.
 
     Args:
-        columns: `value` and the columns named in `x`, from the first row of a bucket on.
+        columns: `value` and the columns named in `x`, starting at the first row of a bucket.
+        rows: rows of a bucket.
+        x: names of the x columns.
     """
     direct = min(rows, BASE_ROWS)
     n = n_rows(columns)
@@ -62,7 +69,7 @@ def bucketed(columns: Columns, rows: int, x: tuple[str, ...]) -> Columns:
 
 
 def folded(buckets: Columns, factor: int) -> Columns:
-    """Each `factor` (a power of two) consecutive buckets made one."""
+    """Merge each `factor` (a power of two) consecutive buckets."""
     if factor == 1:
         return buckets
     ends = last_rows(n_rows(buckets), factor)
@@ -74,6 +81,25 @@ def folded(buckets: Columns, factor: int) -> Columns:
         coarse["mean"] = (means * counts).sum(axis=1) / count
     coarse |= _ordered(*(_padded(buckets[name], factor) for name in ("min", "max", "last")))
     return coarse | {"count": count}
+
+
+def merged_at_equal_x(buckets: Columns, x: str) -> Columns:
+    """Buckets with one x merged, for drawing: several episodes may end at one agent step."""
+    first = np.ones(n_rows(buckets), bool)
+    first[1:] = buckets[x][1:] != buckets[x][:-1]
+    if first.all():
+        return buckets
+    starts = np.flatnonzero(first)
+    last = np.append(starts[1:], len(first)) - 1
+    merged = {name: column[last] for name, column in buckets.items()}
+    known = np.where(np.isnan(buckets["mean"]), 0, buckets["count"])
+    merged["count"] = np.add.reduceat(buckets["count"], starts)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        total = np.add.reduceat(np.where(known > 0, buckets["mean"], 0.0) * known, starts)
+        merged["mean"] = total / np.add.reduceat(known, starts)
+    merged["min"] = np.fmin.reduceat(buckets["min"], starts)
+    merged["max"] = np.fmax.reduceat(buckets["max"], starts)
+    return merged
 
 
 def last_rows(n: int, size: int) -> Array:
@@ -89,10 +115,10 @@ def _padded(values: Array, width: int, fill: float = np.nan) -> Array:
 
 
 def _ordered(low: Array, high: Array, late: Array) -> Columns:
-    # fmin and fmax leave NaN out.
-    newest = late.shape[1] - 1 - np.argmax(~np.isnan(late)[:, ::-1], axis=1)
+    # fmin and fmax ignore NaN.
+    last_known = late.shape[1] - 1 - np.argmax(~np.isnan(late)[:, ::-1], axis=1)
     return {
         "min": np.fmin.reduce(low, axis=1),
         "max": np.fmax.reduce(high, axis=1),
-        "last": late[np.arange(len(late)), newest],
+        "last": late[np.arange(len(late)), last_known],
     }

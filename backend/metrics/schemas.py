@@ -1,12 +1,14 @@
-"""Series as REST shows them."""
+"""Response bodies of series."""
 
 from typing import Literal
 
 from pydantic import BaseModel
 
-X = Literal["agent_steps", "frames", "wall_time_s", "episodes"]
+from backend.runs.fields import FieldKind
+
+X = Literal["agent_steps", "frames", "updates", "wall_time_s", "clock_time_s", "episodes"]
 Numbers = list[float | None]
-"""Null stands for what is no finite number."""
+"""Null for a value that is not finite."""
 
 Format = Literal["csv", "parquet", "tensorboard"]
 
@@ -15,7 +17,7 @@ MEDIA_TYPES: dict[Format, tuple[str, str]] = {
     "parquet": ("application/vnd.apache.parquet", "parquet"),
     "tensorboard": ("application/zip", "tensorboard.zip"),
 }
-"""Media type and file name ending."""
+"""Media type and file extension."""
 
 
 class SeriesInfo(BaseModel):
@@ -35,6 +37,61 @@ class SeriesInfos(BaseModel):
     items: list[SeriesInfo]
 
 
+class MetricSummary(BaseModel):
+    """One metric of one run as a whole; null without a finite value."""
+
+    run: str
+    metric: str
+    last: float | None
+    best: float | None
+    """The smallest of a `loss/` metric, the largest of others."""
+    mean: float | None
+    min: float | None
+    max: float | None
+
+
+class MetricSummaries(BaseModel):
+    """Metrics of runs. A requested metric that is missing here has no points."""
+
+    items: list[MetricSummary]
+
+
+class FieldOut(BaseModel):
+    """A field by which runs can be filtered, sorted and shown in a column."""
+
+    name: str
+    title: str
+    kind: FieldKind
+    """`any`: a setting of external runs, a number or a text."""
+    origin: Literal["run", "setting", "metric"]
+    """A metric's name stands for its last value; `statistics` lists the suffixes of others."""
+    unit: str | None = None
+    values: list[str] = []
+    """All possible values, if they are few."""
+
+
+class FieldsOut(BaseModel):
+    """All fields, with the metrics that any run has recorded."""
+
+    items: list[FieldOut]
+    statistics: list[str]
+
+
+class MetricInfo(BaseModel):
+    """One metric of some runs."""
+
+    metric: str
+    title: str
+    n_runs: int
+    """How many of the runs have points of it."""
+
+
+class MetricInfos(BaseModel):
+    """All metrics of some runs, by name."""
+
+    items: list[MetricInfo]
+
+
 class Curve(BaseModel):
     """The buckets of one series, from `first_bucket` on. A bucket is `bucket_rows` consecutive points."""
 
@@ -42,25 +99,25 @@ class Curve(BaseModel):
     metric: str
     source: str
     revision: int
-    """The run's revision this tells of: send it as `since_revision` for what comes after."""
+    """The run's revision of this data: send it as `since_revision` to get later data."""
     n_total: int
-    """Points there are."""
+    """Number of points, in the range of x if there is one."""
     n_shown: int
-    """Buckets they make, those before `first_bucket` included."""
+    """Number of their buckets, including those before `first_bucket`."""
     bucket_rows: int
     reset: bool
-    """Forget all earlier buckets; otherwise keep those before `first_bucket`."""
+    """Discard all earlier buckets; otherwise keep those before `first_bucket`."""
     first_bucket: int
     x: Numbers
-    """Of each bucket's last point."""
+    """x of each bucket's last point."""
     mean: Numbers
     min: Numbers
     max: Numbers
     last: Numbers
     count: list[int]
-    """Values in the bucket that are not NaN; only these are in the other columns."""
+    """Values in the bucket that are not NaN; only these enter the other columns."""
     smoothed: Numbers | None
-    """The moving average at each bucket's last point, where `smooth` is above 0."""
+    """The moving average at each bucket's last point, if there is one."""
 
 
 class GroupCurve(BaseModel):
@@ -74,28 +131,37 @@ class GroupCurve(BaseModel):
     runs: list[str]
     seeds: list[int]
     revisions: list[int]
-    """Of `runs`, in their order: send them as `since_revision`."""
+    """Of `runs`, in this order: send them as `since_revision`."""
     metric: str
     source: str
+    centre: Literal["median", "mean", "iqm"]
+    """What the band is around."""
     interval: str
-    """What `low` and `high` are."""
+    """The interval of `low` and `high`, or what is drawn without one."""
     step: float
     n_total: int
     """Points of all runs."""
     n_shown: int
-    """Grid points they make, those before `first_bucket` included."""
+    """Number of grid points, including those before `first_bucket`."""
     reset: bool
     first_bucket: int
     x: Numbers
     mean: Numbers
+    median: Numbers
+    iqm: Numbers
+    """Interquartile mean."""
     low: Numbers
+    """Null for fewer runs than the interval needs."""
     high: Numbers
     n: list[int]
-    """Runs in each mean: those that reach this x."""
+    """Runs in each mean: those that have reached this x."""
+    seed_values: list[Numbers]
+    """The values of each run, in the order of `runs`, if they are too few for an interval; otherwise
+    empty."""
 
 
 class Chart(BaseModel):
-    """What `GET /series` answers. A series of the request that is not here has no points."""
+    """Response of `GET /series`. A requested series that is missing here has no points."""
 
     x: X
     smooth: float

@@ -1,4 +1,4 @@
-"""Groups of runs that differ in their seed alone, as a chart shows them."""
+"""Curves of groups of runs that differ in their seed alone."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,13 @@ from backend.db import Run, Series
 from backend.metrics import repository
 from backend.metrics.charts import Axes
 from backend.metrics.chunks import Array, Columns, empty, joined
-from backend.metrics.grouping import Interval, grid_step, on_grid, summary
-from backend.metrics.smoothing import smoothed
+from backend.metrics.grouping import Spread, draws_seeds, grid_step, on_grid, summary
+from backend.metrics.run_axes import conversions, converted
+from backend.metrics.smoothing import smoothed, smoothed_over_x
 
 
 @dataclass(frozen=True)
-class GroupCurve:
+class GroupGrid:
     """The grid points of one group from `first_bucket` on."""
 
     n_rows: int
@@ -25,69 +26,86 @@ class GroupCurve:
     reset: bool
     first_bucket: int
     grid: Columns
-    """`x`, `mean`, `low`, `high` and `n`."""
+    """`x`, `mean`, `median`, `iqm`, `low`, `high` and `n`."""
+    seed_values: Array
+    """The values of each run, one row per run; without rows if a band is drawn instead."""
 
 
 @dataclass(frozen=True)
 class _Member:
     x: Array
     y: Array
-    n_had: int
-    """Rows the reader has."""
+    n_known: int
+    """Rows that the client has."""
     at: float
-    """Where the run is."""
+    """Current x of the run."""
 
 
 def group_curve(
     session: Session,
     members: Sequence[Series],
     axes: Axes,
-    interval: Interval,
+    spread: Spread,
     since: Mapping[str, int] | None = None,
-) -> GroupCurve:
+) -> GroupGrid:
     """One metric of one group; `since` as in `charts.curves`."""
     chunks = repository.live_chunks(session, [series.id for series in members])
-    names = (axes.x, "value") if since is None else (axes.x, "value", "revision")
+    names = (axes.column, "value") if since is None else (axes.column, "value", "revision")
+    known = conversions(session, [series.run_id for series in members], axes.x)
     loaded = []
     for series in members:
         data = repository.points_of(session, chunks[series.id], names)
         rows = joined([data[chunk.id] for chunk in chunks[series.id]]) if data else empty(names)
-        y = smoothed(rows["value"], axes.smooth) if axes.smooth > 0 else rows["value"]
+        conversion = known.get(series.run_id)
+        x = converted(rows[axes.column], conversion)
+        y = _smoothed(rows["value"], x, axes)
         had = 0 if since is None else int(np.searchsorted(rows["revision"], since[series.run_id], "right"))
-        at = getattr(session.get_one(Run, series.run_id), axes.x)
-        loaded.append(_Member(rows[axes.x], y, had, at))
-    step, grid = _grid([(one.x, one.y, one.at) for one in loaded], axes.max_points, interval)
+        at = np.array([getattr(session.get_one(Run, series.run_id), axes.column)])
+        loaded.append(_Member(x, y, had, float(converted(at, conversion)[0])))
+    step, grid, values = _grid([(one.x, one.y, one.at) for one in loaded], axes, spread)
     reset, first = True, 0
     if since is not None and all(series.cut_revision <= since[series.run_id] for series in members):
-        # How far the last values held then is not known: all of that is sent again.
-        before = [(one.x[: one.n_had], one.y[: one.n_had], 0.0) for one in loaded]
-        step_before, grid_before = _grid(before, axes.max_points, interval)
+        # Up to which x the last values held then is unknown, so these grid points are sent again.
+        before = [(one.x[: one.n_known], one.y[: one.n_known], 0.0) for one in loaded]
+        step_before, grid_before, values_before = _grid(before, axes, spread)
         if step_before == step:
-            reset, first = False, _first_difference(grid_before, grid)
-    return GroupCurve(
+            columns_before, columns = (*grid_before.values(), *values_before), (*grid.values(), *values)
+            reset, first = False, _first_difference(columns_before, columns)
+    return GroupGrid(
         n_rows=sum(len(one.x) for one in loaded),
         n_points=len(grid["x"]),
         step=step,
         reset=reset,
         first_bucket=first,
         grid={name: column[first:] for name, column in grid.items()},
+        seed_values=values[: len(loaded) if draws_seeds(len(loaded), spread) else 0, first:],
     )
 
 
+def _smoothed(values: Array, x: Array, axes: Axes) -> Array:
+    if not axes.smooths:
+        return values
+    if axes.smoothing == "points":
+        return smoothed(values, axes.smooth)
+    return smoothed_over_x(values, x, axes.smoothing, axes.scale)
+
+
 def _grid(
-    rows: Sequence[tuple[Array, Array, float]], max_points: int, interval: Interval
-) -> tuple[float, Columns]:
+    rows: Sequence[tuple[Array, Array, float]], axes: Axes, spread: Spread
+) -> tuple[float, Columns, Array]:
     furthest = max((float(x.max()) for x, _, _ in rows if len(x)), default=-1.0)
-    step = grid_step(furthest, max_points)
-    n_points = max(1, int(np.ceil(furthest / step))) if furthest >= 0 else 0
-    values = np.array([on_grid(x, y, step, n_points, at) for x, y, at in rows])
-    return step, {"x": step * np.arange(1, n_points + 1)} | summary(values, interval)
+    low, high = axes.span or (0.0, furthest)
+    high = min(high, furthest)
+    step = grid_step(high - low, axes.max_points)
+    first = max(0, int(low / step) - 1)
+    n_points = max(1, int(np.ceil(high / step)) - first) if high >= max(low, 0) else 0
+    values = np.array([on_grid(x, y, step, n_points, at, first) for x, y, at in rows])
+    return step, {"x": step * (first + np.arange(1, n_points + 1))} | summary(values, spread), values
 
 
-def _first_difference(one: Columns, other: Columns) -> int:
-    n = min(len(one["x"]), len(other["x"]))
+def _first_difference(one: Sequence[Array], other: Sequence[Array]) -> int:
+    n = min(len(one[0]), len(other[0]))
     same = np.ones(n, bool)
-    for name in one:
-        a, b = one[name][:n], other[name][:n]
-        same &= (a == b) | ((a != a) & (b != b))
+    for a, b in zip(one, other, strict=True):
+        same &= (a[:n] == b[:n]) | ((a[:n] != a[:n]) & (b[:n] != b[:n]))
     return int(np.argmin(same)) if not same.all() else n

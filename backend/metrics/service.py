@@ -1,8 +1,10 @@
-"""What REST tells of series: names, charts, groups of seeds."""
+"""Series over REST: names, charts, groups of seeds, exports."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -14,28 +16,41 @@ from backend.db import Run, Series
 from backend.db.engine import reading
 from backend.errors import Invalid, NotFound
 from backend.metrics import repository
-from backend.metrics.charts import Axes, Curve, curves
+from backend.metrics.charts import Axes, SeriesBuckets, curves
 from backend.metrics.chunks import Array
-from backend.metrics.grouping import INTERVAL_NAMES, Interval, group_key
+from backend.metrics.grouping import Spread, interval_name
 from backend.metrics.schemas import Format
 from backend.metrics.seed_groups import group_curve
+from backend.runs import repository as run_rows
+from backend.runs import service as run_service
+from backend.runs.groups import group_key
+from backend.specs.former_names import with_current_names
+from backend.specs.run import in_declared_order
 
-MAX_BUCKETS = 1_000_000
-"""Of one answer."""
+MAX_BUCKETS = 500_000
+"""Per response, whose JSON has some 50 MB."""
+
+LARGE_BUCKETS = 250_000
+"""Of charts with more, one is computed at a time."""
+
+_large = Lock()
 
 ANY_SOURCE = "*"
+
+MAX_MATCHED = 1_000
+"""Runs of one export by a filter."""
 
 
 @dataclass(frozen=True)
 class ChartRequest:
-    """Which series, and how."""
+    """Parameters of `GET /series`."""
 
     runs: Sequence[str]
     metrics: Sequence[str]
     sources: Sequence[str]
     axes: Axes
     grouped: bool
-    interval: Interval
+    spread: Spread
     since: Sequence[int]
 
 
@@ -49,35 +64,56 @@ def series_of(session: Session, run_id: str) -> Sequence[Series]:
     return [series for series in repository.list_series(session, [run_id]) if series.n_points]
 
 
-def chart(session: Session, request: ChartRequest) -> bytes:
+def metrics_of(session: Session, run_ids: Sequence[str]) -> list[tuple[str, int]]:
+    """The metrics that some of the runs have points of, with the number of those runs.
+
+    Raises:
+        NotFound: there is no such run.
+    """
+    find_runs(session, run_ids)
+    return repository.count_runs_by_metric(session, run_ids)
+
+
+def chart(session: Session, request: ChartRequest) -> memoryview:
     """A `schemas.Chart` as JSON.
 
     Raises:
         NotFound: there is no such run.
-        Invalid: the answer would be too large, or `since` fits no run.
+        Invalid: the response would be too large, or the number of revisions in `since` is wrong.
     """
     runs = find_runs(session, request.runs)
     since = _since(request, runs)
     chosen = choose(session, request.runs, request.metrics, request.sources)
-    if len(chosen) * request.axes.max_points > MAX_BUCKETS:
-        message = f"{len(chosen)} series of up to {request.axes.max_points} points: ask for fewer"
+    n_buckets = len(chosen) * request.axes.max_points
+    if n_buckets > MAX_BUCKETS:
+        total = f"{len(chosen)} series of up to {request.axes.max_points} points"
+        message = f"{total} exceed the maximum of {MAX_BUCKETS:,} points: request fewer"
         raise Invalid.field("points", message)
-    answer: dict[str, Any] = {"x": request.axes.x, "smooth": request.axes.smooth, "series": [], "groups": []}
-    if request.grouped:
-        answer["groups"] = [
-            _group_document(session, request, members, runs, since) for members in seed_groups(chosen, runs)
-        ]
-    else:
-        found = curves(session, chosen, request.axes, since)
-        answer["series"] = [
-            _curve_document(series, found[series.id], request.axes, runs[series.run_id].revision)
-            for series in chosen
-        ]
-    return orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)
+    with _large if n_buckets > LARGE_BUCKETS else nullcontext():
+        documents: Iterable[dict[str, Any]]
+        if request.grouped:
+            groups = seed_groups(chosen, runs)
+            documents = (_group_document(session, request, members, runs, since) for members in groups)
+        else:
+            documents = _curve_documents(session, request, chosen, runs, since)
+        return _chart_document(request, documents)
 
 
-def began_at(session: Session, run_id: str) -> datetime:
-    """When a run's training time was 0.
+def _chart_document(request: ChartRequest, documents: Iterable[dict[str, Any]]) -> memoryview:
+    """The chart as JSON; each series or group is serialised, and freed, before the next."""
+    head = orjson.dumps({"x": request.axes.x, "smooth": request.axes.smooth}).removesuffix(b"}")
+    full, empty = (b"groups", b"series") if request.grouped else (b"series", b"groups")
+    body = bytearray(b'%s,"%s":[],"%s":[' % (head, empty, full))
+    for n, document in enumerate(documents):
+        if n:
+            body += b","
+        body += orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
+    body += b"]}"
+    return memoryview(body)
+
+
+def training_started_at(session: Session, run_id: str) -> datetime:
+    """The time at which a run's training time was 0.
 
     Raises:
         NotFound: there is no such run.
@@ -86,29 +122,78 @@ def began_at(session: Session, run_id: str) -> datetime:
     return run.started_at or run.created_at
 
 
-def export(engine: Engine, run_id: str, file_format: Format, began: datetime) -> Iterator[bytes]:
-    """A run's points as a file, piece by piece, from one snapshot of the database."""
+def export(engine: Engine, run_id: str, file_format: Format, started_at: datetime) -> Generator[bytes]:
+    """A run's points as a file, in pieces, from one snapshot of the database."""
     from backend.metrics import export as exported  # pyarrow's import takes a tenth of a second
 
     with reading(engine) as session:
+        provenance = _provenance(session, run_id)
         if file_format == "csv":
-            yield from exported.csv(session, run_id)
+            yield from exported.csv(session, run_id, provenance)
         elif file_format == "parquet":
-            yield from exported.parquet(session, run_id)
+            yield from exported.parquet(session, run_id, provenance)
         else:
-            yield from exported.tensorboard(session, run_id, began)
+            yield from exported.tensorboard(session, run_id, provenance, started_at)
+
+
+def export_runs(engine: Engine, run_ids: Sequence[str], file_format: Format) -> Generator[bytes]:
+    """The points of several runs as one file, in pieces, from one snapshot of the database."""
+    from backend.metrics import export_runs as exported  # pyarrow's import takes a tenth of a second
+
+    with reading(engine) as session:
+        runs = [
+            exported.ExportedRun(
+                id=run.id,
+                name=run.name,
+                started_at=run.started_at or run.created_at,
+                description={
+                    "id": run.id,
+                    "name": run.name,
+                    "tags": run.tags,
+                    "notes": run.notes,
+                    "spec": in_declared_order(with_current_names(run.spec)),
+                    "provenance": _provenance(session, run.id),
+                },
+            )
+            for run in find_runs(session, run_ids).values()
+        ]
+        write = {"csv": exported.csv, "parquet": exported.parquet, "tensorboard": exported.tensorboard}
+        yield from write[file_format](session, runs)
+
+
+def matching(session: Session, filter_text: str) -> list[str]:
+    """The ids of the runs that a filter matches.
+
+    Raises:
+        Invalid: the filter is invalid, or matches no run or more than `MAX_MATCHED`.
+    """
+    node = run_service.parsed(filter_text)
+    run_service.check_compared(session, node)
+    found = run_rows.ids(session, node, limit=MAX_MATCHED + 1)
+    if not found:
+        raise Invalid.field("filter", "matches no run")
+    if len(found) > MAX_MATCHED:
+        raise Invalid.field("filter", f"matches more than {MAX_MATCHED:,} runs: narrow the filter")
+    return found
+
+
+def _provenance(session: Session, run_id: str) -> list[dict[str, Any]]:
+    return [
+        {"attempt": attempt.number, "host": attempt.host} | (attempt.provenance or {})
+        for attempt in run_rows.attempts(session, run_id)
+    ]
 
 
 def find_runs(session: Session, run_ids: Sequence[str]) -> dict[str, Run]:
-    """The runs by id, in the order asked for.
+    """The runs by id, in the requested order.
 
     Raises:
-        NotFound: one is not there.
+        NotFound: one of them does not exist.
     """
     found = {run.id: run for run in repository.runs_of(session, run_ids)}
     for run_id in run_ids:
         if run_id not in found:
-            raise NotFound(f"there is no run {run_id}")
+            raise NotFound(f"run {run_id} does not exist or has been deleted")
     return {run_id: found[run_id] for run_id in run_ids}
 
 
@@ -117,19 +202,21 @@ def _since(request: ChartRequest, runs: Mapping[str, Run]) -> dict[str, int] | N
     if not given:
         return None
     if len(given) not in (1, len(request.runs)):
-        message = f"give one revision, or one a run: {len(request.runs)} runs, {len(given)} revisions"
+        message = (
+            f"must be one revision, or one per run: got {len(given)} revisions for {len(request.runs)} runs"
+        )
         raise Invalid.field("since_revision", message)
     each = given if len(given) == len(request.runs) else [given[0]] * len(request.runs)
-    # A reader from the future has the data of another database: it starts again.
+    # A client with a later revision has the data of another database: it starts from scratch.
     return {run: at if at <= runs[run].revision else -1 for run, at in zip(request.runs, each, strict=True)}
 
 
 def choose(
     session: Session, run_ids: Sequence[str], metrics: Sequence[str], sources: Sequence[str]
 ) -> list[Series]:
-    """The series asked for, in the order asked for.
+    """The requested series, in the requested order.
 
-    Without a source it is the run as a whole, or, where only parts of it have this metric, each of them.
+    The default source is the run as a whole, or, for a metric that only single sources have, all of these.
     """
     by_name: dict[tuple[str, str], list[Series]] = {}
     for series in repository.list_series(session, run_ids, metrics):
@@ -156,7 +243,19 @@ def seed_groups(chosen: Iterable[Series], runs: Mapping[str, Run]) -> Iterable[l
     return groups.values()
 
 
-def _curve_document(series: Series, curve: Curve, axes: Axes, revision: int) -> dict[str, Any]:
+def _curve_documents(
+    session: Session,
+    request: ChartRequest,
+    chosen: Sequence[Series],
+    runs: Mapping[str, Run],
+    since: Mapping[str, int] | None,
+) -> Iterator[dict[str, Any]]:
+    found = curves(session, chosen, request.axes, since)
+    for series in chosen:
+        yield _curve_document(series, found.pop(series.id), request.axes, runs[series.run_id].revision)
+
+
+def _curve_document(series: Series, curve: SeriesBuckets, axes: Axes, revision: int) -> dict[str, Any]:
     columns = {name: _plain(column) for name, column in curve.buckets.items()}
     columns["x"] = columns.pop(axes.x)
     return {
@@ -181,7 +280,7 @@ def _group_document(
     runs: Mapping[str, Run],
     since: Mapping[str, int] | None,
 ) -> dict[str, Any]:
-    curve = group_curve(session, members, request.axes, request.interval, since)
+    curve = group_curve(session, members, request.axes, request.spread, since)
     grouped = [runs[series.run_id] for series in members]
     return {
         "id": group_key(grouped[0].spec),
@@ -193,16 +292,18 @@ def _group_document(
         "revisions": [run.revision for run in grouped],
         "metric": members[0].metric,
         "source": members[0].source,
-        "interval": INTERVAL_NAMES[request.interval],
+        "interval": interval_name(len(members), request.spread),
+        "centre": request.spread.centre,
         "step": curve.step,
         "n_total": curve.n_rows,
         "n_shown": curve.n_points,
         "reset": curve.reset,
         "first_bucket": curve.first_bucket,
         **{name: _plain(column) for name, column in curve.grid.items()},
+        "seed_values": [_plain(row) for row in curve.seed_values],
     }
 
 
 def _plain(column: Array) -> Array:
-    """As the JSON writer wants it; it writes null for what is no finite number."""
+    """As the JSON writer requires; it writes null for values that are not finite."""
     return np.ascontiguousarray(column)

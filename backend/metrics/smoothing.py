@@ -1,20 +1,27 @@
-"""Smoothing that never rewrites the past."""
+"""Causal smoothing: past values never change."""
 
 import math
+from typing import Literal
 
 import numpy as np
 
 from backend.metrics.chunks import Array
+from backend.metrics.rollups import last_rows
+
+Smoothing = Literal["points", "ema", "window"]
+"""An exponential moving average over points, one over x, or the mean of a window of x."""
 
 MAX_WEIGHT = 0.9999
 _NEGLIGIBLE = 1e-9
+EMA_REACH = -math.log(_NEGLIGIBLE)
+"""Time constants after which a value has a negligible weight."""
 
 
 def window_rows(weight: float) -> int:
     """How many rows, itself included, a smoothed value depends on: a power of two.
 
-    Older rows would weigh less than 1e-9 of the whole. That there is an end to them lets the newest part
-    of a long series be smoothed without the rest.
+    Older rows would have a weight below 1e-9 of the total. Because the window is finite, the latest part of a
+    long series can be smoothed without the rest.
     """
     return 1 << math.ceil(math.log2(math.log(_NEGLIGIBLE) / math.log(weight)))
 
@@ -24,18 +31,18 @@ def smoothed(values: Array, weight: float) -> Array:
 
     y_t = sum_j weight^j x_{t-j} / sum_j weight^j,  j = 0 .. window_rows(weight) - 1,
 
-    over the rows there are and whose x is a finite number; NaN before the first of those. Each y_t is a
-    function of the rows up to t alone, to the bit.
+    over the existing rows with finite x; NaN before the first of them. Each y_t is a function of the rows up
+    to t alone, to the bit.
 
     Args:
-        values: one value a row, f8.
-        weight: in (0, 1); what TensorBoard calls smoothing.
+        values: one value per row, f8.
+        weight: in (0, 1); TensorBoard calls it smoothing.
     """
     finite = np.isfinite(values)
     total = np.where(finite, values, 0.0)
     mass = finite.astype("<f8")
     shift, factor, end = 1, weight, window_rows(weight)
-    # After k rounds each place holds the weighted sum of the 2^k rows up to it.
+    # After k rounds each element is the weighted sum of the 2^k rows up to it.
     while shift < min(end, len(values)):
         total[shift:] += factor * total[:-shift]
         mass[shift:] += factor * mass[:-shift]
@@ -46,13 +53,13 @@ def smoothed(values: Array, weight: float) -> Array:
 
 
 def smoothed_at_ends(values: Array, weight: float, first: int, size: int) -> Array:
-    """`smoothed` at the last row of each bucket alone, to the bit, without the rows between.
+    """`smoothed` at the last row of each bucket only, identical to the bit.
 
     Args:
-        values: one value a row, f8.
+        values: one value per row, f8.
         weight: in (0, 1).
-        first: the row with which the first bucket begins; those before it still weigh.
-        size: rows of a bucket, a power of two; the last bucket may be short.
+        first: the first row of the first bucket; earlier rows still enter the average.
+        size: rows of a bucket, a power of two; the last bucket may be shorter.
 
     Returns:
         f8[buckets].
@@ -71,7 +78,7 @@ def _at_ends(values: Array, weight: float, size: int) -> Array:
     total = np.where(finite, values, 0.0)
     mass = finite.astype("<f8")
     step, factor, end = 1, weight, window_rows(weight)
-    # As in `smoothed`, but while a round adds what lies within a bucket, half of the places will do.
+    # As in `smoothed`, but while a round adds rows of the same bucket, half of the elements suffice.
     while step < end and step < size:
         total = total[1::2] + factor * total[::2]
         mass = mass[1::2] + factor * mass[::2]
@@ -86,3 +93,47 @@ def _at_ends(values: Array, weight: float, size: int) -> Array:
     with np.errstate(invalid="ignore"):
         total /= mass
     return total
+
+
+def smoothed_over_x(
+    values: Array, x: Array, kind: Smoothing, scale: float, first: int = 0, size: int = 1
+) -> Array:
+    """Moving average over x at the last row of each bucket, whatever the density of the rows.
+
+    `ema`: y_t = sum_j w_j x_j / sum_j w_j with w_j = exp(-(x_t - x_j) / scale), over the rows up to t.
+    `window`: the mean of the rows up to t with x_j > x_t - scale.
+
+    Args:
+        values: one value per row, f8; values that are not finite are left out.
+        x: x of each row; where it decreases, the largest so far is used.
+        kind: `ema` or `window`.
+        scale: in units of x, above 0.
+        first: the first row of the first bucket; earlier rows still enter the average.
+        size: rows of a bucket; the last one may be shorter.
+
+    Returns:
+        f8[buckets]; NaN without finite values.
+    """
+    at = np.maximum.accumulate(x.astype("<f8"))
+    ends = first + last_rows(len(values) - first, size)
+    if not len(ends):
+        return np.empty(0)
+    finite = np.isfinite(values)
+    known = np.where(finite, values, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if kind == "window":
+            since = np.searchsorted(at, at[ends] - scale, side="right")
+            total, n = (np.concatenate([[0.0], np.cumsum(column)]) for column in (known, finite))
+            return np.asarray((total[ends + 1] - total[since]) / (n[ends + 1] - n[since]))
+        # The rows before the first bucket form one more.
+        last = np.concatenate([[first - 1], ends]) if first else ends
+        starts = np.concatenate([[0], last[:-1] + 1])
+        weight = np.exp((at - np.repeat(at[last], np.diff([*starts, len(at)]))) / scale)
+        total, mass = (np.add.reduceat(weight * column, starts) for column in (known, finite))
+        shift = 1
+        while shift < len(last):
+            decay = np.exp((at[last[:-shift]] - at[last[shift:]]) / scale)
+            total[shift:] += decay * total[:-shift]
+            mass[shift:] += decay * mass[:-shift]
+            shift *= 2
+        return np.asarray((total / mass)[len(last) - len(ends) :])

@@ -1,7 +1,7 @@
-"""The same done to many runs in one transaction: each run it fits, and the reason for each it does not."""
+"""One action on many runs in one transaction; runs that it cannot be applied to get a reason."""
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, model_validator
 from sqlalchemy.orm import Session
@@ -9,119 +9,161 @@ from sqlalchemy.orm import Session
 from backend.db import Run
 from backend.db.changes import take_changes, take_work
 from backend.errors import Conflict, Invalid, NotFound
-from backend.runs import filters, repository, service
+from backend.runs import repository, service
 from backend.runs.schemas import RunChanges
 from backend.specs.fields import Strict
-from backend.specs.run import Tag
+from backend.specs.run_fields import MAX_TAGS, Tags
 from backend.text import Text
 
 MAX_RUNS = 1_000
 
-Action = Literal["stop", "kill", "resume", "archive", "unarchive", "delete", "tag", "untag"]
+Action = Literal["stop", "kill", "resume", "archive", "unarchive", "delete", "restore", "tag", "untag"]
 
 
 class BulkRequest(Strict):
-    """The body of `POST /runs/bulk`: which runs, by ids or by a filter, and what to do to them."""
+    """The body of `POST /runs/bulk`: runs by ids or by a filter, and the action."""
 
     action: Action
     ids: list[Text] | None = Field(default=None, min_length=1, max_length=MAX_RUNS)
     filter: Text | None = Field(default=None, max_length=2_000, description="As for `GET /runs`.")
-    tags: list[Tag] | None = Field(
-        default=None, min_length=1, max_length=50, description="For `tag` and `untag`."
+    tags: Annotated[Tags, Field(min_length=1)] | None = Field(
+        default=None, description="For `tag` and `untag`."
     )
-    dry_run: bool = Field(default=False, description="Tell what would be done, and change nothing.")
+    restorable: bool = Field(
+        default=False, description="For `delete`: the runs can be restored for an hour, with `restore`."
+    )
+    expected: int | None = Field(
+        default=None,
+        ge=0,
+        description="With `filter`: refuse unless exactly this many runs match, as when they were selected.",
+    )
+    limit: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_RUNS,
+        description="With `filter`: at most this many runs, in order of their ids; `next_after` continues.",
+    )
+    after: Text | None = Field(
+        default=None, max_length=26, description="With `filter`: only runs with later ids."
+    )
+    dry_run: bool = Field(default=False, description="Return what would be done, and change nothing.")
 
     @model_validator(mode="after")
     def _one_way(self) -> "BulkRequest":
         if (self.ids is None) == (self.filter is None):
-            raise ValueError("give ids or filter, one of them")
+            raise ValueError("give either ids or filter")
+        if self.ids is not None and (self.expected, self.limit, self.after) != (None, None, None):
+            raise ValueError("expected, limit and after are for filter, not for ids")
+        if self.restorable and self.action != "delete":
+            raise ValueError("restorable is for delete")
         if (self.tags is None) == (self.action in ("tag", "untag")):
-            raise ValueError("tags go with tag and untag, and only with them")
+            raise ValueError("tags are required for tag and untag, and not allowed for other actions")
         return self
 
 
 class BulkItem(BaseModel):
-    """What became of one run."""
+    """Result for one run."""
 
     id: str
     name: str | None
     done: bool
     detail: str
-    """Why not, where it was not done."""
+    """The reason, if not done."""
+    changed_tags: list[str] = []
+    """The tags that `tag` or `untag` added or removed, to undo it."""
 
 
 class BulkOut(BaseModel):
-    """What became of each run."""
+    """Result for each run."""
 
     items: list[BulkItem]
     n_done: int
     n_refused: int
+    next_after: str | None = None
+    """With `limit`: pass it as `after` to continue; null after the last run."""
 
 
-def apply(session: Session, asked: BulkRequest) -> BulkOut:
-    """Do it to every run it fits.
+def apply(session: Session, request: BulkRequest) -> BulkOut:
+    """Apply the action to every run that allows it.
 
     Raises:
-        Invalid: the filter cannot be read, or fits more than `MAX_RUNS` runs.
+        Invalid: the filter is invalid, or matches more than `MAX_RUNS` runs without `limit`.
+        Conflict: another number of runs matches than expected.
     """
-    # In one order for everybody, so that two requests cannot wait for each other's rows.
-    items = [_one(session, asked, run_id) for run_id in sorted(set(_ids(session, asked)))]
-    if asked.dry_run:
+    ids, next_after = _ids(session, request)
+    # In a fixed order, so that concurrent requests cannot deadlock.
+    items = [_one(session, request, run_id) for run_id in sorted(set(ids))]
+    if request.dry_run:
         take_changes(session)
         take_work(session)
     n_done = sum(item.done for item in items)
-    return BulkOut(items=items, n_done=n_done, n_refused=len(items) - n_done)
+    return BulkOut(items=items, n_done=n_done, n_refused=len(items) - n_done, next_after=next_after)
 
 
-def _ids(session: Session, asked: BulkRequest) -> list[str]:
-    if asked.ids is not None:
-        return asked.ids
-    try:
-        node = filters.parse(asked.filter or "")
-    except filters.BadFilter as error:
-        raise Invalid.field("filter", str(error)) from None
-    found = repository.ids(session, node, limit=MAX_RUNS + 1)
-    if len(found) > MAX_RUNS:
-        raise Invalid.field("filter", f"fits more than {MAX_RUNS} runs: narrow it")
-    return found
+def _ids(session: Session, request: BulkRequest) -> tuple[list[str], str | None]:
+    """The requested runs, and the id to continue after."""
+    if request.ids is not None:
+        return request.ids, None
+    node = service.parsed(request.filter or "")
+    service.check_compared(session, node)
+    if request.expected is not None:
+        n = repository.count(session, node)
+        if n != request.expected:
+            raise Conflict(
+                f"{n:,} runs match now, and {request.expected:,} did when they were selected: "
+                "nothing was changed; check the list and try again"
+            )
+    limit = request.limit or MAX_RUNS
+    found = repository.ids(session, node, limit=limit + 1, after=request.after or "")
+    if len(found) <= limit:
+        return found, None
+    if request.limit is None:
+        raise Invalid.field("filter", f"matches more than {MAX_RUNS} runs: narrow the filter, or set limit")
+    return found[:limit], found[limit - 1]
 
 
-def _one(session: Session, asked: BulkRequest, run_id: str) -> BulkItem:
+def _one(session: Session, request: BulkRequest, run_id: str) -> BulkItem:
     name = None
     savepoint = session.begin_nested()
     try:
-        run = service.get(session, run_id, for_update=True)
-        name = run.name
-        _ACTIONS[asked.action](session, run, asked.tags or [])
+        if request.action == "restore":
+            run = service.restore(session, run_id)
+        else:
+            run = service.get(session, run_id, for_update=True)
+        name, before = run.name, set(run.tags)
+        _ACTIONS[request.action](session, run, request)
         session.flush()
+        changed = sorted(before ^ set(run.tags))
     except (Conflict, NotFound) as problem:
         savepoint.rollback()
         return BulkItem(id=run_id, name=name, done=False, detail=problem.detail)
-    if asked.dry_run:
+    if request.dry_run:
         savepoint.rollback()
     else:
         savepoint.commit()
-    return BulkItem(id=run_id, name=name, done=True, detail="")
+    return BulkItem(id=run_id, name=name, done=True, detail="", changed_tags=changed)
 
 
-def _tag(session: Session, run: Run, tags: list[str]) -> None:
-    wanted = [*run.tags, *(tag for tag in tags if tag not in run.tags)]
-    if len(wanted) > 50:
-        raise Conflict(f"the run would have {len(wanted)} tags; 50 are the most")
+def _tag(session: Session, run: Run, request: BulkRequest) -> None:
+    wanted = (*run.tags, *(tag for tag in request.tags or () if tag not in run.tags))
+    if len(wanted) > MAX_TAGS:
+        raise Conflict(f"the run would have {len(wanted)} tags; the maximum is {MAX_TAGS}")
     service.change(session, run.id, RunChanges(tags=wanted))
 
 
-def _untag(session: Session, run: Run, tags: list[str]) -> None:
-    service.change(session, run.id, RunChanges(tags=[tag for tag in run.tags if tag not in tags]))
+def _untag(session: Session, run: Run, request: BulkRequest) -> None:
+    left = tuple(tag for tag in run.tags if tag not in (request.tags or ()))
+    service.change(session, run.id, RunChanges(tags=left))
 
 
-_ACTIONS: dict[Action, Callable[[Session, Run, list[str]], object]] = {
-    "stop": lambda session, run, tags: service.stop(session, run.id, kill=False),
-    "kill": lambda session, run, tags: service.stop(session, run.id, kill=True),
-    "resume": lambda session, run, tags: service.resume(session, run.id, None),
-    "archive": lambda session, run, tags: service.archive(session, run.id, True),
-    "unarchive": lambda session, run, tags: service.archive(session, run.id, False),
-    "delete": lambda session, run, tags: service.delete(session, run.id),
+_ACTIONS: dict[Action, Callable[[Session, Run, BulkRequest], object]] = {
+    "stop": lambda session, run, request: service.stop(session, run.id, kill=False),
+    "kill": lambda session, run, request: service.stop(session, run.id, kill=True),
+    "resume": lambda session, run, request: service.resume(session, run.id, None),
+    "archive": lambda session, run, request: service.archive(session, run.id, True),
+    "unarchive": lambda session, run, request: service.archive(session, run.id, False),
+    "delete": lambda session, run, request: service.delete(session, run.id, restorable=request.restorable),
+    "restore": lambda session, run, request: None,
     "tag": _tag,
     "untag": _untag,
 }

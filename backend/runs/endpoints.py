@@ -2,14 +2,17 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, BackgroundTasks, Query
+from fastapi import APIRouter, BackgroundTasks, Query, Request, Response
+from sqlalchemy.orm import Session
 
-from backend.auth.access import Operator, Viewer
-from backend.dependencies import Artifacts, ReadSession, WriteSession
+from backend.artifacts import ArtifactStore
+from backend.auth.access import ExternalWriter, Operator, Viewer
+from backend.dependencies import AppStateDep, Artifacts, ReadSession, WriteSession
+from backend.hosts import service as hosts
+from backend.hosts.schemas import QueuePlace
 from backend.idempotency.route import IdempotentRoute
-from backend.ids import Ulid
-from backend.pagination import Cursor, Limit
-from backend.runs import bulk, fork, repository, service
+from backend.rest import Cursor, Limit, Ulid
+from backend.runs import bulk, fork, log_lines, repository, service
 from backend.runs.bulk import BulkOut, BulkRequest
 from backend.runs.fork import ForkRequest
 from backend.runs.schemas import (
@@ -27,23 +30,28 @@ from backend.runs.schemas import (
     RunRequest,
     TransitionOut,
 )
+from backend.specs.run_fields import GroupName
 from backend.specs.states import RunState
+from backend.storage import repository as storage
 from backend.text import Text
+from backend.transfer import json_response
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
 
-SORT_PATTERN = f"^-?({'|'.join(repository.SORTS)})$"
 Words = Annotated[list[Text], Query(max_length=50)]
 
 
 @router.post("", status_code=201)
-def create_runs(body: RunRequest, actor: Operator, session: WriteSession) -> RunOut | RunItems:
-    """Store a run, or with `seeds` one run a seed (answered with `items`), and queue it."""
-    runs = [RunOut.of(run) for run in service.create(session, body, actor.id)]
-    return RunItems(items=runs) if body.get("seeds") is not None else runs[0]
+def create_runs(body: RunRequest, actor: ExternalWriter, session: WriteSession) -> RunItems:
+    """Create and queue a run; with `seeds` or `grid` one per seed and combination.
+
+    With `origin: external`, create a run that is trained elsewhere: it is `running` immediately, and its
+    script sends heartbeats and points.
+    """
+    return RunItems(items=[RunOut.of(run) for run in service.create(session, body, actor)])
 
 
-@router.get("")
+@router.get("", response_model=RunPage)
 def list_runs(
     actor: Viewer,
     session: ReadSession,
@@ -52,7 +60,7 @@ def list_runs(
     algorithm: Annotated[Words, Query(description="Any of these ids.")] = [],  # noqa: B006
     environment: Annotated[Words, Query(description="Any of these ids.")] = [],  # noqa: B006
     tag: Annotated[Words, Query(description="All of these.")] = [],  # noqa: B006
-    group: Annotated[Text | None, Query(max_length=200)] = None,
+    group: Annotated[GroupName | None, Query()] = None,
     archived: Literal["false", "true", "all"] = "false",
     search: Annotated[
         Text | None, Query(max_length=500, description="Text in name, notes, ids, group or tags.")
@@ -61,18 +69,26 @@ def list_runs(
         Text | None,
         Query(
             max_length=2_000,
-            description="`algorithm:paac environment:Pong score>10 tag:baseline or tag:new`: terms side by "
-            "side must all hold; `and` binds before `or`, `or` before side by side; `not`, parentheses.",
+            description="`algorithm:paac environment:Pong score>10 tag:baseline or tag:new`: adjacent "
+            "terms must all match; `and` binds tighter than `or`, `or` than adjacency; `not`, parentheses. "
+            "`config.learning_rate>=1e-3 and eval/noop_starts/mean_return>15`: settings of the spec, and the "
+            "last value of metrics, or with `.best`, `.mean`, `.min` or `.max` another statistic. "
+            "`GET /runs/fields` lists the fields.",
         ),
     ] = None,
     sort: Annotated[
-        str, Query(pattern=SORT_PATTERN, description="A field; `-` before it: largest first.")
+        Text,
+        Query(
+            max_length=250,
+            description=f"A field; with the prefix `-` in descending order: {', '.join(repository.SORTS)}, a "
+            "setting or a metric as in `filter`.",
+        ),
     ] = "-created_at",
     limit: Limit = 100,
     cursor: Cursor = None,
-) -> RunPage:
-    """Runs that fit every parameter given. Rows without a value of `sort` come last."""
-    asked = service.listing(
+) -> Response:
+    """Runs that match every given parameter. Rows without a value of `sort` come last."""
+    node = service.listing(
         ids=id,
         states=state,
         algorithms=algorithm,
@@ -83,38 +99,51 @@ def list_runs(
         search=search,
         filter_text=filter,
     )
+    service.check_compared(session, node)
+    service.check_sort(session, sort.removeprefix("-"))
     rows, next_cursor, total = repository.page(
         session,
-        asked,
+        node,
         sort=sort.removeprefix("-"),
         descending=sort.startswith("-"),
         limit=limit,
         cursor=cursor,
     )
-    return RunPage(items=[RunOut.of(run) for run in rows], next_cursor=next_cursor, total=total)
+    page = RunPage(items=[RunOut.of(run) for run in rows], next_cursor=next_cursor, total=total)
+    return json_response(page)
 
 
 @router.post("/bulk")
 def change_runs(
-    body: BulkRequest, actor: Operator, session: WriteSession, artifacts: Artifacts, later: BackgroundTasks
+    request: Request,
+    body: BulkRequest,
+    actor: Operator,
+    session: WriteSession,
+    artifacts: Artifacts,
+    later: BackgroundTasks,
 ) -> BulkOut:
-    """Do the same to many runs: each it fits, with the reason for each it does not."""
+    """Apply an action to many runs; runs that it cannot be applied to get a reason."""
     answer = bulk.apply(session, body)
-    if body.action == "delete" and not body.dry_run:
-        for item in answer.items:
-            if item.done:
-                later.add_task(artifacts.delete_run, item.id)
+    request.state.audited = not body.dry_run
+    if body.action == "delete" and not body.restorable and not body.dry_run:
+        _delete_files(session, artifacts, later, [item.id for item in answer.items if item.done])
     return answer
 
 
-@router.get("/{run_id:ulid}")
-def read_run(run_id: Ulid, actor: Viewer, session: ReadSession) -> RunDetail:
-    """A run with its attempts and changes of state."""
+@router.get("/{run_id:ulid}", response_model=RunDetail)
+def read_run(run_id: Ulid, actor: Viewer, session: ReadSession) -> Response:
+    """A run with its attempts and state transitions."""
     detail = RunDetail.of(service.get(session, run_id))
     detail.children = [ChildOut.model_validate(child) for child in repository.children(session, run_id)]
     detail.attempts = [AttemptOut.model_validate(a) for a in repository.attempts(session, run_id)]
     detail.transitions = [TransitionOut.model_validate(t) for t in repository.transitions(session, run_id)]
-    return detail
+    return json_response(detail)
+
+
+@router.get("/{run_id}/queue")
+def read_queue(run_id: Ulid, actor: Viewer, session: ReadSession, state: AppStateDep) -> QueuePlace:
+    """A queued run's place in the queue, the runs ahead of it and its expected start."""
+    return hosts.queue_place(session, service.get(session, run_id), state.settings.lease_s)
 
 
 @router.patch("/{run_id:ulid}")
@@ -125,23 +154,40 @@ def change_run(run_id: Ulid, body: RunChanges, actor: Operator, session: WriteSe
 
 @router.delete("/{run_id:ulid}", status_code=204)
 def delete_run(
-    run_id: Ulid, actor: Operator, session: WriteSession, artifacts: Artifacts, later: BackgroundTasks
+    run_id: Ulid,
+    actor: Operator,
+    session: WriteSession,
+    artifacts: Artifacts,
+    later: BackgroundTasks,
+    restorable: Annotated[
+        bool, Query(description="Hide it, and delete it an hour later; until then it can be restored.")
+    ] = False,
 ) -> None:
-    """Delete a run that no worker holds, with its series, log, replays and checkpoints."""
-    service.delete(session, run_id)
-    # After the commit: a crash between them leaves files that nothing names, not rows without files.
-    later.add_task(artifacts.delete_run, run_id)
+    """Delete a run without a lease, with its series, log, replays and checkpoints."""
+    service.delete(session, run_id, restorable=restorable)
+    if not restorable:
+        _delete_files(session, artifacts, later, [run_id])
+
+
+def _delete_files(
+    session: Session, artifacts: ArtifactStore, later: BackgroundTasks, run_ids: list[str]
+) -> None:
+    """Delete the files of deleted runs after the commit; what fails is left to clean-up."""
+    if storage.is_held(session):
+        return
+    for run_id in run_ids:
+        later.add_task(artifacts.delete_run, run_id)
 
 
 @router.post("/{run_id}/stop")
 def stop_run(run_id: Ulid, actor: Operator, session: WriteSession) -> RunOut:
-    """Stop and keep a checkpoint. A run that waits in the queue is stopped at once."""
+    """Stop a run gracefully, with a final checkpoint. A queued run is stopped immediately."""
     return RunOut.of(service.stop(session, run_id, kill=False))
 
 
 @router.post("/{run_id}/kill")
 def kill_run(run_id: Ulid, actor: Operator, session: WriteSession) -> RunOut:
-    """End a run now; what it did since its newest checkpoint is lost."""
+    """Kill a run now; progress since its latest checkpoint is lost."""
     return RunOut.of(service.stop(session, run_id, kill=True))
 
 
@@ -149,8 +195,9 @@ def kill_run(run_id: Ulid, actor: Operator, session: WriteSession) -> RunOut:
 def resume_run(
     run_id: Ulid, actor: Operator, session: WriteSession, body: ResumeRequest | None = None
 ) -> RunOut:
-    """Queue an ended run again, to go on from its newest checkpoint; reached bounds need new ones."""
-    return RunOut.of(service.resume(session, run_id, body.stop if body else None))
+    """Queue an ended run again; it resumes from its latest checkpoint. Reached limits must be raised."""
+    body = body or ResumeRequest()
+    return RunOut.of(service.resume(session, run_id, body.stop, body.annealing))
 
 
 @router.post("/{run_id}/fork", status_code=201)
@@ -162,7 +209,7 @@ def fork_run(
     artifacts: Artifacts,
     body: ForkRequest | None = None,
 ) -> RunOut:
-    """A new run that begins from a checkpoint of this one, with changes."""
+    """Create a run that starts from a checkpoint of this one, with changes."""
     return RunOut.of(fork.create(session, writing, artifacts, run_id, body or ForkRequest(), actor.id))
 
 
@@ -170,8 +217,14 @@ def fork_run(
 def archive_run(
     run_id: Ulid, actor: Operator, session: WriteSession, body: ArchiveRequest | None = None
 ) -> RunOut:
-    """Put an ended run away (or fetch it back, with `archived: false`): lists leave it out."""
+    """Archive an ended run, or unarchive it with `archived: false`. Lists hide archived runs."""
     return RunOut.of(service.archive(session, run_id, body.archived if body else True))
+
+
+@router.post("/{run_id}/restore")
+def restore_run(run_id: Ulid, actor: Operator, session: WriteSession) -> RunOut:
+    """Bring back a run that was deleted with `restorable` less than an hour ago."""
+    return RunOut.of(service.restore(session, run_id))
 
 
 @router.get("/{run_id}/log")
@@ -181,22 +234,22 @@ def read_log(
     session: ReadSession,
     search: Annotated[Text | None, Query(max_length=500)] = None,
     after: Annotated[
-        int | None, Query(ge=0, lt=2**63, description="Lines after the one of this id: to follow.")
+        int | None, Query(ge=0, lt=2**63, description="Lines after this line id, to follow the log.")
     ] = None,
     before: Annotated[
-        int | None, Query(ge=0, lt=2**63, description="The last lines before the one of this id.")
+        int | None, Query(ge=0, lt=2**63, description="The last lines before this line id.")
     ] = None,
-    tail: Annotated[bool, Query(description="The last lines of all.")] = False,
+    tail: Annotated[bool, Query(description="The last lines of the log.")] = False,
     limit: Limit = 200,
     cursor: Cursor = None,
 ) -> LogPage:
-    """A run's log, the oldest line first; from the start with `cursor`, or around a line you have."""
+    """A run's log, oldest line first: from the start with `cursor`, or around a given line."""
     service.get(session, run_id)
     next_cursor = None
     if after is not None:
-        lines = repository.log_after(session, run_id, search, after, limit)
+        lines = log_lines.after(session, run_id, search, after, limit)
     elif tail or before is not None:
-        lines = repository.log_before(session, run_id, search, before, limit)
+        lines = log_lines.before(session, run_id, search, before, limit)
     else:
-        lines, next_cursor = repository.log_page(session, run_id, search, limit=limit, cursor=cursor)
+        lines, next_cursor = log_lines.page(session, run_id, search, limit=limit, cursor=cursor)
     return LogPage(items=[LogLineOut.model_validate(line) for line in lines], next_cursor=next_cursor)

@@ -1,12 +1,14 @@
-"""The query language of the runs list: text to a tree, which the repository turns into SQL.
+"""The filter language of the list of runs: text to a tree, which `conditions` turns into SQL.
 
     algorithm:paac environment:Pong score>10 tag:baseline or tag:new
+    config.learning_rate>=1e-3 and eval/noop_starts/mean_return>15
 
-Terms side by side must all hold; `or` joins its two neighbours before that, and `and` before `or`, so the
-example asks for either tag. `not` and parentheses do what they say. A term is `field:value` (ids and tags
-are equal, names and worlds contain it, in upper or lower case), `field=value`, `field!=value`, or a
-comparison `>` `>=` `<` `<=` of numbers and times. A bare word is looked for in name, notes, algorithm,
-environment, group and tags. Values with blanks or signs in them stand in double quotes.
+Adjacent terms must all match; `or` binds tighter than adjacency, and `and` tighter than `or`, so that the
+example matches either tag. `not` and parentheses are supported. A term is `field:value` (ids and tags are
+equal, names and environments contain it, ignoring case), `field=value`, `field!=value`, or a comparison `>`
+`>=` `<` `<=` of numbers and times, without blanks. Fields are those of `backend.runs.fields`. A bare word is
+searched in name, notes, algorithm, environment, group and tags. Values with blanks, and words with
+comparison signs, must be in double quotes.
 """
 
 import math
@@ -15,82 +17,56 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
+from backend.runs.fields import Field, FieldKind, Metric, RunField, UnknownField, resolve
+from backend.specs.former_names import current_environment_id
 from backend.specs.states import RunState
 from backend.text import is_storable
 
 Operator = Literal[":", "=", "!=", ">", ">=", "<", "<="]
-Kind = Literal["id", "text", "number", "time", "flag", "tag"]
-
-FIELDS: dict[str, Kind] = {
-    "id": "id",
-    "name": "text",
-    "notes": "text",
-    "algorithm": "id",
-    "environment": "text",
-    "state": "id",
-    "group": "id",
-    "host": "id",
-    "queue": "id",
-    "tag": "tag",
-    "archived": "flag",
-    "seed": "number",
-    "priority": "number",
-    "attempt": "number",
-    "score": "number",
-    "best_return": "number",
-    "agent_steps": "number",
-    "frames": "number",
-    "updates": "number",
-    "episodes": "number",
-    "wall_time_s": "number",
-    "agent_steps_per_s": "number",
-    "created_at": "time",
-    "started_at": "time",
-    "ended_at": "time",
-}
-"""What a term may ask about."""
-
-MAX_TERMS = 100
+MAX_TERMS = 20
+"""Fields, settings, metrics and words, each of which is compared for every run; `id=` and `id!=` cost little
+and are not counted."""
 MAX_DEPTH = 20
 
 
 class BadFilter(ValueError):
-    """Text that is not a filter, with the reason in words a person can act on."""
+    """An invalid filter; the message says why."""
 
 
 @dataclass(frozen=True)
 class Term:
-    """One question about one field."""
+    """A comparison of one field."""
 
     field: str
+    """As `fields.resolve` reads it."""
     operator: Operator
     value: str | float | datetime | bool
 
 
 @dataclass(frozen=True)
 class Word:
-    """Text to look for anywhere."""
+    """Text to search for."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class All:
-    """Every part must hold; with no parts, everything does."""
+    """Every part must match; without parts, everything matches."""
 
     parts: tuple["Node", ...]
 
 
 @dataclass(frozen=True)
 class Either:
-    """At least one part must hold."""
+    """At least one part must match."""
 
     parts: tuple["Node", ...]
 
 
 @dataclass(frozen=True)
 class Not:
-    """The part must not hold."""
+    """The part must not match."""
 
     part: "Node"
 
@@ -100,63 +76,97 @@ Node = Term | Word | All | Either | Not
 _TOKEN = re.compile(
     r"""\s*(?:
         (?P<open>\() | (?P<close>\))
-      | (?P<field>[A-Za-z_]+)(?P<operator>!=|>=|<=|[:=<>])
+      | (?P<field>[A-Za-z_][A-Za-z0-9_./-]*)(?P<operator>!=|>=|<=|[:=<>])
         (?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>[^\s()"]+))
       | "(?P<phrase>(?:[^"\\]|\\.)*)"
       | (?P<word>[^\s()"]+)
     )""",
     re.VERBOSE,
 )
+_COMPARISON = re.compile(r"!=|[<>]=?|[:=]")
 
 
 def parse(text: str) -> Node:
-    """Read a filter.
+    """Parse a filter.
 
     Raises:
-        BadFilter: it cannot be read, or asks for a field or a comparison there is not.
+        BadFilter: it is invalid, or has an unknown field or an invalid comparison.
     """
     if not is_storable(text):
-        raise BadFilter("holds a character that cannot be stored")
+        raise BadFilter("contains a character that cannot be stored")
     return _Parser(_tokens(text)).whole()
 
 
 def term(field: str, operator: Operator, value: str) -> Term:
-    """One checked term.
+    """One validated term.
 
     Raises:
-        BadFilter: no such field, or the value does not fit it.
+        BadFilter: the field is unknown, or the value is invalid for it.
     """
-    kind = FIELDS.get(field.lower())
-    if kind is None:
-        raise BadFilter(f"there is no field {field!r:.40}; there are {', '.join(FIELDS)}")
-    field = field.lower()
+    try:
+        known = resolve(field)
+    except UnknownField as error:
+        raise BadFilter(str(error)) from None
+    kind = "number" if isinstance(known, Metric) else known.kind
+    if isinstance(known, RunField):
+        field = known.name
+        if field == "state" and operator == ":":
+            value = value.lower()
+        if field == "state" and value not in set(RunState):
+            raise BadFilter(f"unknown state {value!r:.40}; use one of {', '.join(RunState)}")
+        if field == "environment":
+            value = current_environment_id(value)
     if kind in ("id", "text", "tag", "flag") and operator in (">", ">=", "<", "<="):
-        raise BadFilter(f"{field} cannot be compared with {operator}")
-    if field == "state" and operator == ":":
-        value = value.lower()
-    if field == "state" and value not in set(RunState):
-        raise BadFilter(f"there is no state {value!r:.40}; there are {', '.join(RunState)}")
-    return Term(field, operator, _value(field, kind, value))
+        raise BadFilter(f"{field} does not support {operator}")
+    read = _value(field, kind, value)
+    if kind == "any" and operator in (">", ">=", "<", "<=") and not isinstance(read, float):
+        raise BadFilter(f"{field} requires a number with {operator}, not {value!r:.40}")
+    return Term(_canonical(field, known), operator, read)
 
 
-def _value(field: str, kind: Kind, text: str) -> str | float | datetime | bool:
+def compared(node: Node) -> set[Field]:
+    """The fields that a filter compares."""
+    match node:
+        case All(parts) | Either(parts):
+            return set().union(*map(compared, parts))
+        case Not(part):
+            return compared(part)
+        case Term(field):
+            return {resolve(field)}
+        case Word():
+            return set()
+
+
+def _canonical(field: str, known: Field) -> str:
+    return field if isinstance(known, Metric) else known.name
+
+
+def _value(field: str, kind: FieldKind, text: str) -> str | float | datetime | bool:
     if kind == "number":
         try:
             number = float(text)
         except ValueError:
             number = math.nan
         if not math.isfinite(number):
-            raise BadFilter(f"{field} needs a number, not {text!r:.40}")
+            raise BadFilter(f"{field} requires a number, not {text!r:.40}")
         return number
     if kind == "time":
         try:
             time = datetime.fromisoformat(text)
             return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
         except (ValueError, OverflowError):
-            raise BadFilter(f"{field} needs a time such as 2026-01-31, not {text!r:.40}") from None
+            raise BadFilter(f"{field} requires a time such as 2026-01-31, not {text!r:.40}") from None
+    if kind == "any":
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if math.isfinite(number):
+            return number
+        return text.lower() == "true" if text.lower() in ("true", "false") else text
     if kind == "flag":
         if text.lower() not in ("true", "false"):
-            raise BadFilter(f"{field} is true or false, not {text!r:.40}")
+            raise BadFilter(f"{field} must be true or false, not {text!r:.40}")
         return text.lower() == "true"
     return text
 
@@ -167,16 +177,27 @@ def _tokens(text: str) -> list[re.Match[str]]:
     while position < end:
         match = _TOKEN.match(text, position)
         if match is None:
-            raise BadFilter(f"cannot read {text[position : position + 20].strip()!r}: a quote is left open")
+            raise BadFilter(f"cannot read {text[position : position + 20].strip()!r}: unclosed quote")
         tokens.append(match)
         position = match.end()
-    if len(tokens) > MAX_TERMS * 2:
-        raise BadFilter(f"more than {MAX_TERMS} terms")
+    n_terms = sum(1 for token in tokens if not _is_connective(token) and not _is_exact_id(token))
+    if n_terms > MAX_TERMS:
+        raise BadFilter(f"has {n_terms} terms; the maximum is {MAX_TERMS}: split it into several filters")
     return tokens
 
 
+def _is_connective(token: re.Match[str]) -> bool:
+    """Whether it is a parenthesis, `and`, `or` or `not`."""
+    word = (token["word"] or "").lower()
+    return bool(token["open"] or token["close"]) or word in ("and", "or", "not")
+
+
+def _is_exact_id(token: re.Match[str]) -> bool:
+    return (token["field"] or "").lower() == "id" and token["operator"] in ("=", "!=")
+
+
 class _Parser:
-    """Recursive descent: side by side, then `or`, then `and`, then `not` and parentheses."""
+    """Recursive descent: adjacency, then `or`, then `and`, then `not` and parentheses."""
 
     def __init__(self, tokens: list[re.Match[str]]) -> None:
         self._tokens = tokens
@@ -184,24 +205,24 @@ class _Parser:
         self._depth = 0
 
     def whole(self) -> Node:
-        node = self._beside()
+        node = self._adjacent()
         if self._at < len(self._tokens):
-            raise BadFilter("a closing parenthesis too many")
+            raise BadFilter("unmatched closing parenthesis")
         return node
 
-    def _beside(self) -> Node:
+    def _adjacent(self) -> Node:
         parts: list[Node] = []
         while self._at < len(self._tokens) and not self._next("close"):
-            parts.append(self._joined())
+            parts.append(self._alternatives())
         return parts[0] if len(parts) == 1 else All(tuple(parts))
 
-    def _joined(self) -> Node:
-        alternatives = [self._tight()]
+    def _alternatives(self) -> Node:
+        alternatives = [self._conjunction()]
         while self._keyword("or"):
-            alternatives.append(self._tight())
+            alternatives.append(self._conjunction())
         return alternatives[0] if len(alternatives) == 1 else Either(tuple(alternatives))
 
-    def _tight(self) -> Node:
+    def _conjunction(self) -> Node:
         parts = [self._unary()]
         while self._keyword("and"):
             parts.append(self._unary())
@@ -226,7 +247,7 @@ class _Parser:
             raise BadFilter(f"a term is missing before {token[0].strip()!r}")
         self._at += 1
         if token["open"]:
-            inner = self._beside()
+            inner = self._adjacent()
             if not self._next("close"):
                 raise BadFilter("a closing parenthesis is missing")
             self._at += 1
@@ -235,7 +256,7 @@ class _Parser:
             operator: Operator = token["operator"]  # type: ignore[assignment]
             quoted = token["quoted"]
             return term(token["field"], operator, token["plain"] if quoted is None else _unquote(quoted))
-        return Word(token["word"] if token["phrase"] is None else _unquote(token["phrase"]))
+        return Word(_word(token["word"]) if token["phrase"] is None else _unquote(token["phrase"]))
 
     def _next(self, group: str) -> bool:
         return self._at < len(self._tokens) and bool(self._tokens[self._at][group])
@@ -245,6 +266,24 @@ class _Parser:
             self._at += 1
             return True
         return False
+
+
+def _word(word: str) -> str:
+    """A word to search for.
+
+    Raises:
+        BadFilter: it has a comparison sign, so that it was hardly meant as text.
+    """
+    sign = _COMPARISON.search(word)
+    if sign is None:
+        return word
+    if sign[0] == word:
+        raise BadFilter(
+            f"{word!r} stands alone: write field, comparison and value without blanks, as in score>10"
+        )
+    if sign.end() == len(word):
+        raise BadFilter(f"{word!r:.40} lacks a value: write it without blanks, as in score>10")
+    raise BadFilter(f"cannot read {word!r:.40}: put text with a comparison sign in double quotes")
 
 
 def _unquote(text: str) -> str:

@@ -1,6 +1,6 @@
-"""A new run that begins where another one was: the same specification with changes, from its checkpoint."""
+"""Forks: new runs that start from a checkpoint of another run, with changes."""
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field, JsonValue
 from sqlalchemy.orm import Session
@@ -8,35 +8,49 @@ from sqlalchemy.orm import Session
 from backend.artifacts import ArtifactStore
 from backend.checkpoints import repository as checkpoints
 from backend.db import Checkpoint, Run
-from backend.db.ids import new_id
+from backend.db.base import new_run_id
 from backend.errors import Conflict, Invalid
-from backend.runs import repository, service
+from backend.runs import external, repository, service
 from backend.specs.fields import Strict, marked
+from backend.specs.former_names import with_current_names
 from backend.specs.names import fork_name
-from backend.specs.run import MAX_SEED, FieldProblem, RunSpec, StopSpec, Tag, parse_run_spec
+from backend.specs.run import FieldProblem, RunSpec, StopSpec, parse_run_spec
+from backend.specs.run_fields import (
+    Device,
+    GivenName,
+    GroupName,
+    HostName,
+    Notes,
+    Priority,
+    Queue,
+    Seed,
+    Tags,
+)
 from backend.text import Text
 
 
 class ForkRequest(Strict):
-    """The body of `POST /runs/{id}/fork`: what is left out stays as it is in the parent."""
+    """The body of `POST /runs/{id}/fork`: fields that are left out keep the parent's values."""
 
     checkpoint: Text | None = Field(
-        default=None, max_length=26, description="Id of a checkpoint of the parent; its newest by default."
+        default=None, max_length=26, description="Id of a checkpoint of the parent; default: the latest."
     )
     config: dict[Text, JsonValue] = Field(default={}, description="Changes to the algorithm's settings.")
     environment_config: dict[Text, JsonValue] = Field(
-        default={}, description="Changes to the world's settings."
+        default={}, description="Changes to the environment's settings."
     )
-    stop: StopSpec | None = Field(default=None, description="New bounds, instead of all the parent's.")
-    name: Text | None = Field(default=None, min_length=1, max_length=200)
-    seed: int | None = Field(default=None, ge=0, le=MAX_SEED)
-    device: Literal["auto", "cpu", "cuda"] | None = None
-    queue: Literal["cpu", "gpu"] | None = None
-    host: Text | None = Field(default=None, max_length=200)
-    priority: int | None = Field(default=None, ge=-100, le=100)
-    group: Text | None = Field(default=None, max_length=200)
-    tags: list[Tag] | None = Field(default=None, max_length=50)
-    notes: Text | None = Field(default=None, max_length=20_000)
+    stop: StopSpec | None = Field(
+        default=None, description="New limits, which replace all limits of the parent."
+    )
+    name: GivenName | None = None
+    seed: Seed | None = None
+    device: Device | None = None
+    queue: Queue | None = None
+    host: HostName | None = None
+    priority: Priority | None = None
+    group: GroupName | None = None
+    tags: Tags | None = None
+    notes: Notes | None = None
 
 
 def create(
@@ -44,64 +58,66 @@ def create(
     writing: Session,
     store: ArtifactStore,
     run_id: str,
-    asked: ForkRequest,
+    request: ForkRequest,
     created_by: str,
 ) -> Run:
-    """Store the new run, with a copy of the checkpoint as its own first one.
+    """Create the fork, with a copy of the checkpoint as its first one.
 
     Args:
-        session: to read by.
-        writing: to write by; not begun before the file is copied, which may take a while.
-        store: where checkpoints lie.
+        session: to read with.
+        writing: to write with; begun only after the file is copied, which may take a while.
+        store: the artifact store.
         run_id: the parent.
-        asked: the changes.
-        created_by: id of the user who asks.
+        request: the changes.
+        created_by: id of the user.
 
     Raises:
         NotFound: there is no such parent.
-        Conflict: it has no checkpoint.
+        Conflict: it is an external run, has no checkpoint, or its file does not exist.
         InvalidSpec: the changes do not fit the parent's settings.
-        Invalid: the checkpoint is not the parent's, or cannot be begun from with these changes.
+        Invalid: the checkpoint is not of the parent, or does not fit the changes.
     """
     parent = service.get(session, run_id)
-    checkpoint = _checkpoint(session, parent, asked.checkpoint)
-    spec = _spec(parent, asked)
+    external.refuse(parent, "fork")
+    checkpoint = _checkpoint(session, parent, request.checkpoint)
+    spec = _spec(parent, request)
     _check_start(parent, spec, checkpoint)
-    new_run_id, file = new_id(), f"a0-s{checkpoint.agent_steps:012d}.pt"
+    fork_id, file = new_run_id(), f"a0-s{checkpoint.agent_steps:012d}.pt"
     try:
-        store.copy(run_id, "checkpoints", checkpoint.file, new_run_id, file)
+        store.copy(run_id, "checkpoints", checkpoint.file, fork_id, file)
     except FileNotFoundError:
-        raise Conflict(f"the file of checkpoint {checkpoint.id} is gone") from None
+        raise Conflict(f"the file of checkpoint {checkpoint.id} does not exist") from None
     reason = f"forked from {parent.name} at {checkpoint.agent_steps:,} agent steps"
     try:
         run = repository.create(
-            writing, spec, created_by=created_by, run_id=new_run_id, start=checkpoint, reason=reason
+            writing, spec, created_by=created_by, run_id=fork_id, start=checkpoint, reason=reason
         )
-        checkpoints.add_copy(writing, checkpoint, new_run_id, file)
+        checkpoints.add_copy(writing, checkpoint, fork_id, file)
     except Exception:
-        store.delete(new_run_id, "checkpoints", file)
+        store.delete(fork_id, "checkpoints", file)
         raise
     return run
 
 
 def _checkpoint(session: Session, parent: Run, checkpoint_id: str | None) -> Checkpoint:
     if checkpoint_id is None:
-        newest = checkpoints.newest(session, parent.id)
-        if newest is None:
-            raise Conflict(f"the run is {parent.state} and has no checkpoint to begin from")
-        return newest
+        latest = checkpoints.latest(session, parent.id)
+        if latest is None:
+            raise Conflict(f"the run is {parent.state} and has no checkpoint to fork from")
+        return latest
     found = checkpoints.get(session, checkpoint_id)
     if found is None or found.run_id != parent.id or found.removed:
         raise Invalid.field("checkpoint", "this run has no such checkpoint")
     return found
 
 
-def _spec(parent: Run, asked: ForkRequest) -> RunSpec:
-    changes: dict[str, Any] = asked.model_dump(exclude={"checkpoint"}, exclude_none=True)
+def _spec(parent: Run, request: ForkRequest) -> RunSpec:
+    changes: dict[str, Any] = request.model_dump(exclude={"checkpoint"}, exclude_none=True)
+    before, changes = with_current_names(parent.spec), with_current_names(changes)
     for section in ("config", "environment_config"):
-        changes[section] = parent.spec[section] | changes[section]
-    spec = parse_run_spec(parent.spec | changes)
-    if asked.name is not None:
+        changes[section] = before[section] | changes[section]
+    spec = parse_run_spec(before | changes)
+    if request.name is not None:
         return spec
     return spec.model_copy(update={"name": fork_name(parent.name, parse_run_spec(parent.spec), spec)})
 
@@ -113,12 +129,14 @@ def _check_start(parent: Run, spec: RunSpec, checkpoint: Checkpoint) -> None:
         was, now = getattr(before, section), getattr(spec, section)
         for name in sorted(marked(type(now), "shape")):
             if getattr(now, name) != getattr(was, name):
-                message = f"the checkpoint's network is made for {getattr(was, name)!r}: a fork keeps it"
+                message = (
+                    f"cannot change in a fork: the checkpoint's network was built for {getattr(was, name)!r}"
+                )
                 problems.append(FieldProblem(field=f"{section}.{name}", message=message))
     for name in ("agent_steps", "wall_time_s", "score"):
         bound, done = getattr(spec.stop, name), getattr(checkpoint, name)
         if bound is not None and done is not None and done >= bound:
-            message = f"the checkpoint is at {done:,.10g} already: give a larger bound"
+            message = f"the checkpoint is at {done:,.10g} already: set a higher limit"
             problems.append(FieldProblem(field=f"stop.{name}", message=message))
     if problems:
         raise Invalid(problems)

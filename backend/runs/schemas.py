@@ -1,4 +1,4 @@
-"""Runs as REST shows them and takes them."""
+"""Request and response bodies of runs."""
 
 import math
 from datetime import datetime
@@ -11,18 +11,31 @@ from pydantic import (
     Field,
     GetJsonSchemaHandler,
     JsonValue,
+    TypeAdapter,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, core_schema
 
 from backend.db import Run
-from backend.pagination import Page
+from backend.rest import Page
+from backend.specs.annealing import Annealing
+from backend.specs.external import ExternalFields
 from backend.specs.fields import Strict
-from backend.specs.run import MAX_SEED, StopSpec, Tag
+from backend.specs.former_names import with_current_names
+from backend.specs.provenance import Provenance
+from backend.specs.run import StopSpec, in_declared_order
+from backend.specs.run_fields import (
+    MAX_SEEDS,
+    GivenName,
+    GroupName,
+    Notes,
+    Origin,
+    Priority,
+    RunOptions,
+    Seed,
+    Tags,
+)
 from backend.specs.states import RunState
-from backend.text import Text
-
-MAX_SEEDS = 100
 
 
 def _finite(value: Any) -> Any:
@@ -30,66 +43,76 @@ def _finite(value: Any) -> Any:
 
 
 Number = Annotated[float | None, BeforeValidator(_finite)]
-"""A measured number: null where there is none, or where it is not finite."""
+"""A measured number: null if there is none, or if it is not finite."""
 
 
-class RunFields(BaseModel):
-    """What to run. `config` and `environment_config` may leave out what keeps its default."""
+class RunFields(RunOptions):
+    """A run to create. Settings left out of `config` and `environment_config` have their defaults."""
 
-    model_config = ConfigDict(extra="forbid")
-
+    origin: Literal["callboard"] | None = Field(
+        default=None, description="`callboard`, the default: a worker of this installation trains it."
+    )
     algorithm: str = Field(description="An id from `GET /algorithms`.")
     environment: str = Field(description="An id from `GET /environments`.")
     stop: StopSpec
     config: dict[str, JsonValue] = Field(default={}, description="The algorithm's settings.")
-    environment_config: dict[str, JsonValue] = Field(default={}, description="The world's settings.")
-    name: Text | None = Field(default=None, max_length=200)
-    seed: int = Field(default=0, ge=0, le=MAX_SEED)
-    seeds: list[Annotated[int, Field(ge=0, le=MAX_SEED)]] | None = Field(
+    environment_config: dict[str, JsonValue] = Field(default={}, description="The environment's settings.")
+    seed: Seed | None = Field(default=None, description="Seed of all random numbers; default: 0.")
+    seeds: list[Seed] | None = Field(
         default=None,
         min_length=1,
         max_length=MAX_SEEDS,
-        description="One run a seed, answered with `items`; instead of `seed`.",
+        description="One run per seed, instead of `seed`.",
     )
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    queue: Literal["cpu", "gpu"] = "cpu"
-    host: Text | None = Field(default=None, max_length=200, description="Only this host may take it.")
-    priority: int = Field(default=0, ge=-100, le=100, description="Higher goes first.")
-    group: Text | None = Field(default=None, max_length=200)
-    tags: list[Tag] = Field(default=[], max_length=50)
-    notes: Text = Field(default="", max_length=20_000)
+    grid: dict[str, list[JsonValue]] | None = Field(
+        default=None,
+        description='Values by field, such as `{"config.learning_rate": [0.001, 0.003]}`: one run per '
+        f"combination of values and seed, at most {MAX_SEEDS}.",
+    )
 
 
-class _DescribedAs:
-    """Documents a body as a model that does not check it."""
+class DescribedAs:
+    """Documents a body with a type that does not validate it."""
 
-    def __init__(self, model: type[BaseModel]) -> None:
-        self._model = model
+    def __init__(self, model: Any) -> None:
+        schema = TypeAdapter(model).core_schema
+        if schema["type"] == "model":  # otherwise the document would have it inline, without its name
+            reference = core_schema.definition_reference_schema(schema["ref"])
+            schema = core_schema.definitions_schema(reference, [schema])
+        self._schema = schema
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        return handler(self._model.__pydantic_core_schema__)
+        """The schema of the type."""
+        return handler(self._schema)
 
 
-RunRequest = Annotated[dict[str, Any], _DescribedAs(RunFields)]
-"""The body of `POST /runs`, checked whole by `parse_run_spec`, so that one answer names every fault."""
+RunRequest = Annotated[dict[str, Any], DescribedAs(RunFields | ExternalFields)]
+"""The body of `POST /runs`, validated as a whole by `parse_run_spec` or `parse_external_spec`, so that one
+response names every error."""
 
 
 class RunChanges(Strict):
-    """The body of `PATCH /runs/{id}`: what is left out stays as it is."""
+    """The body of `PATCH /runs/{id}`: fields that are left out do not change."""
 
-    name: Text | None = Field(default=None, min_length=1, max_length=200)
-    notes: Text | None = Field(default=None, max_length=20_000)
-    tags: list[Tag] | None = Field(default=None, max_length=50)
-    group: Text | None = Field(default=None, max_length=200, description="Empty or null: no group.")
-    priority: int | None = Field(default=None, ge=-100, le=100)
+    name: GivenName | None = None
+    notes: Notes | None = None
+    tags: Tags | None = None
+    group: GroupName | None = Field(default=None, description="Empty or null for no group.")
+    priority: Priority | None = None
 
 
 class ResumeRequest(Strict):
     """The body of `POST /runs/{id}/resume`."""
 
-    stop: StopSpec | None = Field(default=None, description="New bounds, where the old ones are reached.")
+    stop: StopSpec | None = Field(default=None, description="New limits, if the old ones are reached.")
+    annealing: Annealing | None = Field(
+        default=None,
+        description="For a linear learning rate, when the agent-step limit changes: `keep` its schedule, "
+        "with a rate of 0 from its end on, or `extend` it to the new limit, with a jump of the rate. "
+        "Default: as before, which is `extend` unless the run was resumed with `keep`.",
+    )
 
 
 class ArchiveRequest(Strict):
@@ -104,6 +127,7 @@ class RunOut(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
     id: str
+    origin: Origin
     name: str
     algorithm: str
     environment: str
@@ -123,9 +147,9 @@ class RunOut(BaseModel):
     notes: str
     archived: bool
     parent_id: str | None
-    """The run whose checkpoint it began from."""
+    """The run that it was forked from."""
     forked_at_agent_steps: int | None
-    """Agent steps of that checkpoint; its own points begin there."""
+    """Agent steps of the checkpoint it was forked from; its own points start there."""
     memory_estimate_bytes: int
     attempt: int
     attempts_without_checkpoint: int
@@ -143,27 +167,28 @@ class RunOut(BaseModel):
     score: Number
     best_return: Number
     progress: Number
-    """From 0 to 1 of the nearest bound; null when only a score ends the run."""
+    """From 0 to 1 of the nearest limit; null if only a score ends the run."""
     time_left_s: Number
-    """Training time still to go at the present rate; null when it cannot be told."""
+    """Remaining training time at the current speed; null if unknown."""
     spec: dict[str, Any]
-    """The whole specification, defaults filled in."""
+    """The whole specification, defaults included; of an external run, what its script has sent."""
 
     @classmethod
     def of(cls, run: Run) -> Self:
         """From a run's row."""
         row = {name: getattr(run, name) for name in cls.model_fields if hasattr(run, name)}
+        row["spec"] = in_declared_order(with_current_names(run.spec))
         return cls.model_validate(row | {"progress": progress(run), "time_left_s": time_left_s(run)})
 
 
 class RunItems(BaseModel):
-    """The runs made from one request with `seeds`."""
+    """The runs created by one request: one without `seeds` and `grid`."""
 
     items: list[RunOut]
 
 
 class RunPage(Page[RunOut]):
-    """A page of runs, and how many there are on all pages."""
+    """A page of runs, and the total number of runs."""
 
     total: int
 
@@ -179,10 +204,12 @@ class AttemptOut(BaseModel):
     ended_at: datetime | None
     outcome: str | None
     resumed_from_agent_steps: int
+    provenance: Provenance | None
+    """What it was trained with; null before its engine has reported it, and for attempts of version 0.1.0."""
 
 
 class TransitionOut(BaseModel):
-    """One change of state."""
+    """One state transition."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -194,7 +221,7 @@ class TransitionOut(BaseModel):
 
 
 class ChildOut(BaseModel):
-    """A run that began from a checkpoint of this one."""
+    """A fork of this run."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -219,7 +246,7 @@ class LogLineOut(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
     id: int
-    """Rises with every line; give the last one as `after` to follow."""
+    """Increases with every line; pass the last one as `after` to follow the log."""
     attempt: int
     time: datetime
     level: str
@@ -232,7 +259,7 @@ class LogPage(Page[LogLineOut]):
 
 
 def progress(run: Run) -> float | None:
-    """How much of the run is done, from 0 to 1, by whichever bound is nearest."""
+    """Progress of the run towards its nearest limit, from 0 to 1."""
     if run.state == RunState.FINISHED:
         return 1.0
     stop = run.spec["stop"]
@@ -245,7 +272,7 @@ def progress(run: Run) -> float | None:
 
 
 def time_left_s(run: Run) -> float | None:
-    """Training time to the nearest bound, while the run is running."""
+    """Training time to the nearest limit, while the run is running."""
     if run.state != RunState.RUNNING:
         return None
     stop = run.spec["stop"]

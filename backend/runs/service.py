@@ -1,128 +1,184 @@
-"""What may be done to a run, and when."""
+"""Actions on runs and their preconditions."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy.orm import Session
 
+from backend.auth.service import Principal
 from backend.db import Run
-from backend.db.changes import host_queue, note_work
-from backend.errors import Conflict, Invalid, NotFound
+from backend.db.clock import database_now
+from backend.errors import Conflict, Forbidden, Invalid, NotFound
 from backend.hosts import repository as hosts
-from backend.runs import filters, repository
+from backend.runs import deletion, external, fields, filters, repository
+from backend.runs.conditions import has_setting, unrecorded_metrics
 from backend.runs.filters import All, Either, Node, Term, Word
-from backend.runs.schemas import MAX_SEEDS, RunChanges
-from backend.specs.environments.own import PREFIX
-from backend.specs.names import ending_in
-from backend.specs.run import MAX_SEED, FieldProblem, InvalidSpec, RunSpec, StopSpec, parse_run_spec
+from backend.runs.grid import combinations, grid_problems, seed_problems, seeds_of, with_seed
+from backend.runs.schemas import RunChanges
+from backend.specs.annealing import Annealing, annealing_notice, with_annealing
+from backend.specs.former_names import ENVIRONMENT_PREFIX, current_environment_id, with_current_names
+from backend.specs.run import FieldProblem, InvalidSpec, RunSpec, StopSpec, parse_run_spec
+from backend.specs.run_fields import CALLBOARD, EXTERNAL
 from backend.specs.states import ENDED, LEASED, RunState
 from backend.text import unstorable_paths
 
 
-def create(session: Session, body: dict[str, Any], created_by: str) -> list[Run]:
-    """Check a request whole and store its runs, one a seed.
+def create(session: Session, body: dict[str, Any], actor: Principal) -> list[Run]:
+    """Validate a request and create its runs, one per combination of its grid's values and seed.
 
     Raises:
-        InvalidSpec: naming every field at fault; nothing is stored.
+        InvalidSpec: with one problem per invalid field; nothing is stored.
+        Forbidden: the token may only create external runs.
     """
-    return [repository.create(session, spec, created_by=created_by) for spec in _specs(session, body)]
+    origin = body.get("origin")
+    if origin == EXTERNAL:
+        return [external.create(session, body, actor)]
+    if actor.only_external_runs:
+        raise Forbidden(f"this token may only create external runs: set origin to {EXTERNAL}")
+    if origin not in (None, CALLBOARD):
+        message = f"must be {CALLBOARD} or {EXTERNAL}, got {origin!r:.80}"
+        raise InvalidSpec([FieldProblem(field="origin", message=message)])
+    body = accepted(session, body)
+    return [repository.create(session, spec, created_by=actor.id) for spec in _specs(session, body)]
+
+
+def accepted(session: Session, body: dict[str, Any]) -> dict[str, Any]:
+    """The request without its origin, and without a null seed, which generated clients send.
+
+    Raises:
+        InvalidSpec: the hosts that list its custom environment cannot use it.
+    """
+    environment = body.get("environment")
+    if isinstance(environment, str) and environment.startswith(ENVIRONMENT_PREFIX):
+        reason = hosts.refused_environments(session).get(environment)
+        if reason is not None and environment not in hosts.custom_environments(session):
+            raise InvalidSpec([FieldProblem(field="environment", message=reason)])
+    return {
+        name: value
+        for name, value in body.items()
+        if name != "origin" and (name != "seed" or value is not None)
+    }
 
 
 def get(session: Session, run_id: str, *, for_update: bool = False) -> Run:
     """The run.
 
     Raises:
-        NotFound: there is none.
+        NotFound: there is no such run.
     """
     run = repository.get(session, run_id, for_update=for_update)
     if run is None:
-        raise NotFound(f"there is no run {run_id}")
+        raise NotFound(f"run {run_id} does not exist or has been deleted")
     return run
 
 
 def change(session: Session, run_id: str, changes: RunChanges) -> Run:
-    """Change what may be changed at any time."""
+    """Change fields that can change in any state."""
     run = get(session, run_id, for_update=True)
-    asked = changes.model_dump(exclude_unset=True)
-    if "group" in asked:
-        asked["group"] = asked["group"] or None
-    # Null stands for "as it is" where the field cannot be empty.
-    asked = {name: value for name, value in asked.items() if name == "group" or value is not None}
-    if asked:
-        repository.change(session, run, asked)
+    values = changes.model_dump(mode="json", exclude_unset=True)
+    if "group" in values:
+        values["group"] = values["group"] or None
+    # Null means "no change" for fields that cannot be empty.
+    values = {name: value for name, value in values.items() if name == "group" or value is not None}
+    if values:
+        repository.change(session, run, values)
     return run
 
 
 def archive(session: Session, run_id: str, archived: bool) -> Run:
-    """Put a run away, or fetch it back."""
+    """Archive or unarchive a run."""
     run = get(session, run_id, for_update=True)
     if archived and run.state not in ENDED:
-        raise Conflict(f"the run is {run.state}: stop it before it is put away")
+        raise Conflict(f"the run is {run.state}: stop it before you archive it")
     repository.change(session, run, {"archived": archived})
     return run
 
 
 def stop(session: Session, run_id: str, *, kill: bool) -> Run:
-    """Ask a run to end: politely with a last checkpoint, or at once. Asking twice is harmless.
+    """Request the end of a run: gracefully with a final checkpoint, or at once. Repeated requests are
+    harmless.
 
     Raises:
-        Conflict: it has ended already.
+        Conflict: it has already ended, or it is an external run, which cannot be killed.
     """
     run = get(session, run_id, for_update=True)
+    if kill:
+        external.refuse(run, "kill")
     state = RunState(run.state)
     if state in ENDED:
-        raise Conflict(f"the run is {state}: there is nothing to stop")
+        raise Conflict(f"the run is {state}: it has already ended")
     if state not in LEASED:
-        repository.transition(session, run, RunState.STOPPED, "stopped while it waited")
+        repository.transition(session, run, RunState.STOPPED, f"stopped while {state}")
         return run
-    wish = "kill" if kill or run.stop_requested == "kill" else "stop"
-    if wish != run.stop_requested:
-        run.stop_requested = wish
-        if run.host is not None:
-            note_work(session, host_queue(run.host))
-        if state == RunState.STOPPING:
-            repository.touch(session, run)
-    if state != RunState.STOPPING:
-        reason = "asked to end at once" if kill else "asked to stop"
-        repository.transition(session, run, RunState.STOPPING, reason)
+    repository.request_stop(session, run, kill=kill)
     return run
 
 
-def resume(session: Session, run_id: str, bounds: StopSpec | None) -> Run:
-    """Queue an ended run again; it goes on from its newest intact checkpoint.
+def resume(
+    session: Session, run_id: str, bounds: StopSpec | None = None, annealing: Annealing | None = None
+) -> Run:
+    """Queue an ended run again; it resumes from its latest intact checkpoint.
+
+    The log says what new limits do to an annealed learning rate.
 
     Raises:
-        Conflict: it has not ended, or its bounds are reached and no larger ones are given.
-        InvalidSpec: the new bounds do not fit the run's settings.
+        Conflict: it has not ended, its limits are reached and no higher ones are given, or it is external.
+        InvalidSpec: the new limits, or `annealing`, do not fit the run's settings.
     """
     run = get(session, run_id, for_update=True)
+    external.refuse(run, "resume")
     state = RunState(run.state)
     if state not in ENDED:
         raise Conflict(f"the run is {state}: only an ended run can be resumed")
-    if bounds is not None:
-        spec = parse_run_spec(run.spec | {"stop": bounds.model_dump(exclude_none=True)})
-        repository.change(session, run, {"stop": spec.stop.model_dump(mode="json")})
+    notice = None
+    if bounds is not None or annealing is not None:
+        before = parse_run_spec(run.spec)
+        stop = before.stop if bounds is None else bounds
+        changed = parse_run_spec(run.spec | {"stop": stop.model_dump(exclude_none=True)})
+        spec = with_annealing(before, changed, annealing)
+        changes = spec.model_dump(mode="json", include={"stop", "annealing_agent_steps"})
+        repository.change(session, run, changes)
+        notice = annealing_notice(before, spec, run.agent_steps)
     reached = _reached(run)
     if reached:
         errors = [FieldProblem(field=f"stop.{name}", message=message) for name, message in reached]
         raise Conflict(f"the run is {state}: {reached[0][1]}", errors)
     run.error = None
     run.attempts_without_checkpoint = 0
+    run.host_deaths = 0
     run.archived = False
     repository.transition(session, run, RunState.QUEUED, "resumed")
+    if notice is not None:
+        line = {"time": database_now(session), "level": "warning", "message": notice}
+        repository.add_log_lines(session, run.id, run.attempt, [line])
     return run
 
 
-def delete(session: Session, run_id: str) -> None:
-    """Delete a run that no worker holds.
+def delete(session: Session, run_id: str, *, restorable: bool = False) -> None:
+    """Delete a run without a lease: at once, or so that it can be restored for a while.
 
     Raises:
-        Conflict: a worker holds it.
+        Conflict: a worker holds its lease.
     """
     run = get(session, run_id, for_update=True)
     if run.state in LEASED:
-        raise Conflict(f"the run is {run.state}: stop it before it is deleted")
-    repository.delete(session, run)
+        raise Conflict(f"the run is {run.state}: stop it before you delete it")
+    if restorable:
+        deletion.set_aside(session, run)
+    else:
+        repository.delete(session, run)
+
+
+def restore(session: Session, run_id: str) -> Run:
+    """Bring back a run that was deleted as restorable.
+
+    Raises:
+        NotFound: there is none, or the time for it has passed.
+    """
+    run = deletion.restore(session, run_id)
+    if run is None:
+        raise NotFound(f"run {run_id} cannot be restored: it was not deleted, or its files have been removed")
+    return run
 
 
 def listing(
@@ -137,10 +193,10 @@ def listing(
     search: str | None,
     filter_text: str | None,
 ) -> Node:
-    """One filter from a list's parameters, all of which must hold.
+    """One filter from the parameters of a list, all of which must match.
 
     Raises:
-        Invalid: the filter's text cannot be read.
+        Invalid: the filter is invalid.
     """
     parts: list[Node] = [
         Either(tuple(Term(field, "=", value) for value in values))
@@ -148,7 +204,7 @@ def listing(
             ("id", ids),
             ("state", states),
             ("algorithm", algorithms),
-            ("environment", environments),
+            ("environment", [current_environment_id(name) for name in environments]),
         )
         if values
     ]
@@ -160,11 +216,64 @@ def listing(
     if search:
         parts.append(Word(search))
     if filter_text:
-        try:
-            parts.append(filters.parse(filter_text))
-        except filters.BadFilter as error:
-            raise Invalid.field("filter", str(error)) from None
+        parts.append(parsed(filter_text))
     return All(tuple(parts))
+
+
+def parsed(filter_text: str) -> Node:
+    """A filter's tree.
+
+    Raises:
+        Invalid: the filter is invalid.
+    """
+    try:
+        return filters.parse(filter_text)
+    except filters.BadFilter as error:
+        raise Invalid.field("filter", str(error)) from None
+
+
+def check_compared(session: Session, node: Node) -> None:
+    """Reject a filter by a metric that no run has recorded, or a setting that none has: it was mistyped.
+
+    Raises:
+        Invalid: there is such a metric or setting.
+    """
+    for field in sorted(filters.compared(node), key=lambda field: field.name):
+        check_known(session, "filter", field)
+
+
+def check_known(session: Session, parameter: str, field: fields.Field) -> None:
+    """The same for one field of a parameter.
+
+    Raises:
+        Invalid: no run has this metric or setting.
+    """
+    if isinstance(field, fields.Metric):
+        for name in unrecorded_metrics(session, [field.name]):
+            raise Invalid.field(parameter, f"no run has recorded the metric {name!r:.80}: check its name")
+    if isinstance(field, fields.Setting) and field.kind == "any" and not has_setting(session, field):
+        raise Invalid.field(parameter, fields.unknown(field.name))
+
+
+def check_sort(session: Session, sort: str) -> None:
+    """Reject a field that runs cannot be sorted by.
+
+    Args:
+        session: any session.
+        sort: the field, without the sign of the direction.
+
+    Raises:
+        Invalid: it is unknown, or not sortable.
+    """
+    if sort in repository.SORTS:
+        return
+    try:
+        field = fields.resolve(sort)
+    except fields.UnknownField as error:
+        raise Invalid.field("sort", str(error)) from None
+    if isinstance(field, fields.RunField):
+        raise Invalid.field("sort", f"runs cannot be sorted by {sort}")
+    check_known(session, "sort", field)
 
 
 def _reached(run: Run) -> Sequence[tuple[str, str]]:
@@ -172,71 +281,64 @@ def _reached(run: Run) -> Sequence[tuple[str, str]]:
     found = []
     if stop["agent_steps"] and run.agent_steps >= stop["agent_steps"]:
         message = (
-            f"it has done {run.agent_steps:,} agent steps, its bound is {stop['agent_steps']:,}: "
-            "give a larger bound"
+            f"it has reached its limit of {stop['agent_steps']:,} agent steps ({run.agent_steps:,} "
+            "completed): set a higher limit"
         )
         found.append(("agent_steps", message))
     if stop["wall_time_s"] and run.wall_time_s >= stop["wall_time_s"]:
         message = (
-            f"it has trained {run.wall_time_s:,.0f} s, its bound is {stop['wall_time_s']:,.0f} s: "
-            "give a larger bound"
+            f"it has reached its limit of {stop['wall_time_s']:,.0f} s of training ({run.wall_time_s:,.0f} s "
+            "completed): set a higher limit"
         )
         found.append(("wall_time_s", message))
     if stop["score"] is not None and run.score is not None and run.score >= stop["score"]:
-        message = f"its score is {run.score:g}, the bound {stop['score']:g}: give a larger one or none"
+        message = (
+            f"it has reached its score limit of {stop['score']:g} (score {run.score:g}): raise or remove it"
+        )
         found.append(("score", message))
     return found
 
 
 def _specs(session: Session, body: dict[str, Any]) -> list[RunSpec]:
-    """One spec a seed.
+    """One spec per combination of the grid's values and seed.
 
     Raises:
-        InvalidSpec: naming every field at fault at once.
+        InvalidSpec: with one problem per invalid field.
     """
-    rest = {name: value for name, value in body.items() if name != "seeds"}
-    message = "holds a character that cannot be stored"
+    rest = {name: value for name, value in body.items() if name not in ("seeds", "grid")}
+    message = "contains a character that cannot be stored"
     problems = [FieldProblem(field=path or "body", message=message) for path in unstorable_paths(body)]
-    if rest.pop("own", None) is not None:
-        problems.append(FieldProblem(field="own", message="no such setting"))
-    environment = body.get("environment")
-    if isinstance(environment, str) and environment.startswith(PREFIX):
-        described, _ = hosts.own_worlds(session).get(environment, (None, []))
-        rest["own"] = None if described is None else described.model_dump(mode="json")
+    problems += [
+        FieldProblem(field=name, message="no such setting")
+        for name in ("custom", "own")  # only hosts describe their environments
+        if rest.pop(name, None) is not None
+    ]
     seeds = body.get("seeds")
     if seeds is not None:
-        problems += _seed_problems(seeds, "seed" in body)
-    try:
-        spec = parse_run_spec(rest)
-    except InvalidSpec as error:
-        named = {problem.field for problem in problems}
-        raise InvalidSpec(problems + [p for p in error.problems if p.field not in named]) from None
+        problems += seed_problems(seeds, "seed" in body)
+    grid_errors = grid_problems(body)
+    grid = {} if grid_errors else (body.get("grid") or {})
+    known = {problem.field for problem in problems}
+    specs = []
+    for request, combination in combinations(rest, grid):
+        try:
+            spec = parse_run_spec(described(session, request))
+        except InvalidSpec as error:
+            problems += [p for p in error.problems if p.field not in known and p not in problems]
+            continue
+        if not problems:
+            specs += [with_seed(spec, seed, seeds, combination) for seed in seeds_of(seeds, spec)]
+    problems += grid_errors
     if problems:
         raise InvalidSpec(problems)
-    if seeds is None:
-        return [spec]
-    return [spec.model_copy(update={"seed": seed, "name": _name(spec, seed, len(seeds))}) for seed in seeds]
+    return specs
 
 
-def _name(spec: RunSpec, seed: int, n_seeds: int) -> str | None:
-    """The name asked for; of several runs each with its seed behind it, or nobody could tell them apart."""
-    if spec.name is None or n_seeds == 1:
-        return spec.name
-    return ending_in(f" seed {seed}", spec.name)
-
-
-def _seed_problems(seeds: Any, also_seed: bool) -> list[FieldProblem]:
-    problems = []
-    if not isinstance(seeds, list) or not 1 <= len(seeds) <= MAX_SEEDS:
-        problems.append(FieldProblem(field="seeds", message=f"should be a list of 1 to {MAX_SEEDS} seeds"))
-    else:
-        problems += [
-            FieldProblem(field=f"seeds.{i}", message=f"should be a whole number from 0 to {MAX_SEED}")
-            for i, seed in enumerate(seeds)
-            if type(seed) is not int or not 0 <= seed <= MAX_SEED
-        ]
-        if not problems and len(set(seeds)) < len(seeds):
-            problems.append(FieldProblem(field="seeds", message="a seed is there twice"))
-    if also_seed:
-        problems.append(FieldProblem(field="seed", message="give seed or seeds, not both"))
-    return problems
+def described(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+    """The request with current names, and with the description of a custom environment by its hosts."""
+    request = with_current_names(request)
+    environment = request.get("environment")
+    if not isinstance(environment, str) or not environment.startswith(ENVIRONMENT_PREFIX):
+        return request
+    described, _ = hosts.custom_environments(session).get(environment, (None, []))
+    return request | {"custom": None if described is None else described.model_dump(mode="json")}

@@ -1,1 +1,1 @@
-"""What one may ask for and what an engine may say: pydantic models, no behaviour beyond checking."""
+"""Pydantic models of what a run can be and what an engine emits. Nothing here but validation."""

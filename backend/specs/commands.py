@@ -1,4 +1,4 @@
-"""What a supervisor may say to its engine: JSON lines on the socket pair they share."""
+"""Commands from a supervisor to its engine: JSON lines on their socket pair."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,30 +8,30 @@ from backend.specs.fields import Frozen
 
 
 class Stop(Frozen):
-    """Save a last checkpoint and end."""
+    """Save a last checkpoint and exit."""
 
     type: Literal["stop"] = "stop"
     reason: str = "asked to stop"
 
 
-class Settings(Frozen):
-    """Train on with other settings; answered by the event `settings`."""
+class ChangeSettings(Frozen):
+    """Change live fields of the config; the engine answers with the event `settings`."""
 
     type: Literal["settings"] = "settings"
     version: int
-    """Of the desired settings; the engine passes over versions it has passed."""
+    """Version of the desired settings; the engine ignores older ones."""
     changes: dict[str, Any]
-    """Setting of the algorithm -> value, live fields only."""
+    """Config field -> value, live fields only."""
 
 
 class Watch(Frozen):
-    """Someone began, or ceased, to watch the agent play while it trains."""
+    """Someone started or stopped watching the agent play."""
 
     type: Literal["watch"] = "watch"
     on: bool
 
 
-AnyCommand = Annotated[Stop | Settings | Watch, Field(discriminator="type")]
+AnyCommand = Annotated[Stop | ChangeSettings | Watch, Field(discriminator="type")]
 
 COMMAND: TypeAdapter[AnyCommand] = TypeAdapter(AnyCommand)
-"""Reads and writes one command line."""
+"""Parses and serialises one command."""

@@ -1,12 +1,28 @@
-"""What an engine says: the typed events of its log, in the order they happened.
+"""Events of an engine's log, in the order in which they happened.
 
-The log is the engine's only output. The recorder turns each event into rows exactly once; a run in a
-terminal without a server leaves the same log behind.
+The log is the engine's only output. The recorder turns each event into rows exactly once; a run without a
+server writes the same log.
 """
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
+
+from backend.specs.provenance import Provenance
+
+MAX_TEXT = 10_000
+"""Characters of a text. An environment's exception or warning may have any length."""
+
+
+def _shortened(text: str) -> str:
+    """A text without its middle, if it is too long."""
+    if len(text) <= MAX_TEXT:
+        return text
+    half = MAX_TEXT // 2 - 50
+    return f"{text[:half]} … ({len(text) - 2 * half:,} characters were dropped) … {text[-half:]}"
+
+
+ShortText = Annotated[str, AfterValidator(_shortened)]
 
 
 class Event(BaseModel):
@@ -15,43 +31,64 @@ class Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Started(Event):
-    """The engine has built its world and network and is about to train."""
+class ProvenanceEvent(Event):
+    """What an attempt is trained with, before it starts. `started` adds device and rollout workers."""
+
+    type: Literal["provenance"] = "provenance"
+    provenance: Provenance
+
+
+class StartingEvent(Event):
+    """What the engine does until `started`."""
+
+    type: Literal["starting"] = "starting"
+    time: float
+    phase: ShortText
+    """Such as "starting 64 of 131 processes"."""
+
+
+class StartedEvent(Event):
+    """The engine has built its environment and network and starts to train."""
 
     type: Literal["started"] = "started"
     time: float
     """Unix time in seconds."""
     device: str
-    """Where the network lives, such as `cpu` or `cuda:0 (NVIDIA H200)`."""
+    """Device of the network, such as `cpu` or `cuda:0 (NVIDIA H200)`."""
     pid: int
     resumed_from: str | None = None
-    """File name of the checkpoint it goes on from."""
+    """File name of the checkpoint it resumes from."""
     agent_steps: int = 0
-    """Agent steps already done in earlier attempts."""
+    """Agent steps of earlier attempts."""
+    evaluation_protocol: str | None = None
+    """Of its evaluations. None in logs of version 0.1.0, which named protocols by their starts alone."""
     versions: dict[str, str] = {}
+    """Package -> version, as in `ProvenanceEvent`, which version 0.1.0 did not emit."""
+    rollout_workers: int | None = None
+    """See `Provenance.rollout_workers`."""
 
 
-class Points(Event):
-    """A batch of points of one series: five columns of equal length and the values."""
+class PointsEvent(Event):
+    """A batch of points of one series: columns of equal length."""
 
     type: Literal["points"] = "points"
     metric: str
-    """Such as `rollout/episode_return`; the part before `/` makes a section on the page."""
+    """Such as `rollout/episode_return`; the part before `/` is the section on the page."""
     source: str = ""
-    """Which actor or part said it; empty for the run as a whole."""
+    """The actor or process that reported it; empty for the run as a whole."""
     agent_steps: list[int]
-    """Decisions taken by the agent."""
+    """Agent steps (decisions)."""
     frames: list[int]
-    """Emulator frames (4 a decision by default)."""
+    """Emulator frames (4 per agent step by default)."""
     wall_time_s: list[float]
     """Training time summed over attempts, evaluation excluded."""
     episodes: list[int]
-    """Training episodes finished."""
+    """Finished training episodes."""
     value: list[float]
 
 
-class Report(Event):
-    """How far the run is. `train --json` prints one of these a line."""
+class ReportEvent(Event):
+    """Progress of the run. `train --json` prints each, and each evaluation, on a line."""
 
     type: Literal["report"] = "report"
     agent_steps: int
@@ -60,19 +97,19 @@ class Report(Event):
     wall_time_s: float
     episodes: int
     agent_steps_per_s: float
-    """Over the time since the last report."""
+    """Since the previous report."""
     mean_return_100: float | None
     """Mean true return of the last 100 training episodes: the run's `score`."""
     best_return: float | None
-    """Best true return of a training episode so far."""
+    """Highest true return of a training episode so far."""
 
 
-class Episode(Event):
-    """A training or evaluation episode whose replay was kept."""
+class EpisodeEvent(Event):
+    """A training or evaluation episode with a recorded replay."""
 
     type: Literal["episode"] = "episode"
     agent_steps: int
-    """Agent steps of the run when the episode ended."""
+    """Agent steps of the run at the end of the episode."""
     frames: int
     wall_time_s: float
     kind: Literal["training", "evaluation"] = "training"
@@ -83,10 +120,12 @@ class Episode(Event):
     length_steps: int
     length_frames: int
     replay: str
-    """File name in the run's `replays/`: start seed, actions, rewards, values, policies."""
+    """File name in the run's `replays/`: seed, actions, rewards, values, policies."""
+    replay_sha256: str | None = None
+    """Of the file, in hexadecimal; None in logs of version 0.1.0."""
 
 
-class Evaluation(Event):
+class EvaluationEvent(Event):
     """A finished evaluation."""
 
     type: Literal["evaluation"] = "evaluation"
@@ -95,15 +134,15 @@ class Evaluation(Event):
     frames: int
     wall_time_s: float
     checkpoint: str
-    """File name of the checkpoint whose parameters were evaluated."""
+    """File name of the evaluated checkpoint."""
     seed: int
     returns: list[float]
     lengths_frames: list[int]
     mean_return: float
 
 
-class CheckpointSaved(Event):
-    """A checkpoint is complete on the engine's disk under its final name."""
+class CheckpointSavedEvent(Event):
+    """A checkpoint is complete under its final name on the engine's disk."""
 
     type: Literal["checkpoint"] = "checkpoint"
     agent_steps: int
@@ -117,15 +156,15 @@ class CheckpointSaved(Event):
     size_bytes: int
 
 
-class CheckpointsRemoved(Event):
-    """Older checkpoints the engine has thinned out."""
+class CheckpointsRemovedEvent(Event):
+    """The engine has removed older checkpoints."""
 
     type: Literal["checkpoints_removed"] = "checkpoints_removed"
     files: list[str]
 
 
-class SettingsChanged(Event):
-    """Settings that are in force from here on: an answer to the command `settings`."""
+class SettingsChangedEvent(Event):
+    """Reply to the command `settings`: the settings in force from here on."""
 
     type: Literal["settings"] = "settings"
     version: int
@@ -135,43 +174,45 @@ class SettingsChanged(Event):
     changes: dict[str, Any]
     """Setting of the algorithm -> value."""
     refused: str | None = None
-    """Why nothing was changed, where something was wrong."""
+    """Why nothing was changed, if the change was rejected."""
 
 
-class Log(Event):
-    """A line for the run's log."""
+class LogEvent(Event):
+    """A line of the run's log."""
 
     type: Literal["log"] = "log"
     time: float
     level: Literal["debug", "info", "warning", "error"] = "info"
-    message: str
+    message: ShortText
 
 
-class Ended(Event):
-    """The engine's last word. Without it, the engine died."""
+class EndedEvent(Event):
+    """The engine's final event. Without it, the engine was killed or crashed."""
 
     type: Literal["ended"] = "ended"
     time: float
     state: Literal["finished", "stopped", "failed"]
-    reason: str
-    traceback: str | None = None
+    reason: ShortText
+    traceback: ShortText | None = None
 
 
 AnyEvent = Annotated[
-    Started
-    | Points
-    | Report
-    | Episode
-    | Evaluation
-    | CheckpointSaved
-    | CheckpointsRemoved
-    | SettingsChanged
-    | Log
-    | Ended,
+    ProvenanceEvent
+    | StartingEvent
+    | StartedEvent
+    | PointsEvent
+    | ReportEvent
+    | EpisodeEvent
+    | EvaluationEvent
+    | CheckpointSavedEvent
+    | CheckpointsRemovedEvent
+    | SettingsChangedEvent
+    | LogEvent
+    | EndedEvent,
     Field(discriminator="type"),
 ]
 
 BATCH: TypeAdapter[list[AnyEvent]] = TypeAdapter(
     list[AnyEvent], config=ConfigDict(ser_json_inf_nan="constants")
 )
-"""Reads and writes one batch of the log. Divergence is data: NaN and infinities pass through."""
+"""Reads and writes one batch of the log. NaN and infinities are kept: a diverged run is data."""

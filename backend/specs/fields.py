@@ -1,11 +1,14 @@
-"""How a setting is declared: one call gives its default, bounds, unit, symbol, group and help line.
+"""Declaration of settings: default, bounds, unit, symbol, group and description of a field in one call.
 
-Forms, the API schema, the docs and the validation messages all come from these declarations.
+The form, the API schema and the validation messages are generated from these declarations.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
+"""Text that every database can store: PostgreSQL stores no null bytes."""
 
 Group = Literal[
     "environment",
@@ -20,20 +23,20 @@ Group = Literal[
 
 
 class Frozen(BaseModel):
-    """Base of everything one may ask for: immutable, no unknown fields, finite numbers only."""
+    """Base class: immutable, no unknown fields, finite numbers only."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Strict(Frozen):
-    """Base of what a request holds: `"5"` and `true` are not numbers, but 5.0 is a whole one."""
+    """Base class of request bodies: `"5"` and `true` are not numbers, but 5.0 is an integer."""
 
     model_config = ConfigDict(strict=True)
 
     @model_validator(mode="before")
     @classmethod
     def _whole(cls, data: Any) -> Any:
-        # JSON does not tell 5.0 from 5.
+        # JSON has one number type: 5.0 and 5 are the same.
         if not isinstance(data, dict):
             return data
         return {
@@ -56,18 +59,32 @@ def setting(
     lt: float | None = None,
     live: bool = False,
     shape: bool = False,
+    common: bool = False,
 ) -> Any:
     """Declare one field of a settings model.
 
-    `symbol` is the paper's (Unicode, for the page); `unit` is the unit the number is in; a `live` field
-    can be changed while a run trains; a `shape` field decides what a network's parameters look like, so
-    that a checkpoint keeps it.
+    Args:
+        default: the value if none is given.
+        title: label in the form.
+        group: section of the form.
+        description: help text in the form and in the API schema.
+        symbol: the paper's symbol, in Unicode.
+        unit: unit of the number.
+        ge: minimum.
+        gt: exclusive minimum.
+        le: maximum.
+        lt: exclusive maximum.
+        live: whether the setting can change while a run trains.
+        shape: whether the setting determines the shapes of the network's parameters, so that a fork keeps it.
+        common: whether the form shows the setting without unfolding all of them.
     """
     extra: dict[str, Any] = {"group": group}
     if live:
         extra["live"] = True
     if shape:
         extra["shape"] = True
+    if common:
+        extra["common"] = True
     if symbol is not None:
         extra["symbol"] = symbol
     if unit is not None:

@@ -1,48 +1,79 @@
-"""What runs are called that nobody named: so that two that differ in a few settings can be told apart."""
+"""Default names of runs: algorithm, environment, changed settings and seed."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from backend.specs.algorithms import ALGORITHMS, AlgorithmConfig
-from backend.specs.run import MAX_NAME, RunSpec, default_config
+from backend.specs.run import RunSpec, default_config
+from backend.specs.run_fields import MAX_NAME
 
 _NAMED_CHANGES = 3
 
 
-def default_name(spec: RunSpec) -> str:
-    """By method, world, what was changed from the defaults or from the nearest preset, and seed."""
-    algorithm, world = ALGORITHMS[spec.algorithm], spec.world
-    plain = world.config().model_dump(mode="json") | default_config(algorithm, world)
-    begun_from = {(): plain} | {
+def default_name(spec: RunSpec, named: Sequence[str] = ()) -> str:
+    """Algorithm, environment, changes from the defaults or from the nearest preset, and seed.
+
+    Args:
+        spec: the specification.
+        named: settings that the name contains first, whatever their values are.
+    """
+    algorithm, environment = ALGORITHMS[spec.algorithm], spec.catalogue_environment
+    plain = environment.config().model_dump(mode="json") | default_config(algorithm, environment)
+    starting_points = {(): plain} | {
         (preset.id,): plain | preset.environment_config | preset.config
         for preset in algorithm.presets
-        if preset.observation == world.observation
-        and (not preset.families or world.family in preset.families)
+        if preset.suits(environment)
     }
-    changed = {preset: _changes(spec.settings, settings) for preset, settings in begun_from.items()}
+    changed = {preset: _changes(spec.settings, settings) for preset, settings in starting_points.items()}
     nearest = min(changed, key=lambda preset: len(changed[preset]))
-    parts = [spec.algorithm, spec.environment.removeprefix("ALE/"), *nearest, *_shortened(changed[nearest])]
-    return ending_in(f" seed {spec.seed}", " ".join(parts))
+    parts = [spec.algorithm, spec.environment.removeprefix("ALE/"), *nearest, *_values(spec, named)]
+    others = [change for change in changed[nearest] if change.partition("=")[0] not in named]
+    return ending_in(f" seed {spec.seed}", " ".join([*parts, *_limited(others)]))
+
+
+def grid_name(spec: RunSpec, paths: Sequence[str], n_seeds: int) -> str:
+    """A name with the values of a grid's fields: the given one followed by them, or a default name.
+
+    Args:
+        spec: the specification.
+        paths: paths of the grid's fields, such as `config.learning_rate`.
+        n_seeds: seeds of each combination; of several, the name ends in its own.
+    """
+    names = [path.partition(".")[2] for path in paths]
+    if spec.name is None:
+        return default_name(spec, names)
+    seed = f" seed {spec.seed}" if n_seeds > 1 else ""
+    return ending_in(" ".join(["", *_values(spec, names)]) + seed, spec.name)
 
 
 def fork_name(parent: str, before: RunSpec, after: RunSpec) -> str:
-    """By its parent's name and what was changed."""
-    return ending_in(" ".join(["", "fork", *_shortened(_changes(after.settings, before.settings))]), parent)
+    """The parent's name and the changed settings."""
+    return ending_in(" ".join(["", "fork", *_limited(_changes(after.settings, before.settings))]), parent)
 
 
 def ending_in(tail: str, name: str) -> str:
-    """The name, and behind it what tells it from others; where that is too long, the name is cut."""
+    """`name` with `tail` appended. A name that is too long is cut before the tail."""
     return name[: MAX_NAME - len(tail)] + tail
 
 
 def _changes(settings: dict[str, Any], before: dict[str, Any]) -> list[str]:
-    """`name=value`; the settings that every algorithm has come last."""
+    """`name=value` of each changed setting; settings that every algorithm has come last."""
     names = [name for name, value in settings.items() if before.get(name) != value]
     return [
-        f"{name}={settings[name]:.12g}" if isinstance(settings[name], float) else f"{name}={settings[name]}"
+        _change(name, settings[name])
         for name in sorted(names, key=lambda name: name in AlgorithmConfig.model_fields)
     ]
 
 
-def _shortened(changes: list[str]) -> list[str]:
+def _change(name: str, value: Any) -> str:
+    return f"{name}={value:.12g}" if isinstance(value, float) else f"{name}={value}"
+
+
+def _values(spec: RunSpec, names: Sequence[str]) -> list[str]:
+    settings = spec.settings | spec.stop.model_dump()
+    return [_change(name, settings[name]) for name in names if name in settings]
+
+
+def _limited(changes: list[str]) -> list[str]:
     rest = len(changes) - _NAMED_CHANGES
     return [*changes[:_NAMED_CHANGES], *([f"+{rest}"] if rest > 0 else [])]

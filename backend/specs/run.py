@@ -1,28 +1,22 @@
-"""What one may ask for: a run's specification, checked whole before anything is stored or started."""
+"""A run's specification, validated as a whole before anything is stored or started."""
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import Field as PydanticField
-from pydantic import SerializeAsAny, StringConstraints, ValidationError
+from pydantic import BaseModel, SerializeAsAny, ValidationError
 
 from backend.specs.algorithms import ALGORITHMS, Algorithm, AlgorithmConfig
-from backend.specs.algorithms.ga3c import Ga3cConfig
+from backend.specs.algorithms.memory import RunFacts
 from backend.specs.environments import ENVIRONMENTS, Environment, EnvironmentConfig
-from backend.specs.environments.atari import AtariConfig
-from backend.specs.environments.own import PREFIX, OwnWorld
+from backend.specs.environments.custom import CustomConfig, CustomEnvironment
 from backend.specs.fields import Frozen, Strict, marked, setting
-
-MAX_SEED = 2**31 - 1
-MAX_NAME = 200
+from backend.specs.former_names import ENVIRONMENT_PREFIX, with_current_names
+from backend.specs.run_fields import RunOptions, Seed
 
 M = TypeVar("M", bound=Frozen)
 
-Tag = Annotated[str, StringConstraints(min_length=1, max_length=50, pattern=r'^[^"\\\x00-\x1f]*$')]
-"""A word to find runs by; without quotes, backslashes and control characters."""
-
 
 class FieldProblem(Frozen):
-    """One thing wrong with one field, in words a person can act on."""
+    """An error of one field."""
 
     field: str
     """Dotted path from the root of the request, such as `config.n_e`."""
@@ -30,7 +24,7 @@ class FieldProblem(Frozen):
 
 
 class InvalidSpec(ValueError):
-    """A specification that cannot be run; `problems` names each field at fault."""
+    """An invalid specification; `problems` has one entry per invalid field."""
 
     def __init__(self, problems: list[FieldProblem]) -> None:
         super().__init__("; ".join(f"{p.field}: {p.message}" for p in problems))
@@ -38,7 +32,7 @@ class InvalidSpec(ValueError):
 
 
 class StopSpec(Strict):
-    """When a run is finished: whichever bound is met first. At least one is needed."""
+    """Limits of a run. It finishes when it reaches the first of them; at least one is required."""
 
     agent_steps: int | None = setting(
         None,
@@ -47,7 +41,7 @@ class StopSpec(Strict):
         title="Agent steps",
         group="stopping",
         unit="agent steps",
-        description="Decisions in all, over all environments.",
+        description="Total agent steps (decisions) over all environments.",
     )
     wall_time_s: float | None = setting(
         None,
@@ -56,7 +50,7 @@ class StopSpec(Strict):
         title="Training time",
         group="stopping",
         unit="s",
-        description="Training time summed over attempts, evaluation excluded.",
+        description="Training time of all attempts, without evaluation.",
     )
     score: float | None = setting(
         None,
@@ -66,90 +60,91 @@ class StopSpec(Strict):
     )
 
 
-MAX_EVALUATION_ENVIRONMENTS = 64
-"""An evaluation plays at most so many episodes at a time."""
-
-# What parts of an engine were seen to take, rounded up.
-_ENGINE_BYTES = 500 * 2**20
-_PROCESS_BYTES = 150 * 2**20
-_PIXEL_DECISION_BYTES = 260 * 2**10
-"""A state as bytes and as floats, and its activations: 160 kB for `nips`, 214 kB for `nature`."""
-_VECTOR_DECISION_BYTES = 4 * 2**10
-_PICTURE_BYTES = 84 * 84
-"""A replayed decision of a world that stacks its pictures; of others' colours, three times as much."""
-_VECTOR_BYTES = 512
+_SECTIONS = ("config", "environment_config", "stop")
+_MAX_LISTED = 40
+"""Of at most so many ids, a message about an unknown one lists all."""
 
 
-class RunSpec(Strict):
-    """Everything an engine needs to know. Build it with `parse_run_spec`."""
+class RunSpec(RunOptions):
+    """Everything an engine needs to train. Create it with `parse_run_spec`."""
 
-    name: str | None = PydanticField(default=None, max_length=MAX_NAME)
     algorithm: str
     environment: str
     config: SerializeAsAny[AlgorithmConfig]
     environment_config: SerializeAsAny[EnvironmentConfig]
-    own: OwnWorld | None = None
-    """What a host says of its own world, where the environment is one."""
-    seed: int = PydanticField(default=0, ge=0, le=MAX_SEED)
+    custom: CustomEnvironment | None = None
+    """The host's description of a custom environment; None for an environment of the catalogue."""
+    seed: Seed = 0
     stop: StopSpec
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    queue: Literal["cpu", "gpu"] = "cpu"
-    host: str | None = PydanticField(default=None, max_length=200)
-    priority: int = PydanticField(default=0, ge=-100, le=100)
-    group: str | None = PydanticField(default=None, max_length=200)
-    tags: tuple[Tag, ...] = PydanticField(default=(), max_length=50, strict=False)
-    notes: str = PydanticField(default="", max_length=20_000)
 
     @property
-    def world(self) -> Environment:
-        """The environment as the catalogue has it."""
-        return self.own.environment() if self.own is not None else ENVIRONMENTS[self.environment]
+    def catalogue_environment(self) -> Environment:
+        """The environment as described in the catalogue."""
+        return self.custom.environment() if self.custom is not None else ENVIRONMENTS[self.environment]
+
+    @property
+    def annealed_over_agent_steps(self) -> int | None:
+        """Agent steps over which a linear learning rate falls to 0."""
+        return self.annealing_agent_steps or self.stop.agent_steps
+
+    @property
+    def evaluation_protocol(self) -> str:
+        """The protocol of its evaluations, unless a request names another."""
+        chosen = self.config.evaluation_protocol
+        if chosen != "auto":
+            return chosen
+        of_paper = ALGORITHMS[self.algorithm].evaluation_protocol
+        return self.catalogue_environment.default_protocol(of_paper, self.environment_config)
+
+    def evaluation_config(self, protocol: str) -> EnvironmentConfig:
+        """The environment config of an evaluation under this protocol.
+
+        Raises:
+            UnsupportedProtocolError: the environment does not have it.
+        """
+        return self.catalogue_environment.protocol(protocol).evaluation_config(self.environment_config)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Those of the environment and of the algorithm, as plain JSON values."""
+        """Settings of the environment and of the algorithm, as JSON values."""
         return self.environment_config.model_dump(mode="json") | self.config.model_dump(mode="json")
 
     @property
     def memory_estimate_bytes(self) -> int:
-        """A safe guess at the engine's memory: processes, kept activations, emulators, evaluation's too."""
-        config = self.config.model_dump()
-        t_max = int(config.get("t_max", 1))
-        environments = int(config.get("n_e", config.get("n_actors", 1)))
-        if isinstance(self.config, Ga3cConfig):
-            environments = self.config.most_actors
-        processes = 1 + min(int(config.get("n_w", environments)), environments)
-        evaluated = min(self.config.evaluation_episodes, MAX_EVALUATION_ENVIRONMENTS)
-        pixels = self.world.observation == "pixels"
-        decision = _PIXEL_DECISION_BYTES if pixels else _VECTOR_DECISION_BYTES
-        emulator = self.world.memory_bytes
-        return (
-            _ENGINE_BYTES
-            + processes * _PROCESS_BYTES
-            + environments * (t_max + 2) * decision
-            + (environments + evaluated) * emulator
-            + self._replay_bytes
+        """Upper estimate of the memory of the engine and its processes, as the algorithm's config has it."""
+        return self.config.memory_bytes(
+            _facts(
+                self.catalogue_environment,
+                self.environment_config,
+                self.stop.agent_steps,
+                self.annealed_over_agent_steps,
+            )
         )
 
-    @property
-    def _replay_bytes(self) -> int:
-        """Of a replay memory, as full as the run can make it."""
-        capacity = int(self.config.model_dump().get("replay_capacity", 0))
-        if self.stop.agent_steps is not None:
-            capacity = min(capacity, self.stop.agent_steps)
-        if self.world.observation == "vector":
-            return capacity * _VECTOR_BYTES
-        stacks = isinstance(self.environment_config, AtariConfig)
-        return capacity * _PICTURE_BYTES * (1 if stacks else 3)
+
+def _facts(
+    environment: Environment, config: EnvironmentConfig, agent_steps: int | None, annealing: int | None
+) -> RunFacts:
+    """The rest of a run, for its algorithm's config."""
+    return RunFacts(
+        environment=environment.id,
+        observation=environment.observation,
+        observation_shape=environment.observed_shape(config),
+        stacks_frames=config.stacks_frames,
+        emulator_bytes=environment.memory_bytes,
+        agent_steps=agent_steps,
+        annealing_agent_steps=annealing,
+    )
 
 
-def default_config(algorithm: Algorithm, world: Environment) -> dict[str, Any]:
-    """The algorithm's settings in this world where nobody asks for others, as plain JSON values."""
-    special = {n: v for n, v in world.config_defaults.items() if n in algorithm.config.model_fields}
-    return algorithm.defaults(world.observation, world.actions) | special
+def default_config(algorithm: Algorithm, environment: Environment) -> dict[str, Any]:
+    """The algorithm's default settings in this environment, as JSON values."""
+    special = {n: v for n, v in environment.config_defaults.items() if n in algorithm.config.model_fields}
+    return algorithm.defaults(environment.observation, environment.actions) | special
 
 
-def _problems(error: ValidationError, prefix: str = "") -> list[FieldProblem]:
+def problems_of(error: ValidationError, prefix: str = "") -> list[FieldProblem]:
+    """One problem per error, in the words of this project."""
     found = []
     for item in error.errors(include_url=False, include_context=False):
         path = ".".join([prefix, *(str(part) for part in item["loc"])] if prefix else map(str, item["loc"]))
@@ -164,12 +159,12 @@ def _problems(error: ValidationError, prefix: str = "") -> list[FieldProblem]:
 
 def _section(model: type[M], value: Any, name: str, problems: list[FieldProblem]) -> M | None:
     if not isinstance(value, dict):
-        problems.append(FieldProblem(field=name, message="should be an object of settings"))
+        problems.append(FieldProblem(field=name, message="must be an object of settings"))
         return None
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        problems += _problems(error, name)
+        problems += problems_of(error, name)
         return None
 
 
@@ -177,27 +172,29 @@ def _known(kind: str, name: Any, known: dict[str, Any], problems: list[FieldProb
     if isinstance(name, str) and name in known:
         return known[name]
     if isinstance(name, str) and ":" in name:
-        message = "the form module:Env runs code and is refused; ask for a registered id"
+        message = "ids of the form module:Env import code and are not allowed; use a registered id"
     elif name is None:
         message = "field required"
+    elif len(known) <= _MAX_LISTED:
+        message = f"unknown {kind} {name!r:.80}; use one of {', '.join(known)}"
     else:
-        message = f"unknown {kind} {name!r:.80}; GET /api/v1/{kind}s lists what there is"
+        message = f"unknown {kind} {name!r:.80}; GET /api/v1/{kind}s lists the available ids"
     problems.append(FieldProblem(field=kind, message=message))
     return None
 
 
-def _world(data: dict[str, Any], problems: list[FieldProblem]) -> Environment | None:
-    name, own = data.get("environment"), data.get("own")
-    if isinstance(name, str) and name.startswith(PREFIX):
-        described = None if own is None else _section(OwnWorld, own, "own", problems)
+def _environment(data: dict[str, Any], problems: list[FieldProblem]) -> Environment | None:
+    name, custom = data.get("environment"), data.get("custom")
+    if isinstance(name, str) and name.startswith(ENVIRONMENT_PREFIX):
+        described = None if custom is None else _section(CustomEnvironment, custom, "custom", problems)
         if described is not None and described.id == name:
             return described.environment()
-        problems.append(
-            FieldProblem(field="environment", message=f"no host has a world of its own {name!r:.80}")
-        )
+        message = f"no host has the custom environment {name!r:.80}"
+        problems.append(FieldProblem(field="environment", message=message))
         return None
-    if own is not None:
-        problems.append(FieldProblem(field="own", message="only a host's own world has a description"))
+    if custom is not None:
+        message = "only a custom environment has a description"
+        problems.append(FieldProblem(field="custom", message=message))
     found: Environment | None = _known("environment", name, ENVIRONMENTS, problems)
     return found
 
@@ -206,16 +203,16 @@ def changed_live(spec: RunSpec, changes: dict[str, Any]) -> RunSpec:
     """The specification with some settings of its algorithm changed while it trains.
 
     Args:
-        spec: what the run trains by now.
-        changes: setting name -> new value, each a live field.
+        spec: the current specification of the run.
+        changes: setting name -> new value; live settings only.
 
     Raises:
-        InvalidSpec: naming each setting that cannot be changed live, or whose value is not allowed.
+        InvalidSpec: with one problem per setting that cannot be changed live or whose value is invalid.
     """
     live = marked(type(spec.config), "live")
     problems = [
         FieldProblem(
-            field=f"config.{name}", message=f"cannot be changed on a running run; {_listed(live)} can"
+            field=f"config.{name}", message=f"cannot be changed while the run trains; {_listed(live)} can"
         )
         for name in changes
         if name not in live
@@ -226,79 +223,87 @@ def changed_live(spec: RunSpec, changes: dict[str, Any]) -> RunSpec:
     return parse_run_spec(data | {"config": data["config"] | changes})
 
 
+def in_declared_order(spec: dict[str, Any]) -> dict[str, Any]:
+    """A RunSpec's JSON with its fields in the order of the models; PostgreSQL stores them in another one."""
+    algorithm, environment = ALGORITHMS.get(spec["algorithm"]), ENVIRONMENTS.get(spec["environment"])
+    models: dict[str, type[BaseModel]] = {
+        "config": algorithm.config if algorithm else AlgorithmConfig,
+        "environment_config": environment.config if environment else CustomConfig,
+        "stop": StopSpec,
+    }
+    sections = {name: _ordered(spec[name], model) for name, model in models.items() if name in spec}
+    return _ordered(spec | sections, RunSpec)
+
+
+def _ordered(values: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+    return {name: values[name] for name in model.model_fields if name in values} | values
+
+
 def _listed(names: frozenset[str]) -> str:
     return ", ".join(sorted(names))
 
 
 def parse_run_spec(data: dict[str, Any]) -> RunSpec:
-    """Check a request and fill in its defaults, which may depend on algorithm and world.
+    """Validate a request and fill in its defaults, which may depend on algorithm and environment.
 
     Args:
-        data: plain JSON values, with the fields of `RunSpec`; `config`, `environment_config` and
-            `seed` may be left out. For a host's own world, `own` is that host's description of it.
+        data: JSON values, with the fields of `RunSpec`; `config`, `environment_config` and `seed` are
+            optional. For a custom environment, `custom` is its host's description of it. Names of version
+            0.1.0 are accepted (see `former_names`).
 
     Raises:
-        InvalidSpec: naming every field at fault at once.
+        InvalidSpec: with one problem per invalid field.
     """
+    data = with_current_names(data)
     problems: list[FieldProblem] = []
     algorithm = _known("algorithm", data.get("algorithm"), ALGORITHMS, problems)
-    world = _world(data, problems)
+    environment = _environment(data, problems)
     parts: dict[str, Any] = {}
     if algorithm and data.get("device") == "cuda" and "cuda" not in algorithm.devices:
-        message = f"{algorithm.title} trains on CPUs only: leave it at auto, or ask for cpu"
+        message = f"{algorithm.title} trains on CPUs only: use auto or cpu"
         problems.append(FieldProblem(field="device", message=message))
-    if algorithm and world:
-        if world.observation not in algorithm.observations:
-            message = f"{algorithm.title} cannot learn from {world.observation}"
+    if algorithm and environment:
+        if environment.observation not in algorithm.observations:
+            message = f"{algorithm.title} does not support {environment.observation} observations"
             problems.append(FieldProblem(field="environment", message=message))
-        if world.actions not in algorithm.actions:
-            message = (
-                f"{algorithm.title} chooses {' or '.join(algorithm.actions)} actions, not {world.actions}"
-            )
+        if environment.actions not in algorithm.actions:
+            chosen = " or ".join(algorithm.actions)
+            message = f"{algorithm.title} supports {chosen} actions, not {environment.actions}"
             problems.append(FieldProblem(field="environment", message=message))
-        asked = data.get("config", {})
-        if isinstance(asked, dict):
-            asked = default_config(algorithm, world) | asked
-        parts["config"] = _section(algorithm.config, asked, "config", problems)
-        network = getattr(parts["config"], "network", None)
-        if network is not None and (network == "mlp") != (world.observation == "vector"):
-            right = "mlp" if world.observation == "vector" else "nips or nature"
-            message = f"{world.id} has {world.observation} observations: use {right}, not {network}"
-            problems.append(FieldProblem(field="config.network", message=message))
-    if world:
-        asked = data.get("environment_config", {})
-        parts["environment_config"] = _section(world.config, asked, "environment_config", problems)
+        given = data.get("config", {})
+        if isinstance(given, dict):
+            given = default_config(algorithm, environment) | given
+        parts["config"] = _section(algorithm.config, given, "config", problems)
+    if environment:
+        given = data.get("environment_config", {})
+        parts["environment_config"] = _section(environment.config, given, "environment_config", problems)
         if parts["environment_config"]:
             problems += [
                 FieldProblem(field=f"environment_config.{name}", message=message)
-                for name, message in world.refusals(parts["environment_config"]).items()
+                for name, message in environment.refusals(parts["environment_config"]).items()
             ]
-        network = getattr(parts.get("config"), "network", "compact")
-        if getattr(parts["environment_config"], "picture_size", "84x84") == "42x42" and network != "compact":
-            message = f"{network} sees pictures of 84x84; compact sees smaller ones"
-            problems.append(FieldProblem(field="environment_config.picture_size", message=message))
+        protocol = getattr(parts.get("config"), "evaluation_protocol", "auto")
+        if refusal := environment.protocol_refusal(protocol):
+            problems.append(FieldProblem(field="config.evaluation_protocol", message=refusal))
     parts["stop"] = _section(StopSpec, data.get("stop", {}), "stop", problems)
     if parts["stop"] and not parts["stop"].model_dump(exclude_none=True):
-        message = "give at least one bound: agent_steps, wall_time_s or score"
+        message = "set at least one limit: agent_steps, wall_time_s or score"
         problems.append(FieldProblem(field="stop", message=message))
-    annealed = getattr(parts.get("config"), "learning_rate_schedule", "constant") == "linear"
-    if annealed and parts["stop"] and parts["stop"].agent_steps is None:
-        message = "a linear learning rate needs an agent-step bound to reach 0 at"
-        problems.append(FieldProblem(field="stop.agent_steps", message=message))
-    rest = {k: v for k, v in data.items() if k not in ("config", "environment_config", "stop")}
+    if environment and all(parts.get(name) is not None for name in _SECTIONS):
+        annealing = data.get("annealing_agent_steps") or parts["stop"].agent_steps
+        facts = _facts(environment, parts["environment_config"], parts["stop"].agent_steps, annealing)
+        problems += [
+            FieldProblem(field=field, message=message)
+            for field, message in parts["config"].conflicts(facts).items()
+        ]
+    rest = {k: v for k, v in data.items() if k not in _SECTIONS}
     try:
-        # The checked sections stand in for themselves while the other fields are checked.
-        spec = RunSpec.model_validate(
-            rest
-            | {
-                "config": parts.get("config") or AlgorithmConfig(),
-                "environment_config": parts.get("environment_config") or EnvironmentConfig(),
-                "stop": parts["stop"] or StopSpec(),
-            }
-        )
+        # The sections are validated already; this validates the other fields.
+        spec = RunSpec.model_validate(rest | {k: part for k, part in parts.items() if part is not None})
     except ValidationError as error:
-        named = {p.field for p in problems}
-        problems += [p for p in _problems(error) if p.field not in named]
+        # A section is only missing if a problem of it, or of what it belongs to, is known.
+        named = {*_SECTIONS, *(p.field for p in problems)}
+        problems += [p for p in problems_of(error) if p.field not in named]
         raise InvalidSpec(problems) from None
     if problems:
         raise InvalidSpec(problems)

@@ -1,17 +1,19 @@
-"""The states of a run and the legal moves between them.
+"""The states of a run and the legal transitions between them.
 
 queued -> starting -> running -> finished
              |           |-----> failed
              |           |-----> stopping -> stopped
              '--> lost <-'---------'
-                    '--> queued (from the newest intact checkpoint, attempt + 1)
+                    '--> queued (from the latest intact checkpoint, attempt + 1)
+
+An external run starts as running; lost and ended ones become running again with its next heartbeat.
 """
 
 from enum import StrEnum
 
 
 class RunState(StrEnum):
-    """Where a run is in its life."""
+    """State of a run."""
 
     QUEUED = "queued"
     STARTING = "starting"
@@ -29,21 +31,32 @@ TRANSITIONS: dict[RunState, frozenset[RunState]] = {
     _S.QUEUED: frozenset({_S.STARTING, _S.STOPPED}),
     # An engine that dies before its first report is queued again.
     _S.STARTING: frozenset({_S.RUNNING, _S.STOPPING, _S.FINISHED, _S.STOPPED, _S.FAILED, _S.LOST, _S.QUEUED}),
-    # SIGTERM to a worker hands the run back to the queue; a signal death does the same.
+    # SIGTERM to a worker requeues the run; so does an engine killed by a signal.
     _S.RUNNING: frozenset({_S.STOPPING, _S.FINISHED, _S.STOPPED, _S.FAILED, _S.LOST, _S.QUEUED}),
-    # A run may reach its own end while it is being stopped.
+    # A run may finish while it is being stopped.
     _S.STOPPING: frozenset({_S.STOPPED, _S.FINISHED, _S.FAILED, _S.LOST}),
-    # A lost run that had been asked to stop has nothing left to stop.
+    # A lost run with a pending stop request has nothing left to stop.
     _S.LOST: frozenset({_S.QUEUED, _S.STOPPED, _S.FAILED}),
-    # Resume, with a larger stopping bound where the old one was reached.
+    # Resume, with a larger limit if the old one was reached.
     _S.FINISHED: frozenset({_S.QUEUED}),
     _S.STOPPED: frozenset({_S.QUEUED}),
     _S.FAILED: frozenset({_S.QUEUED}),
 }
-"""The one table of legal transitions: state -> the states that may follow it."""
+"""The table of legal transitions: state -> possible next states."""
+
+EXTERNAL_TRANSITIONS: dict[RunState, frozenset[RunState]] = {
+    _S.RUNNING: frozenset({_S.STOPPING, _S.FINISHED, _S.STOPPED, _S.FAILED, _S.LOST}),
+    _S.STOPPING: frozenset({_S.FINISHED, _S.STOPPED, _S.FAILED}),
+    _S.LOST: frozenset({_S.RUNNING, _S.FINISHED, _S.STOPPED, _S.FAILED}),
+    # The script has the last word; it resumes an ended run with a heartbeat.
+    _S.FINISHED: frozenset({_S.RUNNING, _S.STOPPED, _S.FAILED}),
+    _S.STOPPED: frozenset({_S.RUNNING, _S.FINISHED, _S.FAILED}),
+    _S.FAILED: frozenset({_S.RUNNING, _S.FINISHED, _S.STOPPED}),
+}
+"""The same for external runs, which are never queued."""
 
 ENDED = frozenset({_S.FINISHED, _S.STOPPED, _S.FAILED})
-"""States in which nothing runs and nothing waits to run."""
+"""States in which nothing runs and nothing is queued."""
 
 LEASED = frozenset({_S.STARTING, _S.RUNNING, _S.STOPPING})
-"""States in which some worker holds the run's lease."""
+"""States in which a worker holds the lease of the run; the heartbeats of an external run are its lease."""

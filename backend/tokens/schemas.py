@@ -1,11 +1,13 @@
-"""Tokens as REST shows them and takes them."""
+"""Request and response bodies of tokens."""
 
 from datetime import datetime
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from backend.auth.roles import Role
-from backend.pagination import Page
+from backend.db import Token, User
+from backend.rest import Page
 from backend.specs.fields import Strict
 from backend.text import Text
 
@@ -15,33 +17,77 @@ MAX_DAYS = 3650
 class TokenRequest(Strict):
     """The body of `POST /tokens`."""
 
-    name: Text = Field(min_length=1, max_length=100, description="What it is for.")
+    name: Text = Field(min_length=1, max_length=100, description="Name of the token.")
     role: Role | None = Field(
-        default=None, strict=False, description="What it may do at most; your own role by default."
+        default=None, strict=False, description="Upper limit of its permissions; default: your role."
+    )
+    scope: Literal["external_runs"] | None = Field(
+        default=None,
+        description="`external_runs`: it may only create external runs and write to those that it created.",
     )
     expires_in_days: int | None = Field(
-        default=None, ge=1, le=MAX_DAYS, description="It never ends by itself without."
+        default=None,
+        ge=1,
+        le=MAX_DAYS,
+        description="Null if it does not expire. A token created by another one expires with it at the "
+        "latest.",
     )
 
 
 class TokenOut(BaseModel):
-    """A script's key."""
+    """An API token."""
 
     model_config = ConfigDict(from_attributes=True)
 
     id: str
     user_id: str
+    user_name: str
+    """The user whose permissions it has."""
     name: str
     role: Role
+    """Upper limit of its permissions; never more than its user's role."""
+    scope: str | None
+    """`external_runs`: it may only create external runs, and write those that it has created; null: all that
+    its role allows."""
     created_at: datetime
+    created_with: str | None
+    """What created it: the user's browser `session`, another `token`, or the `command line`; null if it is
+    not known."""
+    parent_id: str | None
+    """The token that created it and with which it is revoked."""
+    parent_name: str | None
+    """The name of that token."""
     expires_at: datetime | None
+    last_used_at: datetime | None
+    """When it was used last, to about a minute; null: never."""
+    last_used_address: str | None
+    """The client's address then."""
+
+    @classmethod
+    def of(cls, token: Token, user: User, parent: Token | None) -> Self:
+        """Build it from its rows."""
+        return cls(
+            id=token.id,
+            user_id=user.id,
+            user_name=user.name,
+            name=token.name,
+            role=Role(token.role).at_most(Role(user.role)),
+            scope=token.scope,
+            created_at=token.created_at,
+            created_with=token.created_with,
+            parent_id=token.parent_id,
+            parent_name=parent.name if parent else None,
+            expires_at=token.expires_at,
+            last_used_at=token.last_used_at,
+            last_used_address=token.last_used_address,
+        )
 
 
 class NewToken(TokenOut):
-    """A script's key, with the secret."""
+    """An API token with its secret."""
 
     token: str
-    """Shown only now; send it as `Authorization: Bearer`."""
+    """Returned only here; send it as `Authorization: Bearer`."""
 
 
 class TokenPage(Page[TokenOut]):

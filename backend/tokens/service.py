@@ -1,47 +1,84 @@
-"""Making and revoking tokens."""
+"""Creating and revoking tokens. A token never outlives the token or the user that created it."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from sqlalchemy.orm import Session
 
-from backend.auth import repository as auth_rows
+from backend.auth import repository
 from backend.auth import service as auth
 from backend.auth.roles import Role
-from backend.auth.service import Actor
+from backend.auth.service import Principal, TokenOrigin
 from backend.db import Token
-from backend.errors import Forbidden, NotFound, Unauthenticated
-from backend.tokens import repository
-from backend.tokens.schemas import TokenRequest
+from backend.db.clock import database_now
+from backend.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
+from backend.tokens.schemas import TokenOut, TokenRequest
+
+MAX_GENERATIONS = 10
+"""Of tokens that create tokens: revoking the first one deletes them all."""
 
 
-def create(session: Session, actor: Actor, asked: TokenRequest) -> tuple[Token, str]:
-    """A new token of one's own and its secret.
+def create(session: Session, actor: Principal, request: TokenRequest) -> tuple[Token, str]:
+    """Create a token and its secret.
 
     Raises:
-        Forbidden: it would be allowed more than who asks.
+        Forbidden: the token's role exceeds the caller's.
+        Invalid: its role is too low for its scope.
+        Conflict: too many tokens have created each other.
     """
-    role = asked.role or actor.role
+    role = request.role or actor.role
     if not actor.role.covers(role):
-        raise Forbidden(f"you are {actor.role}: your tokens cannot be {role}")
-    user = auth_rows.user_by_id(session, actor.id)
+        raise Forbidden(f"a token cannot have the role {role}: you are {actor.role}")
+    if request.scope is not None and not role.covers(Role.OPERATOR):
+        raise Invalid.field("scope", f"requires the role {Role.OPERATOR}; the token has the role {role}")
+    user = repository.user_by_id(session, actor.id)
     if user is None:
         raise Unauthenticated
-    lifetime = timedelta(days=asked.expires_in_days) if asked.expires_in_days else None
-    return auth.create_token(session, user, asked.name, role, lifetime)
+    expires_at = None
+    if request.expires_in_days is not None:
+        expires_at = database_now(session) + timedelta(days=request.expires_in_days)
+    origin = TokenOrigin("session")
+    if actor.credential.kind == "token":
+        parent = repository.token_by_id(session, actor.credential.id, for_update=True)
+        if parent is None:
+            raise Unauthenticated
+        _check_generations(session, parent)
+        expires_at = min(filter(None, (expires_at, parent.expires_at)), default=None)
+        origin = TokenOrigin("token", parent.id)
+    return auth.create_token(session, user, request.name, role, expires_at, origin, request.scope)
 
 
-def revoke(session: Session, actor: Actor, token_id: str) -> None:
-    """End a token: one's own, or as an admin anyone's.
+def described(session: Session, tokens: Sequence[Token]) -> list[TokenOut]:
+    """The tokens with the names of their users and of the tokens that created them."""
+    users = repository.users_by_id(session, {token.user_id for token in tokens})
+    parents = repository.tokens_by_id(session, {token.parent_id for token in tokens if token.parent_id})
+    return [TokenOut.of(token, users[token.user_id], parents.get(token.parent_id or "")) for token in tokens]
+
+
+def revoke(session: Session, actor: Principal, token_id: str) -> None:
+    """Revoke a token: one's own, or as an admin any.
 
     Raises:
-        NotFound: there is none that one may see.
-        Forbidden: it may do more than who asks.
+        NotFound: there is no such token that the caller may see.
+        Forbidden: the token's role exceeds the caller's.
     """
-    token = repository.get(session, token_id)
+    token = repository.token_by_id(session, token_id)
     if token is None or (token.user_id != actor.id and actor.role != Role.ADMIN):
-        raise NotFound(f"there is no token {token_id}")
-    user = auth_rows.user_by_id(session, token.user_id)
-    may = Role(token.role).at_most(Role(user.role)) if user else Role(token.role)
-    if not actor.role.covers(may):
-        raise Forbidden(f"you are {actor.role}; this token is {may}")
-    repository.delete(session, token)
+        raise NotFound(f"token {token_id} does not exist")
+    user = repository.user_by_id(session, token.user_id)
+    role = Role(token.role).at_most(Role(user.role)) if user else Role(token.role)
+    if not actor.role.covers(role):
+        raise Forbidden(f"this token has the role {role}; you are {actor.role}")
+    repository.delete_token(session, token)
+
+
+def _check_generations(session: Session, parent: Token) -> None:
+    token: Token | None = parent
+    for _ in range(MAX_GENERATIONS):
+        if token is None or token.parent_id is None:
+            return
+        token = repository.token_by_id(session, token.parent_id)
+    raise Conflict(
+        f"this token was created by a chain of {MAX_GENERATIONS} tokens: create the new one with an earlier "
+        "token, or in a browser"
+    )

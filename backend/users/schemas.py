@@ -1,13 +1,17 @@
-"""Users as REST shows them and takes them."""
+"""Request and response bodies of users."""
 
 from datetime import datetime
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from backend.auth.roles import Role
 from backend.auth.schemas import NewPassword, UserName
-from backend.pagination import Page
+from backend.rest import Page
 from backend.specs.fields import Strict
+from backend.text import Text
+
+OidcSubject = Annotated[Text, Field(min_length=1, max_length=255)]
 
 
 class UserRequest(Strict):
@@ -19,14 +23,19 @@ class UserRequest(Strict):
 
 
 class UserChanges(Strict):
-    """The body of `PATCH /users/{id}`: what is left out stays as it is."""
+    """The body of `PATCH /users/{id}`: fields that are left out do not change."""
 
     role: Role | None = Field(default=None, strict=False)
     password: NewPassword | None = None
+    oidc_subject: OidcSubject | None = Field(
+        default=None,
+        description="Link the user to this subject of the OpenID Connect provider, by which they can then "
+        "sign in; null: remove the link and end the sessions that were created through it.",
+    )
 
 
 class UserOut(BaseModel):
-    """A person who may log in."""
+    """A user."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -34,6 +43,10 @@ class UserOut(BaseModel):
     name: str
     role: Role
     created_at: datetime
+    oidc_issuer: str | None
+    """The OpenID Connect provider by which they can sign in; null if they are linked to none."""
+    oidc_subject: str | None
+    """Who they are there."""
 
 
 class UserPage(Page[UserOut]):

@@ -1,50 +1,79 @@
-"""Managing users."""
+"""User management."""
 
 from sqlalchemy.orm import Session
 
-from backend.auth import repository as auth_rows
+from backend.auth import repository
 from backend.auth import service as auth
-from backend.auth.passwords import hash_password
+from backend.auth.passwords import hash_password, require_uncommon
 from backend.db import User
-from backend.errors import Conflict, NotFound
+from backend.errors import Conflict, Invalid, NotFound
 from backend.specs.run import FieldProblem
-from backend.users import repository
 from backend.users.schemas import UserChanges, UserRequest
 
 
-def create(session: Session, asked: UserRequest) -> User:
-    """A new user.
+def create(session: Session, request: UserRequest) -> User:
+    """Create a user.
 
     Raises:
         Conflict: the name is taken.
+        Invalid: the password is a common one.
     """
-    password_hash = hash_password(asked.password)
-    if auth_rows.user_by_name(session, asked.name) is not None:
+    require_uncommon("password", request.password, request.name)
+    password_hash = hash_password(request.password)
+    if repository.user_by_name(session, request.name) is not None:
         raise Conflict(
-            f"there is a user {asked.name!r:.120} already", [FieldProblem(field="name", message="taken")]
+            f"a user {request.name!r:.120} exists already: use another name",
+            [FieldProblem(field="name", message="taken")],
         )
-    return auth_rows.add_user(session, asked.name, asked.role, password_hash)
+    return repository.add_user(session, request.name, request.role, password_hash)
 
 
-def change(session: Session, user_id: str, changes: UserChanges) -> User:
-    """Change role or password; a new password logs the user out everywhere.
+def change(session: Session, user_id: str, changes: UserChanges, oidc_issuer: str | None = None) -> User:
+    """Change role, password or identity; a new password ends the user's sessions, a lower role lowers their
+    tokens'.
 
     Raises:
         NotFound: there is no such user.
-        Conflict: the last admin would be none.
+        Conflict: it would leave no admin, or the identity is another user's.
+        Invalid: the password is a common one.
     """
+    password_hash = None
+    if changes.password is not None:
+        require_uncommon("password", changes.password)
+        password_hash = hash_password(changes.password)
     admins = repository.lock_admins(session)
     user = _get(session, user_id)
     if changes.role is not None and changes.role != user.role:
         _keep_an_admin(user, admins)
         user.role = changes.role
-    if changes.password is not None:
-        auth.set_password(session, user, changes.password)
+        repository.limit_token_roles(session, user.id, changes.role)
+    if password_hash is not None:
+        auth.set_password(session, user, password_hash)
+    if "oidc_subject" in changes.model_fields_set:
+        _link(session, user, oidc_issuer, changes.oidc_subject)
     return user
 
 
+def _link(session: Session, user: User, issuer: str | None, subject: str | None) -> None:
+    if subject is None:
+        repository.set_identity(session, user, None)
+        repository.delete_sessions_of(session, user.id, method="oidc")
+        return
+    if issuer is None:
+        raise Invalid.field(
+            "oidc_subject", "no provider is configured: set CALLBOARD_OIDC_ISSUER on the server"
+        )
+    other = repository.user_by_identity(session, issuer, subject)
+    if other not in (None, user):
+        raise Conflict(
+            "another user is linked to this subject: unlink that user first",
+            [FieldProblem(field="oidc_subject", message="taken")],
+        )
+    repository.set_identity(session, user, (issuer, subject))
+
+
 def delete(session: Session, user_id: str) -> None:
-    """Delete a user; their sessions and tokens end.
+    """Delete a user with their sessions and tokens.
 
     Raises:
         NotFound: there is no such user.
@@ -53,16 +82,16 @@ def delete(session: Session, user_id: str) -> None:
     admins = repository.lock_admins(session)
     user = _get(session, user_id)
     _keep_an_admin(user, admins)
-    repository.delete(session, user)
+    repository.delete_user(session, user)
 
 
 def _get(session: Session, user_id: str) -> User:
-    user = auth_rows.user_by_id(session, user_id, for_update=True)
+    user = repository.user_by_id(session, user_id, for_update=True)
     if user is None:
-        raise NotFound(f"there is no user {user_id}")
+        raise NotFound(f"user {user_id} does not exist")
     return user
 
 
 def _keep_an_admin(user: User, admins: list[User]) -> None:
     if admins == [user]:
-        raise Conflict(f"{user.name} is the last admin: make another one first")
+        raise Conflict(f"{user.name} is the last admin: create another admin first")

@@ -1,11 +1,11 @@
 (() => {
-  let chosen = null;
+  let stored = null;
   try {
-    chosen = localStorage.getItem('callboard-color-scheme');
+    stored = localStorage.getItem('callboard-color-scheme');
   } catch {
-    // Storage may be forbidden; the system's scheme is then the answer.
+    // Storage may be blocked: fall back to the system's scheme.
   }
   const dark = matchMedia('(prefers-color-scheme: dark)').matches;
-  const scheme = chosen === 'light' || chosen === 'dark' ? chosen : dark ? 'dark' : 'light';
+  const scheme = stored === 'light' || stored === 'dark' ? stored : dark ? 'dark' : 'light';
   document.documentElement.setAttribute('data-mantine-color-scheme', scheme);
 })();

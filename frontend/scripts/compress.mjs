@@ -1,4 +1,4 @@
-// Lays a compressed copy beside each built file worth it; the service sends that to browsers that take it.
+// Writes a gzip copy next to each built text file; the service sends it to browsers that accept gzip.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';

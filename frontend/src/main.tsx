@@ -1,29 +1,30 @@
 import '@mantine/core/styles.css';
-import '@/styles/fonts.css';
+import '@fontsource-variable/inter/wght.css';
+import '@fontsource-variable/jetbrains-mono/wght.css';
 import '@/styles/global.css';
 import { localStorageColorSchemeManager, MantineProvider } from '@mantine/core';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
-import { makeQueryClient } from '@/api/queryClient';
-import { startLive } from '@/api/liveStore';
-import { onSignedOut } from '@/api/client';
-import { makeRouter } from '@/router';
+import { createQueryClient, onSignedOut } from '@/api/client';
+import { startLiveUpdates } from '@/api/liveUpdates';
+import { Toasts } from '@/components/toasts';
+import { createAppRouter } from '@/router';
 import { theme } from '@/theme';
 
-const client = makeQueryClient();
-const router = makeRouter(client);
+const client = createQueryClient();
+const router = createAppRouter(client);
 const schemes = localStorageColorSchemeManager({ key: 'callboard-color-scheme' });
 
 onSignedOut(() => {
   const { pathname, href } = router.state.location;
   if (pathname === '/login') return;
-  // A link that did not work leads here without a session.
+  // An invalid login link redirects here without a session.
   const expired = new URLSearchParams(location.search).get('login') === 'expired';
   void router.navigate({ to: '/login', search: expired ? { expired } : { from: href }, replace: true });
 });
-if (location.pathname !== '/login') startLive(client);
+if (location.pathname !== '/login') startLiveUpdates(client);
 
 const root = document.getElementById('root');
 if (root) {
@@ -32,6 +33,7 @@ if (root) {
       <MantineProvider theme={theme} colorSchemeManager={schemes} defaultColorScheme="auto">
         <QueryClientProvider client={client}>
           <RouterProvider router={router} />
+          <Toasts />
         </QueryClientProvider>
       </MantineProvider>
     </StrictMode>,

@@ -1,3 +1,4 @@
+import { useDocumentTitle } from '@mantine/hooks';
 import type { QueryClient } from '@tanstack/react-query';
 import {
   createRootRouteWithContext,
@@ -7,18 +8,34 @@ import {
   Outlet,
   redirect,
 } from '@tanstack/react-router';
-import { Loading, Problem } from '@/components/feedback';
-import { Frame } from '@/features/frame/Frame';
-import { NotFound } from '@/routes/NotFound';
+import { ButtonLink } from '@/components/controls';
+import { Empty, Loading, Problem } from '@/components/feedback';
+import { AppShell } from '@/features/shell/AppShell';
 import {
+  auditSearch,
   compareSearch,
+  environmentsSearch,
+  hasRenamedTab,
+  loginSearch,
   newRunSearch,
   replaySearch,
   runSearch,
   runsSearch,
-  loginSearch,
-  worldsSearch,
-} from '@/routes/search';
+  sweepSearch,
+} from '@/lib/search';
+
+/** The page for an unknown URL. */
+function NotFound() {
+  useDocumentTitle('Not found · Callboard');
+  return (
+    <AppShell>
+      <div className="page">
+        <h1 className="page-title">Not found</h1>
+        <Empty action={<ButtonLink to="/">Back to runs</ButtonLink>}>There is no page at this address.</Empty>
+      </div>
+    </AppShell>
+  );
+}
 
 const rootRoute = createRootRouteWithContext<{ client: QueryClient }>()({ component: Outlet });
 
@@ -29,106 +46,150 @@ const loginRoute = createRoute({
   component: lazyRouteComponent(() => import('@/routes/LoginPage')),
 });
 
-const frameRoute = createRoute({ getParentRoute: () => rootRoute, id: 'frame', component: Frame });
+const shellRoute = createRoute({ getParentRoute: () => rootRoute, id: 'shell', component: AppShell });
 
 const runsRoute = createRoute({
-  getParentRoute: () => frameRoute,
+  getParentRoute: () => shellRoute,
   path: '/',
   validateSearch: runsSearch,
   component: lazyRouteComponent(() => import('@/routes/RunsPage')),
 });
 
-// Whoever shortens a run's address means the list.
+// A run's URL without its id means the list.
 const runsAliasRoute = createRoute({
-  getParentRoute: () => frameRoute,
+  getParentRoute: () => shellRoute,
   path: '/runs',
   beforeLoad: () => redirect({ to: '/', search: {}, replace: true, throw: true }),
 });
 
 const newRunRoute = createRoute({
-  getParentRoute: () => frameRoute,
+  getParentRoute: () => shellRoute,
   path: '/new',
   validateSearch: newRunSearch,
   component: lazyRouteComponent(() => import('@/routes/NewRunPage')),
 });
 
 const runRoute = createRoute({
-  getParentRoute: () => frameRoute,
+  getParentRoute: () => shellRoute,
   path: '/runs/$runId',
   validateSearch: runSearch,
+  beforeLoad: ({ location, params, search }) => {
+    if (hasRenamedTab(location.search)) {
+      redirect({ to: '/runs/$runId', params, search, replace: true, throw: true });
+    }
+  },
   component: lazyRouteComponent(() => import('@/routes/RunPage')),
 });
 
 const replayRoute = createRoute({
-  getParentRoute: () => frameRoute,
+  getParentRoute: () => shellRoute,
   path: '/runs/$runId/episodes/$episodeId',
   validateSearch: replaySearch,
   component: lazyRouteComponent(() => import('@/routes/ReplayPage')),
 });
 
 const compareRoute = createRoute({
-  getParentRoute: () => frameRoute,
+  getParentRoute: () => shellRoute,
   path: '/compare',
   validateSearch: compareSearch,
   component: lazyRouteComponent(() => import('@/routes/ComparePage')),
 });
 
+const sweepsRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/sweeps',
+  component: lazyRouteComponent(() => import('@/routes/SweepsPage')),
+});
+
+const sweepRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/sweeps/$sweepId',
+  validateSearch: sweepSearch,
+  component: lazyRouteComponent(() => import('@/routes/SweepPage')),
+});
+
+const environmentsRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/environments',
+  validateSearch: environmentsSearch,
+  component: lazyRouteComponent(() => import('@/routes/EnvironmentsPage')),
+});
+
+// The page's URL before it was renamed.
 const worldsRoute = createRoute({
-  getParentRoute: () => frameRoute,
+  getParentRoute: () => shellRoute,
   path: '/worlds',
-  validateSearch: worldsSearch,
-  component: lazyRouteComponent(() => import('@/routes/WorldsPage')),
+  validateSearch: environmentsSearch,
+  beforeLoad: ({ search }) => redirect({ to: '/environments', search, replace: true, throw: true }),
 });
 
 const hostsRoute = createRoute({
-  getParentRoute: () => frameRoute,
+  getParentRoute: () => shellRoute,
   path: '/hosts',
   component: lazyRouteComponent(() => import('@/routes/HostsPage')),
 });
 
+const storageRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/storage',
+  component: lazyRouteComponent(() => import('@/routes/StoragePage')),
+});
+
+const auditRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/settings/audit',
+  validateSearch: auditSearch,
+  component: lazyRouteComponent(() => import('@/routes/AuditPage')),
+});
+
 const settingsRoute = createRoute({
-  getParentRoute: () => frameRoute,
+  getParentRoute: () => shellRoute,
   path: '/settings',
   component: lazyRouteComponent(() => import('@/routes/SettingsPage')),
 });
 
 const routeTree = rootRoute.addChildren([
   loginRoute,
-  frameRoute.addChildren([
+  shellRoute.addChildren([
     runsRoute,
     runsAliasRoute,
     newRunRoute,
     runRoute,
     replayRoute,
     compareRoute,
+    sweepsRoute,
+    sweepRoute,
+    environmentsRoute,
     worldsRoute,
     hostsRoute,
+    storageRoute,
+    auditRoute,
     settingsRoute,
   ]),
 ]);
 
-export const makeRouter = (client: QueryClient) =>
+export const createAppRouter = (client: QueryClient) =>
   createRouter({
     routeTree,
     context: { client },
     defaultPreload: 'intent',
     scrollRestoration: true,
     defaultPendingComponent: () => <Loading label="Loading the page" />,
-    // A part of the page that did not come is not asked for again, but by loading all of it.
+    // A failed chunk is only fetched again by a full reload.
     defaultErrorComponent: ({ error }) => (
       <div className="page">
         <Problem error={error} onRetry={() => location.reload()} />
       </div>
     ),
     defaultNotFoundComponent: NotFound,
-    // It brings a frame of its own.
+    // NotFound renders its own shell.
     notFoundMode: 'root',
   });
 
 declare module '@tanstack/react-router' {
-  // Only an interface merges with the library's own.
+  // Only an interface can be merged with the library's.
   // eslint-disable-next-line @typescript-eslint/consistent-type-definitions
   interface Register {
-    router: ReturnType<typeof makeRouter>;
+    router: ReturnType<typeof createAppRouter>;
   }
 }

@@ -1,6 +1,6 @@
 import { createTheme, type MantineColorsTuple } from '@mantine/core';
 
-/** The one accent: ink blue. States and series have colours of their own. */
+/** The accent colour. States and series have their own colours. */
 const ink: MantineColorsTuple = [
   '#eef0fb',
   '#dadef4',
@@ -14,7 +14,7 @@ const ink: MantineColorsTuple = [
   '#20286a',
 ];
 
-/** What cannot be undone: white is readable on it, which it is not on the kit's. */
+/** The colour of destructive actions, dark enough for white text, unlike Mantine's red. */
 const red: MantineColorsTuple = [
   '#fdecec',
   '#fbd5d6',
@@ -28,7 +28,7 @@ const red: MantineColorsTuple = [
   '#6d1018',
 ];
 
-/** A neutral grey ground for the dark theme. */
+/** Neutral greys for the dark theme. */
 const dark: MantineColorsTuple = [
   '#e4e6e9',
   '#b9bfc7',
@@ -69,7 +69,7 @@ export const theme = createTheme({
         classNames: { title: 'section-title' },
       },
     },
-    // A focusable thing that is no item is a fault in a menu; without it the first item is focused.
+    // The placeholder is focusable but no menu item, which axe reports; without it the first item gets the focus.
     Menu: { defaultProps: { withInitialFocusPlaceholder: false } },
   },
 });

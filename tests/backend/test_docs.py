@@ -7,7 +7,7 @@ from tests.support.service import RunningService
 pytestmark = pytest.mark.service
 
 
-def test_the_docs_stand_on_this_server_alone(sqlite_service: RunningService) -> None:
+def test_docs_page_loads_every_asset_from_this_server(sqlite_service: RunningService) -> None:
     page = sqlite_service.client.get("/docs")
     assert page.headers["content-type"].startswith("text/html")
     parts = re.findall(r'(?:src|href)="([^"]+)"', page.text)
@@ -19,7 +19,7 @@ def test_the_docs_stand_on_this_server_alone(sqlite_service: RunningService) -> 
     assert sqlite_service.client.get("/docs/start.js").headers["content-type"].startswith("text/javascript")
 
 
-def test_nothing_else_of_the_package_is_served(sqlite_service: RunningService) -> None:
+def test_docs_returns_404_for_other_files_of_the_package(sqlite_service: RunningService) -> None:
     for name in ("core.py", "..%2fcore.py", "redoc.standalone.js", "x/y"):
         answer = sqlite_service.client.get(f"/docs/{name}")
         assert (answer.status_code, answer.json()["status"]) == (404, 404)

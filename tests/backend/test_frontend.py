@@ -29,29 +29,31 @@ def client(pages: Path, sqlite_service: RunningService) -> httpx.Client:
     return sqlite_service.client
 
 
-def test_every_page_address_is_the_one_page(client: httpx.Client) -> None:
+def test_every_page_address_returns_index_html(client: httpx.Client) -> None:
     for path in ("/", "/runs", "/runs/abc?tab=log", "/login", "/index.html", "/a.b/c"):
         answer = client.get(path)
         assert (answer.status_code, answer.text) == (200, "<title>Callboard</title>")
         assert answer.headers["cache-control"] == "no-cache"
 
 
-def test_files_of_the_root_folder_are_served(client: httpx.Client) -> None:
+def test_root_folder_files_are_served(client: httpx.Client) -> None:
     assert client.get("/icon.svg").text == "<svg/>"
 
 
-def test_nothing_outside_the_folder_is(client: httpx.Client) -> None:
+def test_files_outside_the_folder_are_not_served(client: httpx.Client) -> None:
     for path in ("/../secret.txt", "/..%2fsecret.txt", "/assets/..%2f..%2fsecret.txt", "/%2e%2e/secret.txt"):
         assert "secret" not in client.get(path).text
 
 
-def test_what_is_no_page_is_not_found(client: httpx.Client) -> None:
+def test_unknown_api_and_asset_addresses_return_404(client: httpx.Client) -> None:
     for path in ("/api/v1/none", "/api", "/assets/none.js", "/metrics/x"):
         answer = client.get(path)
         assert (answer.status_code, answer.json()["status"]) == (404, 404)
 
 
-def test_hashed_files_are_kept_for_ever(pages: Path, tmp_path: Path, redis_url: str) -> None:
+def test_hashed_files_are_cached_as_immutable_and_served_compressed(
+    pages: Path, tmp_path: Path, redis_url: str
+) -> None:
     from backend.db.migrate import upgrade
 
     settings = Settings(home=tmp_path / "home", redis_url=redis_url, port=0, frontend_dir=pages)

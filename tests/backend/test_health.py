@@ -1,37 +1,84 @@
+import asyncio
 import os
 import signal
 from pathlib import Path
+from threading import Event
+from typing import Any, BinaryIO
 
+import anyio
 import httpx
 import pytest
 
+from backend import health
+from backend.app import create_app
+from backend.auth.roles import Role
 from backend.db.migrate import downgrade
 from backend.settings import Settings
 from backend.specs.states import RunState
+from tests.support import asynchronous
 from tests.support.databases import PostgresServer
 from tests.support.redis_server import RedisServer
-from tests.support.runs import make_run
+from tests.support.rows import make_run
 from tests.support.service import RunningServer, RunningService, running_service
+from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.service
 
 
-def test_healthy_and_ready_without_logging_in(service: RunningService) -> None:
+def test_health_and_readiness_need_no_login(service: RunningService) -> None:
     with service.new_client() as anyone:
         assert anyone.get("/healthz").json() == {"status": "ok"}
-        ready = anyone.get("/readyz")
+        # Redis may take longer to answer than the half second that it has.
+        ready = until(lambda: answer if (answer := anyone.get("/readyz")).is_success else None)
         assert (ready.status_code, ready.json()["ready"]) == (200, True)
 
 
-def test_not_ready_on_an_old_schema(own_database_url: str, redis_url: str, tmp_path: Path) -> None:
+def test_health_needs_no_thread(tmp_path: Path) -> None:
+    """Requests that wait for the database may hold every thread."""
+    leave = Event()
+
+    async def ask() -> int:
+        threads = anyio.to_thread.current_default_thread_limiter()
+        threads.total_tokens = 1
+        busy = asyncio.create_task(anyio.to_thread.run_sync(leave.wait, PATIENCE_S))
+        while not threads.borrowed_tokens:
+            await asyncio.sleep(0)
+        transport = httpx.ASGITransport(create_app(Settings(home=tmp_path)))
+        try:
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+                return (await asyncio.wait_for(client.get("/healthz"), PATIENCE_S / 2)).status_code
+        finally:
+            leave.set()
+            await busy
+
+    assert asynchronous.run(ask()) == 200
+
+
+def test_readiness_is_503_with_an_old_schema(own_database_url: str, redis_url: str, tmp_path: Path) -> None:
     with running_service(own_database_url, redis_url, tmp_path) as service:
         downgrade(own_database_url, "base")
         answer = service.client.get("/readyz")
     assert answer.status_code == 503
-    assert answer.json() == {"ready": False, "database": True, "migrated": False, "redis": True}
+    states = {"ready": False, "database": True, "migrated": False, "redis": True, "disk": True}
+    assert answer.json() == states | {"problems": [health.OTHER_SCHEMA]}
 
 
-def test_not_ready_while_redis_hangs(sqlite_service: RunningService, redis_server: RedisServer) -> None:
+def test_readiness_names_a_full_disk(sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test says that the disk is full: a real one that is needs the right to mount it."""
+
+    def full(*, dir: Path) -> BinaryIO:
+        return Path("/dev/full").open("wb", buffering=0)
+
+    monkeypatch.setattr(health, "TemporaryFile", full)
+    answer = sqlite_service.client.get("/readyz")
+    assert (answer.status_code, answer.json()["disk"]) == (503, False)
+    (problem,) = answer.json()["problems"]
+    assert problem.startswith("disk of CALLBOARD_HOME: No space left on device")
+
+
+def test_readiness_is_503_while_redis_hangs(
+    sqlite_service: RunningService, redis_server: RedisServer
+) -> None:
     os.kill(redis_server.pid, signal.SIGSTOP)
     try:
         answer = sqlite_service.client.get("/readyz")
@@ -39,10 +86,10 @@ def test_not_ready_while_redis_hangs(sqlite_service: RunningService, redis_serve
         os.kill(redis_server.pid, signal.SIGCONT)
     assert answer.status_code == 503
     assert answer.json()["redis"] is False
-    assert sqlite_service.client.get("/readyz").json()["ready"] is True
+    until(lambda: sqlite_service.client.get("/readyz").json()["ready"])
 
 
-def test_a_database_that_restarts_is_found_again(
+def test_requests_succeed_after_database_drops_connections(
     postgres: PostgresServer, redis_url: str, tmp_path: Path
 ) -> None:
     with postgres.database() as url, running_service(url, redis_url, tmp_path) as service:
@@ -53,17 +100,32 @@ def test_a_database_that_restarts_is_found_again(
         assert service.client.get("/api/v1/runs").status_code == 200
 
 
-def test_a_database_away_is_503(tmp_path: Path, redis_url: str) -> None:
+def test_requests_return_503_when_database_is_unreachable(tmp_path: Path, redis_url: str) -> None:
     settings = Settings(
         home=tmp_path, port=0, redis_url=redis_url, database_url="postgresql+psycopg://x@127.0.0.1:1/x"
     )
     with RunningServer(settings) as url:
-        ready = httpx.get(f"{url}/readyz")
+        ready = httpx.get(f"{url}/readyz", timeout=PATIENCE_S)
         assert (ready.status_code, ready.json()["database"]) == (503, False)
-        answer = httpx.get(f"{url}/api/v1/runs", headers={"Cookie": "callboard_session=x"})
+        cookie = {"Cookie": "callboard_session=x"}
+        answer = httpx.get(f"{url}/api/v1/runs", headers=cookie, timeout=PATIENCE_S)
         assert answer.status_code == 503
         assert answer.headers["retry-after"] == "1"
-        assert httpx.get(f"{url}/healthz").status_code == 200
+        assert httpx.get(f"{url}/healthz", timeout=PATIENCE_S).status_code == 200
+
+
+@pytest.mark.parametrize("given", [{"host": "0.0.0.0"}, {"trusted_proxies": ["192.0.2.1"]}])
+def test_metrics_need_a_token_if_other_machines_can_reach_them(
+    sqlite_service: RunningService, given: dict[str, Any], redis_url: str, tmp_path: Path
+) -> None:
+    database = sqlite_service.settings.database
+    settings = Settings(home=tmp_path, database_url=database, redis_url=redis_url, port=0, **given)
+    with RunningServer(settings) as url, sqlite_service.client_as(Role.VIEWER) as scraper:
+        answer = httpx.get(f"{url}/metrics", timeout=PATIENCE_S)
+        assert (answer.status_code, "callboard_" in answer.text) == (401, False)
+        answer = httpx.get(f"{url}/metrics", headers=scraper.headers, timeout=PATIENCE_S)
+        assert answer.status_code == 200
+        assert httpx.get(f"{url}/healthz", timeout=PATIENCE_S).status_code == 200
 
 
 def test_metrics_count_requests_by_route_and_runs_by_state(service: RunningService) -> None:

@@ -1,12 +1,18 @@
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
 from openapi_spec_validator import validate
+from sqlalchemy.orm import Session
 
 from backend.app import create_app
+from backend.db.changes import note_host, note_job, note_run, note_sweep, take_changes
+from backend.openapi import examples
 from backend.settings import Settings
 
 
@@ -16,18 +22,68 @@ def document(tmp_path: Path) -> dict[str, dict[str, dict[str, object]]]:
     return described
 
 
-def test_it_is_valid(document: dict[str, object]) -> None:
+def test_openapi_document_is_valid(document: dict[str, object]) -> None:
     validate(document)
 
 
-def test_every_error_is_a_problem_document(document: dict[str, dict[str, dict[str, object]]]) -> None:
-    for path in document["paths"].values():
-        for operation in path.values():
-            answers = operation["responses"]  # type: ignore[index]
-            assert "422" not in answers
-            assert "application/problem+json" in answers["4XX"]["content"]
-    assert "ProblemDocument" in document["components"]["schemas"]
+def test_every_operation_documents_errors_apart_as_problem_documents(document: dict[str, Any]) -> None:
+    responses = document["components"]["responses"]
+    problem = document["components"]["schemas"]["ProblemDocument"] | {"components": document["components"]}
+    for answer in responses.values():
+        jsonschema.validate(answer["content"]["application/problem+json"]["example"], problem)
+    used = set()
+    for operation in _operations(document):
+        for status, answer in operation["responses"].items():
+            if "$ref" in answer:
+                name = answer["$ref"].removeprefix("#/components/responses/")
+                used.add(name)
+                example = responses[name]["content"]["application/problem+json"]["example"]
+                assert status in (str(example["status"]), "4XX")
+            else:
+                assert status.startswith("2") or (operation["operationId"], status) == (
+                    "read_readiness",
+                    "503",
+                )
+        assert {"503", "4XX"} <= set(operation["responses"])
+    assert used == set(responses)
     assert "HTTPValidationError" not in document["components"]["schemas"]
+
+
+@pytest.mark.parametrize(
+    ("operation_id", "errors"),
+    [
+        ("list_runs", "401 404 422"),
+        ("create_runs", "401 403 409 413 422"),
+        ("stop_run", "401 403 404 409 422"),
+        ("list_users", "401 403 404 422"),
+        ("log_in", "401 403 409 413 422 429"),
+        ("read_checkpoint_file", "401 404 410 416 422"),
+        ("read_health", ""),
+    ],
+)
+def test_operation_documents_the_errors_that_it_can_answer(
+    document: dict[str, Any], operation_id: str, errors: str
+) -> None:
+    [operation] = [each for each in _operations(document) if each["operationId"] == operation_id]
+    documented = {status for status in operation["responses"] if status.startswith("4")}
+    assert documented == {*errors.split(), "4XX"}
+
+
+def test_every_json_response_has_a_valid_example(document: dict[str, Any]) -> None:
+    """Give a property an example in `VALUES` of `backend/descriptions.py` if its type alone does not do."""
+    components = {"components": document["components"]}
+    examined, without = 0, set()
+    for operation in _operations(document):
+        for response in operation["responses"].values():
+            content = response.get("content", {}).get("application/json", {})
+            if "example" in content:
+                jsonschema.validate(content["example"], content["schema"] | components)
+                examined += 1
+            elif content.get("schema"):
+                without.add(operation["operationId"])
+    assert examined > 50
+    # Linters take an example with the key `default` for a schema.
+    assert without == {"list_protocols"}
 
 
 def test_operation_ids_are_unique(document: dict[str, dict[str, dict[str, dict[str, str]]]]) -> None:
@@ -35,14 +91,83 @@ def test_operation_ids_are_unique(document: dict[str, dict[str, dict[str, dict[s
     assert len(ids) == len(set(ids))
 
 
-def test_a_run_request_is_described_field_by_field(
-    document: dict[str, dict[str, dict[str, dict[str, object]]]],
+def test_run_request_schema_lists_its_fields(
+    document: dict[str, Any],
 ) -> None:
     fields = document["components"]["schemas"]["RunFields"]
     assert {"algorithm", "environment", "stop", "config", "seeds"} <= set(fields["properties"])
     assert fields["required"] == ["algorithm", "environment", "stop"]
 
 
-def test_it_can_be_printed_without_a_server(document: dict[str, object]) -> None:
-    printed = subprocess.run([sys.executable, "-m", "backend.print_openapi"], capture_output=True, check=True)
+@pytest.mark.service
+def test_openapi_module_prints_the_document_without_a_server(document: dict[str, object]) -> None:
+    printed = subprocess.run([sys.executable, "-m", "backend.openapi"], capture_output=True, check=True)
     assert json.loads(printed.stdout) == document
+
+
+def _operations(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [operation for path in document["paths"].values() for operation in path.values()]
+
+
+def test_every_property_and_parameter_is_described(document: dict[str, Any]) -> None:
+    """Describe a field where it is declared, or in `backend/descriptions.py`."""
+    properties = {
+        f"{name}.{field}"
+        for name, schema in document["components"]["schemas"].items()
+        for field, described in schema.get("properties", {}).items()
+        if not described["description"]
+    }
+    parameters = {
+        parameter["name"]
+        for operation in _operations(document)
+        for parameter in operation.get("parameters", [])
+        if not parameter["description"]
+    }
+    assert properties | parameters == set()
+
+
+def test_field_is_described_by_the_docstring_below_it(document: dict[str, Any]) -> None:
+    fields = document["components"]["schemas"]["EnvironmentOut"]["properties"]
+    assert fields["hosts"]["description"].startswith("The hosts that have a custom environment")
+
+
+def test_every_tag_of_an_operation_is_described(document: dict[str, Any]) -> None:
+    described = {tag["name"] for tag in document["tags"]}
+    assert {tag for operation in _operations(document) for tag in operation["tags"]} == described
+
+
+def test_every_request_body_has_an_example_and_examples_are_valid(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    for name, example in examples.EXAMPLES.items():
+        jsonschema.validate(example, schemas[name] | {"components": document["components"]})
+    bodies = re.findall(
+        r"#/components/schemas/(\w+)",
+        json.dumps([operation.get("requestBody") for operation in _operations(document)]),
+    )
+    assert {name for name in bodies if "examples" not in schemas[name]} == set()
+
+
+def test_examples_of_properties_are_valid(document: dict[str, Any]) -> None:
+    examined = 0
+    for schema in document["components"]["schemas"].values():
+        for described in schema.get("properties", {}).values():
+            for example in described.get("examples", []):
+                jsonschema.validate(example, described | {"components": document["components"]})
+                examined += 1
+    assert examined > 100
+
+
+def test_payloads_of_events_have_schemas_that_published_changes_match(document: dict[str, Any]) -> None:
+    content = document["paths"]["/api/v1/events"]["get"]["responses"]["200"]["content"]
+    payload = content["text/event-stream"]["schema"]["contentSchema"]
+    with Session() as session:
+        note_run(session, "a run", 7, "running")
+        note_run(session, "another run", 8, "running", ["episodes"])
+        note_host(session, "a host")
+        note_job(session, "a job", "a run", "done")
+        note_sweep(session, "a sweep", 3, "running")
+        for change in take_changes(session):
+            jsonschema.validate(change, payload | {"components": document["components"]})
+    assert list(
+        jsonschema.Draft202012Validator(payload | {"components": document["components"]}).iter_errors({})
+    )

@@ -1,6 +1,7 @@
-"""What axe finds on a page, in every look the page has."""
+"""Accessibility violations of a page, reported by axe."""
 
 from pathlib import Path
+from typing import Literal
 
 from playwright.sync_api import Page, ViewportSize
 
@@ -12,21 +13,31 @@ _RUN = """async () => {
     .map(({id, nodes}) => `${id}: ${nodes.map(node => node.target.join(' ')).slice(0, 5).join(' | ')}`);
 }"""
 _IN_THEME = "theme => document.documentElement.dataset.mantineColorScheme === theme"
-_SIZES: tuple[ViewportSize, ...] = ({"width": 1280, "height": 800}, {"width": 390, "height": 844})
+
+Variant = tuple[ViewportSize, Literal["light", "dark"]]
+
+_DESKTOP: ViewportSize = {"width": 1280, "height": 800}
+_PHONE: ViewportSize = {"width": 390, "height": 844}
+VARIANTS: tuple[Variant, ...] = (
+    (_DESKTOP, "light"),
+    (_PHONE, "dark"),
+    (_DESKTOP, "dark"),
+    (_PHONE, "light"),
+)
+"""Each size in each theme."""
 
 
-def serious_faults(page: Page) -> dict[str, list[str]]:
-    """Serious and critical faults by look: at a desk and on a phone, light and dark."""
-    page.add_style_tag(content="* { transition: none !important }")  # a colour half-way is no theme's
+def serious_violations(page: Page, variants: tuple[Variant, ...] = VARIANTS) -> dict[str, list[str]]:
+    """Serious and critical violations of a page by variant: desktop and phone, light and dark."""
+    page.add_style_tag(content="* { transition: none !important }")  # no colours in transition
     page.evaluate(_AXE.read_text())
-    faults = {}
-    for size in _SIZES:
+    violations: dict[str, list[str]] = {}
+    for size, theme in variants:
         page.set_viewport_size(size)
         page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-        for theme in ("light", "dark"):
-            page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
-            page.wait_for_function(_IN_THEME, arg=theme)
-            if found := page.evaluate(_RUN):
-                faults[f"{size['width']} {theme}"] = found
-    page.set_viewport_size(_SIZES[0])
-    return faults
+        page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+        page.wait_for_function(_IN_THEME, arg=theme)
+        if found := page.evaluate(_RUN):
+            violations[f"{size['width']} {theme}"] = found
+    page.set_viewport_size(_DESKTOP)
+    return violations

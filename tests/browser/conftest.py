@@ -8,48 +8,44 @@
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, expect
 
+from tests.support import custom_environment
 from tests.support.databases import short_folder
 from tests.support.installation import Installation, installation
 from tests.support.service import RunningService
+from tests.support.waiting import PATIENCE_S, until
 
-expect.set_options(timeout=30_000)  # milliseconds; the context's default timeout does not govern assertions
-
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 # A network error is what some tests ask for; the page has to live with it.
 EXPECTED = re.compile("Failed to load resource|net::ERR_|status of 4")
 
+expect.set_options(timeout=30_000)  # milliseconds; the context's default timeout does not govern assertions
 
-def _executable() -> str:
-    import shutil
+FAILED = pytest.StashKey[bool]()
 
-    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    assert found, "the browser tests need Chromium: install the package 'chromium'"
-    return found
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
+    return report
 
 
 @pytest.fixture(scope="session")
 def installed() -> Iterator[Installation]:
-    with short_folder() as folder, installation(folder / "home") as running:
-        running.log_in()
-        yield running
+    with short_folder() as folder:
+        environments = custom_environment.write(folder, custom_environment.PACED)
+        with installation(folder / "home", environments_file=environments) as running:
+            client = running.log_in()
+            # The worker, which starts after the web process, reports it with its host.
+            until(lambda: client.get("/api/v1/environments/Custom/Paced-v0").is_success)
+            yield running
 
 
 @pytest.fixture
@@ -62,21 +58,15 @@ def script(installed: Installation) -> Iterator[httpx.Client]:
         client.post(f"/api/v1/runs/{run['id']}/kill")
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=_executable(), args=FLAGS)
-        yield running
-        with suppress(Error):
-            running.close()
-
-
 @contextmanager
-def opened(browser: Browser, client: httpx.Client, pictures: Path) -> Iterator[BrowserContext]:
-    """A browser context that shares the session of `client`: a login link works only once."""
+def opened(browser: Browser, client: httpx.Client, test: pytest.FixtureRequest) -> Iterator[BrowserContext]:
+    """A browser context that shares the session of `client`: a login link works only once.
+
+    A failed test leaves images of its pages in its `tmp_path`.
+    """
     url = str(client.base_url).rstrip("/")
     context = browser.new_context(base_url=url, viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(30_000)
+    context.set_default_timeout(1000 * PATIENCE_S)
     context.add_cookies(
         [{"name": one.name, "value": one.value or "", "url": url} for one in client.cookies.jar]
     )
@@ -91,16 +81,18 @@ def opened(browser: Browser, client: httpx.Client, pictures: Path) -> Iterator[B
     try:
         yield context
     finally:
-        for number, page in enumerate(context.pages):
+        for number, page in enumerate(context.pages if test.node.stash.get(FAILED, False) else []):
             with suppress(Error):
-                page.screenshot(path=pictures / f"page-{number}.png")
+                page.screenshot(path=test.getfixturevalue("tmp_path") / f"page-{number}.png")
         context.close()
     assert not faults
 
 
 @pytest.fixture
-def context(browser: Browser, installed: Installation, tmp_path: Path) -> Iterator[BrowserContext]:
-    with opened(browser, installed.client, tmp_path) as context:
+def context(
+    browser: Browser, installed: Installation, request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[BrowserContext]:
+    with opened(browser, installed.client, request) as context:
         yield context
 
 
@@ -110,7 +102,9 @@ def page(context: BrowserContext) -> Page:
 
 
 @pytest.fixture
-def service_page(browser: Browser, sqlite_service: RunningService, tmp_path: Path) -> Iterator[Page]:
+def service_page(
+    browser: Browser, sqlite_service: RunningService, request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[Page]:
     """A page of `sqlite_service`: real service and database, but no worker that would change them."""
-    with opened(browser, sqlite_service.client, tmp_path) as context:
+    with opened(browser, sqlite_service.client, request) as context:
         yield context.new_page()

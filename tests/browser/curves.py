@@ -1,8 +1,10 @@
-"""What a page's charts show, read from the charts themselves."""
+"""The data drawn in a page's charts."""
 
 from typing import Any
 
 from playwright.sync_api import Page, expect
+
+from tests.support.waiting import PATIENCE_S
 
 _DRAWN = """label => {
   const chart = document.querySelector(`[role=img][aria-label^="${label}"]`);
@@ -12,23 +14,23 @@ _DRAWN = """label => {
 
 
 def drawn(page: Page, label: str = "Learning curve") -> dict[str, list[float]]:
-    """X and y of a chart's main line; empty while nothing is drawn."""
+    """X and y of a chart's main line; empty before it is drawn."""
     found: dict[str, Any] | None = page.evaluate(_DRAWN, label)
     return found or {"x": [], "y": []}
 
 
-def await_points(page: Page, more_than: int = 0, timeout_ms: int = 60_000) -> list[float]:
-    """Wait until the learning curve has more points than that, without reloading; gives their x."""
+def await_points(page: Page, more_than: int = 0, timeout_ms: float = 1000 * PATIENCE_S) -> list[float]:
+    """Wait until the learning curve has more than `more_than` points, without reloading; return their x."""
     script = f"([label, n]) => (({_DRAWN})(label)?.x.length ?? 0) > n"
     page.wait_for_function(script, arg=["Learning curve", more_than], timeout=timeout_ms)
     return drawn(page)["x"]
 
 
 def await_first_x(page: Page, x: float) -> None:
-    """Wait until the learning curve begins at `x`: until it is drawn over the axis just chosen."""
+    """Wait until the learning curve starts at `x`: until it is drawn over the selected axis."""
     page.wait_for_function(f"([label, x]) => ({_DRAWN})(label)?.x[0] === x", arg=["Learning curve", x])
 
 
-def await_state(page: Page, state: str, timeout_ms: int = 60_000) -> None:
-    """Wait until the run's header says it is in `state`."""
+def await_state(page: Page, state: str, timeout_ms: float = 1000 * PATIENCE_S) -> None:
+    """Wait until the run's header shows `state`."""
     expect(page.locator("main header").first.get_by_text(state, exact=True)).to_be_visible(timeout=timeout_ms)

@@ -1,19 +1,22 @@
-"""Who one is here: signing in and out, a password, keys for scripts, other people, and the theme."""
+"""The settings page: signing in and out, password, tokens, users and theme."""
 
 import re
+from pathlib import Path
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.service import RunningService
+from tests.support.oidc_provider import running_provider, wait_longer
+from tests.support.service import RunningService, running_service
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 PASSWORD = "five words are long enough"
 
 
-def test_a_password_lets_in_and_a_used_link_does_not(
+def test_sign_in_accepts_a_password_and_rejects_a_used_link(
     service_page: Page, sqlite_service: RunningService, browser: Browser
 ) -> None:
     page = service_page
@@ -23,12 +26,12 @@ def test_a_password_lets_in_and_a_used_link_does_not(
     expect(page.get_by_text(re.compile("at least", re.IGNORECASE))).to_be_visible()
     page.get_by_label("New password").fill(PASSWORD)
     page.get_by_role("button", name="Change password").click()
-    expect(page.get_by_text("Changed. Your other browsers are signed out.")).to_be_visible()
-    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_text("Password changed. Your other sessions are signed out.")).to_be_visible()
+    page.get_by_role("button", name="Sign out", exact=True).click()
     expect(page.get_by_role("heading", name="Sign in to Callboard")).to_be_visible()
 
     page.goto("/login?token=used")
-    expect(page.get_by_role("alert")).to_contain_text("too old")
+    expect(page.get_by_role("alert")).to_contain_text("expired or has already been used")
     page.goto("/hosts")
     page.get_by_label("Name").fill("owner")
     page.get_by_role("textbox", name="Password").fill("another")
@@ -40,34 +43,68 @@ def test_a_password_lets_in_and_a_used_link_does_not(
     expect(page.get_by_role("heading", name="Hosts")).to_be_visible()
 
 
-def test_a_key_for_scripts(service_page: Page, sqlite_service: RunningService) -> None:
+def test_sign_in_through_a_provider_on_another_site_returns_to_the_page(
+    browser: Browser, sqlite_template: Path, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait_longer(monkeypatch)
+    database = tmp_path / "callboard.sqlite3"
+    database.write_bytes(sqlite_template.read_bytes())
+    # The session's cookie is not sent with requests that another site has begun: `localhost` is one.
+    with running_provider("localhost") as provider:
+        provider.set_user("a-1", preferred_username="anna", groups=["lab"])
+        settings = {
+            "oidc_issuer": provider.issuer,
+            "oidc_client_id": "callboard",
+            "oidc_client_secret": "a secret",
+            "oidc_name": "Example",
+            "oidc_roles": {"lab": "operator"},
+        }
+        with (
+            running_service(f"sqlite:///{database}", redis_url, tmp_path, **settings) as service,
+            browser.new_context(base_url=service.url) as context,
+        ):
+            context.set_default_timeout(1000 * PATIENCE_S)
+            page = context.new_page()
+            page.goto("/login?error=no_role&from=/hosts")
+            expect(page.get_by_role("alert")).to_contain_text("Your account at Example has no role here.")
+            page.get_by_role("link", name="Sign in with Example").click()
+            page.locator("input[name=sub]").fill("a-1")
+            page.get_by_role("button", name="Authorize").click()
+            expect(page.get_by_role("heading", name="Hosts")).to_be_visible()
+            page.goto("/settings")
+            expect(page.get_by_role("region", name="List of sessions")).to_contain_text("by single sign-on")
+
+
+def test_token_works_until_it_is_revoked(service_page: Page, sqlite_service: RunningService) -> None:
     page = service_page
     page.goto("/settings")
     tokens = page.get_by_role("region", name="Tokens")
-    tokens.get_by_label("What it is for").fill("nightly")
-    tokens.get_by_label("May do as much as").select_option("viewer")
-    tokens.get_by_role("button", name="Make a token").click()
+    tokens.get_by_label("Name").fill("nightly")
+    tokens.get_by_label("Role").select_option("viewer")
+    tokens.get_by_role("button", name="Create token").click()
     secret = tokens.get_by_role("status").locator("pre").inner_text()
-    expect(tokens.get_by_role("button", name="Make a token")).to_be_focused()
-    with httpx.Client(base_url=sqlite_service.url, headers={"Authorization": f"Bearer {secret}"}) as script:
+    expect(tokens.get_by_role("button", name="Create token")).to_be_focused()
+    headers = {"Authorization": f"Bearer {secret}"}
+    with httpx.Client(base_url=sqlite_service.url, headers=headers, timeout=PATIENCE_S) as script:
         assert script.get("/api/v1/auth/me").json()["role"] == "viewer"
         tokens.get_by_role("button", name="Revoke nightly").click()
         page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
-        expect(tokens.get_by_text("You have no token.")).to_be_visible()
+        expect(tokens.get_by_text("You have no tokens.")).to_be_visible()
         expect(tokens).to_be_focused()
         assert script.get("/api/v1/auth/me").status_code == 401
 
 
-def test_other_people(service_page: Page) -> None:
+def test_user_is_added_changed_and_removed(service_page: Page) -> None:
     page = service_page
     page.goto("/settings")
     users = page.get_by_role("region", name="Users")
     users.get_by_label("Name").fill("guest")
-    users.get_by_label("First password").fill(PASSWORD)
+    users.get_by_label("Initial password").fill(PASSWORD)
     users.get_by_role("button", name="Add user").click()
     role = users.get_by_label("Role of guest")
     expect(role).to_have_value("operator")
-    role.select_option("viewer")
+    with page.expect_response(lambda response: response.request.method == "PATCH"):
+        role.select_option("viewer")
     page.reload()
     expect(role).to_have_value("viewer")
     users.get_by_role("button", name="Remove guest").click()
@@ -76,16 +113,16 @@ def test_other_people(service_page: Page) -> None:
     expect(users).to_be_focused()
 
 
-def test_a_long_name_leaves_what_can_be_done_in_view(service_page: Page) -> None:
+def test_long_name_keeps_its_buttons_in_view(service_page: Page) -> None:
     page = service_page
     page.goto("/settings")
     name = "x" * 100
     tokens = page.get_by_role("region", name="Tokens")
-    tokens.get_by_label("What it is for").fill(name)
-    tokens.get_by_role("button", name="Make a token").click()
+    tokens.get_by_label("Name").fill(name)
+    tokens.get_by_role("button", name="Create token").click()
     users = page.get_by_role("region", name="Users")
     users.get_by_label("Name").fill(name)
-    users.get_by_label("First password").fill(PASSWORD)
+    users.get_by_label("Initial password").fill(PASSWORD)
     users.get_by_role("button", name="Add user").click()
     for panel, button in ((tokens, "Revoke"), (users, "Remove")):
         place = panel.get_by_role("button", name=f"{button} {name}").bounding_box()
@@ -96,18 +133,18 @@ def test_a_long_name_leaves_what_can_be_done_in_view(service_page: Page) -> None
         expect(panel.get_by_title(name)).to_be_visible()
 
 
-def test_a_name_of_spaces_is_refused_at_its_field(service_page: Page) -> None:
+def test_blank_token_name_is_rejected_at_its_field(service_page: Page) -> None:
     page = service_page
     page.goto("/settings")
     tokens = page.get_by_role("region", name="Tokens")
-    tokens.get_by_label("What it is for").fill("   ")
-    tokens.get_by_role("button", name="Make a token").click()
-    expect(tokens.get_by_text("Say what it is for.")).to_be_visible()
-    expect(tokens.get_by_label("What it is for")).to_have_attribute("aria-invalid", "true")
-    expect(tokens.get_by_text("You have no token.")).to_be_visible()
+    tokens.get_by_label("Name").fill("   ")
+    tokens.get_by_role("button", name="Create token").click()
+    expect(tokens.get_by_text("Enter a name.")).to_be_visible()
+    expect(tokens.get_by_label("Name")).to_have_attribute("aria-invalid", "true")
+    expect(tokens.get_by_text("You have no tokens.")).to_be_visible()
 
 
-def test_the_theme_is_kept(service_page: Page) -> None:
+def test_theme_is_kept_after_navigation(service_page: Page) -> None:
     page = service_page
     page.emulate_media(color_scheme="light")
     page.goto("/settings")

@@ -1,5 +1,6 @@
-"""The charts of a run: zoomed together, arranged as one likes, and what its method is made of."""
+"""The charts of a run: linked zoom, arrangement, diagnostics and full screen."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,11 @@ from sqlalchemy import Engine
 
 from backend.db.engine import writing
 from backend.metrics import repository as series
-from backend.specs.events import Points
+from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
-from tests.support.runs import make_run
+from tests.support.rows import PROVENANCE, add_attempt, make_run
 from tests.support.service import RunningService
+from tests.support.waiting import rounds
 
 pytestmark = pytest.mark.browser
 
@@ -25,7 +27,7 @@ def _run(engine: Engine, *metrics: str) -> str:
     run = make_run(engine, RunState.FINISHED, name="charted")
     steps = list(range(0, 10_000, 100))
     points = [
-        Points(
+        PointsEvent(
             metric=metric,
             agent_steps=steps,
             frames=steps,
@@ -40,12 +42,12 @@ def _run(engine: Engine, *metrics: str) -> str:
     return run.id
 
 
-def test_a_zoom_in_one_chart_is_a_zoom_in_all(service_page: Page, sqlite_service: RunningService) -> None:
+def test_zoom_of_one_chart_applies_to_all_charts(service_page: Page, sqlite_service: RunningService) -> None:
     run_id = _run(sqlite_service.engine, "loss/policy", "loss/value")
     page = service_page
     page.goto(f"/runs/{run_id}")
     drag = page.get_by_role("img", name="loss/policy of charted").locator(".nsewdrag").first
-    drag.scroll_into_view_if_needed()
+    drag.hover()  # once it is in view and no longer moves
     box = drag.bounding_box()
     assert box is not None
     middle = box["y"] + box["height"] / 2
@@ -60,17 +62,15 @@ def test_a_zoom_in_one_chart_is_a_zoom_in_all(service_page: Page, sqlite_service
     page.wait_for_function(f"label => ({RANGE})(label)?.[0] <= 0", arg="loss/value of charted")
 
 
-def test_charts_are_hidden_moved_and_enlarged_for_good(
-    service_page: Page, sqlite_service: RunningService
-) -> None:
+def test_chart_arrangement_is_kept_after_reload(service_page: Page, sqlite_service: RunningService) -> None:
     run_id = _run(sqlite_service.engine, "loss/entropy", "loss/policy", "loss/value")
     page = service_page
-    page.set_viewport_size({"width": 1280, "height": 1600})  # only what is in view is drawn
+    page.set_viewport_size({"width": 1280, "height": 1600})  # only charts in view are drawn
     page.goto(f"/runs/{run_id}")
     charts = page.get_by_role("region", name="Metrics of loss").get_by_role("img", name="of charted")
 
     def choose(chart: str, item: str) -> None:
-        page.get_by_role("button", name=f"View and save charted {chart}").click()
+        page.get_by_role("button", name=f"Options for charted {chart}").click()
         page.get_by_role("menu").get_by_text(item, exact=True).click()
         expect(page.get_by_role("menu")).to_have_count(0)
 
@@ -89,23 +89,38 @@ def test_charts_are_hidden_moved_and_enlarged_for_good(
     expect(page.get_by_role("button", name="Charts", exact=True)).to_be_visible()
 
 
-def test_a_method_shows_what_it_is_made_of(service_page: Page, sqlite_service: RunningService) -> None:
+def test_diagnostics_tab_shows_the_metrics_of_the_method(
+    service_page: Page, sqlite_service: RunningService
+) -> None:
     engine, page = sqlite_service.engine, service_page
     plain = _run(engine, "loss/value", "speed/agent_steps_per_s", "speed/updates_per_s")
+    known = PROVENANCE.model_dump()
+    add_attempt(engine, plain, provenance=known)
+    newer = known | {"packages": {**known["packages"], "torch": "2.10.0"}, "rollout_workers": 2}
+    add_attempt(engine, plain, 2, host="b", provenance=newer)
     page.goto(f"/runs/{plain}?tab=system")
+    table = page.get_by_role("region", name="Provenance of each attempt")
+    expect(table.get_by_role("columnheader")).to_have_text(["Attempt", "1 on a", "2 on b"])
+    for fact, values in (
+        ("Commit", ["0123456789ab, with uncommitted changes"] * 2),
+        ("Processor", ["A processor"] * 2),
+        ("Rollout workers", ["–", "2"]),
+        ("torch", ["2.9.0", "2.10.0 (changed)"]),
+    ):
+        expect(table.get_by_role("row", name=fact).get_by_role("cell")).to_have_text([fact, *values])
     expect(page.get_by_role("img", name="speed/updates_per_s of charted")).to_be_visible()
     expect(page.get_by_role("img", name="loss/value of charted")).to_have_count(0)
-    expect(page.get_by_role("tab", name="Internals")).to_have_count(0)
+    expect(page.get_by_role("tab", name="Diagnostics")).to_have_count(0)
     page.goto(f"/runs/{_run(engine, 'ga3c/prediction_queue', 'ga3c/training_queue')}")
-    page.get_by_role("tab", name="Internals").click()
+    page.get_by_role("tab", name="Diagnostics").click()
     queues = page.get_by_role("img", name="Queue lengths of charted")
     expect(queues).to_be_visible()
     names = "() => [...document.querySelectorAll('[role=img]')].find(e => e.ariaLabel?.startsWith('Queue'))"
     page.wait_for_function(f"() => ({names})()?.data?.filter(trace => trace.x.length === 100).length === 2")
-    assert page.evaluate(f"() => ({names})().data.map(trace => trace.name)") == ["predictions", "trainings"]
+    assert page.evaluate(f"() => ({names})().data.map(trace => trace.name)") == ["training", "prediction"]
 
 
-def test_gorila_is_drawn_as_its_paper_draws_it(
+def test_diagnostics_tab_draws_gorila_as_in_its_paper(
     service_page: Page, sqlite_service: RunningService, tmp_path: Path
 ) -> None:
     run = make_run(
@@ -115,7 +130,7 @@ def test_gorila_is_drawn_as_its_paper_draws_it(
         algorithm="gorila_dqn",
         config={"n_actors": 12, "n_learners": 12, "n_shards": 5, "replay": "bundled"},
     )
-    parts = {
+    parts: dict[str, list[tuple[str, int, Callable[[int], float]]]] = {
         "gorila/shard_updates": [("shard", 5, lambda k: 12_000 + 10 * k)],
         "gorila/version_seen": [("actor", 12, lambda k: 12_000 - 100 * k)],
         "gorila/episodes": [("actor", 12, lambda k: 40 + k)],
@@ -141,9 +156,9 @@ def test_gorila_is_drawn_as_its_paper_draws_it(
     for metric, [(kind, n, of)] in parts.items():
         values |= {(metric, f"{kind} {k}"): of(k) for k in range(n)}
 
-    def tell(step: int, factor: float) -> None:
+    def record(step: int, factor: float) -> None:
         points = [
-            Points(
+            PointsEvent(
                 metric=metric,
                 source=source,
                 agent_steps=[step],
@@ -157,29 +172,29 @@ def test_gorila_is_drawn_as_its_paper_draws_it(
         with writing(sqlite_service.engine) as session:
             series.append(session, run.id, 1, 1, points)
 
-    tell(100, 0.5)
-    tell(200, 1.0)
+    record(100, 0.5)
+    record(200, 1.0)
     page = service_page
-    page.goto(f"/runs/{run.id}?tab=internals")
-    drawn = page.get_by_label("Gorila's parts")
+    page.goto(f"/runs/{run.id}?tab=diagnostics")
+    drawn = page.get_by_label("Gorila architecture")
     server = drawn.get_by_label("Parameter server, 5 shards")
     expect(server).to_contain_text("Stale gradients discarded17")
     expect(server).to_contain_text("12.0\u00a0k")
     expect(drawn).to_contain_text("gradients100/s, 3.0\u00a0MiB/s")
-    expect(drawn).to_contain_text("12 bundles of one each")
+    expect(drawn).to_contain_text("12 bundles of one actor, learner and replay memory")
     learners = drawn.get_by_label("12 learners")
     expect(learners).to_contain_text("Outliers discarded23")
     expect(learners).to_contain_text("up to 50%")
     expect(learners.get_by_title("2-3: 15%")).to_be_attached()
     expect(drawn.get_by_label("Replay memories")).to_contain_text("25% to 80%")
     actors = drawn.get_by_label("12 actors")
-    expect(actors).to_contain_text("Episodes of each40 to 51")
+    expect(actors).to_contain_text("Episodes by actor40 to 51")
     expect(actors.get_by_title("actor 11: 51")).to_be_attached()
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         for width in (1280, 390):
             page.set_viewport_size({"width": width, "height": 900})
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            page.wait_for_function("width => document.documentElement.scrollWidth <= width", arg=width)
             drawn.screenshot(path=tmp_path / f"gorila-{scheme}-{width}.png")
 
 
@@ -188,27 +203,32 @@ def test_gorila_is_drawn_as_its_paper_draws_it(
     ("chart", "menu"),
     [("Learning curve", "charted learning curve"), ("loss/value of charted", "charted loss value")],
 )
-def test_a_chart_fills_the_screen_and_goes_back(
+def test_full_screen_chart_fills_the_screen_and_restores_its_size(
     service_page: Page, sqlite_service: RunningService, chart: str, menu: str
 ) -> None:
     run_id = _run(sqlite_service.engine, "loss/value", "rollout/episode_return")
     page = service_page
     page.goto(f"/runs/{run_id}")
-    picture = page.get_by_role("img", name=chart).first
-    drawn = picture.locator(".main-svg").first
+    image = page.get_by_role("img", name=chart).first
+    drawn = image.locator(".main-svg").first
     expect(drawn).to_be_visible()
     before = drawn.bounding_box()
+    for _ in rounds():  # until no part of the page that is still loading moves it
+        page.wait_for_timeout(500)
+        earlier, before = before, drawn.bounding_box()
+        if before == earlier:
+            break
     assert before is not None
-    page.get_by_role("button", name=f"View and save {menu}").click()
+    page.get_by_role("button", name=f"Options for {menu}").click()
     page.get_by_role("menuitem", name="Full screen").click()
     page.wait_for_function("() => document.fullscreenElement?.matches('.panel')")
-    assert picture.evaluate("element => document.fullscreenElement.contains(element)")
+    assert image.evaluate("element => document.fullscreenElement.contains(element)")
     height = """([label, least, most]) => {
       const svg = document.querySelector(`[role=img][aria-label^="${label}"] .main-svg`);
       const {width, height} = svg.getBoundingClientRect();
       return height >= least && height <= most && width <= innerWidth;
     }"""
-    # All of the screen but the panel's heading and edges.
+    # The whole screen except the panel's header and padding.
     screen = page.evaluate("innerHeight")
     page.wait_for_function(height, arg=[chart, screen - 120, screen])
     page.evaluate("document.exitFullscreen()")

@@ -1,4 +1,4 @@
-"""Which of two learning rates is better, and how sure is it? From the list of runs to the answer."""
+"""The compare page: adding and removing runs, and the statistical comparison of two configs."""
 
 import re
 
@@ -9,24 +9,25 @@ from sqlalchemy import Engine
 from backend.db import Run
 from backend.db.engine import writing
 from backend.metrics import repository as series
-from backend.specs.events import Points
+from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
-from tests.support.runs import make_run
+from tests.browser.boxes import tick
+from tests.support.rows import make_run
 from tests.support.service import RunningService
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.browser
 
 EPISODES = 250
 
 
 def _train(engine: Engine, rate: float, seed: int, score: float) -> None:
-    """A run that plays 100 episodes for nothing and 150 at `score`."""
+    """A run with 100 episodes of return 0 and 150 of return `score`."""
     run = make_run(
         engine, RunState.FINISHED, seed=seed, config={"learning_rate": rate}, name=f"rate {rate} seed {seed}"
     )
     steps = [100 * (at + 1) for at in range(EPISODES)]
     returns = [0.0] * 100 + [score] * 150
-    points = Points(
+    points = PointsEvent(
         metric="rollout/episode_return",
         agent_steps=steps,
         frames=steps,
@@ -40,14 +41,26 @@ def _train(engine: Engine, rate: float, seed: int, score: float) -> None:
         row.score, row.best_return = score, score
 
 
-def test_runs_are_dragged_in_and_out(service_page: Page, sqlite_service: RunningService) -> None:
+def _await_group_traces(page: Page, column: str, count: int) -> None:
+    """Wait until the chart of groups has that many traces of a column with data."""
+    page.wait_for_function(
+        """([column, count]) => document.querySelector('[role=img][aria-label^="Learning curves"]')?.data
+          ?.filter(trace => trace.meta?.group && trace.meta.y === column && trace.x.length)
+          .length === count""",
+        arg=[column, count],
+    )
+
+
+def test_runs_are_added_and_removed_by_drag_and_drop_and_by_buttons(
+    service_page: Page, sqlite_service: RunningService
+) -> None:
     engine, page = sqlite_service.engine, service_page
     first, second, third = (
         make_run(engine, RunState.FINISHED, seed=at, name=f"seed {at}") for at in range(3)
     )
     page.goto(f"/compare?runs={first.id}")
     compared = page.get_by_role("list", name="Compared runs")
-    others = page.get_by_role("list", name="Runs that are not compared")
+    others = page.get_by_role("list", name="Other runs")
     expect(others.get_by_role("listitem")).to_have_count(2)
 
     others.get_by_text("seed 1").drag_to(compared)
@@ -57,94 +70,121 @@ def test_runs_are_dragged_in_and_out(service_page: Page, sqlite_service: Running
     expect(compared.get_by_role("link")).to_have_text(["seed 1"])
     assert page.url.endswith(f"runs={second.id}")
 
-    # A link from elsewhere carries its run too; any other is left alone.
+    # Any link to a run adds it; other links are ignored.
     for link in (f"{sqlite_service.url}/runs/{first.id}?tab=log", sqlite_service.url):
         dragged = page.evaluate_handle(
             "link => { const data = new DataTransfer(); data.setData('text/uri-list', link); return data; }",
             link,
         )
         compared.dispatch_event("drop", {"dataTransfer": dragged})
-    expect(compared.get_by_role("link")).to_have_text(["seed 1", "seed 0"])
+        expect(compared.get_by_role("link")).to_have_text(["seed 1", "seed 0"])
 
     page.get_by_role("searchbox", name="Find runs to compare").fill("seed 2")
     others.get_by_role("button", name="Compare seed 2").press("Enter")
-    compared.get_by_role("button", name="Take seed 1 out").press("Enter")
+    expect(compared.get_by_role("link")).to_have_text(["seed 1", "seed 0", "seed 2"])
+    compared.get_by_role("button", name="Remove seed 1").press("Enter")
     expect(compared.get_by_role("link")).to_have_text(["seed 0", "seed 2"])
-    expect(compared.get_by_role("button", name="Take seed 0 out")).to_be_focused()
+    expect(compared.get_by_role("button", name="Remove seed 0")).to_be_focused()
     page.go_back()
     expect(compared.get_by_role("link")).to_have_text(["seed 1", "seed 0", "seed 2"])
     assert third.id in page.url
 
 
 @pytest.mark.long
-def test_a_deleted_run_can_be_taken_out(service_page: Page, sqlite_service: RunningService) -> None:
+def test_deleted_run_can_be_removed(service_page: Page, sqlite_service: RunningService) -> None:
     page, engine = service_page, sqlite_service.engine
-    there = make_run(engine, RunState.FINISHED, name="still there")
-    gone = make_run(engine, RunState.FINISHED, name="deleted since")
-    assert sqlite_service.client.delete(f"/api/v1/runs/{gone.id}").status_code < 300
-    page.goto(f"/compare?runs={gone.id},{there.id}")
+    existing = make_run(engine, RunState.FINISHED, name="still there")
+    deleted = make_run(engine, RunState.FINISHED, name="deleted since")
+    assert sqlite_service.client.delete(f"/api/v1/runs/{deleted.id}").status_code < 300
+    page.goto(f"/compare?runs={deleted.id},{existing.id}")
     expect(page.get_by_text("None of these runs has finished an episode yet.")).to_be_visible()
-    page.get_by_role("button", name=f"Take the deleted run {gone.id} out").click()
-    page.wait_for_url(f"**/compare?runs={there.id}")
+    page.get_by_role("button", name=f"Remove deleted run {deleted.id}").click()
+    page.wait_for_url(f"**/compare?runs={existing.id}")
     expect(page.get_by_role("list", name="Compared runs").get_by_role("listitem")).to_have_count(1)
-    page.get_by_role("button", name="Take still there out").press("Enter")
+    page.get_by_role("button", name="Remove still there").press("Enter")
     expect(page.get_by_role("searchbox", name="Find runs to compare")).to_be_focused()
 
 
 @pytest.mark.long
-def test_others_are_offered_though_all_the_newest_are_compared(
+def test_older_runs_are_offered_when_all_latest_runs_are_compared(
     service_page: Page, sqlite_service: RunningService
 ) -> None:
     page, engine = service_page, sqlite_service.engine
     make_run(engine, RunState.FINISHED, name="the oldest")
-    newest = [make_run(engine, RunState.FINISHED, name=f"run {at}").id for at in range(25)]
-    page.goto(f"/compare?runs={','.join(newest)}")
+    latest = [make_run(engine, RunState.FINISHED, name=f"run {at}").id for at in range(25)]
+    page.goto(f"/compare?runs={','.join(latest)}")
     page.get_by_role("button", name="Compare the oldest", exact=True).click()
     expect(page.get_by_role("list", name="Compared runs").get_by_role("listitem")).to_have_count(26)
 
 
-def test_two_learning_rates(service_page: Page, sqlite_service: RunningService) -> None:
-    for seed in range(3):
+def test_statistics_compare_two_learning_rates(service_page: Page, sqlite_service: RunningService) -> None:
+    for seed in range(5):
         _train(sqlite_service.engine, 0.01, seed, 300.0 + seed)
         _train(sqlite_service.engine, 0.1, seed, 100.0 + seed)
     page = service_page
     page.goto("/")
-    page.get_by_role("combobox", name="Group the runs").select_option("seed")
+    page.get_by_role("combobox", name="Group runs").select_option("seed")
     page.wait_for_url(re.compile("group=seed"))
     table = page.get_by_role("table", name="Runs by seed")
     row = table.get_by_role("row").filter(has_text="learning_rate = 0.01")
-    # 301 ± t(0.975, 2) * 1 / sqrt(3).
-    expect(row).to_contain_text("301.0 ± 2.5")
+    expect(row).to_contain_text("302.0 [300.0, 304.0]")
     row.get_by_role("button", name=re.compile("Runs of")).click()
     expect(table.get_by_role("link", name="rate 0.01 seed 2")).to_be_visible()
 
     for rate in (0.01, 0.1):
-        table.get_by_role("checkbox", name=re.compile(rf"learning_rate = {rate}\)")).check()
+        tick(table.get_by_role("checkbox", name=re.compile(rf"learning_rate = {rate}\)")))
     selected = page.get_by_role("toolbar", name="Selected runs")
-    expect(selected).to_contain_text("6 runs selected")
+    expect(selected).to_contain_text("10 runs selected")
     selected.get_by_role("link", name="Compare").click()
-    page.wait_for_function(
-        """() => document.querySelector('[role=img][aria-label^="Learning curves"]')?.data
-          ?.filter(trace => trace.meta?.group && trace.meta.y === 'mean' && trace.x.length).length === 2"""
-    )
-    expect(page.get_by_role("status", name="Points drawn")).to_contain_text("95 % CI")
+    _await_group_traces(page, "median", 2)
+    expect(page.get_by_role("status", name="Points drawn")).to_contain_text("band: 95 % CI of the median")
+    legend = page.get_by_role("img", name="Learning curves").locator(".legend .traces")
+    # A tooltip has the whole name, which the legend shortens to what differs.
+    expect(legend.locator("text").first).to_have_text(re.compile(r"^learning_rate = 0\.0?1, 5 seeds$"))
+    expect(legend.locator("title").first).to_contain_text("CartPole")
 
     statistics = page.get_by_role("region", name="Statistics")
     better = statistics.get_by_role("row").filter(has_text="learning_rate = 0.01").first
-    expect(better).to_contain_text("301.0 [300.0, 302.0]")
-    expect(statistics.get_by_role("row").last).to_contain_text("100 % [100 %, 100 %]")
-    expect(statistics.get_by_role("row").last).to_contain_text("better, 95 % sure")
+    expect(better).to_contain_text("302.0 [300.0, 304.0]")
+    last = statistics.get_by_role("row").last
+    # Of the 25 differences between 196 and 204, the third lowest and highest.
+    for text in ("100 %", "200.0 [197.0, 203.0]", "A better (p = 0.008)"):
+        expect(last).to_contain_text(text)
 
-    statistics.get_by_role("textbox", name="Time to a score of").fill("250")
+    statistics.get_by_role("textbox", name="Time to threshold").fill("250")
     page.wait_for_url(re.compile("threshold=250"))
-    expect(better).to_contain_text("3 of 3")
-    # 84 of the last hundred at 300 are 252; so far 184 episodes of 100 agent steps.
+    expect(better).to_contain_text("5 of 5")
+    # After 184 episodes of 100 agent steps, 84 of the last hundred returned 300: the mean is 252.
     expect(better).to_contain_text("18.4")
     worse = statistics.get_by_role("row").filter(has_text="learning_rate = 0.1").first
-    expect(worse).to_contain_text("0 of 3")
+    expect(worse).to_contain_text("0 of 5")
 
     copy = page.context.new_page()
     copy.goto(page.url)
     again = copy.get_by_role("region", name="Statistics")
-    expect(again.get_by_role("textbox", name="Time to a score of")).to_have_value("250")
-    expect(again.get_by_role("row").filter(has_text="learning_rate = 0.01").first).to_contain_text("3 of 3")
+    expect(again.get_by_role("textbox", name="Time to threshold")).to_have_value("250")
+    expect(again.get_by_role("row").filter(has_text="learning_rate = 0.01").first).to_contain_text("5 of 5")
+
+
+def test_two_seeds_a_side_are_drawn_without_band_or_verdict(
+    service_page: Page, sqlite_service: RunningService
+) -> None:
+    for seed in range(2):
+        _train(sqlite_service.engine, 0.01, seed, 300.0 + seed)
+        _train(sqlite_service.engine, 0.1, seed, 100.0 + seed)
+    page = service_page
+    page.goto("/")
+    page.get_by_role("combobox", name="Group runs").select_option("seed")
+    table = page.get_by_role("table", name="Runs by seed")
+    for rate in (0.01, 0.1):
+        tick(table.get_by_role("checkbox", name=re.compile(rf"learning_rate = {rate}\)")))
+    page.get_by_role("toolbar", name="Selected runs").get_by_role("link", name="Compare").click()
+    _await_group_traces(page, "seed_values", 4)
+    status = page.get_by_role("status", name="Points drawn")
+    expect(status).to_contain_text("each seed (an interval needs 5)")
+    expect(status).not_to_contain_text("band")
+    last = page.get_by_role("region", name="Statistics").get_by_role("row").last
+    expect(last).to_contain_text("100 %")
+    expect(last).to_contain_text(
+        "no significant difference (p = 0.33); significance is possible from 4 seeds per group"
+    )

@@ -6,7 +6,7 @@ from tests.support.installation import Installation
 pytestmark = pytest.mark.browser
 
 
-def test_the_api_can_be_read_and_tried(page: Page, installed: Installation) -> None:
+def test_api_docs_list_and_execute_operations(page: Page, installed: Installation) -> None:
     page.goto(f"{installed.url}/docs")
     operation = page.locator("#operations-auth-read_me")
     expect(operation).to_be_visible()

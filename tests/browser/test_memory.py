@@ -1,6 +1,8 @@
-"""A page that stays open for a week must not grow: many hours of events go through one page in a minute."""
+"""Memory of a page that stays open: many hours of events pass through it in a minute, and live data for as
+long as `--live-minutes` says."""
 
 import json
+from time import monotonic
 
 import pytest
 from playwright.sync_api import CDPSession, Page, expect
@@ -9,24 +11,25 @@ from backend.db import Run
 from backend.db.engine import writing
 from backend.metrics import repository as series
 from backend.runs import repository
-from backend.specs.events import Points
+from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
-from tests.support.runs import make_run
+from tests.browser.load import BATCHES_PER_S, METRICS, POINTS_PER_S, record
+from tests.support.rows import make_run
 from tests.support.service import RunningService
 
-pytestmark = [pytest.mark.browser, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.benchmark]
 
-# A curve of so many points has as many buckets before as after.
+# With these numbers of points a curve has equally many buckets before and after.
 WARM, WATCHED = 700, 4_900
 """Events of 200 points each."""
 MAX_GROWTH_BYTES = 30 * WATCHED
 
 
 def _held_bytes(chrome: CDPSession) -> int:
-    """What the page's own objects and elements take.
+    """The heap size of the page's own objects and elements.
 
-    V8 makes more and more machine code of a page that is redrawn, and keeps account of it; Chromium keeps
-    something of each request for its debugger. Neither is the page's doing.
+    Machine code that V8 compiles of a page that redraws, and what Chromium keeps of each request for its
+    debugger, do not count.
     """
     parts: list[str] = []
     chrome.on("HeapProfiler.addHeapSnapshotChunk", lambda event: parts.append(event["chunk"]))
@@ -42,8 +45,8 @@ def _held_bytes(chrome: CDPSession) -> int:
     return sum(s for k, n, s in zip(kind, name, size, strict=True) if k in counted and n not in internal)
 
 
-def test_a_live_page_keeps_its_memory(service_page: Page, sqlite_service: RunningService) -> None:
-    engine, bus = sqlite_service.engine, sqlite_service.parts.bus
+def test_live_page_does_not_leak_memory(service_page: Page, sqlite_service: RunningService) -> None:
+    engine, bus = sqlite_service.engine, sqlite_service.app_state.bus
     run = make_run(engine, RunState.RUNNING, name="for a week")
     page = service_page
     page.goto(f"/runs/{run.id}")
@@ -60,7 +63,7 @@ def test_a_live_page_keeps_its_memory(service_page: Page, sqlite_service: Runnin
                 row = session.get_one(Run, run.id)
                 row.agent_steps, row.score = step, float(step % 1000)
                 revision = repository.touch(session, row)
-                points = Points(
+                points = PointsEvent(
                     metric="rollout/episode_return",
                     agent_steps=steps,
                     frames=steps,
@@ -78,3 +81,49 @@ def test_a_live_page_keeps_its_memory(service_page: Page, sqlite_service: Runnin
     growth = _held_bytes(chrome) - before
     print(f"\n{step:,} points and {step // 200:,} events: {growth / 1e3:+,.0f} kB")  # noqa: T201
     assert growth < MAX_GROWTH_BYTES
+
+
+BASE_POINTS = 100_000
+"""Of each metric before the page is opened: so many that the number of buckets hardly changes."""
+MAX_LIVE_GROWTH_BYTES = 500_000
+
+
+@pytest.mark.timeout(3 * 3600)
+def test_memory_is_flat_while_live_data_arrives(
+    service_page: Page, sqlite_service: RunningService, pytestconfig: pytest.Config
+) -> None:
+    """Five metrics of a run, 50 points per second, on its page with the charts of all of them."""
+    minutes = float(pytestconfig.getoption("live_minutes"))
+    engine, bus = sqlite_service.engine, sqlite_service.app_state.bus
+    run = make_run(engine, RunState.RUNNING, name="live")
+    steps = list(range(BASE_POINTS))
+    with writing(engine) as session:
+        points = [
+            PointsEvent(
+                metric=metric, agent_steps=steps, frames=steps, wall_time_s=[at / 1000 for at in steps],
+                episodes=steps, value=[float(at % 7) for at in steps],
+            )
+            for metric in METRICS
+        ]  # fmt: skip
+        series.append(session, run.id, 1, 1, points)
+    page = service_page
+    page.set_viewport_size({"width": 1280, "height": 1600})
+    page.goto(f"/runs/{run.id}")
+    expect(page.get_by_role("img", name="optim/grad_norm of live")).to_be_visible()
+    chrome = page.context.new_cdp_session(page)
+    held: list[int] = []
+    began = monotonic()
+    batch = BASE_POINTS // (POINTS_PER_S // BATCHES_PER_S // len(METRICS))
+    while (passed := monotonic() - began) < 60 * minutes:
+        with writing(engine) as session:
+            record(session, run.id, batch)
+            session.get_one(Run, run.id).score = float(batch)
+        bus.announce(session)
+        batch += 1
+        page.wait_for_timeout(1000 / BATCHES_PER_S)
+        if passed > (len(held) + 1) * 6 * minutes:  # ten times in all
+            held.append(_held_bytes(chrome))
+    held.append(_held_bytes(chrome))
+    shown = ", ".join(f"{each / 1e6:.2f}" for each in held)
+    print(f"\n{minutes:g} minutes of live data, heap in MB: {shown}")  # noqa: T201
+    assert max(held[len(held) // 2 :]) - held[1] < MAX_LIVE_GROWTH_BYTES

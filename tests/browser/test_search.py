@@ -1,4 +1,4 @@
-"""The search box, with which the list of runs is narrowed while one types."""
+"""The search box, which filters the list of runs while typing."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from backend.specs.states import RunState
-from tests.support.runs import make_run
+from tests.support.rows import make_run
 from tests.support.service import RunningService
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 @pytest.fixture
 def box(service_page: Page, sqlite_service: RunningService) -> Locator:
-    """The box above a list of two runs."""
+    """The search box above a list of two runs."""
     make_run(sqlite_service.engine, RunState.QUEUED, name="waits", tags=["review"])
     make_run(sqlite_service.engine, RunState.FINISHED, name="done", tags=["review"])
     service_page.goto("/")
@@ -27,14 +27,14 @@ def _rows(page: Page) -> Locator:
 
 
 def _offered(page: Page) -> Locator:
-    """What the box knows to go on with."""
+    """The completions offered."""
     return page.get_by_role("listbox").get_by_role("option")
 
 
-def test_the_list_waits_until_a_word_is_finished(service_page: Page, box: Locator) -> None:
+def test_list_is_not_filtered_by_an_unfinished_word(service_page: Page, box: Locator) -> None:
     page = service_page
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    requested: list[str] = []
+    page.on("request", lambda request: requested.append(request.url))
     page.clock.install()
     box.press_sequentially("tag:review state:qu")
     expect(_offered(page)).to_have_text(["tag:review state:queued"])
@@ -45,19 +45,19 @@ def test_the_list_waits_until_a_word_is_finished(service_page: Page, box: Locato
     page.clock.resume()
     expect(_rows(page)).to_have_count(1)
     expect(box).to_have_value("tag:review state:queued")
-    assert not any(url.endswith("state%3Aqu") for url in asked)
+    assert not any(url.endswith("state%3Aqu") for url in requested)
 
 
-def test_what_is_wrong_is_told_when_the_box_is_left(service_page: Page, box: Locator) -> None:
+def test_invalid_query_is_reported_on_blur(service_page: Page, box: Locator) -> None:
     page = service_page
-    told = page.get_by_role("main").get_by_role("alert")
+    alert = page.get_by_role("main").get_by_role("alert")
     box.press_sequentially("state:qu")
     expect(_offered(page)).to_have_count(1)
     box.blur()
-    expect(told).to_contain_text("no state 'qu'")
+    expect(alert).to_contain_text("unknown state 'qu'")
 
 
-def test_escape_closes_the_list_and_then_empties_the_box(service_page: Page, box: Locator) -> None:
+def test_escape_closes_the_completions_then_clears_the_box(service_page: Page, box: Locator) -> None:
     page = service_page
     box.press_sequentially("tag:review sta")
     expect(_offered(page).first).to_be_visible()
@@ -69,7 +69,7 @@ def test_escape_closes_the_list_and_then_empties_the_box(service_page: Page, box
     expect(box).to_have_value("")
 
 
-def test_the_caret_stays_behind_a_word_completed_in_the_middle(service_page: Page, box: Locator) -> None:
+def test_caret_stays_after_a_word_completed_in_the_middle(service_page: Page, box: Locator) -> None:
     page = service_page
     box.fill(" tag:review")
     page.keyboard.press("Home")

@@ -1,4 +1,4 @@
-"""`make chaos`: a hundred faults on each database, and a report.
+"""`make chaos`: a hundred faults on each database, with a report.
 
 python -m tests.chaos [--database sqlite|postgresql] [--faults 100] [--seed N] [--pause 3]
 """
@@ -8,21 +8,23 @@ import secrets
 import sys
 from pathlib import Path
 
-from tests.chaos import campaign
+from tests.chaos import campaign, more_faults
 from tests.chaos.databases import DATABASES
+
+MIGRATION_KILLS = 3
 
 
 def main() -> int:
-    """Run the campaigns; 1 where anything was violated."""
+    """Run the campaigns. Return 1 if any invariant was violated."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--database", choices=list(DATABASES), action="append")
     parser.add_argument("--faults", type=int, default=100)
     parser.add_argument("--seed", type=int, default=secrets.randbelow(2**31))
-    parser.add_argument("--fake-engine", action="store_true", help="train nothing, to save the processor")
+    parser.add_argument("--fake-engine", action="store_true", help="train nothing, to save processor time")
     parser.add_argument(
         "--pause", type=float, default=campaign.MEAN_PAUSE_S, help="mean seconds between faults"
     )
-    parser.add_argument("--report", type=Path, help="where a campaign that found something is written")
+    parser.add_argument("--report", type=Path, help="file for the report of a campaign with violations")
     args = parser.parse_args()
     violated = False
     for database in args.database or list(DATABASES):
@@ -32,13 +34,15 @@ def main() -> int:
             args.faults,
             fake_engine=args.fake_engine,
             mean_pause_s=args.pause,
-            say=lambda line: sys.stdout.write(line + "\n"),
+            kinds=more_faults.FAULTS,
+            migration_kills=MIGRATION_KILLS,
+            on_event=print,
         )
         sys.stdout.write(f"{report}\n")
         for violation in report.violations:
             sys.stdout.write(f"VIOLATION {violation}\n")
         if report.violations and args.report:
-            args.report.write_text("\n".join([str(report), *report.violations, *report.told]))
+            args.report.write_text("\n".join([str(report), *report.violations, *report.log]))
         violated = violated or bool(report.violations)
     return int(violated)
 

@@ -1,4 +1,4 @@
-"""The worker as it is, with an engine that only says that it trains."""
+"""The real worker with the fake engine."""
 
 from backend import logging
 from backend.settings import Settings
@@ -8,4 +8,4 @@ from workers import celery_app
 if __name__ == "__main__":
     settings = Settings()
     logging.configure(settings)
-    celery_app.run(settings, engine=FAKE_ENGINE)
+    celery_app.run(settings, command=FAKE_ENGINE)

@@ -1,8 +1,8 @@
-"""What goes wrong: each fault names itself, happens, and returns when it is over."""
+"""The faults of chaos campaigns."""
 
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -14,15 +14,15 @@ from tests.chaos.stack import WORKER_STOP_LIMIT_S, Stack
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that is about to go wrong."""
+    """A fault that has not happened yet."""
 
     title: str
     happen: Callable[[], str | None]
-    """Returns what was violated meanwhile, if anything."""
+    """Causes the fault, returns when it is over, with the violation that it found, if any."""
 
 
 def kill_engine(stack: Stack, rng: random.Random) -> Fault:
-    """Kill -9 of an engine, or of one of its processes."""
+    """Send SIGKILL to an engine or to one of its processes."""
     worker = rng.choice(stack.workers)
     pick, part = rng.random(), rng.random() < 0.3
 
@@ -39,7 +39,7 @@ def kill_engine(stack: Stack, rng: random.Random) -> Fault:
 
 
 def freeze_engine(stack: Stack, rng: random.Random) -> Fault:
-    """SIGSTOP an engine for a while."""
+    """Stop an engine with SIGSTOP for up to 5 s."""
     worker, frozen_s = rng.choice(stack.workers), rng.uniform(0.5, 5.0)
 
     def happen() -> None:
@@ -53,13 +53,13 @@ def freeze_engine(stack: Stack, rng: random.Random) -> Fault:
 
 
 def kill_worker(stack: Stack, rng: random.Random) -> Fault:
-    """Kill -9 of a worker, with its supervisors and recorders."""
+    """Send SIGKILL to a worker, with its supervisors and recorders."""
     worker = rng.choice(stack.workers)
     return Fault(f"kill {worker.name}", worker.process.kill)
 
 
 def freeze_worker(stack: Stack, rng: random.Random) -> Fault:
-    """SIGSTOP a worker, at times for longer than its leases hold; its engines train on."""
+    """Stop a worker with SIGSTOP, at times longer than its leases last, while its engines train on."""
     worker, frozen_s = rng.choice(stack.workers), rng.uniform(0.5, 10.0)
 
     def happen() -> None:
@@ -73,24 +73,24 @@ def freeze_worker(stack: Stack, rng: random.Random) -> Fault:
 
 
 def end_worker(stack: Stack, rng: random.Random) -> Fault:
-    """SIGTERM to a worker, as in a deployment."""
+    """Send SIGTERM to a worker, as in a deployment."""
     worker = rng.choice(stack.workers)
 
     def happen() -> str | None:
         with worker.paused:
             in_time = worker.end()
-        return None if in_time else f"{worker.name} was not gone {WORKER_STOP_LIMIT_S} s after SIGTERM"
+        return None if in_time else f"{worker.name} did not end within {WORKER_STOP_LIMIT_S} s of SIGTERM"
 
     return Fault(f"end {worker.name}", happen)
 
 
 def kill_web(stack: Stack, rng: random.Random) -> Fault:
-    """Kill -9 of the web process."""
+    """Send SIGKILL to the web process."""
     return Fault("kill web", stack.web.process.kill)
 
 
 def kill_redis(stack: Stack, rng: random.Random) -> Fault:
-    """Kill -9 of Redis, which comes back empty."""
+    """Send SIGKILL to Redis, which restarts empty."""
     down_s = rng.uniform(0.1, 4.0)
 
     def happen() -> None:
@@ -103,7 +103,7 @@ def kill_redis(stack: Stack, rng: random.Random) -> Fault:
 
 
 def flush_redis(stack: Stack, rng: random.Random) -> Fault:
-    """Everything in Redis is forgotten."""
+    """Delete everything in Redis."""
 
     def happen() -> None:
         with suppress(redis.RedisError):
@@ -113,7 +113,7 @@ def flush_redis(stack: Stack, rng: random.Random) -> Fault:
 
 
 def disturb_database(stack: Stack, rng: random.Random) -> Fault:
-    """A restart or a crash, or a lock, as the database has it."""
+    """Disturb the database by a restart, a crash or a lock."""
     title, disturb = stack.database.disturb(rng)
 
     def happen() -> None:
@@ -123,7 +123,10 @@ def disturb_database(stack: Stack, rng: random.Random) -> Fault:
     return Fault(title, happen)
 
 
-FAULTS: dict[Callable[[Stack, random.Random], Fault], int] = {
+Kind = Callable[[Stack, random.Random], Fault]
+"""Draws the details of a fault."""
+
+FAULTS: dict[Kind, int] = {
     kill_engine: 5,
     freeze_engine: 2,
     kill_worker: 2,
@@ -134,10 +137,10 @@ FAULTS: dict[Callable[[Stack, random.Random], Fault], int] = {
     flush_redis: 1,
     disturb_database: 2,
 }
-"""Every fault with how often it is drawn."""
+"""Faults with their relative frequency. What a test's seed draws depends on them, so that others are in
+`more_faults`."""
 
 
-def draw(stack: Stack, rng: random.Random) -> Fault:
-    """The next fault."""
-    kinds = list(FAULTS)
-    return rng.choices(kinds, [FAULTS[kind] for kind in kinds])[0](stack, rng)
+def draw(stack: Stack, rng: random.Random, kinds: Mapping[Kind, int]) -> Fault:
+    """Draw the next fault."""
+    return rng.choices(list(kinds), list(kinds.values()))[0](stack, rng)

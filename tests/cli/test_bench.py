@@ -5,25 +5,28 @@ import pytest
 from sqlalchemy import Engine, make_url, select
 from typer.testing import CliRunner
 
-from backend.cli import bench, bench_ingest, private_servers
+from backend.cli import bench, servers
 from backend.cli.main import app
 from backend.db import Run
 from backend.db.engine import reading
-from backend.metrics import bench as series
 from backend.metrics import repository as metrics
-from backend.runs import bench as lists
-from tests.support.databases import short_folder
-from tests.support.runs import make_run
+from tests.support.databases import short_folder, start_patiently
+from tests.support.rows import make_run
+from tests.support.waiting import until
 from tests.workers.support import processes_with
+from workers.bench import ingest as bench_ingest
+from workers.bench import metrics as series
+from workers.bench import runs as lists
 
 pytestmark = pytest.mark.service
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_ingest, "N_POINTS", 20_000)
     monkeypatch.setattr(series, "N_POINTS", 5_000)
     monkeypatch.setattr(lists, "N_RUNS", 100)
+    start_patiently()
 
 
 def _points_by_metric(engine: Engine) -> dict[str, list[int]]:
@@ -35,26 +38,26 @@ def _points_by_metric(engine: Engine) -> dict[str, list[int]]:
     return found
 
 
-def test_measures_a_named_database_by_what_it_stores_there(engine: Engine, database_url: str) -> None:
+def test_bench_service_measures_given_database_and_stores_its_rows(engine: Engine, database_url: str) -> None:
     done = CliRunner().invoke(app, ["bench", "service", "--database-url", database_url, "--json"])
     assert done.exit_code == 0, done.output
     answer = json.loads(done.stdout)
     assert answer["goals"] == bench.GOALS
     (found,) = answer["databases"].items()
     assert found[0] == engine.dialect.name
-    assert set(found[1]) == set(bench._ROWS)
+    assert set(found[1]) == set(bench.ROWS)
     assert all(value > 0 for value in found[1].values())
     stored = _points_by_metric(engine)
-    # Three times the log's 20,000 points in ten series; the charts' twenty runs.
+    # Three ingests of 20,000 points in ten series, and the twenty runs of the charts.
     assert [stored[f"recorded/{at}"] for at in range(10)] == [[2_000] * 3] * 10
     assert stored[series.METRIC] == [5_000] * 20
 
 
-def test_refuses_a_database_in_use(engine: Engine, database_url: str) -> None:
+def test_bench_service_rejects_database_with_runs(engine: Engine, database_url: str) -> None:
     run = make_run(engine)
     done = CliRunner().invoke(app, ["bench", "service", "--database-url", database_url])
     assert done.exit_code == 2
-    assert "name an empty one" in done.stderr
+    assert "use an empty one" in done.stderr
     with reading(engine) as session:
         assert session.scalars(select(Run.id)).all() == [run.id]
 
@@ -62,13 +65,15 @@ def test_refuses_a_database_in_use(engine: Engine, database_url: str) -> None:
 @pytest.mark.parametrize(
     "url", ["nonsense", "postgresql+psycopg://127.0.0.1:1/none", "sqlite:////proc/no.db"]
 )
-def test_a_database_that_is_not_there_is_one_line(url: str) -> None:
+def test_bench_service_with_unreachable_database_prints_one_line(url: str) -> None:
     done = CliRunner().invoke(app, ["bench", "service", "--database-url", url])
     assert done.exit_code == 2
     assert done.stderr.splitlines()[-1].startswith("callboard: --database-url: ")
 
 
-def test_own_databases_side_by_side_with_their_goals(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bench_service_without_url_compares_private_databases_with_goals(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("COLUMNS", "140")
     done = CliRunner().invoke(app, ["bench", "service"])
     assert done.exit_code == 0, done.output
@@ -79,12 +84,12 @@ def test_own_databases_side_by_side_with_their_goals(monkeypatch: pytest.MonkeyP
     assert "≤ 150" in done.stdout
 
 
-def test_private_servers_leave_nothing_behind() -> None:
-    with short_folder() as folder, private_servers.redis(folder / "redis.sock") as url:
+def test_private_servers_leave_no_process_or_folder() -> None:
+    with short_folder() as folder, servers.temporary_redis(folder / "redis.sock") as url:
         socket = url.removeprefix("unix://")
         assert processes_with(socket)
-    with private_servers.postgres() as url:
+    with servers.temporary_postgres() as url:
         data = make_url(url).query["host"]
         assert processes_with(str(data))
-    assert processes_with(socket) == processes_with(str(data)) == []
+    until(lambda: not processes_with(socket) and not processes_with(str(data)))
     assert not Path(str(data)).exists()

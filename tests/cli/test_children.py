@@ -4,109 +4,164 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import monotonic, sleep
 
 import pytest
 
 from backend.cli import children
-from backend.cli.children import Child, processor_waits_s
-from tests.workers.support import until
+from backend.cli.children import ServiceProcess, cpu_waits_s
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.service
 
 SLEEPS = [sys.executable, "-S", "-c", "import time; time.sleep(600)"]
 SPINS = [sys.executable, "-S", "-c", "while True: pass"]
 
 
-@pytest.fixture
-def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Child]]:
-    """Starts children that are asked often; ends them."""
-    monkeypatch.setattr(children, "_ASK_INTERVAL_S", 0.02)
-    made: list[Child] = []
+class Clock:
+    """A fake of the parent's clock and of its children's waiting time for a processor."""
 
-    def make(healthy: Callable[[], bool], patience_s: float = 0.3) -> Child:
-        child = Child(
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.contended = False
+        self.waits_s = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def cpu_waits_s(self, pid: int) -> dict[str, float]:
+        return {"1": self.waits_s, "2": 0.0}
+
+    def tend(self, child: ServiceProcess, for_s: float) -> None:
+        """Tend a child every 0.1 s for `for_s` seconds."""
+        for _ in range(round(10 * for_s)):
+            self.now += 0.1
+            self.waits_s += 0.1 if self.contended else 0.0
+            child.check()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(children, "monotonic", clock.monotonic)
+    monkeypatch.setattr(children, "cpu_waits_s", clock.cpu_waits_s)
+    return clock
+
+
+@pytest.fixture
+def child(tmp_path: Path, clock: Clock) -> Iterator[Callable[..., ServiceProcess]]:
+    """Return a function that starts children with a patience of 10 s; end them afterwards."""
+    children_started: list[ServiceProcess] = []
+
+    def start(healthy: Callable[[], bool]) -> ServiceProcess:
+        child = ServiceProcess(
             "sleeper",
             SLEEPS,
             environment={},
             log_file=tmp_path / "log",
             healthy=healthy,
-            patience_s=patience_s,
+            unhealthy_timeout_s=10.0,
         )
         child.start()
-        made.append(child)
+        children_started.append(child)
         return child
 
-    yield make
-    for one in made:
-        one.end(0.0)
+    yield start
+    for one in children_started:
+        one.wait(0.0)
 
 
-def _tended(child: Child, until_other_than: int | None) -> bool:
-    child.tend()
-    return child.pid not in (until_other_than, None)
+def _replaced(clock: Clock, child: ServiceProcess, first: int | None) -> bool:
+    clock.tend(child, 0.1)
+    return child.pid not in (first, None)
 
 
-def test_a_child_that_does_not_answer_is_started_again(child: Callable[..., Child]) -> None:
-    deaf = child(lambda: False)
-    first, begun = deaf.pid, monotonic()
-    until(lambda: _tended(deaf, first), 20)
-    assert monotonic() - begun >= 0.3
-    assert deaf.exit_status is None
+def test_unhealthy_child_is_restarted_after_its_patience(
+    child: Callable[..., ServiceProcess], clock: Clock
+) -> None:
+    unhealthy = child(lambda: False)
+    first = unhealthy.pid
+    clock.tend(unhealthy, 9)
+    assert unhealthy.pid == first
+    until(lambda: _replaced(clock, unhealthy, first))
+    assert unhealthy.exit_status is None
 
 
-def test_one_answer_and_its_patience_begins_anew(child: Callable[..., Child]) -> None:
-    asked: list[bool] = []
+def test_healthy_answer_resets_patience(child: Callable[..., ServiceProcess], clock: Clock) -> None:
+    answers: list[bool] = []
 
     def every_other_time() -> bool:
-        asked.append(len(asked) % 2 == 1)
-        return asked[-1]
+        answers.append(len(answers) % 2 == 1)
+        return answers[-1]
 
-    slow = child(every_other_time, patience_s=1.0)
-    first, begun = slow.pid, monotonic()
-    while monotonic() - begun < 1.5:
-        slow.tend()
-        assert slow.pid == first
-        sleep(0.01)
-    assert len(asked) > 2
+    slow = child(every_other_time)
+    first = slow.pid
+    clock.tend(slow, 60)
+    assert slow.pid == first
+    assert len(answers) > 2
 
 
-def test_time_without_a_processor_is_not_held_against_it(
-    child: Callable[..., Child], monkeypatch: pytest.MonkeyPatch
+def test_one_failed_check_long_after_the_one_before_does_not_exhaust_patience(
+    child: Callable[..., ServiceProcess], clock: Clock
 ) -> None:
-    # How crowded the machine is cannot be arranged here: the kernel's account is stood in for.
-    crowded = True
-    waits_s = 0.0
-    looked_at = monotonic()
+    answers = iter([False])
+    paused = child(lambda: next(answers, True))
+    first = paused.pid
+    clock.now += 60.0
+    clock.tend(paused, 12)
+    assert next(answers, None) is None
+    assert paused.pid == first
 
-    def account(pid: int) -> dict[str, float]:
-        nonlocal waits_s, looked_at
-        now = monotonic()
-        waits_s += now - looked_at if crowded else 0.0
-        looked_at = now
-        return {"1": waits_s, "2": 0.0}
 
-    monkeypatch.setattr(children, "processor_waits_s", account)
+def test_time_waiting_for_processor_does_not_count_against_patience(
+    child: Callable[..., ServiceProcess], clock: Clock
+) -> None:
+    # The load of the machine cannot be set by a test, so the kernel's accounting is replaced.
     starved = child(lambda: False)
-    first, begun = starved.pid, monotonic()
-    while monotonic() - begun < 1.0:
-        starved.tend()
-        assert starved.pid == first
-        sleep(0.01)
-    crowded = False
-    until(lambda: _tended(starved, first), 20)
+    first = starved.pid
+    clock.contended = True
+    clock.tend(starved, 60)
+    assert starved.pid == first
+    clock.contended = False
+    until(lambda: _replaced(clock, starved, first))
 
 
-def test_the_kernels_account_of_waiting() -> None:
+def test_cpu_waits_s_grows_under_contention_and_is_empty_after_exit() -> None:
     before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(before)})  # what it starts shares one processor
+    os.sched_setaffinity(0, {min(before)})  # its children share one processor
     try:
-        crowd = [subprocess.Popen(SPINS) for _ in range(2)]
+        competitors = [subprocess.Popen(SPINS) for _ in range(2)]
     finally:
         os.sched_setaffinity(0, before)
     try:
-        until(lambda: sum(processor_waits_s(crowd[0].pid).values()) > 0.1, 30)
-        assert list(processor_waits_s(crowd[0].pid)) == [str(crowd[0].pid)]
+        until(lambda: sum(cpu_waits_s(competitors[0].pid).values()) > 0.1)
+        assert list(cpu_waits_s(competitors[0].pid)) == [str(competitors[0].pid)]
     finally:
-        for process in crowd:
+        for process in competitors:
             process.send_signal(signal.SIGKILL)
             process.wait()
-    assert processor_waits_s(crowd[0].pid) == {}
+    assert cpu_waits_s(competitors[0].pid) == {}
+
+
+def test_log_is_rotated_while_the_child_writes(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(children, "MAX_LOG_BYTES", 10_000)
+    program = (
+        "import sys, time\nwhile True: sys.stdout.write('line\\n' * 200); sys.stdout.flush(); time.sleep(.01)"
+    )
+    log_file = tmp_path / "web.log"
+    child = ServiceProcess("writer", [sys.executable, "-S", "-c", program], environment={}, log_file=log_file)
+    child.start()
+    try:
+        for _ in range(2):
+            until(lambda: log_file.stat().st_size > children.MAX_LOG_BYTES)
+            before = log_file.stat().st_size
+            clock.tend(child, 6.0)
+            rotated = tmp_path / "web.1.log"
+            assert rotated.stat().st_size >= before
+            assert rotated.read_text().startswith("line\n")
+            # The child goes on at the start of the emptied file.
+            until(lambda: log_file.read_bytes().strip(b"\0").startswith(b"line\n"))
+            assert not log_file.read_bytes().startswith(b"\0")
+    finally:
+        child.wait(0.0)

@@ -3,12 +3,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from backend.cli.doctor import CHECKS
 from backend.cli.main import app
-from tests.workers.support import until
+from tests.support.waiting import until
 from workers.context import Context
 from workers.host_agent import HostAgent
 
@@ -19,7 +18,7 @@ Doctor = Callable[..., tuple[Result, dict[str, dict[str, object]]]]
 
 @pytest.fixture
 def doctor(tmp_path: Path, database_url: str, redis_url: str) -> Doctor:
-    """Runs the checks; gives the result, and the findings by check."""
+    """Return a function that runs the checks and returns the result and the findings by check."""
     pages = tmp_path / "dist"
     pages.mkdir()
     (pages / "index.html").write_text("<!doctype html>")
@@ -39,7 +38,7 @@ def doctor(tmp_path: Path, database_url: str, redis_url: str) -> Doctor:
     return run
 
 
-def test_all_is_well(doctor: Doctor, context: Context) -> None:
+def test_doctor_passes_every_check_of_a_running_installation(doctor: Doctor, context: Context) -> None:
     agent = HostAgent(context)
     agent.start()
     until(lambda: doctor("worker")[0].exit_code == 0)
@@ -51,7 +50,7 @@ def test_all_is_well(doctor: Doctor, context: Context) -> None:
 
 
 @pytest.mark.parametrize(
-    ("check", "changed", "told"),
+    ("check", "changed", "message"),
     [
         ("home", {"CALLBOARD_HOME": "/proc/nowhere"}, "CALLBOARD_HOME"),
         ("database", {"CALLBOARD_DATABASE_URL": "sqlite:////proc/no.sqlite3"}, "unable to open"),
@@ -59,26 +58,29 @@ def test_all_is_well(doctor: Doctor, context: Context) -> None:
         ("artifacts", {"CALLBOARD_ARTIFACTS_URL": "file:///proc/nowhere"}, "/proc/nowhere"),
         ("artifacts", {"CALLBOARD_ARTIFACTS_URL": "nosuch://x"}, "nosuch"),
         ("pages", {"CALLBOARD_FRONTEND_DIR": "/nowhere"}, "make up"),
-        ("worker", {"CALLBOARD_HOST_NAME": "b"}, "b: never heard of"),
+        ("worker", {"CALLBOARD_HOST_NAME": "b"}, "b: no heartbeat yet"),
     ],
 )
-def test_what_is_wrong_is_told(doctor: Doctor, check: str, changed: dict[str, str], told: str) -> None:
+def test_doctor_reports_failing_check_with_reason(
+    doctor: Doctor, check: str, changed: dict[str, str], message: str
+) -> None:
     result, findings = doctor(check, **changed)
     assert result.exit_code == 1
     assert list(findings) == [check]
-    assert told in str(findings[check]["told"])
+    assert message in str(findings[check]["told"])
 
 
-def test_a_database_that_was_never_upgraded(doctor: Doctor, tmp_path: Path) -> None:
-    _, findings = doctor("database", CALLBOARD_DATABASE_URL=f"sqlite:///{tmp_path / 'empty.sqlite3'}")
-    assert "callboard db upgrade" in str(findings["database"]["told"])
+@pytest.mark.parametrize("check", ["database", "worker"])
+def test_doctor_names_upgrade_command_for_empty_database(doctor: Doctor, tmp_path: Path, check: str) -> None:
+    _, findings = doctor(check, CALLBOARD_DATABASE_URL=f"sqlite:///{tmp_path / 'empty.sqlite3'}")
+    assert "callboard db upgrade" in str(findings[check]["told"])
 
 
-def test_for_people(doctor: Doctor, tmp_path: Path) -> None:
+def test_doctor_without_json_prints_one_line_per_check(doctor: Doctor, tmp_path: Path) -> None:
     here = {"CALLBOARD_HOME": str(tmp_path)}
     result = CliRunner().invoke(app, ["doctor", "--check", "python", "--check", "redis"], env=here)
     assert result.exit_code == 1
     good, bad = result.output.splitlines()
     assert good.startswith("ok     python")
-    assert bad.startswith("WRONG  redis")
+    assert bad.startswith("FAIL   redis")
     assert CliRunner().invoke(app, ["doctor", "--check", "luck"]).exit_code == 2

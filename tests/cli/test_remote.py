@@ -10,7 +10,7 @@ from backend.settings import Settings
 
 
 class Breaking(ThreadingHTTPServer):
-    """Breaks the connection instead of answering, a few times."""
+    """A server that closes its first connections without a response."""
 
     def __init__(self, breaks: int) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -36,7 +36,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"{}")
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -48,17 +48,17 @@ def breaking(request: pytest.FixtureRequest) -> Iterator[Breaking]:
 
 
 @pytest.mark.parametrize("breaking", [1], indirect=True)
-def test_what_a_broken_connection_left_open_is_asked_again_with_the_same_key(breaking: Breaking) -> None:
+def test_remote_repeats_request_with_same_key_after_broken_connection(breaking: Breaking) -> None:
     with Remote(breaking.settings) as remote:
-        assert remote.ask("POST", "/runs", body={}) == {}
-        assert remote.ask("POST", "/runs", body={}) == {}
+        assert remote.request("POST", "/runs", body={}) == {}
+        assert remote.request("POST", "/runs", body={}) == {}
     first, again, another = breaking.keys
     assert first == again != another
     assert first
 
 
 @pytest.mark.parametrize("breaking", [2], indirect=True)
-def test_a_server_that_breaks_every_connection_is_given_up(breaking: Breaking) -> None:
+def test_remote_exits_when_every_connection_breaks(breaking: Breaking) -> None:
     with Remote(breaking.settings) as remote, pytest.raises(typer.Exit):
-        remote.ask("POST", "/runs", body={})
+        remote.request("POST", "/runs", body={})
     assert len(breaking.keys) == 2

@@ -1,7 +1,8 @@
-"""`callboard train` and `callboard evaluate`, as a person or a script calls them."""
+"""`callboard train` and `callboard evaluate`, called as commands."""
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,6 +10,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from typer.testing import CliRunner
+
+from backend.cli.main import app
+from backend.specs.algorithms import ALGORITHMS
+from backend.specs.environments.custom import FILE_VARIABLE
+from tests.support import custom_environment
+from tests.support.waiting import PATIENCE_S
 
 
 def callboard(home: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -23,20 +31,31 @@ def callboard(home: Path, *arguments: str) -> subprocess.Popen[str]:
 
 def done(home: Path, *arguments: str) -> tuple[int, str, str]:
     process = callboard(home, *arguments)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=PATIENCE_S)
     return process.returncode, out, err
 
 
 without_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
 
-CARTPOLE = ("train", "--algorithm", "paac", "--environment", "CartPole-v1", "--set", "evaluation_episodes=0")
+PAAC = ("train", "--algorithm", "paac", "--environment", "CartPole-v1")
+CARTPOLE = (*PAAC, "--set", "evaluation_episodes=0", "--set", "n_w=1")
+GORILA_ON_PONG = ("--algorithm", "gorila_dqn", "--environment", "ALE/Pong-v5")
 
 
-def test_json_reports_then_a_summary_and_an_ordinary_run_directory(tmp_path: Path) -> None:
-    code, out, err = done(tmp_path, *CARTPOLE, "--agent-steps", "8000", "--json")
+@pytest.mark.service
+def test_train_json_prints_reports_evaluations_and_summary_and_writes_run_directory(tmp_path: Path) -> None:
+    scored = ("--set", "evaluation_episodes=2", "--set", "evaluation_interval_agent_steps=4000")
+    code, out, err = done(tmp_path, *PAAC, *scored, "--agent-steps", "8000", "--json")
     assert (code, err) == (0, "")
-    *reports, summary = [json.loads(line) for line in out.splitlines()]
+    *lines, summary = [json.loads(line) for line in out.splitlines()]
+    reports = [line for line in lines if line["type"] == "report"]
+    evaluations = [line for line in lines if line["type"] == "evaluation"]
+    assert len(reports) + len(evaluations) == len(lines)
+    assert [(one["agent_steps"], len(one["returns"])) for one in evaluations] == [(4000, 2), (8000, 2)]
+    assert {"protocol", "seed", "mean_return", "lengths_frames", "checkpoint"} <= set(evaluations[0])
+    assert summary["evaluation"] | {"type": "evaluation"} == evaluations[-1]
     assert list(summary) == [
+        "type",
         "state",
         "agent_steps",
         "frames",
@@ -46,6 +65,7 @@ def test_json_reports_then_a_summary_and_an_ordinary_run_directory(tmp_path: Pat
         "episodes",
         "mean_return_100",
         "best_return",
+        "evaluation",
         "run_directory",
     ]
     assert summary["state"] == "finished"
@@ -59,26 +79,60 @@ def test_json_reports_then_a_summary_and_an_ordinary_run_directory(tmp_path: Pat
     code, out, err = done(tmp_path, "evaluate", str(folder), "--episodes", "3", "--json")
     assert (code, err) == (0, "")
     score = json.loads(out)
-    assert score["protocol"] == "plain"
-    assert len(score["returns"]) == 3
+    assert (score["protocol"], score["seed"], score["max_frames"]) == ("plain", 0, None)
+    # Of CartPole, a return is the episode's length: each belongs to its episode.
+    assert score["returns"] == score["lengths_frames"]
+    assert len(set(score["seeds"])) == len(score["returns"]) == 3
+    assert score["environment_config"] == {"max_episode_agent_steps": 500}
+    options = ("--episodes", "3", "--seed", "4", "--protocol", "plain_greedy", "--json")
+    code, out, err = done(tmp_path, "evaluate", str(folder), *options)
+    assert (code, err) == (0, "")
+    other = json.loads(out)
+    assert (other["protocol"], other["seed"]) == ("plain_greedy", 4)
+    assert not set(other["seeds"]) & set(score["seeds"])
+    code, out, err = done(tmp_path, "evaluate", str(folder), "--protocol", "noop_starts")
+    assert (code, out) == (2, "")
+    assert "protocol: CartPole-v1 has no protocol 'noop_starts': use one of plain, plain_greedy" in err
 
 
-def test_a_terminal_shows_where_the_run_is_kept(tmp_path: Path) -> None:
+def test_train_json_summary_is_null_where_nothing_ended_or_was_evaluated(tmp_path: Path) -> None:
+    command = (*CARTPOLE, "--agent-steps", "80", "--json")
+    trained = CliRunner().invoke(app, command, env={"CALLBOARD_HOME": str(tmp_path)})
+    assert trained.exit_code == 0, trained.output
+    summary = json.loads(trained.stdout.splitlines()[-1])
+    assert (summary["type"], summary["agent_steps"], summary["episodes"]) == ("summary", 80, 0)
+    assert [summary[name] for name in ("mean_return_100", "best_return", "evaluation")] == [None] * 3
+
+
+@pytest.mark.service
+def test_train_prints_run_directory_which_rejects_other_settings_and_checkpoints(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     code, out, err = done(tmp_path, *CARTPOLE, "--agent-steps", "2000", "--run-directory", str(folder))
     assert (code, out) == (0, "")
     assert "training paac on CartPole-v1" in err
-    assert f"finished: reached 2,000 agent steps; kept in {folder}" in err.replace("\n", " ")
+    last = err.replace("\n", " ").partition("finished: ")[2]
+    assert re.fullmatch(rf"reached 2,000 agent steps; score \d+\.\d; saved in {folder} ?", last), err
+
+    before = (folder / "spec.json").read_text()
+    other = (*CARTPOLE, "--agent-steps", "500", "--seed", "3", "--run-directory", str(folder))
+    refused = CliRunner().invoke(app, other)
+    assert refused.exit_code == 2
+    assert "contains a run with another config" in refused.stderr
+    assert (folder / "spec.json").read_text() == before
+    refused = CliRunner().invoke(app, ["evaluate", str(folder), "--checkpoint", "../../etc/passwd"])
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("callboard: checkpoint:")
 
 
-def test_control_c_keeps_a_checkpoint_and_the_same_command_goes_on(tmp_path: Path) -> None:
+@pytest.mark.service
+def test_interrupted_train_is_resumed_by_same_command(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     command = (*CARTPOLE, "--run-directory", str(folder), "--json")
     first = callboard(tmp_path, *command, "--wall-time-s", "300")
     assert first.stdout is not None
     json.loads(first.stdout.readline())
     first.send_signal(signal.SIGINT)
-    out, _ = first.communicate(timeout=60)
+    out, _ = first.communicate(timeout=PATIENCE_S)
     summary = json.loads(out.splitlines()[-1])
     assert first.returncode == 0
     assert summary["state"] == "stopped"
@@ -106,38 +160,82 @@ def test_control_c_keeps_a_checkpoint_and_the_same_command_goes_on(tmp_path: Pat
         pytest.param((*CARTPOLE[1:], "--device", "cuda"), "device", marks=without_gpu),
         ((*CARTPOLE[1:], "--preset", "one-gpu-farm"), "preset"),
         ((*CARTPOLE[1:], "--algorithm", "a3c", "--preset", "labyrinth"), "preset"),
+        ((*CARTPOLE[1:], "--algorithm", "gorila_dqn", "--preset", "two-cpu-cores"), "preset"),
         ((*CARTPOLE[1:], "--run-directory", "/proc/nowhere"), "run_directory"),
+        ((*GORILA_ON_PONG, "--set", "n_actors=1024", "--set", "n_learners=1024"), "config: it needs about"),
     ],
 )
-def test_bad_input_is_one_line_that_names_the_field(
+def test_train_with_invalid_input_prints_one_line_with_field(
     tmp_path: Path, arguments: tuple[str, ...], field: str
 ) -> None:
-    code, out, err = done(tmp_path, "train", *arguments, "--agent-steps", "1000")
-    assert (code, out) == (2, "")
-    assert err.startswith(f"callboard: {field}")
-    assert len(err.splitlines()) == 1
+    refused = CliRunner().invoke(
+        app, ["train", *arguments, "--agent-steps", "1000"], env={"CALLBOARD_HOME": str(tmp_path)}
+    )
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr.startswith(f"callboard: {field}")
+    assert len(refused.stderr.splitlines()) == 1
     assert not list(tmp_path.iterdir())
 
 
-def test_a_run_without_a_bound_is_refused(tmp_path: Path) -> None:
-    code, _, err = done(tmp_path, *CARTPOLE)
-    assert code == 2
-    assert "stop: give at least one bound" in err
+def test_train_names_file_of_custom_environments_that_is_unset_or_lacks_the_id(tmp_path: Path) -> None:
+    def refused(environment: str, **variables: str) -> str:
+        command = ["train", "--algorithm", "paac", "--environment", environment, "--agent-steps", "1000"]
+        env = {"CALLBOARD_HOME": str(tmp_path / "home")} | variables
+        result = CliRunner().invoke(app, command, env=env)
+        assert result.exit_code == 2
+        return result.stderr
 
-
-def test_another_runs_directory_is_left_alone(tmp_path: Path) -> None:
-    folder = tmp_path / "mine"
-    done(tmp_path, *CARTPOLE, "--agent-steps", "500", "--run-directory", str(folder))
-    before = (folder / "spec.json").read_text()
-    code, _, err = done(
-        tmp_path, *CARTPOLE, "--agent-steps", "500", "--seed", "3", "--run-directory", str(folder)
+    unset = refused("Custom/Line-v0")
+    assert unset.startswith(f"callboard: environment: Custom/Line-v0: {FILE_VARIABLE} is not set; set it")
+    file = custom_environment.write(tmp_path)
+    mistyped = refused("Custom/Lien-v0", **{FILE_VARIABLE: str(file)})
+    assert mistyped == (
+        f"callboard: environment: Custom/Lien-v0: not in {file}; it has Custom/Line-v0, Custom/Frames-v1\n"
     )
-    assert code == 2
-    assert "holds a run with other settings" in err
-    assert (folder / "spec.json").read_text() == before
 
 
-def test_a_torn_run_directory_is_named(tmp_path: Path) -> None:
+def test_train_help_lists_every_algorithm() -> None:
+    text = " ".join(CliRunner().invoke(app, ["train", "--help"]).stdout.split())
+    assert f"Algorithm id: {', '.join(ALGORITHMS)}." in text
+
+
+def test_train_without_stop_bound_is_rejected(tmp_path: Path) -> None:
+    refused = CliRunner().invoke(app, CARTPOLE, env={"CALLBOARD_HOME": str(tmp_path)})
+    assert refused.exit_code == 2
+    assert "stop: set at least one limit" in refused.stderr
+
+
+@pytest.mark.service
+def test_resume_with_larger_bound_keeps_or_extends_an_annealed_learning_rate(tmp_path: Path) -> None:
+    command = (
+        *CARTPOLE,
+        "--set",
+        "learning_rate_schedule=linear",
+        "--run-directory",
+        str(tmp_path / "mine"),
+        "--agent-steps",
+    )
+
+    def trained(*arguments: str) -> tuple[int | None, str]:
+        result = CliRunner().invoke(app, [*command, *arguments], env={"CALLBOARD_HOME": str(tmp_path)})
+        assert result.exit_code == 0, result.output
+        spec = json.loads((tmp_path / "mine" / "spec.json").read_text())
+        return spec["annealing_agent_steps"], result.stderr
+
+    refused = CliRunner().invoke(
+        app, [*command, "400", "--annealing", "keep"], env={"CALLBOARD_HOME": str(tmp_path)}
+    )
+    assert (refused.exit_code, refused.stderr.startswith("callboard: annealing: ")) == (2, True)
+    assert trained("400")[0] is None
+    kept, reported = trained("800", "--annealing", "keep")
+    assert (kept, "see --annealing" in reported) == (400, False)
+    extended, reported = trained("1200", "--annealing", "extend")
+    assert extended is None
+    assert "at 800 it changes from 0% to 33% of its initial value; see --annealing" in reported
+
+
+@pytest.mark.service
+def test_train_and_evaluate_reject_directory_with_truncated_spec(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "spec.json").write_text('{"algorithm": "pa')
@@ -152,12 +250,7 @@ def test_a_torn_run_directory_is_named(tmp_path: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["spec.json"]
 
 
-def test_evaluate_names_what_is_missing(tmp_path: Path) -> None:
-    code, _, err = done(tmp_path, "evaluate", str(tmp_path / "absent"))
-    assert code == 2
-    assert err.startswith("callboard: run_directory:")
-    folder = tmp_path / "mine"
-    done(tmp_path, *CARTPOLE, "--agent-steps", "500", "--run-directory", str(folder))
-    code, _, err = done(tmp_path, "evaluate", str(folder), "--checkpoint", "../../etc/passwd")
-    assert code == 2
-    assert err.startswith("callboard: checkpoint:")
+def test_evaluate_names_missing_directory(tmp_path: Path) -> None:
+    refused = CliRunner().invoke(app, ["evaluate", str(tmp_path / "absent")])
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("callboard: run_directory:")

@@ -1,17 +1,24 @@
+import shutil
 import signal
 import socket
 import sqlite3
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx
 import psutil
 import pytest
 
+import callboard
+from backend.cli.up import Heartbeat
+from backend.db.engine import opened
+from backend.settings import Settings
 from tests.support.databases import short_folder
 from tests.support.installation import CALLBOARD, Installation, environment, installation
-from tests.workers.support import until
+from tests.support.rows import add_host
+from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.service
 
@@ -29,7 +36,7 @@ def _callboard(home: Path, *arguments: str, given: str = "", **settings: object)
         input=given,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     return done.returncode, done.stdout + done.stderr
@@ -43,11 +50,11 @@ def _ready(running: Installation) -> bool:
 
 
 def _of_home(home: Path) -> list[psutil.Process]:
-    """Every process that belongs to an installation, whoever its parent is now."""
+    """Every process of an installation, whatever its parent is now."""
     found = []
     for process in psutil.process_iter():
         try:
-            # Redis writes its title over its environment.
+            # Redis overwrites its environment with its process title.
             mine = str(home) in f"{process.environ().get('CALLBOARD_HOME')} {process.cmdline()}"
             if mine and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
@@ -58,91 +65,124 @@ def _of_home(home: Path) -> list[psutil.Process]:
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Installation]:
-    """One installation for all that leave it running."""
-    with short_folder() as folder, installation(folder / "home") as running:
+    """One installation for every test that leaves it running."""
+    # Some characters mean something else in a URL.
+    with short_folder() as folder, installation(folder / "my höme %20#") as running:
         yield running
 
 
-def test_the_link_opens_it(running: Installation) -> None:
+def test_login_link_opens_running_installation(running: Installation) -> None:
     assert running.home.stat().st_mode & 0o777 == 0o700
-    assert _ready(running)
+    until(lambda: _ready(running))
     assert running.client.get("/api/v1/runs").status_code == 401
     assert running.log_in().get("/api/v1/runs").status_code == 200
-    assert set(running.family()) == {"redis", "web", "worker"}
+    until(lambda: set(running.children()) == {"redis", "web", "worker"})
     until(lambda: running.client.get("/api/v1/hosts").json()["items"])
 
 
-def test_a_second_up_greets_with_a_fresh_link(running: Installation) -> None:
-    status, said = _callboard(running.home, "up")
+def test_python_client_finds_running_installation(
+    running: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CALLBOARD_URL", "CALLBOARD_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CALLBOARD_HOME", str(running.home))
+    token = running.home / "command-line-key"
+    until(lambda: token.exists() and token.read_text())
+    assert token.stat().st_mode & 0o777 == 0o600
+    with callboard.connect() as client:
+        assert len(client.runs()) == 0
+
+
+def test_second_up_prints_new_login_link(running: Installation) -> None:
+    status, output = _callboard(running.home, "up")
     assert status == 0
-    assert f"already runs here, as process {running.process.pid}" in said
-    link = next(word for word in said.split() if "/login?token=" in word)
+    assert f"already running here, as process {running.process.pid}" in output
+    link = next(word for word in output.split() if "/login?token=" in word)
     assert link.startswith(running.url)
     assert link != running.login_url
-    assert httpx.get(link).is_redirect
+    assert httpx.get(link, timeout=PATIENCE_S).is_redirect
     assert _callboard(running.home, "login-link")[1].startswith(f"{running.url}/login?token=")
     assert running.process.poll() is None
 
 
 @pytest.mark.parametrize("name", ["redis", "web", "worker"])
-def test_a_child_that_dies_is_started_again(running: Installation, name: str) -> None:
-    before = running.family()[name]
+def test_killed_child_is_restarted(running: Installation, name: str) -> None:
+    before = until(lambda: running.children().get(name))
     before.kill()
-    until(lambda: running.family().get(name, before).pid != before.pid)
+    until(lambda: running.children().get(name, before).pid != before.pid)
     until(lambda: _ready(running))
-    assert set(running.family()) == {"redis", "web", "worker"}
+    until(lambda: set(running.children()) == {"redis", "web", "worker"})
 
 
-def test_killed_itself_it_leaves_nothing_behind_and_nor_does_control_c(home: Path) -> None:
+@pytest.mark.long
+def test_hung_worker_is_restarted(home: Path) -> None:
+    # Four leases without a heartbeat are a hang: longer than a start takes on a slow machine.
+    with installation(home, lease_s=5, reconcile_interval_s=0.5) as running:
+        client = running.log_in()
+        until(lambda: client.get("/api/v1/hosts").json()["items"])
+        hung = until(lambda: running.children().get("worker"))
+        hung.suspend()
+        until(lambda: running.children().get("worker", hung).pid != hung.pid)
+        until(lambda: client.get("/api/v1/hosts").json()["items"][0]["alive"])
+
+
+def test_worker_is_not_blamed_while_the_database_is_locked(sqlite_template: Path, tmp_path: Path) -> None:
+    database = tmp_path / "callboard.sqlite3"
+    shutil.copyfile(sqlite_template, database)
+    settings = Settings(home=tmp_path, database_url=f"sqlite:///{database}", host_name="h")
+    with opened(settings.database) as engine:
+        add_host(engine, "h")
+    with closing(Heartbeat(settings)) as heartbeat:
+        assert heartbeat.is_recent()
+    with closing(Heartbeat(settings.model_copy(update={"host_name": "silent"}))) as silent:
+        assert not silent.is_recent()
+        with closing(sqlite3.connect(database, isolation_level=None)) as other_process:
+            other_process.execute("BEGIN IMMEDIATE")
+            assert silent.is_recent()
+        assert not silent.is_recent()
+
+
+def test_killed_or_interrupted_up_leaves_no_process(home: Path) -> None:
     with installation(home) as running:
-        assert len(_of_home(home)) >= 4
+        until(lambda: len(_of_home(home)) >= 4)
         running.process.kill()
         running.process.wait()
         until(lambda: not _of_home(home))
-    with installation(home) as again:  # and the next one is not in its way
-        assert _ready(again)
+    with installation(home) as again:  # a second installation starts in the same home
+        until(lambda: _ready(again))
         assert again.stop(signal.SIGINT) == 0
-    assert _of_home(home) == []
+    until(lambda: not _of_home(home))
     assert not (home / "redis.sock").exists()
 
 
-def test_a_taken_port_is_one_clear_line(home: Path) -> None:
+def test_up_on_used_port_prints_one_line(home: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        status, said = _callboard(home, "up", port=port)
+        status, output = _callboard(home, "up", port=port)
     assert status == 2
-    assert said.startswith(f"callboard: port {port} of 127.0.0.1: Address already in use;")
-    assert said.count("\n") == 1
+    assert output.startswith(f"callboard: port {port} of 127.0.0.1: Address already in use;")
+    assert output.count("\n") == 1
 
 
-def test_a_long_home_still_has_its_redis(home: Path) -> None:
-    with installation(home / ("long" * 30)) as running:
-        assert _ready(running)
-
-
-def test_no_wide_bind_without_a_password(home: Path) -> None:
+def test_public_host_needs_password_and_long_home_path_needs_nothing(home: Path) -> None:
+    home /= "long" * 30  # longer than a socket's name may be
     for command in ("up", "web"):
-        status, said = _callboard(home, command, host="0.0.0.0")
-        assert (status, said.count("\n")) == (2, 1)
-        assert "callboard password" in said
+        status, output = _callboard(home, command, host="0.0.0.0")
+        assert (status, output.count("\n")) == (2, 1)
+        assert "callboard password" in output
     assert _callboard(home, "password", given="short\n")[0] == 2
     assert _callboard(home, "password", given="long enough by far\n")[0] == 0
     with installation(home, host="0.0.0.0") as running:
-        assert _ready(running)
+        until(lambda: _ready(running))
 
 
-def test_db_upgrade_makes_the_database(home: Path) -> None:
+def test_db_upgrade_creates_database_and_rejects_one_of_newer_version(home: Path) -> None:
     for _ in range(2):
-        assert "the database is at the newest schema" in _callboard(home, "db", "upgrade")[1]
-    assert (home / "callboard.sqlite3").exists()
-
-
-def test_a_database_of_a_newer_version_is_one_clear_line(home: Path) -> None:
-    _callboard(home, "db", "upgrade")
+        assert "the database has the newest schema" in _callboard(home, "db", "upgrade")[1]
     with sqlite3.connect(home / "callboard.sqlite3") as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     connection.close()
     for command in (["up"], ["db", "upgrade"]):
-        status, said = _callboard(home, *command)
+        status, output = _callboard(home, *command)
         assert status == 1
-        assert "another version of Callboard" in said.splitlines()[-1]
+        assert "another version of Callboard" in output.splitlines()[-1]

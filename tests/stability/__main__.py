@@ -1,10 +1,10 @@
-"""GA3C's minimum training batch and stability on a small game, as Figure 7 of Babaeizadeh et al. 2017 has it.
+"""GA3C's minimum training batch and stability on a small game, as in Figure 7 of Babaeizadeh et al. 2017.
 
     python -m tests.stability [--environment CartPole-v1] [--batches 1 20 40] [--seeds 3]
                               [--agent-steps 200000] [--figure stability.html]
 
-Trains each minimum batch with each seed, alternating, all else alike. Prints, by batch, the score at the end,
-how deep it fell below its best on the way, and the policy lag; draws every run's curve into one page.
+Trains each minimum batch with each seed, alternating, with otherwise equal settings. Prints, by batch, the
+final score, the largest drop below the best score, and the policy lag. Draws every run's curve in one page.
 """
 
 import argparse
@@ -16,16 +16,16 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.colors import qualitative
 
-from backend.specs.events import AnyEvent, Points, Report
+from backend.specs.events import AnyEvent, PointsEvent, ReportEvent
 from backend.specs.run import parse_run_spec
-from workers.engine.devices import prepare_torch
-from workers.engine.event_log import read_frames
-from workers.engine.training import Training
+from workers.engine.nn.devices import prepare_torch
+from workers.engine.training.event_log import read_frames
+from workers.engine.training.loop import Training
 
 
 @dataclass
 class Curve:
-    """One run: scores by agent steps, and what its updates were like."""
+    """One run: scores by agent steps, policy lag and number of updates."""
 
     batch: int
     seed: int
@@ -35,23 +35,23 @@ class Curve:
     updates: int = 0
     wall_time_s: float = 0.0
 
-    def hear(self, event: AnyEvent) -> None:
-        """Take what the run said."""
-        if isinstance(event, Report) and event.mean_return_100 is not None:
+    def add(self, event: AnyEvent) -> None:
+        """Add a logged event of the run."""
+        if isinstance(event, ReportEvent) and event.mean_return_100 is not None:
             self.agent_steps.append(event.agent_steps)
             self.score.append(event.mean_return_100)
             self.updates, self.wall_time_s = event.updates, event.wall_time_s
-        elif isinstance(event, Points) and event.metric == "ga3c/policy_lag":
+        elif isinstance(event, PointsEvent) and event.metric == "ga3c/policy_lag":
             self.lag += event.value
 
     @property
-    def fall(self) -> float:
-        """The most that the score was below its best so far."""
+    def largest_drop(self) -> float:
+        """The largest drop of the score below its best so far."""
         return float(np.max(np.maximum.accumulate(self.score) - self.score))
 
 
 def train(environment: str, batch: int, seed: int, agent_steps: int) -> Curve:
-    """One run, in a folder that is thrown away."""
+    """Train one run in a temporary folder."""
     spec = parse_run_spec(
         {
             "algorithm": "ga3c",
@@ -66,14 +66,14 @@ def train(environment: str, batch: int, seed: int, agent_steps: int) -> Curve:
         ended = Training(spec, Path(folder)).run()
         for frame, _ in read_frames(Path(folder) / "attempts" / "1" / "events.log"):
             for event in frame:
-                curve.hear(event)
+                curve.add(event)
     if ended.state != "finished":
         raise SystemExit(f"batch {batch}, seed {seed}: {ended.reason}\n{ended.traceback or ''}")
     return curve
 
 
-def drawn(environment: str, curves: list[Curve]) -> go.Figure:
-    """Every run's curve, a colour a batch."""
+def draw(environment: str, curves: list[Curve]) -> go.Figure:
+    """Draw every run's curve, with one colour per batch."""
     figure = go.Figure()
     batches = sorted({curve.batch for curve in curves})
     for curve in curves:
@@ -96,7 +96,7 @@ def drawn(environment: str, curves: list[Curve]) -> go.Figure:
 
 
 def main() -> None:
-    """Train, compare, draw."""
+    """Train, compare and draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--environment", default="CartPole-v1")
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 20, 40])
@@ -110,16 +110,16 @@ def main() -> None:
         for seed in range(args.seeds)
         for batch in args.batches
     ]
-    drawn(args.environment, curves).write_html(args.figure)
-    print("batch  score at the end     deepest fall         policy lag  updates  agent steps/s")  # noqa: T201
+    draw(args.environment, curves).write_html(args.figure)
+    print("batch  final score          largest drop         policy lag  updates  agent steps/s")  # noqa: T201
     for batch in args.batches:
-        its = [curve for curve in curves if curve.batch == batch]
-        scores, falls = [c.score[-1] for c in its], [c.fall for c in its]
+        runs = [curve for curve in curves if curve.batch == batch]
+        scores, drops = [c.score[-1] for c in runs], [c.largest_drop for c in runs]
         print(  # noqa: T201
             f"{batch:5d}  {np.mean(scores):6.1f} ({min(scores):.1f} to {max(scores):.1f})"
-            f"  {np.mean(falls):6.1f} ({min(falls):.1f} to {max(falls):.1f})"
-            f"  {np.mean([np.mean(c.lag) for c in its]):10.2f}  {np.mean([c.updates for c in its]):7.0f}"
-            f"  {np.mean([c.agent_steps[-1] / c.wall_time_s for c in its]):13,.0f}"
+            f"  {np.mean(drops):6.1f} ({min(drops):.1f} to {max(drops):.1f})"
+            f"  {np.mean([np.mean(c.lag) for c in runs]):10.2f}  {np.mean([c.updates for c in runs]):7.0f}"
+            f"  {np.mean([c.agent_steps[-1] / c.wall_time_s for c in runs]):13,.0f}"
         )
 
 

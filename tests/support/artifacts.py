@@ -1,6 +1,5 @@
-"""Rows with files to test with: episodes with replays, checkpoints."""
+"""Test files: replays of stored episodes, videos."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +8,9 @@ import numpy as np
 from sqlalchemy import Engine
 
 from backend.artifacts import ArtifactStore
-from backend.db import Checkpoint, Episode, Run
+from backend.db import Episode, Run
 from backend.db.engine import writing
-from backend.db.ids import new_id
+from tests.support.rows import episode_row
 
 N_STEPS = 5
 
@@ -24,14 +23,9 @@ def make_episode(
     lives: tuple[int, ...] = (0,) * N_STEPS,
     **changes: Any,
 ) -> Episode:
-    """Store an episode; with a store, its replay too (by way of `folder`)."""
-    row: dict[str, Any] = {
-        "id": new_id(), "run_id": run.id, "attempt": 1, "kind": "training", "source": "",
-        "recorded_at": datetime.now(UTC), "agent_steps": 100, "frames": 400, "wall_time_s": 1.0, "seed": 7,
-        "episode_return": 5.0, "length_steps": N_STEPS, "length_frames": 4 * N_STEPS, "replay": "r.npz",
-        "video": None, "superseded": False,
-    }  # fmt: skip
-    episode = Episode(**(row | changes))
+    """Store an episode; with a store, also its replay (written to `folder` first)."""
+    counts = {"length_steps": N_STEPS, "length_frames": 4 * N_STEPS}
+    episode = episode_row(run.id, **(counts | changes))
     if store is not None and folder is not None:
         path = folder / episode.replay
         np.savez(
@@ -51,27 +45,13 @@ def make_episode(
     return episode
 
 
-def make_checkpoint(engine: Engine, run: Run, agent_steps: int = 100, **changes: Any) -> Checkpoint:
-    """Store a checkpoint's row."""
-    row: dict[str, Any] = {
-        "id": new_id(), "run_id": run.id, "attempt": 1, "recorded_at": datetime.now(UTC),
-        "agent_steps": agent_steps, "frames": 4 * agent_steps, "updates": 1, "episodes": 2,
-        "file": f"{agent_steps}.pt", "sha256": "0" * 64, "size_bytes": 10, "removed": False,
-        "superseded": False, "wall_time_s": 3.0,
-    }  # fmt: skip
-    checkpoint = Checkpoint(**(row | changes))
-    with writing(engine) as session:
-        session.add(checkpoint)
-    return checkpoint
-
-
 def make_video(path: Path, duration_s: float) -> None:
-    """An H.264 film of a grey that grows lighter, ten pictures a second."""
+    """Write an H.264 video of a brightening grey, ten frames per second."""
     with av.open(str(path), "w", format="mp4") as container:
         stream = container.add_stream("libx264", rate=10)
         stream.width = stream.height = 64
         stream.pix_fmt = "yuv420p"
         for shade in np.linspace(0, 255, round(10 * duration_s)):
-            picture = np.full((64, 64, 3), shade, np.uint8)
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+            frame = np.full((64, 64, 3), shade, np.uint8)
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))
         container.mux(stream.encode())

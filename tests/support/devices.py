@@ -1,9 +1,9 @@
-"""Tests that run wherever a network can live: on the CPU, and on a GPU where there is one."""
+"""The devices of parametrized tests: the CPU, and a GPU if there is one."""
 
 import pytest
 import torch
 
 DEVICES = [
     "cpu",
-    pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")),
+    pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")),
 ]

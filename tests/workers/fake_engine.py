@@ -1,33 +1,43 @@
-"""A small engine that speaks the real one's contract, and can be told to misbehave.
+"""A fake engine with the real engine's interface, which can be configured to misbehave.
 
-One agent step is one point of `loss/policy` whose value is the step. The run's `notes` hold a JSON object:
+Each agent step emits one point of `loss/policy` with the step as value. The run's `notes` hold a JSON object:
 
-- `step_s`: time a step takes (0.01)
+- `step_s`: duration of a step (0.01)
 - `checkpoint_every`: agent steps between checkpoints (10)
-- `die`: by attempt number, `{"at": agent step, "how": a signal's number | "exit" | "raise"}`
-- it takes every change of settings but one to `beta` 0.5
-- `episode_every`: agent steps between kept episodes (none)
+- `die`: by attempt number, `{"at": agent step, "how": signal number | "exit" | "raise" | "full"}`
+- `damages_end`: flip a bit of this attempt's final event
+- `episode_every`: agent steps between stored episodes (none)
+- `damages_resumed`: flip a bit of the checkpoint that this attempt resumes from, before it is read
 - `wait_at`: agent step at which the first attempt waits for a file `go` in the run's directory
-- `job_waits`: a score, once printed, waits for the same file
-- `deaf`: never stop when asked
-- `family`: start a grandchild in a session of its own
+- `job_waits`: an evaluation waits for the same file after printing its scores
+- `ignores_stop`: ignore stop requests
+- `never_starts`: ignore SIGTERM, and hang before the event `started`
+- `score`: name of a setting whose value is the score; a thousandth of the seed is added (no score)
+- `grandchild`: start a grandchild in a new session
+
+It accepts every change of settings but `beta` = 0.5.
 """
 
+import errno
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
-from backend.specs import events
-from workers.engine.control import Control
-from workers.engine.event_log import EventLog
-from workers.engine.lifeline import die_with_parent
+from backend.specs import events, machine_faults
+from workers.engine.processes.child import die_with_parent
+from workers.engine.training.control import Control
+from workers.engine.training.event_log import EventLog
 
-FAMILY = "callboard-fake-engine-family"
+GRANDCHILD = "callboard-fake-engine-grandchild"
+STATE = "state.json"
+"""Member of a checkpoint, which is a zip as a real one is."""
 
 
 class FakeEngine:
@@ -37,30 +47,37 @@ class FakeEngine:
         self.notes: dict[str, Any] = json.loads(self.spec["notes"] or "{}")
         self.log = EventLog(run_dir / "attempts" / str(attempt) / "events.log")
         self.step = 0
+        if self.notes.get("never_starts"):
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            (run_dir / "hangs").touch()
+            time.sleep(600)
         if resume is not None:
-            self.step = json.loads((run_dir / "checkpoints" / resume).read_text())["agent_steps"]
-        self.say(
-            events.Started(
+            if self.notes.get("damages_resumed") == self.attempt:
+                flip_bit(run_dir / "checkpoints" / resume, 60)
+            with zipfile.ZipFile(run_dir / "checkpoints" / resume) as archive:
+                self.step = json.loads(archive.read(STATE))["agent_steps"]
+        self.emit(
+            events.StartedEvent(
                 time=time.time(), device="cpu", pid=os.getpid(), resumed_from=resume, agent_steps=self.step
             )
         )
 
-    def say(self, *said: events.AnyEvent) -> None:
-        self.log.add(*said)
+    def emit(self, *emitted: events.AnyEvent) -> None:
+        self.log.add(*emitted)
         self.log.flush()
 
     def train(self) -> int:
-        if self.notes.get("family"):
-            sleeper = f"import time; time.sleep(600)  # {FAMILY} {self.run_dir}"
+        if self.notes.get("grandchild"):
+            sleeper = f"import time; time.sleep(600)  # {GRANDCHILD} {self.run_dir}"
             subprocess.Popen([sys.executable, "-c", sleeper], start_new_session=True)
         while self.step < self.spec["stop"]["agent_steps"]:
-            asked = self.control.stop_requested()
-            if asked is not None and not self.notes.get("deaf"):
-                return self.end("stopped", asked.reason)
+            request = self.control.stop_requested()
+            if request is not None and not self.notes.get("ignores_stop"):
+                return self.end("stopped", request.reason)
             for settings in self.control.take_settings():
-                refused = "not so" if settings.changes.get("beta") == 0.5 else None
-                self.say(
-                    events.SettingsChanged(
+                refused = "refused by the test" if settings.changes.get("beta") == 0.5 else None
+                self.emit(
+                    events.SettingsChangedEvent(
                         version=settings.version, agent_steps=self.step, frames=self.step,
                         wall_time_s=self.step / 100, changes=settings.changes, refused=refused,
                     )
@@ -68,14 +85,14 @@ class FakeEngine:
             time.sleep(self.notes.get("step_s", 0.01))
             self.step += 1
             one = {"agent_steps": [self.step], "frames": [self.step], "wall_time_s": [self.step / 100]}
-            self.say(
-                events.Points(metric="loss/policy", **one, episodes=[0], value=[float(self.step)]),
+            self.emit(
+                events.PointsEvent(metric="loss/policy", **one, episodes=[0], value=[float(self.step)]),
                 self.report(),
             )
             if self.step % self.notes.get("episode_every", self.step + 1) == 0:
                 self.episode()
             if self.control.watched:
-                self.control.show(self.step, b"picture")
+                self.control.send_frame(self.step, b"frame")
             self.misbehave()
             if self.step == self.notes.get("wait_at"):
                 while self.attempt == 1 and not (self.run_dir / "go").exists():
@@ -89,27 +106,33 @@ class FakeEngine:
         if plan is None or plan["at"] != self.step:
             return
         if plan["how"] == "raise":
-            raise RuntimeError("told to fail")
+            raise RuntimeError("failure requested by the test")
+        if plan["how"] == "full":
+            os._exit(machine_faults.exit_status(errno.ENOSPC))
         if plan["how"] == "exit":
-            sys.stderr.write("last words on stderr\n")
+            sys.stderr.write("last line on stderr\n")
             sys.stderr.flush()
             os._exit(3)
         os.kill(os.getpid(), plan["how"])
 
-    def report(self) -> events.Report:
-        return events.Report(
+    def report(self) -> events.ReportEvent:
+        setting = self.notes.get("score")
+        score = None if setting is None else self.spec["config"][setting] + self.spec["seed"] / 1000
+        return events.ReportEvent(
             agent_steps=self.step, frames=self.step, updates=self.step, wall_time_s=self.step / 100,
-            episodes=0, agent_steps_per_s=100.0, mean_return_100=None, best_return=None,
+            episodes=0, agent_steps_per_s=100.0, mean_return_100=score, best_return=score,
         )  # fmt: skip
 
     def episode(self) -> None:
         name = f"a{self.attempt}-s{self.step:012d}.npz"
         (self.run_dir / "replays").mkdir(exist_ok=True)
-        (self.run_dir / "replays" / name).write_bytes(b"replay")
-        self.say(
-            events.Episode(
+        content = f"replay of step {self.step}".encode()
+        (self.run_dir / "replays" / name).write_bytes(content)
+        self.emit(
+            events.EpisodeEvent(
                 agent_steps=self.step, frames=self.step, wall_time_s=self.step / 100, seed=self.step,
                 episode_return=1.0, length_steps=10, length_frames=10, replay=name,
+                replay_sha256=hashlib.sha256(content).hexdigest(),
             )
         )  # fmt: skip
 
@@ -117,12 +140,13 @@ class FakeEngine:
         name = f"a{self.attempt}-s{self.step:012d}.pt"
         path = self.run_dir / "checkpoints" / name
         path.parent.mkdir(exist_ok=True)
-        content = json.dumps({"agent_steps": self.step}).encode()
         partial = path.with_suffix(".partial")
-        partial.write_bytes(content)
+        with zipfile.ZipFile(partial, "w") as archive:
+            archive.writestr(STATE, json.dumps({"agent_steps": self.step}))
+        content = partial.read_bytes()
         os.replace(partial, path)
-        self.say(
-            events.CheckpointSaved(
+        self.emit(
+            events.CheckpointSavedEvent(
                 agent_steps=self.step, frames=self.step, updates=self.step, episodes=0,
                 wall_time_s=self.step / 100, file=name, sha256=hashlib.sha256(content).hexdigest(),
                 size_bytes=len(content),
@@ -131,8 +155,19 @@ class FakeEngine:
 
     def end(self, state: Any, reason: str) -> int:
         self.checkpoint()
-        self.say(events.Ended(time=time.time(), state=state, reason=reason))
+        self.emit(events.EndedEvent(time=time.time(), state=state, reason=reason))
+        if self.notes.get("damages_end") == self.attempt:
+            flip_bit(self.run_dir / "attempts" / str(self.attempt) / "events.log", -10)
         return 0
+
+
+def flip_bit(path: Path, at: int) -> None:
+    """Flip a bit of the byte at this place, or from the end if it is negative, as a disk does."""
+    with path.open("r+b") as file:
+        place = file.seek(at, os.SEEK_END if at < 0 else os.SEEK_SET)
+        (byte,) = file.read(1)
+        file.seek(place)
+        file.write(bytes([byte ^ 1]))
 
 
 def main() -> int:
@@ -142,18 +177,24 @@ def main() -> int:
     if task == "train":
         control = Control(int(given["--control-fd"]))
         control.handle_signals()
-        engine = FakeEngine(Path(run_dir), int(given["--attempt"]), given.get("--resume"), control)
         try:
+            engine = FakeEngine(Path(run_dir), int(given["--attempt"]), given.get("--resume"), control)
             return engine.train()
         except RuntimeError as error:
-            ended = events.Ended(
+            ended = events.EndedEvent(
                 time=time.time(), state="failed", reason=str(error), traceback="Traceback: x"
             )
-            engine.say(ended)
+            engine.emit(ended)
             return 1
+        except OSError as error:
+            if (fault := machine_faults.errno_of(error)) is None:
+                raise
+            return machine_faults.exit_status(fault)
+        except (zipfile.BadZipFile, ValueError):
+            return machine_faults.UNREADABLE_CHECKPOINT_STATUS
     spec = json.loads((Path(run_dir) / "spec.json").read_text())
     if (notes := json.loads(spec["notes"] or "{}")).get("job") == "fail":
-        sys.stderr.write("cannot draw this\n")
+        sys.stderr.write("cannot render this\n")
         return 1
     time.sleep(notes.get("job_s", 0))
     if task == "video":
@@ -162,7 +203,7 @@ def main() -> int:
         Path(given["--observed"]).write_bytes(b"observations of " + replay)
     else:
         n = int(given["--episodes"])
-        scores = {"protocol": "plain", "seed": int(given["--seed"]), "returns": [1.0] * n}
+        scores = {"protocol": given["--protocol"], "seed": int(given["--seed"]), "returns": [1.0] * n}
         sys.stdout.write(json.dumps(scores | {"lengths_frames": [10] * n, "mean_return": 1.0}))
         sys.stdout.flush()
         while notes.get("job_waits") and not (Path(given["--checkpoint"]).parents[1] / "go").exists():

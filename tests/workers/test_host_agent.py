@@ -3,7 +3,8 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
+from typing import Any
 
 import psutil
 import pytest
@@ -15,32 +16,35 @@ from backend.db import Host, Run
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
 from backend.hosts.schemas import HostLoad
-from backend.live.bus import Bus
-from backend.live.gameplay import WATCH_CHANNEL, WATCH_LAPSES_S, pictures_channel, read_picture
+from backend.live.bus import WATCH_CHANNEL, Bus, frames_channel
 from backend.live_settings import repository as live_settings_rows
 from backend.live_settings import service as live_settings
 from backend.runs import service
 from backend.settings import Settings
 from backend.specs.environments import ENVIRONMENTS
-from tests.support import own_world
+from tests.support import custom_environment
 from tests.support.databases import ON_SQLITE_FIRST
+from tests.support.frames import unpack_frame
+from tests.support.rows import add_host
+from tests.support.waiting import PATIENCE_S, until
 from tests.workers.support import (
+    ENDLESS,
     FAKE_ENGINE,
     FlakyContext,
-    add_host,
     claim,
+    expire_lease,
     fake_run,
+    lose,
     moves,
     processes_with,
-    run_out,
     run_row,
     stored_points,
-    until,
     until_state,
 )
-from workers import claims, host_agent, host_facts
+from workers import claims, host_agent, host_facts, supervisor
+from workers.engine.training.event_log import read_frames
 from workers.host_agent import HostAgent
-from workers.supervisor import PICTURE_TICK_S
+from workers.supervisor import FRAME_TICK_S
 
 pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
 
@@ -49,15 +53,15 @@ Agents = Callable[..., HostAgent]
 
 @pytest.fixture
 def agents(settings: Settings, engine: Engine) -> Iterator[Agents]:
-    """Starts host agents; stops them afterwards and sees that nothing is left."""
+    """Return a function that starts host agents; stop them afterwards and check that no engine is left."""
     started: list[HostAgent] = []
 
-    def start(away: list[bool] | None = None, **changes: object) -> HostAgent:
+    def start(outage: list[bool] | None = None, **changes: object) -> HostAgent:
         mine = settings.model_copy(update=changes)
         context = FlakyContext(
-            mine, engine, ArtifactStore(mine.artifacts), Bus(mine.redis), away if away is not None else []
+            mine, engine, ArtifactStore(mine.artifacts), Bus(mine.redis), outage if outage is not None else []
         )
-        agent = HostAgent(context, engine=FAKE_ENGINE)
+        agent = HostAgent(context, command=FAKE_ENGINE)
         agent.start()
         started.append(agent)
         return agent
@@ -68,43 +72,57 @@ def agents(settings: Settings, engine: Engine) -> Iterator[Agents]:
     until(lambda: not processes_with(str(settings.runs_dir)))
 
 
-def test_a_host_says_what_it_is(agents: Agents, engine: Engine, tmp_path: Path) -> None:
-    agents(slots=3, queues=["cpu", "gpu"], environments_file=own_world.write(tmp_path))
+def test_agent_announces_host_facts_and_load(agents: Agents, engine: Engine, tmp_path: Path) -> None:
+    agents(slots=3, queues=["cpu", "gpu"], environments_file=custom_environment.write(tmp_path))
 
-    def told() -> Host | None:
+    def announced() -> Host | None:
         with reading(engine) as session:
             return session.get(Host, "a")
 
-    host = until(told)
+    host = until(announced)
     assert (host.slots, host.queues, host.draining) == (3, ["cpu", "gpu"], False)
     assert host.cpu_count >= 1
     assert host.memory_bytes == psutil.virtual_memory().total
-    assert host.devices[0] == "cpu"
-    can_make = [name for name in ENVIRONMENTS if name != "CarRacing-v3" or find_spec("envpool")]
-    assert host.environments == [*can_make, "Own/Line-v0", "Own/Pictures-v1"]
-    assert [world["id"] for world in host.own_environments] == ["Own/Line-v0", "Own/Pictures-v1"]
-    assert not any("entry_point" in world for world in host.own_environments)
+    assert host.devices[0].split(" (")[0] == "cpu"
+    shipped = [name for name in ENVIRONMENTS if name != "CarRacing-v3" or find_spec("envpool")]
+    assert host.environments == [*shipped, "Custom/Line-v0", "Custom/Frames-v1"]
+    assert [env["id"] for env in host.custom_environments] == ["Custom/Line-v0", "Custom/Frames-v1"]
+    assert not any("entry_point" in env for env in host.custom_environments)
     assert "numpy" in host.versions
     first = HostLoad.model_validate(host.load)
     assert first.memory_used_bytes
-    later = until(lambda: (row := told()) and row.last_seen_at > host.last_seen_at and row)
+
+    def announced_again() -> Host | None:
+        row = announced()
+        return row if row is not None and row.last_seen_at > host.last_seen_at else None
+
+    later = until(announced_again)
     recent = HostLoad.model_validate(later.load).recent
     assert len(recent.cpu) == len(recent.memory) > len(first.recent.cpu)
     assert recent.memory[: len(first.recent.memory)] == first.recent.memory
     assert 0 < recent.memory[-1] < 1
+    assert recent.duration_s is not None
+    assert recent.duration_s >= 0
 
 
-def test_runs_are_claimed_while_slots_last_and_end_without_a_hand(agents: Agents, engine: Engine) -> None:
-    made = [fake_run(engine, agent_steps=30, step_s=0.03) for _ in range(3)]
+def test_agent_claims_runs_up_to_its_slots_and_finishes_them(
+    agents: Agents, engine: Engine, settings: Settings
+) -> None:
+    created = [fake_run(engine, agent_steps=30, wait_at=5) for _ in range(2)]
+    created.append(fake_run(engine, agent_steps=30))
     agents(slots=2)
-    until(lambda: run_row(engine, made[1].id).state == "running")
-    assert run_row(engine, made[2].id).state == "queued"
-    for run in made:
+    for run in created[:2]:
+        until_state(engine, run.id, "running")
+    _two_rounds(engine, "a")
+    assert run_row(engine, created[2].id).state == "queued"
+    for run in created[:2]:
+        (settings.runs_dir / run.id / "go").touch()
+    for run in created:
         until_state(engine, run.id, "finished")
         assert stored_points(engine, run.id) == list(range(1, 31))
 
 
-def test_a_killed_engine_goes_on_without_a_hand(agents: Agents, engine: Engine) -> None:
+def test_agent_resumes_run_of_killed_engine(agents: Agents, engine: Engine) -> None:
     run = fake_run(engine, agent_steps=40, die={"1": {"at": 15, "how": signal.SIGKILL}})
     agents()
     until_state(engine, run.id, "finished")
@@ -114,57 +132,66 @@ def test_a_killed_engine_goes_on_without_a_hand(agents: Agents, engine: Engine) 
     ]  # fmt: skip
 
 
-def test_a_wish_to_stop_reaches_the_engine(agents: Agents, engine: Engine) -> None:
-    run = fake_run(engine, agent_steps=10_000)
+def test_stop_request_reaches_engine(agents: Agents, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=ENDLESS)
     agents()
     until_state(engine, run.id, "running")
     with writing(engine) as session:
         service.stop(session, run.id, kill=False)
-    assert until_state(engine, run.id, "stopped").state_reason == "asked to stop"
+    assert until_state(engine, run.id, "stopped").state_reason == "stop requested"
 
 
-def test_pictures_come_while_someone_watches_and_only_then(
-    agents: Agents, engine: Engine, redis_url: str
+def test_frames_are_published_only_while_watched(
+    agents: Agents, engine: Engine, settings: Settings, redis_url: str
 ) -> None:
-    run = fake_run(engine, agent_steps=10_000)
+    run = fake_run(engine, agent_steps=ENDLESS)
     agents()
     until_state(engine, run.id, "running")
     with Redis.from_url(redis_url) as client, client.pubsub(ignore_subscribe_messages=True) as listener:
-        listener.subscribe(pictures_channel(run.id))
+        listener.subscribe(frames_channel(run.id))
         assert listener.get_message(timeout=1.0) is None
-        client.publish(WATCH_CHANNEL, run.id)
-        message = until(lambda: listener.get_message(timeout=1.0))
-        agent_steps, jpeg = read_picture(message["data"])
-        assert jpeg == b"picture"
-        behind = run_row(engine, run.id).agent_steps - agent_steps
-        assert abs(behind) < 200  # two seconds of this engine
-        until(lambda: listener.get_message(timeout=2 * PICTURE_TICK_S) is None, 2 * WATCH_LAPSES_S)
+        assert listener.get_message(timeout=1.0) is None  # the first was the subscription's confirmation
+        recorded = run_row(engine, run.id).agent_steps
+
+        def watched_frame() -> dict[str, Any] | None:
+            client.publish(WATCH_CHANNEL, run.id)  # at intervals, as the web process does
+            message: dict[str, Any] | None = listener.get_message(timeout=1.0)
+            return message
+
+        agent_steps, jpeg = unpack_frame(until(watched_frame)["data"])
+        assert jpeg == b"frame"
+        log = settings.runs_dir / run.id / "attempts" / "1" / "events.log"
+        logged = max(
+            event.agent_steps for frame, _ in read_frames(log) for event in frame if event.type == "report"
+        )
+        assert recorded <= agent_steps <= logged  # no older than the first viewer, and none from the future
+        until(lambda: listener.get_message(timeout=2 * FRAME_TICK_S) is None)
 
 
-def test_settings_reach_the_engine_and_its_answer_the_spec(agents: Agents, engine: Engine) -> None:
-    run = fake_run(engine, agent_steps=10_000)
+def test_settings_reach_engine_and_applied_ones_reach_spec(agents: Agents, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=ENDLESS)
     agents()
     until_state(engine, run.id, "running")
 
-    def ask(changes: dict[str, float]) -> None:
+    def request(changes: dict[str, float]) -> None:
         with writing(engine) as session:
             live_settings.request(session, run.id, changes, None)  # type: ignore[arg-type]
 
-    def answered() -> list[str]:
+    def settled() -> list[str]:
         with reading(engine) as session:
             rows = live_settings_rows.all_versions(session, run.id)
         return [row.state for row in rows if row.state != "asked"]
 
-    ask({"beta": 0.25})
-    ask({"beta": 0.5})
-    until(lambda: len(answered()) == 2)
-    assert answered() == ["refused", "applied"]
+    request({"beta": 0.25})
+    request({"beta": 0.5})
+    until(lambda: len(settled()) == 2)
+    assert settled() == ["refused", "applied"]
     row = run_row(engine, run.id)
     assert (row.state, row.spec["config"]["beta"]) == ("running", 0.25)
 
 
-def test_settings_wait_for_the_next_attempt(agents: Agents, engine: Engine) -> None:
-    run = fake_run(engine, agent_steps=10_000)
+def test_settings_pending_at_host_loss_are_applied_by_next_attempt(agents: Agents, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=ENDLESS)
     add_host(engine, "dead")
     claim(engine, "dead", lease_s=0.1)
     with writing(engine) as session:
@@ -174,29 +201,34 @@ def test_settings_wait_for_the_next_attempt(agents: Agents, engine: Engine) -> N
     assert run_row(engine, run.id).attempt == 2
 
 
-def test_a_poke_is_quicker_than_the_clock(agents: Agents, engine: Engine) -> None:
+def test_wake_claims_run_before_next_interval(agents: Agents, engine: Engine) -> None:
     agent = agents(reconcile_interval_s=600.0)
-    run = fake_run(engine, agent_steps=10_000)
-    until(lambda: agent.poke() or run_row(engine, run.id).state == "running")
+    run = fake_run(engine, agent_steps=ENDLESS)
+
+    def runs_after_wake() -> bool:
+        agent.wake()
+        return run_row(engine, run.id).state == "running"
+
+    until(runs_after_wake)
 
 
-def test_pokes_doubled_change_nothing(agents: Agents, engine: Engine) -> None:
-    both = [agents(reconcile_interval_s=600.0, host_name=name) for name in ("a", "b")]
-    made = [fake_run(engine, agent_steps=20) for _ in range(3)]
+def test_repeated_wakes_of_two_agents_run_each_run_once(agents: Agents, engine: Engine) -> None:
+    # A lease far longer than either agent may have to wait for a processor.
+    both = [agents(reconcile_interval_s=600.0, lease_s=3600.0, host_name=name) for name in ("a", "b")]
+    created = [fake_run(engine, agent_steps=20) for _ in range(3)]
 
     def all_finished() -> bool:
         for agent in both:
-            agent.poke()
-        sleep(0.1)  # each poke is a round of the agent's
-        return all(run_row(engine, run.id).state == "finished" for run in made)
+            agent.wake()
+        return all(run_row(engine, run.id).state == "finished" for run in created)
 
-    until(all_finished)
-    for run in made:
+    until(all_finished, every_s=0.1)  # each wake causes a round of the agent
+    for run in created:
         assert moves(engine, run.id) == ["queued", "starting", "running", "finished"]
         assert stored_points(engine, run.id) == list(range(1, 21))
 
 
-def test_a_draining_host_finishes_what_it_has(agents: Agents, engine: Engine) -> None:
+def test_draining_host_finishes_its_run_and_claims_no_other(agents: Agents, engine: Engine) -> None:
     first = fake_run(engine, agent_steps=60)
     agents()
     until_state(engine, first.id, "running")
@@ -212,7 +244,7 @@ def test_a_draining_host_finishes_what_it_has(agents: Agents, engine: Engine) ->
     until_state(engine, second.id, "finished")
 
 
-def test_a_dead_hosts_run_is_taken_over(agents: Agents, engine: Engine) -> None:
+def test_run_of_dead_host_is_claimed_after_lease_expiry(agents: Agents, engine: Engine) -> None:
     add_host(engine, "dead")
     run = fake_run(engine, agent_steps=20)
     claim(engine, "dead", lease_s=0.1)
@@ -221,58 +253,62 @@ def test_a_dead_hosts_run_is_taken_over(agents: Agents, engine: Engine) -> None:
     assert moves(engine, run.id)[:5] == ["queued", "starting", "lost", "queued", "starting"]
 
 
-def test_leases_are_kept(agents: Agents, engine: Engine) -> None:
-    """Whenever a term is over its holder begins the next, and nobody finds a lease that has run out."""
-    run = fake_run(engine, agent_steps=10_000)
+def test_agent_renews_leases_of_its_runs(agents: Agents, engine: Engine) -> None:
+    """The holder renews an expired lease before any other host finds it expired."""
+    run = fake_run(engine, agent_steps=ENDLESS)
     agents(lease_s=60.0)
     until_state(engine, run.id, "running")
     for _ in range(3):
-        run_out(engine, run.id)
+        expire_lease(engine, run.id)
         until(lambda: _lease_holds(engine, run.id))
         with writing(engine) as session:
             assert claims.expire(session) == []
     assert moves(engine, run.id) == ["queued", "starting", "running"]
 
 
-def test_after_an_outage_the_first_to_come_back_robs_nobody(
+def test_first_host_after_database_outage_waits_one_lease_before_expiring_others(
     agents: Agents, engine: Engine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Leases run out while nobody can renew them; the rival is back first, and waits one full term."""
+    """Leases expire while no host can renew them; the rival reconnects first and waits one full lease."""
     clock_s = [0.0]
     monkeypatch.setattr(host_agent, "monotonic", lambda: clock_s[0])
 
-    def a_term_passes() -> None:
+    def pass_one_lease() -> None:
         for _ in range(4):
             clock_s[0] += 20.0
             _two_rounds(engine, "b")
 
-    run = fake_run(engine, agent_steps=10_000)
-    its_outage: list[bool] = []
-    agents(its_outage, lease_s=60.0)
+    run = fake_run(engine, agent_steps=ENDLESS)
+    outage: list[bool] = []
+    agents(outage, lease_s=60.0)
     until_state(engine, run.id, "running")
-    rivals_outage: list[bool] = []
+    rival_outage: list[bool] = []
     add_host(engine, "b")
-    rival = agents(rivals_outage, lease_s=60.0, host_name="b")
-    a_term_passes()
-    assert rival._contact.may_expire()
-    its_outage.append(True)
-    until(lambda: "database.away" in caplog.text)
-    rivals_outage.append(True)
+    rival = agents(rival_outage, lease_s=60.0, host_name="b")
+    pass_one_lease()
+    assert rival.liveness.may_expire()
+    outage.append(True)
+    rival_outage.append(True)
+    until(lambda: len(_threads_without_database(caplog)) == 2)  # no round from before is under way
     clock_s[0] += 100.0
-    run_out(engine, run.id)
-    rivals_outage.clear()
+    expire_lease(engine, run.id)
+    rival_outage.clear()
     _two_rounds(engine, "b")
     assert not _lease_holds(engine, run.id)
     assert run_row(engine, run.id).state == "running"
-    its_outage.clear()
+    outage.clear()
     until(lambda: _lease_holds(engine, run.id))
-    a_term_passes()
-    assert rival._contact.may_expire()
+    pass_one_lease()
+    assert rival.liveness.may_expire()
     assert moves(engine, run.id) == ["queued", "starting", "running"]
 
 
+def _threads_without_database(caplog: pytest.LogCaptureFixture) -> set[int | None]:
+    return {line.thread for line in caplog.records if line.getMessage() == "database.unavailable"}
+
+
 def _two_rounds(engine: Engine, host: str) -> None:
-    """Wait until an agent has made a whole round from now on: it says that it is there as each begins."""
+    """Wait until an agent has completed a whole round: it announces itself at the start of each."""
     for _ in range(2):
         seen = _last_seen(engine, host)
         until(lambda seen=seen: _last_seen(engine, host) > seen)  # type: ignore[misc]
@@ -289,31 +325,39 @@ def _last_seen(engine: Engine, host: str) -> datetime:
         return session.get_one(Host, host).last_seen_at
 
 
-def test_stopping_hands_everything_back(agents: Agents, engine: Engine) -> None:
-    made = [fake_run(engine, agent_steps=10_000) for _ in range(2)]
+def test_stop_releases_every_run_with_checkpoint(
+    agents: Agents, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "RELEASE_TIMEOUT_S", PATIENCE_S)
+    created = [fake_run(engine, agent_steps=ENDLESS) for _ in range(2)]
     agent = agents(slots=2)
-    for run in made:
+    for run in created:
         until_state(engine, run.id, "running")
-    assert agent.stop(8)
-    for run in made:
+    assert agent.stop(PATIENCE_S)
+    for run in created:
         row = run_row(engine, run.id)
-        assert (row.state, row.state_reason) == ("queued", "its worker on a shuts down")
+        assert (row.state, row.state_reason) == ("queued", "its worker on a is shutting down")
         assert row.agent_steps == stored_points(engine, run.id)[-1]
 
 
-def test_stopping_does_not_wait_for_the_deaf(agents: Agents, engine: Engine, settings: Settings) -> None:
-    run = fake_run(engine, agent_steps=10_000, deaf=True)
+def test_stop_kills_engine_that_ignores_stop_after_timeout(
+    agents: Agents, engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # So that the agent kills the engine, not its supervisor.
+    monkeypatch.setattr(supervisor, "RELEASE_TIMEOUT_S", 2 * PATIENCE_S)
+    run = fake_run(engine, agent_steps=ENDLESS, ignores_stop=True)
     agent = agents()
     until_state(engine, run.id, "running")
     assert not agent.stop(1)
     until(lambda: not processes_with(str(settings.runs_dir)))
 
 
-def test_the_time_to_stop_runs_from_the_signal(
+def test_stop_timeout_counts_from_begin_stop(
     agents: Agents, engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Celery takes its own time between the signal and the end of its steps: that counts as well."""
-    run = fake_run(engine, agent_steps=10_000, deaf=True)
+    """The time that Celery takes between the signal and the end of its steps counts too."""
+    monkeypatch.setattr(supervisor, "RELEASE_TIMEOUT_S", 2 * PATIENCE_S)
+    run = fake_run(engine, agent_steps=ENDLESS, ignores_stop=True)
     agent = agents()
     until_state(engine, run.id, "running")
     agent.begin_stop()
@@ -322,12 +366,12 @@ def test_the_time_to_stop_runs_from_the_signal(
     until(lambda: not processes_with(str(settings.runs_dir)))
 
 
-def test_a_run_that_would_not_fit_waits(
+def test_run_larger_than_free_memory_stays_queued(
     agents: Agents, engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The machine's memory is what it is: the test says how much of it is free.
-    estimate = fake_run(engine, agent_steps=10_000).memory_estimate_bytes
-    second = fake_run(engine, agent_steps=10_000)
+    # The test sets how much memory is free.
+    estimate = fake_run(engine, agent_steps=ENDLESS).memory_estimate_bytes
+    second = fake_run(engine, agent_steps=ENDLESS)
     monkeypatch.setattr(host_facts, "available_memory_bytes", lambda: int(estimate * 1.5))
     agent = agents(slots=2)
     until(lambda: len(processes_with(str(settings.runs_dir))) == 1)
@@ -337,13 +381,30 @@ def test_a_run_that_would_not_fit_waits(
     assert run_row(engine, second.id).state == "queued"
 
 
-def test_a_lost_run_comes_back_to_the_same_host(agents: Agents, engine: Engine) -> None:
-    run = fake_run(engine, agent_steps=100, step_s=0.03)
+def test_host_with_little_free_disk_space_claims_nothing_and_says_so(agents: Agents, engine: Engine) -> None:
+    run = fake_run(engine)
+    agents(min_free_disk_bytes=2**60)
+
+    def load() -> HostLoad | None:
+        with reading(engine) as session:
+            host = session.get(Host, "a")
+            return HostLoad.model_validate(host.load) if host is not None else None
+
+    reported = until(load)
+    assert reported.disk_bytes is not None
+    assert reported.disk_free_bytes is not None
+    assert reported.disk_problem is not None
+    assert "claims no runs with less than 1,099,511,627,776 MiB" in reported.disk_problem
+    _two_rounds(engine, "a")
+    assert run_row(engine, run.id).state == "queued"
+
+
+def test_lost_run_resumes_on_the_same_host(agents: Agents, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=100, wait_at=30)
     agents(reconcile_interval_s=0.5)
     until_state(engine, run.id, "running")
-    run_out(engine, run.id)
     with writing(engine) as session:
-        claims.expire(session)
+        lose(session, run.id)
     until_state(engine, run.id, "finished")
     assert stored_points(engine, run.id) == list(range(1, 101))
     assert run_row(engine, run.id).attempt == 2

@@ -1,25 +1,27 @@
 import hashlib
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import Engine
 
 from backend.db import Episode, Evaluation, Job, Run
+from backend.db.clock import database_now
 from backend.db.engine import reading, writing
-from backend.db.ids import new_id
 from backend.episodes import service as episodes
 from backend.evaluations import service as evaluations
 from backend.evaluations.schemas import EvaluationRequest
 from tests.support.databases import ON_SQLITE_FIRST
+from tests.support.rows import episode_row
+from tests.support.waiting import PATIENCE_S, until
 from tests.workers.support import (
+    ENDLESS,
     FAKE_ENGINE,
     FlakyContext,
     add_checkpoint,
     engines_of,
     fake_run,
     run_row,
-    until,
     until_state,
 )
 from workers import jobs
@@ -37,17 +39,13 @@ def no_engine_is_left(context: Context) -> Iterator[None]:
 
 
 def _episode(context: Context, engine: Engine, run: Run) -> Job:
-    """An episode whose replay is in the store alone, and the wish for its video."""
+    """Store an episode whose replay is only in the store, and request its video."""
     replay = context.run_dir(run.id) / "elsewhere" / "a1-s7.npz"
     replay.parent.mkdir(parents=True)
     replay.write_bytes(b"replay")
     context.store.put(replay, run.id, "replays")
     with writing(engine) as session:
-        episode = Episode(
-            id=new_id(), run_id=run.id, attempt=1, kind="training", recorded_at=datetime.now(UTC), source="",
-            agent_steps=7, frames=7, wall_time_s=0.1, seed=1, episode_return=1.0, length_steps=7,
-            length_frames=7, replay=replay.name, superseded=False,
-        )  # fmt: skip
+        episode = episode_row(run.id, 7, replay=replay.name)
         session.add(episode)
         session.flush()
         return episodes.request_video(session, episode, again=False)
@@ -71,7 +69,7 @@ def _claim(engine: Engine) -> jobs.ClaimedJob | None:
 def _do(context: Context, engine: Engine) -> JobRunner:
     won = _claim(engine)
     assert won is not None
-    runner = JobRunner(context, won, engine=FAKE_ENGINE)
+    runner = JobRunner(context, won, command=FAKE_ENGINE)
     runner.start()
     return runner
 
@@ -81,10 +79,10 @@ def _row(engine: Engine, job: Job) -> Job:
         return session.get_one(Job, job.id)
 
 
-def test_a_video_is_drawn_and_kept(context: Context, engine: Engine) -> None:
+def test_video_job_stores_videos_and_updates_episode(context: Context, engine: Engine) -> None:
     run = fake_run(engine)
     job = _episode(context, engine, run)
-    _do(context, engine).join(30)
+    _do(context, engine).join(PATIENCE_S)
     assert (_row(engine, job).state, _row(engine, job).error) == ("done", None)
     with reading(engine) as session:
         video = session.get_one(Episode, job.target_id).video
@@ -97,118 +95,129 @@ def test_a_video_is_drawn_and_kept(context: Context, engine: Engine) -> None:
     assert _claim(engine) is None
 
 
-def test_a_checkpoint_is_scored(context: Context, engine: Engine) -> None:
+def test_evaluation_job_stores_returns(context: Context, engine: Engine) -> None:
     run = fake_run(engine)
     job = _evaluation(context, engine, run, hashlib.sha256(b"weights").hexdigest())
-    _do(context, engine).join(30)
+    _do(context, engine).join(PATIENCE_S)
     assert _row(engine, job).state == "done"
     with reading(engine) as session:
         row = session.get_one(Evaluation, job.target_id)
     assert (row.returns, row.lengths_frames, row.mean_return) == ([1.0] * 3, [10] * 3, 1.0)
 
 
-def test_a_damaged_checkpoint_is_not_scored(context: Context, engine: Engine) -> None:
+def test_evaluation_job_fails_for_damaged_checkpoint(context: Context, engine: Engine) -> None:
     job = _evaluation(context, engine, fake_run(engine), "0" * 64)
-    _do(context, engine).join(30)
+    _do(context, engine).join(PATIENCE_S)
     row = _row(engine, job)
-    assert (row.state, row.error) == ("failed", "the checkpoint a1-s000000000020.pt is gone or damaged")
+    assert (row.state, row.error) == ("failed", "the checkpoint a1-s000000000020.pt is missing or damaged")
 
 
-def test_a_failure_tells_the_engines_last_words(context: Context, engine: Engine) -> None:
+def test_failed_job_keeps_stderr_of_engine(context: Context, engine: Engine) -> None:
     job = _episode(context, engine, fake_run(engine, job="fail"))
-    _do(context, engine).join(30)
-    assert (_row(engine, job).state, _row(engine, job).error) == ("failed", "cannot draw this")
+    _do(context, engine).join(PATIENCE_S)
+    assert (_row(engine, job).state, _row(engine, job).error) == ("failed", "cannot render this")
     with reading(engine) as session:
         assert session.get_one(Episode, job.target_id).video is None
 
 
-def test_a_database_that_is_away_when_a_job_begins_is_waited_for(
+def test_job_waits_for_database_before_it_starts(
     context: Context, engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
     job = _episode(context, engine, fake_run(engine))
-    away = [True]
-    flaky = FlakyContext(context.settings, context.engine, context.store, context.bus, away)
+    outage = [True]
+    flaky = FlakyContext(context.settings, context.db_engine, context.store, context.bus, outage)
     runner = _do(flaky, engine)
-    until(lambda: "job.waits" in caplog.text or not runner.is_alive())
-    away.clear()
-    runner.join(30)
+    until(lambda: "job.waiting" in caplog.text or not runner.is_alive())
+    outage.clear()
+    runner.join(PATIENCE_S)
     assert (_row(engine, job).state, _row(engine, job).error, _row(engine, job).tries) == ("done", None, 1)
 
 
-def test_a_store_that_takes_nothing_when_a_job_ends_is_waited_for(
+def test_job_waits_for_artifact_store_before_it_ends(
     context: Context, engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = fake_run(engine)
     job = _episode(context, engine, run)
-    in_the_way = context.settings.home_dir / "artifacts" / "runs" / run.id / "videos"
-    in_the_way.touch()
+    obstacle = context.settings.home_dir / "artifacts" / "runs" / run.id / "videos"
+    obstacle.touch()
     runner = _do(context, engine)
-    until(lambda: "job.waits" in caplog.text or not runner.is_alive())
-    in_the_way.unlink()
-    runner.join(30)
+    until(lambda: "job.waiting" in caplog.text or not runner.is_alive())
+    obstacle.unlink()
+    runner.join(PATIENCE_S)
     assert (_row(engine, job).state, _row(engine, job).error, _row(engine, job).tries) == ("done", None, 1)
 
 
-def test_the_lease_is_held_while_it_takes(context: Context, engine: Engine) -> None:
-    job = _episode(context, engine, fake_run(engine, job_s=4))  # leases are of 3 s
-    with writing(engine) as session:
-        won = jobs.claim(session, "a", 1.0, ["CartPole-v1"])
-    assert won is not None
-    runner = JobRunner(context, won, engine=FAKE_ENGINE)
-    runner.start()
-    until(lambda: _claim(engine) or not runner.is_alive())
+def test_job_renews_its_lease_while_it_runs(context: Context, engine: Engine) -> None:
+    """The holder renews an expired lease again and again, and no other host can claim the job then."""
+    run = fake_run(engine, job_waits=True)
+    job = _evaluation(context, engine, run, hashlib.sha256(b"weights").hexdigest())
+    runner = _do(context, engine)
+
+    def is_renewed() -> bool:
+        with writing(engine) as session:
+            ends_at = session.get_one(Job, job.id).lease_expires_at
+            assert ends_at is not None
+            if ends_at < database_now(session) + timedelta(seconds=1):
+                return False
+            return jobs.claim(session, "b", 60, ["CartPole-v1"]) is None
+
+    for _ in range(3):
+        with writing(engine) as session:
+            row = session.get_one(Job, job.id)
+            row.lease_expires_at = database_now(session) - timedelta(seconds=1)
+        until(is_renewed)
+    (context.run_dir(run.id) / "go").touch()
+    runner.join(PATIENCE_S)
     assert (_row(engine, job).state, _row(engine, job).tries) == ("done", 1)
 
 
-def test_a_cancelled_job_waits_again(context: Context, engine: Engine) -> None:
-    job = _episode(context, engine, fake_run(engine, job_s=60))
+def test_cancelled_job_is_queued_again(context: Context, engine: Engine) -> None:
+    job = _episode(context, engine, fake_run(engine, job_s=600))
     runner = _do(context, engine)
     until(lambda: engines_of(context))
     runner.cancel()
-    runner.join(30)
+    runner.join(PATIENCE_S)
     assert (_row(engine, job).state, _row(engine, job).tries) == ("queued", 0)
 
 
-def test_a_try_that_had_printed_when_it_was_cancelled_leaves_nothing_to_the_next(
-    context: Context, engine: Engine
-) -> None:
+def test_output_of_cancelled_try_is_not_used_by_next_try(context: Context, engine: Engine) -> None:
     run = fake_run(engine, job_waits=True)
     job = _evaluation(context, engine, run, hashlib.sha256(b"weights").hexdigest())
     runner = _do(context, engine)
     until(lambda: any(path.stat().st_size for path in context.run_dir(run.id).glob("jobs/*/stdout.log")))
     runner.cancel()
-    runner.join(30)
+    runner.join(PATIENCE_S)
     (context.run_dir(run.id) / "go").touch()
-    _do(context, engine).join(30)
+    _do(context, engine).join(PATIENCE_S)
     assert (_row(engine, job).state, _row(engine, job).error) == ("done", None)
     assert list(context.run_dir(run.id).glob("jobs/*")) == []
 
 
-def test_a_job_leaves_the_spec_of_the_training_alone(context: Context, engine: Engine) -> None:
+def test_job_does_not_change_spec_file_of_run(context: Context, engine: Engine) -> None:
     run = fake_run(engine)
     job = _episode(context, engine, run)
     spec = context.run_dir(run.id) / "spec.json"
-    spec.write_text("of an attempt that starts")
-    _do(context, engine).join(30)
+    spec.write_text("written by a starting attempt")
+    _do(context, engine).join(PATIENCE_S)
     assert _row(engine, job).state == "done"
-    assert spec.read_text() == "of an attempt that starts"
+    assert spec.read_text() == "written by a starting attempt"
 
 
-def test_a_try_that_lost_its_lease_writes_nothing(context: Context, engine: Engine) -> None:
-    job = _episode(context, engine, fake_run(engine, job_s=1))
+def test_try_that_lost_its_lease_stores_nothing(context: Context, engine: Engine) -> None:
+    job = _episode(context, engine, fake_run(engine, job_s=600))
     runner = _do(context, engine)
     until(lambda: engines_of(context))
     with writing(engine) as session:
         session.get_one(Job, job.id).tries = 2
-    runner.join(30)
+    runner.join(PATIENCE_S)
     assert _row(engine, job).state == "running"
     with reading(engine) as session:
         assert session.get_one(Episode, job.target_id).video is None
 
 
-def test_a_job_is_done_beside_a_run(context: Context, engine: Engine) -> None:
-    run = fake_run(engine, agent_steps=10_000)
-    agent = HostAgent(context, engine=FAKE_ENGINE)
+def test_job_runs_beside_a_training_run(context: Context, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=ENDLESS)
+    agent = HostAgent(context, command=FAKE_ENGINE)
     agent.start()
     until_state(engine, run.id, "running")
     job = _episode(context, engine, run)

@@ -1,39 +1,47 @@
+import json
 import math
+import time
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+import redis
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactStore, Kind
-from backend.db import Attempt, Checkpoint, Episode, Evaluation, LogLine, Run
+from backend.artifacts import ArtifactKind, ArtifactStore
+from backend.db import Attempt, Checkpoint, Episode, Evaluation, LogLine, Run, Series
 from backend.db.engine import reading, writing
 from backend.evaluations import service as evaluations
 from backend.evaluations.schemas import EvaluationRequest
+from backend.live.bus import CHANNEL
 from backend.specs import events
 from backend.specs.states import RunState
-from tests.support.runs import make_run
-from tests.workers.support import add_host, claim, points, run_out, run_row, stored_points
+from tests.support.rows import PROVENANCE, add_host, make_run
+from tests.support.waiting import PATIENCE_S, Patience
+from tests.workers.support import claim, expire_lease, points, run_row, stored_points
 from workers import claims, recorder
+from workers.clean_up import delete_removed_files
 from workers.context import Context
-from workers.engine.event_log import EventLog
+from workers.engine.training.event_log import EventLog
 from workers.recorder import Recorder
 
-STARTED = events.Started(time=1.0, device="cpu", pid=1)
-ENDED = events.Ended(time=2.0, state="finished", reason="done")
-REPORT = events.Report(
+pytestmark = pytest.mark.service
+
+STARTED = events.StartedEvent(time=1.0, device="cpu", pid=1)
+ENDED = events.EndedEvent(time=2.0, state="finished", reason="done")
+REPORT = events.ReportEvent(
     agent_steps=80, frames=320, updates=4, wall_time_s=0.5, episodes=3, agent_steps_per_s=160.0,
     mean_return_100=12.5, best_return=20.0,
 )  # fmt: skip
 
 
-class Attempted:
-    """A claimed run with a log to write to."""
+class ClaimedRun:
+    """A claimed run with an event log."""
 
     def __init__(self, context: Context, run_id: str, attempt: int) -> None:
         self.run_id, self.attempt = run_id, attempt
@@ -41,315 +49,523 @@ class Attempted:
         self.path = self.folder / "attempts" / str(attempt) / "events.log"
         self.log = EventLog(self.path)
 
-    def write(self, *said: events.AnyEvent) -> None:
-        self.log.add(*said)
+    def write(self, *logged: events.AnyEvent) -> None:
+        self.log.add(*logged)
         self.log.flush()
 
-    def file(self, kind: Kind, name: str, content: bytes = b"content") -> None:
+    def file(self, kind: ArtifactKind, name: str, content: bytes = b"content") -> None:
         (self.folder / kind).mkdir(parents=True, exist_ok=True)
         (self.folder / kind / name).write_bytes(content)
 
-    def checkpoint(self, agent_steps: int, *, on_disk: bool = True) -> events.CheckpointSaved:
+    def checkpoint(self, agent_steps: int, *, on_disk: bool = True) -> events.CheckpointSavedEvent:
         name = f"a{self.attempt}-s{agent_steps}.pt"
         if on_disk:
             self.file("checkpoints", name)
-        return events.CheckpointSaved(
+        return events.CheckpointSavedEvent(
             agent_steps=agent_steps, frames=agent_steps, updates=1, episodes=1, wall_time_s=1.0, file=name,
             sha256="0" * 64, size_bytes=7,
         )  # fmt: skip
 
-    def episode(self, agent_steps: int, *, on_disk: bool = True) -> events.Episode:
+    def episode(self, agent_steps: int, *, on_disk: bool = True) -> events.EpisodeEvent:
         name = f"a{self.attempt}-s{agent_steps}.npz"
         if on_disk:
             self.file("replays", name)
-        return events.Episode(
+        return events.EpisodeEvent(
             agent_steps=agent_steps, frames=agent_steps, wall_time_s=1.0, seed=7, episode_return=3.0,
             length_steps=10, length_frames=40, replay=name,
         )  # fmt: skip
 
 
 @pytest.fixture
-def mine(context: Context, engine: Engine) -> Attempted:
+def claimed(context: Context, engine: Engine) -> ClaimedRun:
     add_host(engine, "a")
     run = make_run(engine)
     assert claim(engine) is not None
-    return Attempted(context, run.id, 1)
+    return ClaimedRun(context, run.id, 1)
 
 
-def _recorder(context: Context, mine: Attempted) -> Recorder:
-    return Recorder(context, mine.run_id, mine.attempt)
+def _recorder(context: Context, claimed: ClaimedRun) -> Recorder:
+    return Recorder(context, claimed.run_id, claimed.attempt)
 
 
-def _finish(session: Session, run: Run, last_word: events.Ended | None) -> None:
-    claims.release(session, run, RunState.FINISHED, last_word.reason if last_word else "no last word")
+def _finish(session: Session, run: Run, final_event: events.EndedEvent | None) -> None:
+    claims.release(session, run, RunState.FINISHED, final_event.reason if final_event else "no final event")
 
 
-def test_a_rate_is_averaged_over_reports(context: Context, engine: Engine, mine: Attempted) -> None:
-    def report(trained_s: float, rate: float) -> events.Report:
+def test_agent_steps_per_s_is_averaged_over_reports(
+    context: Context, engine: Engine, claimed: ClaimedRun
+) -> None:
+    def report(trained_s: float, rate: float) -> events.ReportEvent:
         return REPORT.model_copy(update={"wall_time_s": trained_s, "agent_steps_per_s": rate})
 
-    def rate_after(*reports: events.Report) -> float | None:
-        mine.write(*reports)
-        assert _recorder(context, mine).record()
-        return run_row(engine, mine.run_id).agent_steps_per_s
+    def rate_after(*reports: events.ReportEvent) -> float | None:
+        claimed.write(*reports)
+        assert _recorder(context, claimed).record()
+        return run_row(engine, claimed.run_id).agent_steps_per_s
 
-    mine.write(STARTED)
+    claimed.write(STARTED)
     assert rate_after(report(0, 160), report(1, 60)) == pytest.approx(60 + 100 * math.exp(-0.1))
-    assert rate_after(report(1, 0)) == pytest.approx(60 + 100 * math.exp(-0.1)), "nothing was trained since"
+    assert rate_after(report(1, 0)) == pytest.approx(60 + 100 * math.exp(-0.1)), (
+        "no training since the last report"
+    )
     assert rate_after(report(11, 60)) == pytest.approx(60 + 100 * math.exp(-1.1))
 
 
-def test_every_kind_of_event_becomes_rows(context: Context, engine: Engine, mine: Attempted) -> None:
-    evaluation = events.Evaluation(
+def test_announcement_names_what_a_batch_has_changed(context: Context, claimed: ClaimedRun) -> None:
+    with (
+        redis.Redis.from_url(context.settings.redis) as client,
+        client.pubsub() as listener,
+    ):
+        listener.subscribe(CHANNEL)
+        assert listener.get_message(timeout=PATIENCE_S) is not None  # the subscription's confirmation
+
+        def changed(*logged: events.AnyEvent) -> list[str] | None:
+            claimed.write(*logged)
+            assert _recorder(context, claimed).record()
+            message = listener.get_message(timeout=PATIENCE_S)
+            assert message is not None
+            found: list[str] | None = json.loads(message["data"]).get("changed")
+            return found
+
+        assert changed(STARTED) is None, "a transition may change anything"
+        assert changed(points(3), REPORT) == ["metrics", "series/loss"]
+        assert changed(points(4), REPORT) == ["series/loss"]
+        assert changed(REPORT) == []
+        log = events.LogEvent(time=1.0, level="info", message="a line")
+        assert changed(claimed.episode(10), claimed.checkpoint(10), log) == ["checkpoints", "episodes", "log"]
+
+
+def test_provenance_is_stored_with_its_attempt(context: Context, engine: Engine, claimed: ClaimedRun) -> None:
+    def stored() -> dict[str, object] | None:
+        assert _recorder(context, claimed).record()
+        with reading(engine) as session:
+            return session.get_one(Attempt, (claimed.run_id, 1)).provenance
+
+    claimed.write(events.ProvenanceEvent(provenance=PROVENANCE))
+    known = PROVENANCE.model_dump()
+    assert stored() == known
+    claimed.write(STARTED.model_copy(update={"device": "cuda:0 (A)", "rollout_workers": 2}))
+    assert stored() == known | {"device": "cuda:0 (A)", "rollout_workers": 2}
+
+
+def test_phase_of_a_start_is_the_reason_of_its_state(
+    context: Context, engine: Engine, claimed: ClaimedRun
+) -> None:
+    def after(*logged: events.AnyEvent) -> tuple[str, str]:
+        claimed.write(*logged)
+        assert _recorder(context, claimed).record()
+        run = run_row(engine, claimed.run_id)
+        return run.state, run.state_reason
+
+    phase = events.StartingEvent(time=1.0, phase="starting 64 of 131 processes")
+    building = events.StartingEvent(time=1.0, phase="building environments and network")
+    first = events.StartingEvent(time=1.0, phase="starting 1 of 131 processes")
+    assert after(building, first, phase) == ("starting", "starting 64 of 131 processes")
+    with reading(engine) as session:
+        logged = session.scalars(select(LogLine.message).order_by(LogLine.id)).all()
+    assert logged[-2:] == [f"starting: {building.phase}", f"starting: {first.phase}"]
+    assert after(building, STARTED, phase) == ("running", "training on cpu")
+    with reading(engine) as session:
+        logged = session.scalars(select(LogLine.message).order_by(LogLine.id)).all()
+    assert logged[-3:-1] == [f"starting: {building.phase}", "running: training on cpu"]
+
+
+def test_line_of_the_start_has_the_time_of_the_engine_like_those_around_it(
+    context: Context, engine: Engine, claimed: ClaimedRun
+) -> None:
+    claimed.write(
+        events.StartingEvent(time=100.0, phase="building environments and network"),
+        STARTED.model_copy(update={"time": 102.0}),
+        events.LogEvent(time=103.0, level="info", message="training paac"),
+    )
+    assert _recorder(context, claimed).record()
+    with reading(engine) as session:
+        lines = session.scalars(select(LogLine).order_by(LogLine.id)).all()[-3:]
+    assert [(line.message.split()[0], line.time.timestamp()) for line in lines] == [
+        ("starting:", 100.0),
+        ("running:", 102.0),
+        ("training", 103.0),
+    ]
+
+
+def test_log_without_provenance_leaves_it_unknown(
+    context: Context, engine: Engine, claimed: ClaimedRun
+) -> None:
+    claimed.write(STARTED)
+    assert _recorder(context, claimed).record()
+    with reading(engine) as session:
+        assert session.get_one(Attempt, (claimed.run_id, 1)).provenance is None
+
+
+def test_every_kind_of_event_is_stored_as_rows(context: Context, engine: Engine, claimed: ClaimedRun) -> None:
+    evaluation = events.EvaluationEvent(
         protocol="plain", agent_steps=80, frames=80, wall_time_s=1.0, checkpoint="a1-s80.pt", seed=3,
         returns=[1.0, 2.0], lengths_frames=[10, 20], mean_return=1.5,
     )  # fmt: skip
-    said = [points(40, 80), REPORT, mine.episode(60), mine.checkpoint(80), evaluation]
-    mine.write(STARTED, *said, events.Log(time=5.0, level="warning", message="careful"))
-    assert _recorder(context, mine).record()
-    run = run_row(engine, mine.run_id)
+    logged: list[events.AnyEvent] = [
+        points(40, 80),
+        REPORT,
+        claimed.episode(60),
+        claimed.checkpoint(80),
+        evaluation,
+    ]
+    claimed.write(STARTED, *logged, events.LogEvent(time=5.0, level="warning", message="careful"))
+    assert _recorder(context, claimed).record()
+    run = run_row(engine, claimed.run_id)
     assert (run.state, run.agent_steps, run.frames, run.updates, run.episodes) == ("running", 80, 320, 4, 3)
     assert (run.wall_time_s, run.agent_steps_per_s, run.score, run.best_return) == (0.5, 160.0, 12.5, 20.0)
     assert run.attempts_without_checkpoint == 0
-    assert stored_points(engine, mine.run_id) == [40, 80]
+    assert stored_points(engine, claimed.run_id) == [40, 80]
     with reading(engine) as session:
         episode = session.scalars(select(Episode)).one()
         checkpoint = session.scalars(select(Checkpoint)).one()
         scored = session.scalars(select(Evaluation)).one()
         line = session.scalars(select(LogLine).where(LogLine.level == "warning")).one()
-        assert session.get_one(Attempt, (mine.run_id, 1)).log_offset_bytes == mine.path.stat().st_size
+        assert session.get_one(Attempt, (claimed.run_id, 1)).log_offset_bytes == claimed.path.stat().st_size
     assert (episode.attempt, episode.episode_return, episode.seed, episode.video) == (1, 3.0, 7, None)
     assert (checkpoint.agent_steps, checkpoint.file, checkpoint.removed) == (80, "a1-s80.pt", False)
     assert (checkpoint.score, checkpoint.best_return) == (12.5, 20.0)
     assert (scored.attempt, scored.n_episodes, scored.returns, scored.mean_return) == (1, 2, [1.0, 2.0], 1.5)
     assert (line.attempt, line.message) == (1, "careful")
-    assert context.store.size_bytes(mine.run_id, "checkpoints", checkpoint.file) == 7
-    assert context.store.size_bytes(mine.run_id, "replays", episode.replay) == 7
+    assert context.store.size_bytes(claimed.run_id, "checkpoints", checkpoint.file) == 7
+    assert context.store.size_bytes(claimed.run_id, "replays", episode.replay) == 7
+    assert (claimed.folder / "checkpoints" / checkpoint.file).stat().st_nlink == 2, "one file, two names"
+    assert not (claimed.folder / "replays" / episode.replay).exists(), "only the store needs it"
+    with reading(engine) as session:
+        assert session.scalars(select(Episode.replay_bytes)).one() == 7
 
 
-def test_recording_goes_on_where_it_was(context: Context, engine: Engine, mine: Attempted) -> None:
-    first = _recorder(context, mine)
+@pytest.mark.parametrize(
+    ("started", "named"),
+    [
+        (STARTED, "noop_starts_5min"),
+        (STARTED.model_copy(update={"evaluation_protocol": "noop_starts"}), "noop_starts"),
+    ],
+    ids=["version 0.1.0", "current"],
+)
+def test_evaluations_in_log_of_version_0_1_0_get_current_protocol(
+    context: Context, engine: Engine, started: events.StartedEvent, named: str
+) -> None:
+    add_host(engine, "a")
+    run = make_run(engine, algorithm="dqn", environment="ALE/Pong-v5")
+    assert claim(engine) is not None
+    claimed = ClaimedRun(context, run.id, 1)
+    claimed.write(started)
+    assert _recorder(context, claimed).record()
+    evaluation = events.EvaluationEvent(
+        protocol="noop_starts", agent_steps=80, frames=320, wall_time_s=1.0, checkpoint="a1-s80.pt", seed=3,
+        returns=[1.0], lengths_frames=[10], mean_return=1.0,
+    )  # fmt: skip
+    claimed.write(evaluation, points(80).model_copy(update={"metric": "eval/noop_starts/mean_return"}))
+    # A recorder that starts in the middle of the log.
+    assert _recorder(context, claimed).record()
+    with reading(engine) as session:
+        assert session.scalars(select(Evaluation.protocol)).one() == named
+        assert session.scalars(select(Series.metric)).one() == f"eval/{named}/mean_return"
+
+
+def test_new_recorder_resumes_at_stored_offset(context: Context, engine: Engine, claimed: ClaimedRun) -> None:
+    first = _recorder(context, claimed)
     assert not first.record()
-    mine.write(points(1))
-    mine.write(points(2))
+    claimed.write(points(1))
+    claimed.write(points(2))
     assert first.record()
     assert not first.record()
-    mine.write(points(3))
-    again = _recorder(context, mine)
+    claimed.write(points(3))
+    again = _recorder(context, claimed)
     assert again.record()
     assert not again.record()
-    assert stored_points(engine, mine.run_id) == [1, 2, 3]
+    assert stored_points(engine, claimed.run_id) == [1, 2, 3]
 
 
-def test_a_flood_is_taken_in_bites(
-    context: Context, engine: Engine, mine: Attempted, monkeypatch: pytest.MonkeyPatch
+def test_long_log_is_recorded_in_batches(
+    context: Context, engine: Engine, claimed: ClaimedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorder, "MAX_BATCH_BYTES", 1)
     for step in range(5):
-        mine.write(points(step))
-    mine_recorder = _recorder(context, mine)
-    bites = 0
-    while mine_recorder.record():
-        bites += 1
-    assert bites == 5
-    assert stored_points(engine, mine.run_id) == list(range(5))
+        claimed.write(points(step))
+    run_recorder = _recorder(context, claimed)
+    batches = 0
+    patience = Patience()
+    while patience.lasts() and run_recorder.record():
+        batches += 1
+    assert batches == 5
+    assert stored_points(engine, claimed.run_id) == list(range(5))
 
 
-def test_memory_grows_with_the_bite_not_with_the_flood(
-    context: Context, mine: Attempted, monkeypatch: pytest.MonkeyPatch
+def test_memory_is_bounded_by_batch_size(
+    context: Context, claimed: ClaimedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorder, "MAX_BATCH_BYTES", 16_000)
-    mine_recorder = _recorder(context, mine)
-    peaks_bytes, bites = [], []
-    for n_frames in (12, 200):  # what is made once is made by the first
+    run_recorder = _recorder(context, claimed)
+    peaks_bytes, batches = [], []
+    for n_frames in (12, 200):  # one-time allocations fall into the first measurement
         for step in range(n_frames):
-            mine.write(points(*range(100 * step, 100 * step + 100)))
-        bites.append(0)
+            claimed.write(points(*range(100 * step, 100 * step + 100)))
+        batches.append(0)
         tracemalloc.start()
-        while mine_recorder.record():
-            bites[-1] += 1
+        patience = Patience()
+        while patience.lasts() and run_recorder.record():
+            batches[-1] += 1
         peaks_bytes.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert bites[1] > 10 * bites[0]
+    assert batches[1] > 10 * batches[0]
     assert peaks_bytes[1] < 2 * peaks_bytes[0]
 
 
-def test_a_frame_being_written_waits(context: Context, engine: Engine, mine: Attempted) -> None:
-    mine.write(points(1))
-    mine.write(points(2))
-    whole = mine.path.read_bytes()
-    mine.path.write_bytes(whole[:-3])
-    mine_recorder = _recorder(context, mine)
-    assert mine_recorder.record()
-    assert stored_points(engine, mine.run_id) == [1]
-    assert not mine_recorder.record()
-    mine.path.write_bytes(whole)
-    assert mine_recorder.record()
-    assert stored_points(engine, mine.run_id) == [1, 2]
+def test_incomplete_frame_is_recorded_when_complete(
+    context: Context, engine: Engine, claimed: ClaimedRun
+) -> None:
+    claimed.write(points(1))
+    claimed.write(points(2))
+    whole = claimed.path.read_bytes()
+    claimed.path.write_bytes(whole[:-3])
+    run_recorder = _recorder(context, claimed)
+    assert run_recorder.record()
+    assert stored_points(engine, claimed.run_id) == [1]
+    assert not run_recorder.record()
+    claimed.path.write_bytes(whole)
+    assert run_recorder.record()
+    assert stored_points(engine, claimed.run_id) == [1, 2]
 
 
-def test_a_torn_tail_is_cut_and_told(context: Context, engine: Engine, mine: Attempted) -> None:
-    mine.write(points(1))
-    with mine.path.open("ab") as file:
+def test_truncated_log_tail_is_dropped_with_warning(
+    context: Context, engine: Engine, claimed: ClaimedRun
+) -> None:
+    claimed.write(points(1))
+    with claimed.path.open("ab") as file:
         file.write(b"\x07\x00\x00\x00torn")
-    _recorder(context, mine).conclude(_finish)
-    assert stored_points(engine, mine.run_id) == [1]
+    _recorder(context, claimed).conclude(_finish)
+    assert stored_points(engine, claimed.run_id) == [1]
     with reading(engine) as session:
         line = session.scalars(select(LogLine).where(LogLine.level == "warning")).one()
     assert "last 8 bytes" in line.message
 
 
-class _CrashAfterPut(ArtifactStore):
-    """The worker dies when the file is kept and its row is not."""
+def test_damaged_batch_of_live_log_is_skipped_and_logged(
+    context: Context, engine: Engine, claimed: ClaimedRun
+) -> None:
+    live = _recorder(context, claimed)
+    claimed.write(STARTED, points(1))
+    assert live.record()
+    before = claimed.path.stat().st_size
+    claimed.write(points(2))
+    content = bytearray(claimed.path.read_bytes())
+    content[before + 20] ^= 1
+    claimed.path.write_bytes(content)
+    assert not live.record()  # it may be a batch that is being written
+    claimed.write(points(3), claimed.checkpoint(3))
+    claimed.write(ENDED)
+    live.conclude(_finish)
+    assert stored_points(engine, claimed.run_id) == [1, 3]
+    assert run_row(engine, claimed.run_id).state_reason == "done"
+    with reading(engine) as session:
+        line = session.scalars(select(LogLine).where(LogLine.level == "error")).one()
+        assert [c.agent_steps for c in claims.checkpoints(session, claimed.run_id)] == [3]
+    assert f"bytes from byte {before:,} on were skipped" in line.message
 
-    def put(self, local: Path, run_id: str, kind: Kind) -> None:
-        super().put(local, run_id, kind)
+
+class _CrashAfterPut(ArtifactStore):
+    """The worker dies after the file is stored and before its row is."""
+
+    def put(self, local: Path, run_id: str, kind: ArtifactKind, file: str | None = None) -> None:
+        super().put(local, run_id, kind, file)
         raise SystemExit
 
 
-def test_crash_between_the_file_and_its_row(context: Context, engine: Engine, mine: Attempted) -> None:
-    mine.write(points(80), mine.checkpoint(80), mine.episode(80))
+def test_crash_between_file_and_row_is_recovered_by_next_recorder(
+    context: Context, engine: Engine, claimed: ClaimedRun
+) -> None:
+    claimed.write(points(80), claimed.checkpoint(80), claimed.episode(80))
     crashing = replace(context, store=_CrashAfterPut(context.settings.artifacts))
     with pytest.raises(SystemExit):
-        _recorder(crashing, mine).record()
+        _recorder(crashing, claimed).record()
     with reading(engine) as session:
         assert session.scalars(select(Checkpoint)).all() == []
-    assert context.store.size_bytes(mine.run_id, "checkpoints", "a1-s80.pt") == 7
-    assert _recorder(context, mine).record()
+    assert context.store.size_bytes(claimed.run_id, "checkpoints", "a1-s80.pt") == 7
+    assert _recorder(context, claimed).record()
     with reading(engine) as session:
         assert len(session.scalars(select(Checkpoint)).all()) == 1
         assert len(session.scalars(select(Episode)).all()) == 1
-    assert stored_points(engine, mine.run_id) == [80]
+    assert stored_points(engine, claimed.run_id) == [80]
 
 
-class _LostAnswer(Context):
-    """The database commits and its answer is lost on the way."""
+@dataclass(frozen=True)
+class _LostResponse(Context):
+    """The database commits but its response is lost, once for each exception in `lost`."""
+
+    lost: list[Exception] = field(default_factory=list)
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
         with super().writing() as session:
             yield session
-        raise OperationalError("COMMIT", {}, Exception("connection lost"))
+        if self.lost:
+            raise OperationalError("COMMIT", {}, self.lost.pop())
 
 
-def test_a_commit_whose_answer_was_lost_is_not_repeated(
-    context: Context, engine: Engine, mine: Attempted
+def test_commit_whose_response_was_lost_is_not_repeated(
+    context: Context, engine: Engine, claimed: ClaimedRun
 ) -> None:
-    mine.write(points(1), mine.episode(1))
-    mine_recorder = Recorder(
-        _LostAnswer(context.settings, context.engine, context.store, context.bus), mine.run_id, 1
-    )
+    claimed.write(points(1), claimed.episode(1))
+    lost = [Exception("connection lost")]
+    lossy = _LostResponse(context.settings, context.db_engine, context.store, context.bus, lost)
+    run_recorder = Recorder(lossy, claimed.run_id, 1)
     with pytest.raises(OperationalError):
-        mine_recorder.record()
-    mine_recorder._context = context
-    mine.write(points(2))
-    while mine_recorder.record():
+        run_recorder.record()
+    claimed.write(points(2))
+    patience = Patience()
+    while patience.lasts() and run_recorder.record():
         pass
-    assert stored_points(engine, mine.run_id) == [1, 2]
+    assert stored_points(engine, claimed.run_id) == [1, 2]
     with reading(engine) as session:
         assert len(session.scalars(select(Episode)).all()) == 1
 
 
-def test_a_superseded_attempt_changes_nothing(context: Context, engine: Engine, mine: Attempted) -> None:
-    mine_recorder = _recorder(context, mine)
-    mine.write(points(1))
-    mine_recorder.record()
-    run_out(engine, mine.run_id)
+@dataclass(frozen=True)
+class _Locked(Context):
+    """The database cannot commit, once for each exception in `refused`."""
+
+    refused: list[Exception] = field(default_factory=list)
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        with super().writing() as session:
+            yield session
+            if self.refused:
+                raise OperationalError("COMMIT", {}, self.refused.pop())
+
+
+def test_retried_batch_counts_once_towards_bounds(
+    context: Context, engine: Engine, claimed: ClaimedRun
+) -> None:
+    now = time.time()
+    starting = events.StartingEvent(time=now, phase="importing")
+    messages = [f"line {n}" for n in range(400)]
+    claimed.write(starting, *(events.LogEvent(time=now, level="info", message=m) for m in messages))
+    refused: list[Exception] = [Exception("database is locked")]
+    locked = _Locked(context.settings, context.db_engine, context.store, context.bus, refused)
+    run_recorder = Recorder(locked, claimed.run_id, 1)
+    with pytest.raises(OperationalError):
+        run_recorder.record()
+    assert run_recorder.record()
+    with reading(engine) as session:
+        rows = session.scalars(select(LogLine.message).where(LogLine.attempt == 1).order_by(LogLine.id))
+        assert list(rows)[-401:] == ["starting: importing", *messages]
+
+
+def test_recorder_of_superseded_attempt_raises_and_stores_nothing(
+    context: Context, engine: Engine, claimed: ClaimedRun
+) -> None:
+    run_recorder = _recorder(context, claimed)
+    claimed.write(points(1))
+    run_recorder.record()
+    expire_lease(engine, claimed.run_id)
     with writing(engine) as session:
         claims.expire(session)
-    before = run_row(engine, mine.run_id)
-    mine.write(points(2), REPORT)
+    before = run_row(engine, claimed.run_id)
+    claimed.write(points(2), REPORT)
     for _ in range(2):
         with pytest.raises(claims.Superseded):
-            mine_recorder.record()
+            run_recorder.record()
         with pytest.raises(claims.Superseded):
-            mine_recorder.conclude(_finish)
+            run_recorder.conclude(_finish)
         claim(engine)
-    after = run_row(engine, mine.run_id)
+    after = run_row(engine, claimed.run_id)
     assert (after.agent_steps, after.attempt) == (before.agent_steps, 2)
-    assert stored_points(engine, mine.run_id) == [1]
+    assert stored_points(engine, claimed.run_id) == [1]
 
 
-def test_the_last_word_waits_for_the_end(context: Context, engine: Engine, mine: Attempted) -> None:
-    mine.write(STARTED, points(1))
-    mine.write(points(2), ENDED)
-    mine_recorder = _recorder(context, mine)
-    while mine_recorder.record():
+def test_final_event_is_recorded_by_conclude(context: Context, engine: Engine, claimed: ClaimedRun) -> None:
+    claimed.write(STARTED, points(1))
+    claimed.write(points(2), ENDED)
+    run_recorder = _recorder(context, claimed)
+    patience = Patience()
+    while patience.lasts() and run_recorder.record():
         pass
-    assert mine_recorder.ended
-    assert run_row(engine, mine.run_id).state == "running"
-    assert stored_points(engine, mine.run_id) == [1]
-    mine_recorder.conclude(_finish)
-    run = run_row(engine, mine.run_id)
+    assert run_recorder.has_final_event
+    assert run_row(engine, claimed.run_id).state == "running"
+    assert stored_points(engine, claimed.run_id) == [1]
+    run_recorder.conclude(_finish)
+    run = run_row(engine, claimed.run_id)
     assert (run.state, run.state_reason, run.host) == ("finished", "done", None)
-    assert stored_points(engine, mine.run_id) == [1, 2]
+    assert stored_points(engine, claimed.run_id) == [1, 2]
     with reading(engine) as session:
-        assert session.get_one(Attempt, (mine.run_id, 1)).outcome == "finished: done"
+        assert session.get_one(Attempt, (claimed.run_id, 1)).outcome == "finished: done"
 
 
-def test_files_thinned_out_before_they_were_recorded(
-    context: Context, engine: Engine, mine: Attempted
+def test_events_of_already_removed_files_are_recorded_as_removed(
+    context: Context, engine: Engine, claimed: ClaimedRun
 ) -> None:
-    mine.write(mine.checkpoint(40, on_disk=False), mine.episode(40, on_disk=False), points(40))
-    assert _recorder(context, mine).record()
+    claimed.write(claimed.checkpoint(40, on_disk=False), claimed.episode(40, on_disk=False), points(40))
+    assert _recorder(context, claimed).record()
     with reading(engine) as session:
         assert session.scalars(select(Checkpoint)).one().removed
         assert session.scalars(select(Episode)).all() == []
-        assert claims.checkpoints(session, mine.run_id) == []
-    assert stored_points(engine, mine.run_id) == [40]
+        assert claims.checkpoints(session, claimed.run_id) == []
+    assert stored_points(engine, claimed.run_id) == [40]
 
 
-def test_thinned_out_checkpoints_leave_the_store(context: Context, engine: Engine, mine: Attempted) -> None:
-    mine_recorder = _recorder(context, mine)
-    mine.write(mine.checkpoint(40))
-    mine_recorder.record()
-    mine.write(mine.checkpoint(80), events.CheckpointsRemoved(files=["a1-s40.pt"]))
-    mine_recorder.record()
-    with reading(engine) as session:
-        assert [c.file for c in claims.checkpoints(session, mine.run_id)] == ["a1-s80.pt"]
-    assert context.store.size_bytes(mine.run_id, "checkpoints", "a1-s80.pt") == 7
-    with pytest.raises(FileNotFoundError):
-        context.store.size_bytes(mine.run_id, "checkpoints", "a1-s40.pt")
-
-
-def test_a_checkpoint_that_waits_to_be_scored_stays(
-    context: Context, engine: Engine, mine: Attempted
+def test_removed_checkpoints_are_deleted_from_store(
+    context: Context, engine: Engine, claimed: ClaimedRun
 ) -> None:
-    mine_recorder = _recorder(context, mine)
-    mine.write(mine.checkpoint(40))
-    mine_recorder.record()
-    with writing(engine) as session:
-        evaluations.request(session, mine.run_id, EvaluationRequest(episodes=2))
-    mine.write(mine.checkpoint(60), mine.checkpoint(80))
-    mine.write(events.CheckpointsRemoved(files=["a1-s40.pt", "a1-s60.pt"]))
-    mine_recorder.record()
+    run_recorder = _recorder(context, claimed)
+    claimed.write(claimed.checkpoint(40))
+    run_recorder.record()
+    claimed.write(claimed.checkpoint(80), events.CheckpointsRemovedEvent(files=["a1-s40.pt"]))
+    run_recorder.record()
     with reading(engine) as session:
-        kept = [c.file for c in claims.checkpoints(session, mine.run_id)]
-    assert kept == ["a1-s80.pt", "a1-s40.pt"]
-    assert context.store.size_bytes(mine.run_id, "checkpoints", "a1-s40.pt") == 7
+        assert [c.file for c in claims.checkpoints(session, claimed.run_id)] == ["a1-s80.pt"]
+    assert context.store.size_bytes(claimed.run_id, "checkpoints", "a1-s40.pt") == 7, "someone may read it"
+    assert delete_removed_files(context, grace_s=0) == 1
+    assert context.store.size_bytes(claimed.run_id, "checkpoints", "a1-s80.pt") == 7
     with pytest.raises(FileNotFoundError):
-        context.store.size_bytes(mine.run_id, "checkpoints", "a1-s60.pt")
+        context.store.size_bytes(claimed.run_id, "checkpoints", "a1-s40.pt")
 
 
-def test_what_an_earlier_attempt_left_behind(context: Context, engine: Engine, mine: Attempted) -> None:
-    mine.write(STARTED, points(1))
-    _recorder(context, mine).record()
-    mine.write(points(2), mine.checkpoint(2), points(3))
-    run_out(engine, mine.run_id)
+def test_checkpoint_with_pending_evaluation_is_kept(
+    context: Context, engine: Engine, claimed: ClaimedRun
+) -> None:
+    run_recorder = _recorder(context, claimed)
+    claimed.write(claimed.checkpoint(40))
+    run_recorder.record()
+    with writing(engine) as session:
+        evaluations.request(session, claimed.run_id, EvaluationRequest(episodes=2))
+    claimed.write(claimed.checkpoint(60), claimed.checkpoint(80))
+    claimed.write(events.CheckpointsRemovedEvent(files=["a1-s40.pt", "a1-s60.pt"]))
+    run_recorder.record()
+    with reading(engine) as session:
+        kept = [c.file for c in claims.checkpoints(session, claimed.run_id)]
+    assert kept == ["a1-s80.pt", "a1-s40.pt"]
+    assert delete_removed_files(context, grace_s=0) == 1
+    assert context.store.size_bytes(claimed.run_id, "checkpoints", "a1-s40.pt") == 7
+    with pytest.raises(FileNotFoundError):
+        context.store.size_bytes(claimed.run_id, "checkpoints", "a1-s60.pt")
+
+
+def test_recorder_with_fence_records_rest_of_earlier_attempt(
+    context: Context, engine: Engine, claimed: ClaimedRun
+) -> None:
+    claimed.write(STARTED, points(1))
+    _recorder(context, claimed).record()
+    claimed.write(points(2), claimed.checkpoint(2), points(3))
+    expire_lease(engine, claimed.run_id)
     with writing(engine) as session:
         claims.expire(session)
     assert claim(engine) is not None
-    earlier = Recorder(context, mine.run_id, 1, fence=2)
+    earlier = Recorder(context, claimed.run_id, 1, fence=2)
     assert earlier.record()
-    assert stored_points(engine, mine.run_id) == [1, 2, 3]
-    assert run_row(engine, mine.run_id).state == "starting"
+    assert stored_points(engine, claimed.run_id) == [1, 2, 3]
+    assert run_row(engine, claimed.run_id).state == "starting"
     with writing(engine) as session:
-        claims.begin(session, mine.run_id, 2, claims.checkpoints(session, mine.run_id)[0])
-    assert stored_points(engine, mine.run_id) == [1, 2]
+        claims.resume_from(session, claimed.run_id, 2, claims.checkpoints(session, claimed.run_id)[0])
+    assert stored_points(engine, claimed.run_id) == [1, 2]
 
 
-def test_text_the_database_cannot_hold(context: Context, engine: Engine, mine: Attempted) -> None:
-    mine.write(events.Log(time=5.0, level="error", message="a\x00b"))
-    assert _recorder(context, mine).record()
+def test_null_character_in_log_message_is_replaced(
+    context: Context, engine: Engine, claimed: ClaimedRun
+) -> None:
+    claimed.write(events.LogEvent(time=5.0, level="error", message="a\x00b"))
+    assert _recorder(context, claimed).record()
     with reading(engine) as session:
         assert session.scalars(select(LogLine.message).where(LogLine.level == "error")).one() == "a\ufffdb"

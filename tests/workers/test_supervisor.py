@@ -1,3 +1,4 @@
+import errno
 import logging
 import os
 import shutil
@@ -6,38 +7,43 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import psutil
 import pytest
 from sqlalchemy import Engine, select
 
-from backend.artifacts import ArtifactStore
+from backend.artifacts import ArtifactKind, ArtifactStore
 from backend.db import Attempt, Checkpoint, LogLine, Run
 from backend.db.engine import reading, writing
 from backend.runs import repository as runs
 from backend.runs import service
+from backend.specs import events
 from backend.specs.run import StopSpec
 from backend.specs.states import RunState
 from tests.support.databases import ON_SQLITE_FIRST
-from tests.workers.fake_engine import FAMILY
+from tests.support.rows import add_host
+from tests.support.waiting import PATIENCE_S, until
+from tests.workers.fake_engine import GRANDCHILD
 from tests.workers.support import (
+    ENDLESS,
     FAKE_ENGINE,
     FlakyContext,
-    add_host,
     claim,
     engines_of,
     fake_run,
+    lose,
     moves,
-    run_out,
+    points,
     run_row,
     stored_points,
-    until,
     until_state,
 )
 from workers import claims, supervisor
 from workers.claims import Claim
 from workers.context import Context
-from workers.engine_process import Birthmark
+from workers.engine.training.event_log import EventLog
+from workers.engine_process import MAX_NICENESS, ProcessIdentity
 from workers.gameplay import Gameplay
 from workers.supervisor import Supervisor
 
@@ -56,7 +62,7 @@ def no_engine_is_left(host: None, context: Context) -> Iterator[None]:
 
 
 def _supervisor(context: Context, won: Claim) -> Supervisor:
-    return Supervisor(context, won, gameplay=Gameplay(context.settings.redis), engine=FAKE_ENGINE)
+    return Supervisor(context, won, gameplay=Gameplay(context.settings.redis), command=FAKE_ENGINE)
 
 
 def _supervise(context: Context, engine: Engine, **claimed: object) -> Supervisor:
@@ -67,22 +73,28 @@ def _supervise(context: Context, engine: Engine, **claimed: object) -> Superviso
     return thread
 
 
-def _recorded(engine: Engine, run_id: str, agent_steps: int) -> None:
+def _await_recorded(engine: Engine, run_id: str, agent_steps: int) -> None:
     until(lambda: run_row(engine, run_id).agent_steps >= agent_steps)
 
 
-def _go(context: Context, run: Run) -> None:
+def _continue(context: Context, run: Run) -> None:
     (context.run_dir(run.id) / "go").touch()
 
 
-def _ask(engine: Engine, run_id: str, *, kill: bool = False) -> None:
+def _request_stop(engine: Engine, run_id: str, *, kill: bool = False) -> None:
     with writing(engine) as session:
         service.stop(session, run_id, kill=kill)
 
 
-def test_a_run_to_its_end(context: Context, engine: Engine) -> None:
+def _logged(engine: Engine, run_id: str, level: str) -> list[str]:
+    with reading(engine) as session:
+        lines = select(LogLine.message).where(LogLine.run_id == run_id, LogLine.level == level)
+        return list(session.scalars(lines.order_by(LogLine.id)))
+
+
+def test_supervised_run_finishes_and_is_recorded(context: Context, engine: Engine) -> None:
     run = fake_run(engine, agent_steps=45)
-    _supervise(context, engine).join(60)
+    _supervise(context, engine).join(PATIENCE_S)
     row = run_row(engine, run.id)
     assert (row.state, row.state_reason, row.agent_steps) == ("finished", "reached 45 agent steps", 45)
     assert (row.host, row.lease_expires_at, row.error) == (None, None, None)
@@ -96,55 +108,127 @@ def test_a_run_to_its_end(context: Context, engine: Engine) -> None:
     assert attempt.log_offset_bytes == log.stat().st_size
 
 
-def test_every_line_says_which_run(
+def test_stop_of_engine_that_hangs_at_its_start_kills_it(
+    context: Context, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "START_STOP_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(supervisor, "STOP_TIMEOUT_S", 2 * PATIENCE_S)
+    run = fake_run(engine, never_starts=True)
+    thread = _supervise(context, engine)
+    until(lambda: (context.run_dir(run.id) / "hangs").exists())
+    assert run_row(engine, run.id).state == "starting"
+    _request_stop(engine, run.id)
+    thread.request("stop")
+    thread.join(PATIENCE_S)
+    row = run_row(engine, run.id)
+    assert (row.state, row.state_reason) == ("stopped", "killed: the stop timed out")
+
+
+def test_log_lines_contain_run_id_and_attempt(
     context: Context, engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     run = fake_run(engine, agent_steps=1)
-    _supervise(context, engine).join(60)
-    said = {r.getMessage(): vars(r) for r in caplog.records if r.name == "workers.supervisor"}
-    assert set(said) == {"engine.started", "run.settled"}
-    assert {(line["run_id"], line["attempt"]) for line in said.values()} == {(run.id, 1)}
+    _supervise(context, engine).join(PATIENCE_S)
+    logged = {r.getMessage(): vars(r) for r in caplog.records if r.name == "workers.supervisor"}
+    assert set(logged) == {"engine.started", "attempt.ended"}
+    assert {(line["run_id"], line["attempt"]) for line in logged.values()} == {(run.id, 1)}
 
 
-def test_a_killed_engine_goes_on_from_its_checkpoint(context: Context, engine: Engine) -> None:
+def test_run_of_killed_engine_resumes_from_its_checkpoint(context: Context, engine: Engine) -> None:
     run = fake_run(engine, die={"1": {"at": 25, "how": signal.SIGKILL}})
-    _supervise(context, engine).join(60)
+    _supervise(context, engine).join(PATIENCE_S)
     row = run_row(engine, run.id)
     assert row.state == "queued"
-    assert "SIGKILL" in row.state_reason
+    assert "SIGKILL, possibly out of memory" in row.state_reason
+    assert _logged(engine, run.id, "warning") == [f"queued: {row.state_reason}"]
     assert stored_points(engine, run.id) == list(range(1, 26))
-    _supervise(context, engine).join(60)
+    _supervise(context, engine).join(PATIENCE_S)
     assert run_row(engine, run.id).state == "finished"
     assert stored_points(engine, run.id) == list(range(1, 51))
     with reading(engine) as session:
         assert session.get_one(Attempt, (run.id, 2)).resumed_from_agent_steps == 20
 
 
-def test_an_engine_that_never_gets_anywhere_fails(context: Context, engine: Engine) -> None:
+def test_run_whose_final_event_is_damaged_is_queued_again_and_finishes(
+    context: Context, engine: Engine
+) -> None:
+    run = fake_run(engine, damages_end=1)
+    _supervise(context, engine).join(PATIENCE_S)
+    row = run_row(engine, run.id)
+    assert row.state == "queued"
+    assert row.state_reason.startswith("the end of its event log is damaged (check the disk of a): to resume")
+    _supervise(context, engine).join(PATIENCE_S)
+    assert run_row(engine, run.id).state == "finished"
+    assert stored_points(engine, run.id) == list(range(1, 51))
+
+
+def test_run_fails_after_three_crashes_without_checkpoint(context: Context, engine: Engine) -> None:
     die = {str(attempt): {"at": 5, "how": signal.SIGSEGV} for attempt in (1, 2, 3)}
     run = fake_run(engine, die=die)
     for expected in ("queued", "queued", "failed"):
-        _supervise(context, engine).join(60)
+        _supervise(context, engine).join(PATIENCE_S)
         assert run_row(engine, run.id).state == expected
+    row = run_row(engine, run.id)
+    assert row.state_reason == (
+        "engine killed (SIGSEGV, a crash in native code): 3 attempts without a new checkpoint"
+    )
+    assert _logged(engine, run.id, "error") == [f"failed: {row.state_reason}"]
 
 
-@pytest.mark.parametrize(("how", "error"), [("raise", "Traceback: x"), ("exit", "last words on stderr")])
-def test_an_error_of_ours_fails_with_its_text(context: Context, engine: Engine, how: str, error: str) -> None:
+@pytest.mark.parametrize(("how", "error"), [("raise", "Traceback: x"), ("exit", "last line on stderr")])
+def test_engine_error_fails_run_with_its_text(context: Context, engine: Engine, how: str, error: str) -> None:
     run = fake_run(engine, die={"1": {"at": 5, "how": how}})
-    _supervise(context, engine).join(60)
+    _supervise(context, engine).join(PATIENCE_S)
     row = run_row(engine, run.id)
     assert (row.state, row.error) == ("failed", error)
     assert stored_points(engine, run.id) == [1, 2, 3, 4, 5]
 
 
-def test_stop_then_resume_is_one_continuous_series(context: Context, engine: Engine) -> None:
-    run = fake_run(engine, agent_steps=10_000)
+def test_full_disk_of_engine_queues_run_again_with_the_reason(context: Context, engine: Engine) -> None:
+    run = fake_run(engine, die={str(attempt): {"at": 5, "how": "full"} for attempt in range(1, 5)})
+    faults: list[int] = []
+    for _ in range(4):  # more often than a run may fail by itself
+        won = claim(engine)
+        assert won is not None
+        thread = Supervisor(
+            context,
+            won,
+            gameplay=Gameplay(context.settings.redis),
+            command=FAKE_ENGINE,
+            on_disk_fault=faults.append,
+        )
+        thread.start()
+        thread.join(PATIENCE_S)
+        row = run_row(engine, run.id)
+        assert (row.state, row.attempts_without_checkpoint) == ("queued", 0)
+        assert row.state_reason == "the disk of a failed: No space left on device"
+    assert faults == [errno.ENOSPC] * 4
+
+
+class _FullStore(ArtifactStore):
+    """An artifact store whose files do not fit on this host's disk."""
+
+    def get(self, run_id: str, kind: ArtifactKind, file: str, folder: Path) -> Path:
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+
+def test_full_disk_before_the_engine_starts_queues_run_again(context: Context, engine: Engine) -> None:
+    run = _die_and_queue(context, engine)
+    shutil.rmtree(context.run_dir(run.id) / "checkpoints")
+    full = replace(context, store=_FullStore(context.settings.artifacts))
+    _supervise(full, engine).join(PATIENCE_S)
+    row = run_row(engine, run.id)
+    assert (row.state, row.state_reason) == ("queued", "the disk of a failed: Disk quota exceeded")
+
+
+def test_stopped_and_resumed_run_has_one_continuous_series(context: Context, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=ENDLESS)
     thread = _supervise(context, engine)
-    _recorded(engine, run.id, 15)
-    _ask(engine, run.id)
-    thread.tell("stop")
-    thread.join(60)
+    _await_recorded(engine, run.id, 15)
+    _request_stop(engine, run.id)
+    thread.request("stop")
+    thread.join(PATIENCE_S)
     row = run_row(engine, run.id)
     assert (row.state, row.stop_requested) == ("stopped", None)
     stopped_at = row.agent_steps
@@ -152,45 +236,48 @@ def test_stop_then_resume_is_one_continuous_series(context: Context, engine: Eng
     end = stopped_at + 30
     with writing(engine) as session:
         service.resume(session, run.id, StopSpec(agent_steps=end))
-    _supervise(context, engine).join(60)
+    _supervise(context, engine).join(PATIENCE_S)
     assert run_row(engine, run.id).state == "finished"
     assert stored_points(engine, run.id) == list(range(1, end + 1))
     with reading(engine) as session:
         assert session.get_one(Attempt, (run.id, 2)).resumed_from_agent_steps == stopped_at
 
 
-def test_kill_takes_every_descendant(context: Context, engine: Engine) -> None:
-    run = fake_run(engine, agent_steps=10_000, family=True)
+def test_kill_ends_every_descendant_of_engine(context: Context, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=ENDLESS, grandchild=True)
     thread = _supervise(context, engine)
-    until(lambda: any(FAMILY in str(process.cmdline()) for process in engines_of(context)))
-    _recorded(engine, run.id, 1)
-    _ask(engine, run.id, kill=True)
-    thread.tell("kill")
-    thread.join(60)
+    until(lambda: any(GRANDCHILD in str(process.cmdline()) for process in engines_of(context)))
+    _await_recorded(engine, run.id, 1)
+    _request_stop(engine, run.id, kill=True)
+    thread.request("kill")
+    thread.join(PATIENCE_S)
     row = run_row(engine, run.id)
-    assert (row.state, row.state_reason) == ("stopped", "ended at once")
+    assert (row.state, row.state_reason) == ("stopped", "killed on request")
 
 
-def test_an_engine_that_does_not_listen_is_killed(
+def test_engine_that_ignores_stop_is_killed(
     context: Context, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor, "STOP_PATIENCE_S", 0.5)
-    run = fake_run(engine, agent_steps=10_000, deaf=True)
+    monkeypatch.setattr(supervisor, "STOP_TIMEOUT_S", 0.5)
+    run = fake_run(engine, agent_steps=ENDLESS, ignores_stop=True)
     thread = _supervise(context, engine)
-    _recorded(engine, run.id, 1)
-    _ask(engine, run.id)
-    thread.tell("stop")
-    thread.join(60)
+    _await_recorded(engine, run.id, 1)
+    _request_stop(engine, run.id)
+    thread.request("stop")
+    thread.join(PATIENCE_S)
     row = run_row(engine, run.id)
-    assert (row.state, row.state_reason) == ("stopped", "ended by force: it did not stop when asked")
+    assert (row.state, row.state_reason) == ("stopped", "killed: the stop timed out")
 
 
-def test_handing_back_saves_and_queues_without_blame(context: Context, engine: Engine) -> None:
-    run = fake_run(engine, agent_steps=10_000, checkpoint_every=10_000)
+def test_release_saves_checkpoint_and_queues_run_without_counting_attempt(
+    context: Context, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "RELEASE_TIMEOUT_S", PATIENCE_S)
+    run = fake_run(engine, agent_steps=ENDLESS, checkpoint_every=ENDLESS)
     thread = _supervise(context, engine)
-    _recorded(engine, run.id, 5)
-    thread.hand_back()
-    thread.join(60)
+    _await_recorded(engine, run.id, 5)
+    thread.release()
+    thread.join(PATIENCE_S)
     row = run_row(engine, run.id)
     assert (row.state, row.attempts_without_checkpoint) == ("queued", 0)
     with reading(engine) as session:
@@ -198,29 +285,28 @@ def test_handing_back_saves_and_queues_without_blame(context: Context, engine: E
     assert newest.agent_steps == row.agent_steps == stored_points(engine, run.id)[-1]
 
 
-def test_stop_before_the_engine_has_begun(context: Context, engine: Engine) -> None:
+def test_stop_request_before_start_stops_run_without_engine(context: Context, engine: Engine) -> None:
     run = fake_run(engine)
     won = claim(engine)
     assert won is not None
-    _ask(engine, run.id)
+    _request_stop(engine, run.id)
     thread = _supervisor(context, won)
-    thread.tell("stop")
+    thread.request("stop")
     thread.start()
-    thread.join(60)
+    thread.join(PATIENCE_S)
     assert moves(engine, run.id) == ["queued", "starting", "stopping", "stopped"]
     assert not (context.run_dir(run.id) / "attempts").exists()
 
 
-def test_a_lost_run_is_dropped_without_a_word(context: Context, engine: Engine) -> None:
-    run = fake_run(engine, agent_steps=10_000)
+def test_supervisor_of_lost_run_changes_nothing(context: Context, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=ENDLESS)
     thread = _supervise(context, engine)
-    _recorded(engine, run.id, 5)
-    run_out(engine, run.id)
+    _await_recorded(engine, run.id, 5)
     with writing(engine) as session:
-        claims.expire(session)
+        lose(session, run.id)
         won = claims.claim(session, "a", queues=["cpu"], free_memory_bytes=2**40, lease_s=60)
     before = run_row(engine, run.id)
-    thread.join(60)  # its next write finds the run another's
+    thread.join(PATIENCE_S)  # its next write finds that the run belongs to another attempt
     assert not thread.is_alive()
     after = run_row(engine, run.id)
     assert won is not None
@@ -228,18 +314,18 @@ def test_a_lost_run_is_dropped_without_a_word(context: Context, engine: Engine) 
     assert moves(engine, run.id) == ["queued", "starting", "running", "lost", "queued", "starting"]
 
 
-def test_told_that_it_lost_the_run(context: Context, engine: Engine) -> None:
-    run = fake_run(engine, agent_steps=10_000)
+def test_lose_ends_supervisor_and_leaves_run_state(context: Context, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=ENDLESS)
     thread = _supervise(context, engine)
-    _recorded(engine, run.id, 5)
-    thread.lose()
-    thread.join(60)
-    assert run_row(engine, run.id).state == "running"  # not its business any more
+    _await_recorded(engine, run.id, 5)
+    thread.supersede()
+    thread.join(PATIENCE_S)
+    assert run_row(engine, run.id).state == "running"  # another attempt is responsible now
 
 
 def _die_and_queue(context: Context, engine: Engine) -> Run:
     run = fake_run(engine, die={"1": {"at": 35, "how": signal.SIGKILL}})
-    _supervise(context, engine).join(60)
+    _supervise(context, engine).join(PATIENCE_S)
     assert run_row(engine, run.id).state == "queued"
     return run
 
@@ -251,31 +337,31 @@ def _resumed_at(engine: Engine, run_id: str) -> int:
         return session.get_one(Attempt, (run_id, 2)).resumed_from_agent_steps
 
 
-def test_a_checkpoint_missing_here_comes_from_the_store(context: Context, engine: Engine) -> None:
+def test_missing_local_checkpoint_is_fetched_from_store(context: Context, engine: Engine) -> None:
     run = _die_and_queue(context, engine)
     for file in (context.run_dir(run.id) / "checkpoints").iterdir():
         file.unlink()
-    _supervise(context, engine).join(60)
+    _supervise(context, engine).join(PATIENCE_S)
     assert _resumed_at(engine, run.id) == 30
 
 
-def test_checkpoints_on_an_s3_server(context: Context, engine: Engine, s3_url: str) -> None:
+def test_checkpoints_are_stored_and_fetched_from_s3(context: Context, engine: Engine, s3_url: str) -> None:
     lab = replace(context, store=ArtifactStore(s3_url))
     run = fake_run(engine, die={"1": {"at": 35, "how": signal.SIGKILL}})
-    _supervise(lab, engine).join(60)
+    _supervise(lab, engine).join(PATIENCE_S)
     shutil.rmtree(context.run_dir(run.id) / "checkpoints")
-    _supervise(lab, engine).join(60)
+    _supervise(lab, engine).join(PATIENCE_S)
     assert _resumed_at(engine, run.id) == 30
     with lab.store.open(run.id, "checkpoints", "a2-s000000000050.pt") as file:
         assert b'"agent_steps": 50' in file.read()
 
 
-def test_damaged_everywhere_the_next_older_serves(context: Context, engine: Engine) -> None:
+def test_run_resumes_from_older_checkpoint_when_newest_is_damaged(context: Context, engine: Engine) -> None:
     run = _die_and_queue(context, engine)
     local = context.run_dir(run.id) / "checkpoints" / "a1-s000000000030.pt"
     local.write_bytes(b"damaged")
     context.store.put(local, run.id, "checkpoints")
-    _supervise(context, engine).join(60)
+    _supervise(context, engine).join(PATIENCE_S)
     assert _resumed_at(engine, run.id) == 20
     with reading(engine) as session:
         warnings = session.scalars(select(LogLine.message).where(LogLine.level == "warning")).all()
@@ -284,123 +370,195 @@ def test_damaged_everywhere_the_next_older_serves(context: Context, engine: Engi
         assert [c.superseded for c in damaged if c.attempt == 1] == [True]
 
 
-def test_no_intact_checkpoint_at_all_begins_anew(context: Context, engine: Engine) -> None:
+def test_run_resumes_from_older_checkpoint_when_newest_is_damaged_after_it_was_checked(
+    context: Context, engine: Engine
+) -> None:
+    run = fake_run(engine, die={"1": {"at": 35, "how": signal.SIGKILL}}, damages_resumed=2)
+    for expected in ("queued", "queued", "finished"):
+        _supervise(context, engine).join(PATIENCE_S)
+        row = run_row(engine, run.id)
+        assert row.state == expected, row.error
+    reason = "its engine could not read the checkpoint to resume from: it will resume from an intact one"
+    warnings = _logged(engine, run.id, "warning")
+    assert warnings[1:] == [
+        f"queued: {reason}",
+        "checkpoint a1-s000000000030.pt is missing or damaged: resuming from an older one",
+    ]
+    assert stored_points(engine, run.id) == list(range(1, 51))
+    with reading(engine) as session:
+        assert session.get_one(Attempt, (run.id, 3)).resumed_from_agent_steps == 20
+
+
+def test_run_without_intact_checkpoint_restarts_from_zero(context: Context, engine: Engine) -> None:
     run = _die_and_queue(context, engine)
     with writing(engine) as session:
         for checkpoint in session.scalars(select(Checkpoint)):
             checkpoint.sha256 = "0" * 64
-    _supervise(context, engine).join(60)
+    _supervise(context, engine).join(PATIENCE_S)
     assert _resumed_at(engine, run.id) == 0
 
 
 def _flaky(context: Context) -> FlakyContext:
-    return FlakyContext(context.settings, context.engine, context.store, context.bus)
+    return FlakyContext(context.settings, context.db_engine, context.store, context.bus)
 
 
-def test_training_goes_on_while_the_database_is_away(context: Context, engine: Engine) -> None:
+def test_training_continues_during_database_outage(context: Context, engine: Engine) -> None:
     run = fake_run(engine, agent_steps=60, wait_at=5)
     flaky = _flaky(context)
     thread = _supervise(flaky, engine)
-    _recorded(engine, run.id, 5)
-    flaky.away.append(True)
-    _go(context, run)
+    _await_recorded(engine, run.id, 5)
+    flaky.outage.append(True)
+    _continue(context, run)
     log = context.run_dir(run.id) / "attempts" / "1" / "events.log"
     until(lambda: b"reached 60" in log.read_bytes())
     assert run_row(engine, run.id).agent_steps < 60
-    flaky.away.clear()
-    thread.join(60)
+    flaky.outage.clear()
+    thread.join(PATIENCE_S)
     assert run_row(engine, run.id).state == "finished"
     assert stored_points(engine, run.id) == list(range(1, 61))
 
 
-def test_worker_dies_while_the_database_is_away(context: Context, engine: Engine) -> None:
-    """What only the log of this host knows is recorded by the next attempt here, its checkpoints too."""
+def test_next_attempt_records_log_of_worker_that_died_in_database_outage(
+    context: Context, engine: Engine
+) -> None:
+    """The next attempt on this host records the events and checkpoints that only its log contains."""
     run = fake_run(engine, agent_steps=50, wait_at=5, die={"1": {"at": 35, "how": signal.SIGKILL}})
     flaky = _flaky(context)
     thread = _supervise(flaky, engine)
-    _recorded(engine, run.id, 5)
-    flaky.away.append(True)
-    _go(context, run)
+    _await_recorded(engine, run.id, 5)
+    flaky.outage.append(True)
+    _continue(context, run)
     log = context.run_dir(run.id) / "attempts" / "1" / "events.log"
     until(lambda: b'"agent_steps":[35]' in log.read_bytes())
-    thread.lose()  # the worker is gone, nothing was recorded since
-    thread.join(60)
+    thread.supersede()  # the worker is gone and has recorded nothing since
+    thread.join(PATIENCE_S)
     assert run_row(engine, run.id).agent_steps < 30
-    run_out(engine, run.id)
     with writing(engine) as session:
-        claims.expire(session)
-    _supervise(context, engine).join(60)
+        lose(session, run.id)
+    _supervise(context, engine).join(PATIENCE_S)
     assert _resumed_at(engine, run.id) == 30
 
 
-def test_worker_dies_after_the_engine_has_finished(context: Context, engine: Engine) -> None:
+def test_run_finished_by_dead_worker_is_recorded_as_finished(context: Context, engine: Engine) -> None:
     run = fake_run(engine, agent_steps=20, wait_at=5)
     flaky = _flaky(context)
     thread = _supervise(flaky, engine)
-    _recorded(engine, run.id, 5)
-    flaky.away.append(True)
-    _go(context, run)
+    _await_recorded(engine, run.id, 5)
+    flaky.outage.append(True)
+    _continue(context, run)
     log = context.run_dir(run.id) / "attempts" / "1" / "events.log"
     until(lambda: b"reached 20" in log.read_bytes())
-    thread.lose()
-    thread.join(60)
-    run_out(engine, run.id)
+    thread.supersede()
+    thread.join(PATIENCE_S)
     with writing(engine) as session:
-        claims.expire(session)
-    _supervise(context, engine).join(60)
+        lose(session, run.id)
+    _supervise(context, engine).join(PATIENCE_S)
     row = run_row(engine, run.id)
     assert (row.state, row.attempt) == ("finished", 2)
     assert stored_points(engine, run.id) == list(range(1, 21))
     assert not (context.run_dir(run.id) / "attempts" / "2").exists()
 
 
-def test_an_engine_that_outlived_its_worker_is_killed_first(context: Context, engine: Engine) -> None:
+def test_engine_that_outlived_its_worker_is_killed_before_next_attempt(
+    context: Context, engine: Engine
+) -> None:
     run = fake_run(engine, agent_steps=20)
     folder = context.run_dir(run.id) / "attempts" / "1"
     folder.mkdir(parents=True)
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as survivor:
-        Birthmark(folder).write(survivor.pid)
+        ProcessIdentity(folder).write(survivor.pid)
         claim(engine)
-        run_out(engine, run.id)
         with writing(engine) as session:
-            claims.expire(session)
+            lose(session, run.id)
         thread = _supervise(context, engine)
-        survivor.wait(timeout=30)
-        thread.join(60)
+        survivor.wait(timeout=PATIENCE_S)
+        thread.join(PATIENCE_S)
     assert run_row(engine, run.id).state == "finished"
 
 
-def test_a_survivor_is_left_for_its_own_supervisor_to_reap(context: Context) -> None:
-    """A host that lost a run and won it again has two supervisors of it for a moment."""
+def _earlier_attempt(context: Context, run: Run) -> Path:
+    """Write the folder of an attempt 1 that the database, which was restored since, does not know."""
+    folder = context.run_dir(run.id) / "attempts" / "1"
+    log = EventLog(folder / "events.log")
+    log.add(
+        events.StartedEvent(time=1.0, device="cpu", pid=1),
+        points(100),
+        events.EndedEvent(time=2.0, state="failed", reason="of the earlier attempt"),
+    )
+    log.close()
+    return folder
+
+
+def test_log_of_reused_attempt_number_is_not_recorded_when_attempt_is_stopped_before_its_start(
+    context: Context, engine: Engine
+) -> None:
+    run = fake_run(engine, agent_steps=20)
+    _earlier_attempt(context, run)
+    won = claim(engine)
+    assert won is not None
+    _request_stop(engine, run.id)
+    attempt = _supervisor(context, won)
+    attempt.request("stop")
+    attempt.run()
+    assert run_row(engine, run.id).state == "stopped"
+    assert stored_points(engine, run.id) == []
+
+
+def test_folder_of_reused_attempt_number_is_set_aside_and_its_engine_killed(
+    context: Context, engine: Engine
+) -> None:
+    run = fake_run(engine, agent_steps=20)
+    folder = _earlier_attempt(context, run)
+    content = (folder / "events.log").read_bytes()
+    won = claim(engine)
+    assert won is not None
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as survivor:
+        try:
+            ProcessIdentity(folder).write(survivor.pid)
+            thread = _supervisor(context, won)
+            thread.start()
+            thread.join(PATIENCE_S)
+            row = run_row(engine, run.id)
+            assert (row.state, row.attempt) == ("finished", 1)
+            assert survivor.wait(timeout=PATIENCE_S) == -signal.SIGKILL
+        finally:
+            survivor.kill()
+    assert stored_points(engine, run.id) == list(range(1, 21))
+    [aside] = folder.parent.glob("1.*")
+    assert (aside / "events.log").read_bytes() == content
+
+
+def test_kill_survivor_does_not_reap_the_process(context: Context) -> None:
+    """A host that lost a run and claimed it again has two supervisors of it for a moment."""
     folder = context.run_dir("x") / "attempts" / "1"
     folder.mkdir(parents=True)
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as survivor:
-        Birthmark(folder).write(survivor.pid)
-        assert Birthmark(folder).kill_survivor()
+        ProcessIdentity(folder).write(survivor.pid)
+        assert ProcessIdentity(folder).kill_survivor()
         assert os.waitid(os.P_PID, survivor.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         assert survivor.wait(timeout=1) == -signal.SIGKILL
 
 
-def test_a_birthmark_of_another_process_harms_nobody(tmp_path: object, context: Context) -> None:
+def test_kill_survivor_spares_process_with_other_start_time(tmp_path: object, context: Context) -> None:
     folder = context.run_dir("x") / "attempts" / "1"
     folder.mkdir(parents=True)
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as other:
-        Birthmark(folder).write(other.pid)
+        ProcessIdentity(folder).write(other.pid)
         text = (folder / "engine.json").read_text()
-        born = psutil.Process(other.pid).create_time()
-        (folder / "engine.json").write_text(text.replace(str(born), str(born - 100)))
-        assert not Birthmark(folder).kill_survivor()
+        started_at = psutil.Process(other.pid).create_time()
+        (folder / "engine.json").write_text(text.replace(str(started_at), str(started_at - 100)))
+        assert not ProcessIdentity(folder).kill_survivor()
         assert other.poll() is None
         with suppress(ProcessLookupError):
             other.kill()
 
 
-def test_our_own_error_fails_the_run(context: Context, engine: Engine) -> None:
+def test_invalid_spec_fails_run_with_traceback(context: Context, engine: Engine) -> None:
     run = fake_run(engine)
     with writing(engine) as session:
         row = session.get_one(Run, run.id)
         row.spec = row.spec | {"algorithm": "forgotten"}
-    _supervise(context, engine).join(60)
+    _supervise(context, engine).join(PATIENCE_S)
     row = run_row(engine, run.id)
     assert row.state == "failed"
     assert "forgotten" in row.state_reason
@@ -408,14 +566,15 @@ def test_our_own_error_fails_the_run(context: Context, engine: Engine) -> None:
     assert "Traceback" in row.error
 
 
-def test_an_engine_is_polite_to_the_rest_of_the_machine(context: Context, engine: Engine) -> None:
-    run = fake_run(engine, agent_steps=10_000)
-    thread = _supervise(context, engine)
-    _recorded(engine, run.id, 1)
+def test_engine_has_configured_niceness(context: Context, engine: Engine) -> None:
+    yielding = replace(context, settings=context.settings.model_copy(update={"engine_niceness": 7}))
+    run = fake_run(engine, agent_steps=ENDLESS)
+    thread = _supervise(yielding, engine)
+    _await_recorded(engine, run.id, 1)
     assert thread.rss_bytes() > 2**20
     (process,) = engines_of(context)
-    assert process.nice() >= 10
+    assert process.nice() == min(psutil.Process().nice() + 7, MAX_NICENESS)
     with writing(engine) as session:
-        runs.transition(session, claims.held(session, run.id, 1), RunState.LOST, "test")
+        runs.transition(session, claims.lock(session, run.id, 1), RunState.LOST, "test")
     until_state(engine, run.id, "lost")
-    thread.join(60)
+    thread.join(PATIENCE_S)

@@ -1,10 +1,9 @@
-"""The worker as it is deployed: a real Celery process, a real Redis, the real engine on CartPole."""
+"""The worker as deployed: a real Celery process, a real Redis and the real engine on CartPole."""
 
 import os
 import signal
-from time import monotonic
+import sys
 
-import numpy as np
 import pytest
 from sqlalchemy import Engine
 
@@ -20,29 +19,39 @@ from backend.runs import service
 from backend.settings import Settings
 from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.redis_server import RedisServer
-from tests.support.runs import make_run
-from tests.workers.support import Start, moves, processes_with, run_row, until, until_state
+from tests.support.rows import make_run
+from tests.support.waiting import PATIENCE_S, until
+from tests.workers.support import Start, moves, processes_with, run_row, until_state
 from workers import claims
-from workers.engine.event_log import read_frames
+from workers.engine.training.event_log import read_frames
 
 pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
 
-FAST = {"n_e": 4, "evaluation_episodes": 2, "evaluation_interval_agent_steps": 0}
+PATIENT_WORKER = (sys.executable, "-m", "tests.workers.patient_worker")
+
+FAST = {"n_e": 4, "n_w": 1, "evaluation_episodes": 2, "evaluation_interval_agent_steps": 0}
 
 
-def _train(engine: Engine, *, agent_steps: int = 10**9, checkpoint_interval_s: float = 1.0) -> Run:
+def _train(engine: Engine, *, checkpoint_interval_s: float = 1.0) -> Run:
+    """Store a run that trains until it is stopped."""
     config = FAST | {"checkpoint_interval_s": checkpoint_interval_s}
-    return make_run(engine, stop={"agent_steps": agent_steps}, config=config)
+    return make_run(engine, stop={"agent_steps": 10**9}, config=config)
+
+
+def _stop(engine: Engine, run_id: str) -> Run:
+    with writing(engine) as session:
+        service.stop(session, run_id, kill=False)
+    return until_state(engine, run_id, "stopped")
 
 
 def _agent_steps(engine: Engine, run_id: str, metric: str = "rollout/episode_return") -> list[int]:
     with reading(engine) as session:
         (series,) = metrics.list_series(session, [run_id], [metric])
-        return np.concatenate([c["agent_steps"] for c in metrics.all_points(session, series.id)]).tolist()
+        return [int(step) for part in metrics.all_points(session, series.id) for step in part["agent_steps"]]
 
 
 def _logged_agent_steps(settings: Settings, engine: Engine, run_id: str) -> list[int]:
-    """What the attempts' logs say, joined at the checkpoints."""
+    """Return the agent steps in the attempts' logs, joined at the checkpoints."""
     joined: list[int] = []
     with reading(engine) as session:
         attempts = runs.attempts(session, run_id)
@@ -56,83 +65,89 @@ def _logged_agent_steps(settings: Settings, engine: Engine, run_id: str) -> list
     return joined
 
 
-def _recorded(engine: Engine, run_id: str, agent_steps: int) -> None:
-    until(lambda: run_row(engine, run_id).agent_steps > agent_steps, 60)
+def _await_recorded(engine: Engine, run_id: str, agent_steps: int) -> None:
+    until(lambda: run_row(engine, run_id).agent_steps > agent_steps)
 
 
-def _saved(engine: Engine, run_id: str) -> None:
+def _await_resumed(engine: Engine, run_id: str) -> None:
+    """Wait until a second attempt has resumed from a checkpoint of the first and trained."""
+
+    def trains() -> bool:
+        with reading(engine) as session:
+            attempt = session.get(Attempt, (run_id, 2))
+        # Claimed, it has not begun: from where is not known yet.
+        resumed_from = attempt.resumed_from_agent_steps if attempt is not None else 0
+        return 0 < resumed_from < run_row(engine, run_id).agent_steps
+
+    until(trains)
+
+
+def _await_checkpoint(engine: Engine, run_id: str) -> None:
     """Wait for the first checkpoint."""
 
     def found() -> bool:
         with reading(engine) as session:
             return bool(claims.checkpoints(session, run_id))
 
-    until(found, 60)
+    until(found)
 
 
-def test_kill_9_of_the_engine_and_it_goes_on_without_a_hand(
-    start: Start, engine: Engine, settings: Settings
-) -> None:
-    run = _train(engine, agent_steps=25_000)
-    start()
-    _saved(engine, run.id)
-    leader = min(processes_with(str(settings.runs_dir)), key=lambda p: p.pid)
+def test_run_resumes_after_sigkill_of_engine(start: Start, engine: Engine, settings: Settings) -> None:
+    run = _train(engine)
+    worker = start()
+    _await_checkpoint(engine, run.id)
+    [leader] = [p for p in processes_with(str(settings.runs_dir)) if p.ppid() == worker.pid]
     os.kill(leader.pid, signal.SIGKILL)
-    until_state(engine, run.id, "finished", timeout_s=120)
-    assert run_row(engine, run.id).attempt == 2
-    with reading(engine) as session:
-        assert session.get_one(Attempt, (run.id, 2)).resumed_from_agent_steps > 0
+    _await_resumed(engine, run.id)
+    assert _stop(engine, run.id).attempt == 2
     assert _agent_steps(engine, run.id) == _logged_agent_steps(settings, engine, run.id)
     assert moves(engine, run.id).count("queued") == 2
 
 
-def test_sigterm_saves_hands_back_and_is_gone_in_time(
+def test_sigterm_of_worker_saves_checkpoint_and_queues_run(
     start: Start, engine: Engine, settings: Settings
 ) -> None:
     run = _train(engine, checkpoint_interval_s=1000)
-    worker = start()
-    _recorded(engine, run.id, 100)
-    begun = monotonic()
+    worker = start(command=PATIENT_WORKER)
+    _await_recorded(engine, run.id, 100)
     worker.terminate()
-    assert worker.wait(timeout=15) == 0
-    assert monotonic() - begun < 10
+    assert worker.wait(timeout=PATIENCE_S) == 0
     row = run_row(engine, run.id)
-    assert (row.state, row.state_reason) == ("queued", "its worker on a shuts down")
-    assert not processes_with(str(settings.runs_dir))
+    assert (row.state, row.state_reason) == ("queued", "its worker on a is shutting down")
+    until(lambda: not processes_with(str(settings.runs_dir)))
     start()
-    until(lambda: run_row(engine, run.id).state == "running", 60)
+    until(lambda: run_row(engine, run.id).state == "running")
     with reading(engine) as session:
         assert session.get_one(Attempt, (run.id, 2)).resumed_from_agent_steps == row.agent_steps
 
 
-def test_kill_9_of_the_worker_takes_its_engines_along(
+def test_sigkill_of_worker_ends_its_engines_and_run_resumes(
     start: Start, engine: Engine, settings: Settings
 ) -> None:
-    run = _train(engine, agent_steps=25_000)
+    run = _train(engine)
     worker = start()
-    _saved(engine, run.id)
+    _await_checkpoint(engine, run.id)
     worker.kill()
     worker.wait()
     until(lambda: not processes_with(str(settings.runs_dir)))
     start()
-    until_state(engine, run.id, "finished", timeout_s=120)
+    _await_resumed(engine, run.id)
+    _stop(engine, run.id)
     assert moves(engine, run.id)[:5] == ["queued", "starting", "running", "lost", "queued"]
     assert _agent_steps(engine, run.id) == _logged_agent_steps(settings, engine, run.id)
 
 
-def test_stop_and_resume_make_one_continuous_series(start: Start, engine: Engine, settings: Settings) -> None:
-    run = _train(engine, agent_steps=10**9)
+def test_stopped_and_resumed_run_has_one_continuous_series(
+    start: Start, engine: Engine, settings: Settings
+) -> None:
+    run = _train(engine)
     start()
-    _recorded(engine, run.id, 2_000)
-    with writing(engine) as session:
-        service.stop(session, run.id, kill=False)
-    stopped = until_state(engine, run.id, "stopped", timeout_s=30)
+    _await_recorded(engine, run.id, 1_000)
+    stopped = _stop(engine, run.id)
     with writing(engine) as session:
         service.resume(session, run.id, None)
-    _recorded(engine, run.id, stopped.agent_steps + 2_000)
-    with writing(engine) as session:
-        service.stop(session, run.id, kill=False)
-    until_state(engine, run.id, "stopped", timeout_s=30)
+    _await_recorded(engine, run.id, stopped.agent_steps + 1_000)
+    _stop(engine, run.id)
     steps = _agent_steps(engine, run.id)
     assert steps == sorted(steps)
     assert steps == _logged_agent_steps(settings, engine, run.id)
@@ -140,9 +155,7 @@ def test_stop_and_resume_make_one_continuous_series(start: Start, engine: Engine
         assert session.get_one(Attempt, (run.id, 2)).resumed_from_agent_steps == stopped.agent_steps
 
 
-def test_a_poke_through_redis_wakes_the_worker(
-    start: Start, engine: Engine, settings: Settings, redis_url: str
-) -> None:
+def test_redis_message_wakes_worker(start: Start, engine: Engine, settings: Settings, redis_url: str) -> None:
     start(reconcile_interval_s=600, lease_s=3600)
     bus = Bus(redis_url)
 
@@ -150,37 +163,37 @@ def test_a_poke_through_redis_wakes_the_worker(
         with reading(engine) as session:
             return bool(hosts.all_hosts(session))
 
-    until(ready, 60)
+    until(ready)
     run = _train(engine)
-    bus.poke("cpu")
-    _recorded(engine, run.id, 0)
+    bus.wake("cpu")
+    _await_recorded(engine, run.id, 0)
     with writing(engine) as session:
         service.stop(session, run.id, kill=False)
-    bus.announce(session)  # to the queue of the host that has the run
-    until_state(engine, run.id, "stopped", timeout_s=20)
+    bus.announce(session)  # to the queue of the run's host
+    until_state(engine, run.id, "stopped")
     bus.close()
 
 
-def test_without_redis_work_is_found_all_the_same(
+def test_worker_claims_run_without_redis(
     start: Start, engine: Engine, redis_server: RedisServer, redis_url: str
 ) -> None:
     redis_server.stop()
     try:
         run = _train(engine)
-        worker = start()
-        _recorded(engine, run.id, 0)
+        worker = start(command=PATIENT_WORKER)
+        _await_recorded(engine, run.id, 0)
         worker.terminate()
-        assert worker.wait(timeout=12) == 0
+        assert worker.wait(timeout=PATIENCE_S) == 0
     finally:
         redis_server.start()
     assert run_row(engine, run.id).state == "queued"
 
 
-def test_a_video_is_drawn_while_the_run_trains(start: Start, engine: Engine, settings: Settings) -> None:
+def test_video_is_rendered_while_run_trains(start: Start, engine: Engine, settings: Settings) -> None:
     run = _train(engine)
     start()
 
-    def kept() -> str | None:
+    def stored_episode() -> str | None:
         with reading(engine) as session:
             page, _ = episodes.page(
                 session, run.id, kind=None, superseded=False, sort="recorded_at", descending=True, limit=1,
@@ -188,15 +201,15 @@ def test_a_video_is_drawn_while_the_run_trains(start: Start, engine: Engine, set
             )  # fmt: skip
         return page[0].id if page else None
 
-    episode_id = until(kept, 60)
+    episode_id = until(stored_episode)
     with writing(engine) as session:
         episode_service.request_video(session, episode_service.get(session, episode_id), again=False)
 
-    def drawn() -> str | None:
+    def rendered() -> str | None:
         with reading(engine) as session:
             return episode_service.get(session, episode_id).video
 
-    name = until(drawn, 90)
+    name = until(rendered)
     video = settings.home_dir / "artifacts" / "runs" / run.id / "videos" / name
     assert video.read_bytes()[4:8] == b"ftyp"
     assert run_row(engine, run.id).state == "running"

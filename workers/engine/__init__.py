@@ -1,4 +1,4 @@
-"""The engine: plays and learns. Its processes are the parallelism, so each computes on one thread."""
+"""The engine: training in plain processes. They are the parallelism, so each computes on one thread."""
 
 import numpy as np  # noqa: F401  # loads the library whose threads are limited
 from threadpoolctl import threadpool_limits

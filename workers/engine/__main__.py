@@ -1,11 +1,14 @@
-"""The engine as a process: one run directory in, an event log (or a score, or a video) out.
+"""The engine as a process: a run directory in; an event log, evaluation or video out.
 
     python -m workers.engine train RUN_DIR --attempt N [--resume FILE] [--control-fd FD]
-    python -m workers.engine evaluate FOLDER --checkpoint PATH --episodes N --seed S
+    python -m workers.engine evaluate FOLDER --checkpoint PATH [--protocol ID] --episodes N --seed S
     python -m workers.engine video FOLDER --replay PATH --out PATH [--observed PATH]
+    python -m workers.engine encode FOLDER --sent PATH --out PATH --form file|frames [--fps N]
 
-RUN_DIR, or FOLDER, holds `spec.json`. `--parent PID` names the process whose end is the engine's. Exit
-codes: 0 done, 1 failed, 2 bad input; a signal is a signal's.
+RUN_DIR, or FOLDER, holds `spec.json`; `encode` does not read it. The engine is killed when the process
+`--parent PID` ends. Exit codes: 0 done, 1 failed, 2 bad input; after a signal, the signal's; after a fault of
+the machine's disk, or if the checkpoint to resume from is damaged, as `backend.specs.machine_faults` gives
+it, without a final event.
 """
 
 import argparse
@@ -13,17 +16,28 @@ import json
 import os
 import signal
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
+from backend.specs import machine_faults
+from backend.specs.events import StartingEvent
 from backend.specs.run import InvalidSpec, RunSpec, parse_run_spec
-from workers.engine.lifeline import die_with_parent
+from workers.engine.processes.child import die_with_parent
 
 
 def _train(args: argparse.Namespace, spec: RunSpec) -> int:
-    from workers.engine.control import Control
-    from workers.engine.devices import prepare_torch
-    from workers.engine.envs.vector import WorldDiedError
-    from workers.engine.training import Training
+    from workers.engine.training.event_log import EventLog
+
+    log = EventLog(args.run_dir / "attempts" / str(args.attempt) / "events.log")
+    log.add(StartingEvent(time=time.time(), phase="importing packages"))
+    log.close()
+
+    from workers.engine.nn.devices import prepare_torch
+    from workers.engine.processes.child import ChildDiedError
+    from workers.engine.training.checkpoint import DamagedCheckpointError
+    from workers.engine.training.control import Control
+    from workers.engine.training.loop import Training
 
     prepare_torch()
     control = Control(args.control_fd)
@@ -31,19 +45,31 @@ def _train(args: argparse.Namespace, spec: RunSpec) -> int:
     training = Training(spec, args.run_dir, attempt=args.attempt, resume=args.resume, control=control)
     try:
         return 1 if training.run().state == "failed" else 0
-    except WorldDiedError as error:
-        # Whoever killed a part of the engine killed the engine: it is queued again, not failed.
+    except DamagedCheckpointError as error:
+        if machine_faults.errno_of(error) is not None:
+            raise
+        sys.stderr.write(f"{error}\n")
+        return machine_faults.UNREADABLE_CHECKPOINT_STATUS
+    except ChildDiedError as error:
+        # A child killed by a signal counts as the engine killed: the run is queued again, not failed.
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError from error
 
 
 def _evaluate(args: argparse.Namespace, spec: RunSpec) -> int:
-    from workers.engine.devices import prepare_torch
-    from workers.engine.evaluation import evaluate, load_policy
+    from workers.engine.nn.devices import prepare_torch
+    from workers.engine.training.evaluation import evaluate, load_policy
 
     prepare_torch()
     policy = load_policy(spec, args.checkpoint, args.seed)
-    result = evaluate(policy, spec, episodes=args.episodes, seed=args.seed, processes=args.processes)
+    result = evaluate(
+        policy,
+        spec,
+        episodes=args.episodes,
+        seed=args.seed,
+        processes=args.processes,
+        protocol=args.protocol,
+    )
     report = {
         "protocol": result.protocol,
         "seed": args.seed,
@@ -56,9 +82,16 @@ def _evaluate(args: argparse.Namespace, spec: RunSpec) -> int:
 
 
 def _video(args: argparse.Namespace, spec: RunSpec) -> int:
-    from workers.engine.video import render
+    from workers.engine.training.video import render
 
     render(spec, args.replay, args.out, args.observed)
+    return 0
+
+
+def _encode(args: argparse.Namespace) -> int:
+    from workers.engine.training.sent_video import report
+
+    sys.stdout.write(report(args.sent, args.out, args.form, args.fps) + "\n")
     return 0
 
 
@@ -68,28 +101,52 @@ def main() -> int:
     tasks = parser.add_subparsers(required=True)
     train = tasks.add_parser("train", help="train, writing the event log")
     train.add_argument("--attempt", type=int, default=1)
-    train.add_argument("--resume", metavar="FILE", help="checkpoint to go on from")
+    train.add_argument("--resume", metavar="FILE", help="checkpoint to resume from")
     train.add_argument("--control-fd", type=int, help="socket to the supervisor")
     train.set_defaults(task=_train)
-    evaluate = tasks.add_parser("evaluate", help="score a checkpoint; prints one JSON line")
+    evaluate = tasks.add_parser("evaluate", help="evaluate a checkpoint; prints one JSON line")
     evaluate.add_argument("--checkpoint", type=Path, required=True)
+    evaluate.add_argument("--protocol", help="the run's by default")
     evaluate.add_argument("--episodes", type=int, default=30)
     evaluate.add_argument("--seed", type=int, default=0)
     evaluate.add_argument("--processes", type=int, default=2)
     evaluate.set_defaults(task=_evaluate)
-    video = tasks.add_parser("video", help="draw a replay as MP4")
+    video = tasks.add_parser("video", help="render a replay as MP4")
     video.add_argument("--replay", type=Path, required=True)
     video.add_argument("--out", type=Path, required=True)
-    video.add_argument("--observed", type=Path, help="where to write what the network saw")
+    video.add_argument("--observed", type=Path, help="where to write a video of the network's input")
     video.set_defaults(task=_video)
-    for task in (train, evaluate, video):
-        task.add_argument("--parent", type=int, default=os.getppid(), help="process whose end is this one's")
+    encode = tasks.add_parser("encode", help="encode a video that a script has sent; prints one JSON line")
+    encode.add_argument("--sent", type=Path, required=True)
+    encode.add_argument("--out", type=Path, required=True)
+    encode.add_argument("--form", choices=["file", "frames"], required=True)
+    encode.add_argument("--fps", type=float)
+    for task in (train, evaluate, video, encode):
+        task.add_argument(
+            "--parent", type=int, default=os.getppid(), help="process that this one must not outlive"
+        )
         task.add_argument("run_dir", type=Path)
     args = parser.parse_args()
     die_with_parent(args.parent)
     try:
+        return _run(args)
+    except Exception as error:
+        fault = machine_faults.errno_of(error)
+        if fault is None:
+            raise
+        with suppress(OSError):  # unbuffered: the disk of its output may be the full one
+            os.write(2, f"{type(error).__name__}: {error}\n".encode())
+        return machine_faults.exit_status(fault)
+
+
+def _run(args: argparse.Namespace) -> int:
+    if "sent" in args:  # without a spec
+        return _encode(args)
+    try:
         spec = parse_run_spec(json.loads((args.run_dir / "spec.json").read_text("utf-8")))
     except (OSError, ValueError, InvalidSpec) as error:
+        if machine_faults.errno_of(error) is not None:
+            raise
         sys.stderr.write(f"spec.json: {error}\n")
         return 2
     return int(args.task(args, spec))

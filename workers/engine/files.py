@@ -1,5 +1,6 @@
-"""Files that are either absent or complete."""
+"""Atomic file writes, and checksums of files."""
 
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,12 +9,12 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A path to write to; what is there takes the name `path` when the block ends, and goes if it fails.
+    """A temporary path to write to, renamed to `path` when the block ends and removed if it raises.
 
-    When this returns the file is on the disk, under its name: a crash later does not undo it.
+    When this returns, the file and its name are synced to disk.
 
     Raises:
-        OSError: the folder cannot be written, or the disk is full; `path` is as it was.
+        OSError: the folder cannot be written, or the disk is full; `path` is unchanged.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.stem}.partial{path.suffix}")
@@ -25,6 +26,12 @@ def replacing(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
         raise
     _sync(path.parent)
+
+
+def file_sha256(path: Path) -> str:
+    """A file's SHA-256 in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _sync(path: Path) -> None:

@@ -1,8 +1,15 @@
-"""The catalogue of algorithms: one line each."""
+"""The catalogue of algorithms, one entry per id."""
 
 from backend.specs.algorithms.a3c import A3C
 from backend.specs.algorithms.async_q import N_STEP_Q, ONE_STEP_Q, ONE_STEP_SARSA
-from backend.specs.algorithms.base import Actions, Algorithm, AlgorithmConfig, Observation, Preset
+from backend.specs.algorithms.base import (
+    Actions,
+    Algorithm,
+    AlgorithmConfig,
+    Observation,
+    Preset,
+    Reproducibility,
+)
 from backend.specs.algorithms.dqn import DQN
 from backend.specs.algorithms.ga3c import GA3C
 from backend.specs.algorithms.gorila import GORILA_DQN
@@ -11,8 +18,26 @@ from backend.specs.algorithms.paac_q import PAAC_Q
 
 ALGORITHMS: dict[str, Algorithm] = {
     algorithm.id: algorithm
-    for algorithm in (PAAC, PAAC_Q, GA3C, A3C, N_STEP_Q, ONE_STEP_Q, ONE_STEP_SARSA, DQN, GORILA_DQN)
+    for algorithm in (
+        PAAC,
+        PAAC_Q,
+        GA3C,
+        A3C,
+        N_STEP_Q,
+        ONE_STEP_Q,
+        ONE_STEP_SARSA,
+        DQN,
+        GORILA_DQN,
+    )
 }
-"""Every algorithm one may ask for, by id."""
+"""Every algorithm that a run can use, by id."""
 
-__all__ = ["ALGORITHMS", "Actions", "Algorithm", "AlgorithmConfig", "Observation", "Preset"]
+__all__ = [
+    "ALGORITHMS",
+    "Actions",
+    "Algorithm",
+    "AlgorithmConfig",
+    "Observation",
+    "Preset",
+    "Reproducibility",
+]

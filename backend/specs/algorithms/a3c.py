@@ -4,7 +4,8 @@ from typing import Any
 
 from backend.specs.algorithms.asynchronous import PAPER, SMALL_PIXELS, AsynchronousConfig
 from backend.specs.algorithms.base import Algorithm, Preset
-from backend.specs.algorithms.common import BETA, STANDARDISE
+from backend.specs.algorithms.common import BETA, CROPPED_GAMES, STANDARDISE
+from backend.specs.algorithms.memory import RunFacts
 from backend.specs.fields import setting
 
 _SMALL_MACHINE: dict[str, Any] = {
@@ -16,6 +17,34 @@ _SMALL_MACHINE: dict[str, Any] = {
     "value_coefficient": 0.25,
 }
 _COMPACT_LSTM = _SMALL_MACHINE | {"network": "compact", "recurrent": True}
+_CONTINUOUS_AS_IN_THE_PAPER: dict[str, Any] = {
+    "recurrent": True,
+    "n_actors": 16,
+    "optimizer": "shared_rmsprop",
+    "learning_rate": 0.0007,
+    "learning_rate_schedule": "linear",
+    "rmsprop_eps": 0.1,
+    "max_grad_norm": 40.0,
+    "reward_clip": 0.0,
+    "beta": 0.0001,
+    "t_max": 0,
+}
+"""The supplement's, sections 8 and 9; see docs/constants.md."""
+_FEED_FORWARD: dict[str, Any] = {
+    "recurrent": False,
+    "n_actors": 4,
+    "optimizer": "shared_adam",
+    "learning_rate": 0.0003,
+    "learning_rate_schedule": "constant",
+}
+"""For continuous actions on a small machine."""
+
+
+VECTOR_DECISION_BYTES = 16 * 2**10
+"""A decision with vector observations: activations of the policy and of the value, in small tensors."""
+LSTM_DECISION_BYTES = 72 * 2**10
+"""What its LSTM adds. From the largest peak measured with the defaults of HalfCheetah, 2,895 MiB of 16 actors
+whose updates are whole episodes; another, shorter run peaked at 1,879 MiB."""
 
 
 class A3CConfig(AsynchronousConfig):
@@ -26,8 +55,8 @@ class A3CConfig(AsynchronousConfig):
         title="LSTM",
         group="network",
         shape=True,
-        description="256 LSTM cells after the last hidden layer, 128 for continuous actions; their state "
-        "lasts as long as the episode.",
+        description="Adds an LSTM after the last hidden layer: 256 cells, or 128 for continuous actions. "
+        "Its state is reset at the start of each episode.",
     )
     standardise: bool = STANDARDISE
     value_coefficient: float = setting(
@@ -37,98 +66,155 @@ class A3CConfig(AsynchronousConfig):
         title="Value loss weight",
         live=True,
         group="optimisation",
-        description="Weight of the value loss (R - V)²; Algorithm S2 has 1, an author names 0.5.",
+        description="Weight of the value loss (R - V)². Algorithm S2 uses 1; an author mentions 0.5.",
     )
     beta: float = BETA
+
+    def decision_bytes(self, run: RunFacts) -> int:
+        """Of small tensors too, where whole episodes of vectors are learned from."""
+        inputs = run.decision_bytes if run.observation == "pixels" else VECTOR_DECISION_BYTES
+        return inputs + (LSTM_DECISION_BYTES if self.recurrent else 0)
+
+
+_PRESETS = (
+    Preset(
+        id="compact-lstm-full-frame",
+        title="Compact LSTM, full frame, 2 CPU cores",
+        description="For a small machine: the whole frame as 42×42 observations, an LSTM, 20 agent steps per "
+        "update, shared Adam (the recipe of ikostrikov/pytorch-a3c, without its crop).",
+        observation="pixels",
+        families=("atari",),
+        config=_COMPACT_LSTM | {"learning_rate": 0.0001, "evaluation_interval_agent_steps": 200_000},
+        environment_config={"observation_size": "42x42"},
+        stop={"agent_steps": 5_000_000},
+        measured="Pong, one seed: −0.4 at 1.2 million agent steps; random play −20.7.",
+    ),
+    Preset(
+        id="labyrinth",
+        title="Labyrinth, 2 CPU cores",
+        description="The compact LSTM with unclipped rewards. Rewards are sparse and small, so the "
+        "entropy bonus is small too.",
+        observation="pixels",
+        families=("labyrinth",),
+        config=_COMPACT_LSTM
+        | {"learning_rate": 0.0003, "beta": 0.001, "evaluation_interval_agent_steps": 500_000},
+        stop={"agent_steps": 5_000_000},
+        measured="Labyrinth-Small, one seed: 61 at 0.5 million agent steps (10 minutes); random play 3.8.",
+    ),
+    Preset(
+        id="racing",
+        title="Racing, 2 CPU cores",
+        description="The compact LSTM, which can infer speed and drift from successive observations.",
+        observation="pixels",
+        families=("racing",),
+        config=_COMPACT_LSTM | {"learning_rate": 0.0003, "evaluation_interval_agent_steps": 250_000},
+        stop={"agent_steps": 2_000_000},
+        measured="Racing-Slow, one seed: 153 at 0.25 million agent steps (23 minutes under heavy load); "
+        "random play 3.1.",
+    ),
+    Preset(
+        id="small-pixels",
+        title="Small task, 2 CPU cores",
+        description="Two actor-learners and a small network; trains in minutes.",
+        observation="pixels",
+        families=("small",),
+        config=SMALL_PIXELS | {"learning_rate": 0.001},
+        stop={"agent_steps": 100_000},
+    ),
+    Preset(
+        id="mujoco",
+        title="MuJoCo, 2 CPU cores",
+        description="A feed-forward agent, shared Adam, and one update every 50 agent steps, where the paper "
+        "has one per episode: twenty times as many updates. Rewards are not clipped, so gradients are large "
+        "and the norm clip is high.",
+        observation="vector",
+        families=("mujoco",),
+        config=_FEED_FORWARD
+        | {
+            "t_max": 50,
+            "learning_rate": 0.0005,
+            "max_grad_norm": 1_000.0,
+            "evaluation_interval_agent_steps": 250_000,
+        },
+        stop={"agent_steps": 3_000_000},
+        measured="HalfCheetah, one seed: 495 at 0.25 million agent steps (12 minutes under heavy load), not "
+        "stable with another seed; random play −273.",
+    ),
+    Preset(
+        id="feed-forward",
+        title="Feed-forward, 2 CPU cores",
+        description="For a small machine: four actor-learners without an LSTM, shared Adam at a constant "
+        "rate. As in the paper, each episode is one update.",
+        observation="vector",
+        actions=("continuous",),
+        config=_FEED_FORWARD | {"max_grad_norm": 5.0},
+        stop={"agent_steps": 1_000_000},
+        measured="Hopper, one seed: 194 at 0.1 million agent steps (68 s), 189 at 0.3 million; random play "
+        "20.",
+    ),
+    Preset(
+        id="feed-forward-pixels",
+        title="Feed-forward, 2 CPU cores",
+        description="For a small machine: four actor-learners without an LSTM, shared Adam at a constant "
+        "rate. As in the paper, each episode is one update.",
+        observation="pixels",
+        actions=("continuous",),
+        config=_FEED_FORWARD,
+        stop={"agent_steps": 1_000_000},
+    ),
+    Preset(
+        id="full-frame",
+        title="As in the paper, 4 actors",
+        description="The paper's feed-forward agent with four actor-learners instead of sixteen, for 10 "
+        "million agent steps. The paper trained for four days on 16 cores.",
+        observation="pixels",
+        actions=("discrete",),
+        config={"n_actors": 4, "evaluation_interval_agent_steps": 500_000},
+        stop={"agent_steps": 10_000_000},
+    ),
+    Preset(
+        id="compact-lstm-cropped",
+        title="Compact LSTM, cropped frame, 2 CPU cores",
+        description="For Pong: the compact LSTM that sees the playing field only, without score and walls "
+        "(ikostrikov/pytorch-a3c).",
+        observation="pixels",
+        families=("atari",),
+        environments=CROPPED_GAMES,
+        config=_COMPACT_LSTM | {"learning_rate": 0.0001, "evaluation_interval_agent_steps": 200_000},
+        environment_config={"observation_size": "42x42", "crop": True},
+        stop={"agent_steps": 5_000_000},
+        measured="Pong, cropped frame, three seeds: 18.4, 18.3 and 18.3 at 0.6, 0.8 and 0.8 million agent "
+        "steps (219, 362 and 298 s).",
+    ),
+    Preset(
+        id="nips-cropped",
+        title="NIPS network, cropped frame, 2 CPU cores",
+        description="For Pong: the paper's feed-forward network with cropped, normalised observations and "
+        "the optimizer of the compact LSTM.",
+        observation="pixels",
+        families=("atari",),
+        environments=CROPPED_GAMES,
+        config=_SMALL_MACHINE
+        | {"learning_rate": 0.0001, "standardise": True, "evaluation_interval_agent_steps": 500_000},
+        environment_config={"crop": True},
+        stop={"agent_steps": 10_000_000},
+        measured="Pong, cropped frame: 18.2 and 5.3 at 0.8 million agent steps, bounded there; 17.2 at 1 "
+        "million, bounded there (three seeds).",
+    ),
+)
 
 
 A3C = Algorithm(
     id="a3c",
     title="A3C",
-    summary="Actor-learners that each play one world and update one shared network without locks.",
+    summary="Actor-learners that each step one environment and update one shared network without locks.",
     paper=PAPER,
     config=A3CConfig,
     observations=("pixels", "vector"),
+    reproducibility="none",
     actions=("discrete", "continuous"),
     devices=("cpu",),
-    presets=(
-        Preset(
-            id="compact-lstm",
-            title="compact LSTM, two CPU cores",
-            description="A known recipe for a small machine (ikostrikov/pytorch-a3c): 42×42 pictures, an "
-            "LSTM, 20 decisions an update, shared Adam.",
-            observation="pixels",
-            families=("atari",),
-            config=_COMPACT_LSTM | {"learning_rate": 0.0001, "evaluation_interval_agent_steps": 200_000},
-            environment_config={"picture_size": "42x42", "crop": True},
-            stop={"agent_steps": 5_000_000},
-        ),
-        Preset(
-            id="labyrinth",
-            title="a maze, two CPU cores",
-            description="The compact LSTM over whole rewards. These are rare and one step forward is worth "
-            "little, so that little is paid for an undecided policy too.",
-            observation="pixels",
-            families=("labyrinth",),
-            config=_COMPACT_LSTM
-            | {"learning_rate": 0.0003, "beta": 0.001, "evaluation_interval_agent_steps": 500_000},
-            stop={"agent_steps": 5_000_000},
-        ),
-        Preset(
-            id="racing",
-            title="a race, two CPU cores",
-            description="The compact LSTM, which can tell speed and drift from one picture after the other.",
-            observation="pixels",
-            families=("racing",),
-            config=_COMPACT_LSTM | {"learning_rate": 0.0003, "evaluation_interval_agent_steps": 250_000},
-            stop={"agent_steps": 2_000_000},
-        ),
-        Preset(
-            id="small-pixels",
-            title="a small task, two CPU cores",
-            description="Two actor-learners and a small network: minutes.",
-            observation="pixels",
-            families=("small",),
-            config=SMALL_PIXELS | {"learning_rate": 0.001},
-            stop={"agent_steps": 100_000},
-        ),
-        Preset(
-            id="mujoco",
-            title="MuJoCo, two CPU cores",
-            description="An update every 50 decisions, where the paper has one an episode: twenty times as "
-            "many; gradients of unclipped rewards are large and left so.",
-            observation="vector",
-            families=("mujoco",),
-            config={
-                "t_max": 50,
-                "learning_rate": 0.0005,
-                "max_grad_norm": 1_000.0,
-                "evaluation_interval_agent_steps": 250_000,
-            },
-            stop={"agent_steps": 3_000_000},
-        ),
-        Preset(
-            id="two-cpu-cores",
-            title="nips, two CPU cores",
-            description="The paper's feed-forward network, over cropped and standardised pictures and with "
-            "the compact LSTM's optimizer, which learn from fewer agent steps. Look whether the crop suits "
-            "another game than Pong.",
-            observation="pixels",
-            families=("atari",),
-            config=_SMALL_MACHINE
-            | {"learning_rate": 0.0001, "standardise": True, "evaluation_interval_agent_steps": 500_000},
-            environment_config={"crop": True},
-            stop={"agent_steps": 10_000_000},
-        ),
-        Preset(
-            id="whole-pictures",
-            title="as in the paper, two CPU cores",
-            description="The paper's feed-forward agent with four actor-learners.",
-            observation="pixels",
-            config={"n_actors": 4, "evaluation_interval_agent_steps": 500_000},
-            stop={"agent_steps": 10_000_000},
-        ),
-    ),
+    presets=_PRESETS,
     vector_defaults={
         "network": "mlp",
         "n_actors": 2,
@@ -139,13 +225,5 @@ A3C = Algorithm(
         "reward_clip": 0.0,
         "evaluation_interval_agent_steps": 100_000,
     },
-    continuous_defaults={
-        "n_actors": 4,
-        "optimizer": "shared_adam",
-        "learning_rate": 0.0003,
-        "learning_rate_schedule": "constant",
-        "reward_clip": 0.0,
-        "beta": 0.0001,
-        "t_max": 0,
-    },
+    continuous_defaults=_CONTINUOUS_AS_IN_THE_PAPER,
 )

@@ -25,24 +25,36 @@ _VECTOR_DEFAULTS = {
 _PRESETS = (
     Preset(
         id="small-pixels",
-        title="a small task, two CPU cores",
-        description="Two actor-learners and a small network, exploring for 20,000 frames: minutes.",
+        title="Small task, 2 CPU cores",
+        description="Two actor-learners and a small network that explore for 20,000 frames; trains in "
+        "minutes.",
         observation="pixels",
         families=("small",),
         config=SMALL_PIXELS
         | {"learning_rate": 0.0003, "target_update_frames": 1_000, "exploration_anneal_frames": 20_000},
         stop={"agent_steps": 100_000},
+        measured="Catch at 60,000 agent steps, three seeds: n-step Q 0.87, 0.93, 0.93; one-step Q 0.40, "
+        "0.33, 1.00; Sarsa 0.93, 0.27, 0.73. Random play −0.60.",
     ),
     Preset(
         id="two-cpu-cores",
-        title="two CPU cores",
-        description="The paper's agent with four actor-learners, exploring for one million frames.",
+        title="2 CPU cores",
+        description="The paper's agent with four actor-learners that explore for one million frames.",
         observation="pixels",
         config={
             "n_actors": 4,
             "exploration_anneal_frames": 1_000_000,
             "evaluation_interval_agent_steps": 500_000,
         },
+        stop={"agent_steps": 10_000_000},
+    ),
+    Preset(
+        id="paper",
+        title="As in the paper",
+        description="The defaults: sixteen actor-learners that explore for four million frames, for 10 "
+        "million agent steps.",
+        observation="pixels",
+        families=("atari",),
         stop={"agent_steps": 10_000_000},
     ),
 )
@@ -56,6 +68,7 @@ def _algorithm(algorithm: str, title: str, summary: str) -> Algorithm:
         paper=PAPER,
         config=AsyncQConfig,
         observations=("pixels", "vector"),
+        reproducibility="none",
         action_values=True,
         devices=("cpu",),
         presets=_PRESETS,
@@ -64,11 +77,7 @@ def _algorithm(algorithm: str, title: str, summary: str) -> Algorithm:
 
 
 N_STEP_Q = _algorithm(
-    "n_step_q", "n-step Q", "Asynchronous Q-learning towards returns over up to t_max rewards."
+    "n_step_q", "n-step Q", "Asynchronous Q-learning with n-step returns of up to t_max rewards."
 )
-ONE_STEP_Q = _algorithm(
-    "one_step_q", "One-step Q", "Asynchronous Q-learning towards one reward and the best next action."
-)
-ONE_STEP_SARSA = _algorithm(
-    "one_step_sarsa", "One-step Sarsa", "Asynchronous learning towards one reward and the action taken next."
-)
+ONE_STEP_Q = _algorithm("one_step_q", "One-step Q", "Asynchronous Q-learning with one-step targets.")
+ONE_STEP_SARSA = _algorithm("one_step_sarsa", "One-step Sarsa", "Asynchronous Sarsa with one-step targets.")

@@ -1,4 +1,4 @@
-"""What the asynchronous methods of Mnih et al. 2016 have in common."""
+"""Settings shared by the asynchronous methods of Mnih et al. 2016."""
 
 from typing import Any, Literal
 
@@ -8,13 +8,27 @@ from backend.specs.algorithms.common import (
     REWARD_CLIP,
     RMSPROP_DECAY,
     RMSPROP_EPS,
-    Network,
+    RMSPROP_INITIAL_G,
+    network_conflicts,
     network_setting,
+    schedule_conflicts,
+)
+from backend.specs.algorithms.memory import (
+    LEARNER_FORK_SERVER_BYTES,
+    LEARNER_PROCESS_BYTES,
+    MIB,
+    NETWORK_BYTES,
+    Network,
+    RunFacts,
 )
 from backend.specs.fields import setting
 
 PAPER = "Mnih et al. 2016, Asynchronous Methods for Deep Reinforcement Learning"
 MAX_ACTORS = 64
+EPISODE_DECISIONS = 1_000
+"""Decisions of an update that ends with the episode, for the memory estimate."""
+SHARED_BYTES = 260 * MIB
+"""What actors need only once, beside the process that they are forked from."""
 SMALL_PIXELS: dict[str, Any] = {
     "n_actors": 2,
     "network": "compact",
@@ -23,11 +37,11 @@ SMALL_PIXELS: dict[str, Any] = {
     "learning_rate_schedule": "constant",
     "evaluation_interval_agent_steps": 20_000,
 }
-"""For small tasks seen as pixels: minutes on two CPU cores."""
+"""For small tasks with pixel observations: minutes on two CPU cores."""
 
 
 class AsynchronousConfig(AlgorithmConfig):
-    """Settings of every asynchronous method; the defaults are those of the paper's supplement, section 8."""
+    """Settings of every asynchronous method. The defaults are those of the paper's supplement, section 8."""
 
     network: Network = network_setting("nips")
     n_actors: int = setting(
@@ -36,15 +50,18 @@ class AsynchronousConfig(AlgorithmConfig):
         le=MAX_ACTORS,
         title="Actor-learners",
         live=True,
+        common=True,
         group="parallelism",
-        description="Processes that each play and learn by themselves; a few a core, for they never wait.",
+        description="Processes that each act and learn independently. They do not wait for each other, so a "
+        "few per core are useful.",
     )
     optimizer: Literal["shared_rmsprop", "rmsprop", "momentum_sgd", "shared_adam"] = setting(
         "shared_rmsprop",
         title="Optimizer",
         group="optimisation",
-        description="shared_rmsprop: one mean of squared gradients for all actors, the paper's choice; "
-        "rmsprop, momentum_sgd: each actor its own; shared_adam: Adam, shared.",
+        description="shared_rmsprop: one mean of squared gradients for all actors, the paper's choice. "
+        "rmsprop, momentum_sgd: separate statistics for each actor. shared_adam: Adam with shared "
+        "statistics.",
     )
     learning_rate: float = setting(
         0.0007,
@@ -53,18 +70,21 @@ class AsynchronousConfig(AlgorithmConfig):
         symbol="η",
         title="Learning rate",
         live=True,
+        common=True,
         group="optimisation",
-        description="Step size. The paper drew it between 0.0001 and 0.01; an author names 0.0007.",
+        description="Step size. The paper sampled it between 0.0001 and 0.01; an author mentions 0.0007.",
     )
     learning_rate_schedule: Literal["linear", "constant"] = setting(
         "linear",
         title="Learning rate schedule",
         group="optimisation",
-        description="linear: annealed to 0 at the run's agent-step bound, as in the paper.",
+        description="linear: annealed to 0 at the run's agent-step limit, as in the paper. constant: not "
+        "annealed.",
     )
     gamma: float = GAMMA
     rmsprop_decay: float = RMSPROP_DECAY
     rmsprop_eps: float = RMSPROP_EPS
+    rmsprop_initial_g: float = RMSPROP_INITIAL_G
     momentum: float = setting(
         0.99,
         ge=0,
@@ -72,7 +92,7 @@ class AsynchronousConfig(AlgorithmConfig):
         symbol="α",
         title="Momentum",
         group="optimisation",
-        description="How slowly momentum_sgd forgets past gradients.",
+        description="Decay of past gradients in momentum_sgd.",
     )
     max_grad_norm: float = setting(
         40.0,
@@ -90,7 +110,29 @@ class AsynchronousConfig(AlgorithmConfig):
         le=1_000,
         symbol="t_max",
         title="Rollout length",
+        common=True,
         group="parallelism",
         unit="agent steps",
-        description="Decisions of an actor between two updates; 0: one update an episode, where returns end.",
+        description="Agent steps of an actor between two updates. 0: one update per episode, with full "
+        "returns.",
     )
+
+    @property
+    def env_processes(self) -> int:
+        """Each actor-learner steps one environment."""
+        return self.n_actors
+
+    def decision_bytes(self, run: RunFacts) -> int:
+        """A decision of an update: its observation and activations."""
+        return run.decision_bytes
+
+    def training_bytes(self, run: RunFacts) -> int:
+        """Of the actor-learners, each with a network, an environment and the decisions of an update."""
+        decisions = (self.t_max or EPISODE_DECISIONS) * self.decision_bytes(run)
+        networks = 2 * NETWORK_BYTES[self.network]
+        actor = LEARNER_PROCESS_BYTES + networks + run.emulator_bytes + decisions
+        return LEARNER_FORK_SERVER_BYTES + SHARED_BYTES + self.n_actors * actor
+
+    def conflicts(self, run: RunFacts) -> dict[str, str]:
+        """Errors of the network and of the learning rate schedule."""
+        return network_conflicts(self.network, run) | schedule_conflicts(self.learning_rate_schedule, run)

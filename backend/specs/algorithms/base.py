@@ -1,20 +1,39 @@
-"""What every algorithm's settings share, and how an algorithm presents itself."""
+"""Settings shared by all algorithms, and the description of an algorithm in the catalogue."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from backend.specs.algorithms.memory import (
+    ENGINE_BYTES,
+    ENV_PROCESS_BYTES,
+    MAX_EVALUATION_ENVIRONMENTS,
+    RunFacts,
+)
 from backend.specs.fields import Strict, setting
+from backend.specs.protocols import ProtocolChoice
+
+if TYPE_CHECKING:
+    from backend.specs.environments.base import Environment
 
 Observation = Literal["pixels", "vector"]
 Actions = Literal["discrete", "continuous"]
 Device = Literal["cpu", "cuda"]
+Reproducibility = Literal["bitwise", "resumes_agree", "none"]
+"""What two runs of one spec on one host have in common.
+
+- `bitwise`: the same seed gives the same series, bit for bit, resumed or not.
+- `resumes_agree`: the same seed gives the same series, and resumes of one checkpoint agree. A resume begins
+  new episodes where the environment cannot quickly be replayed.
+- `none`: processes work concurrently, and nothing repeats exactly.
+"""
 
 
-class AlgorithmConfig(Strict):
-    """Settings every algorithm has: when to evaluate and when to save."""
+class AlgorithmConfig(Strict, ABC):
+    """Settings of every algorithm: evaluation and checkpoints."""
 
     scores_best_kept: ClassVar[bool] = False
-    """Whether a finished run scores, beside its last parameters, the best of all that were evaluated."""
+    """Whether a finished run also evaluates the best parameters of all evaluated checkpoints."""
 
     evaluation_interval_agent_steps: int = setting(
         1_000_000,
@@ -22,9 +41,10 @@ class AlgorithmConfig(Strict):
         le=10**12,
         title="Evaluate every",
         live=True,
+        common=True,
         group="evaluation",
         unit="agent steps",
-        description="How often the agent is scored from fresh starts; 0 scores it only at the end.",
+        description="How often the agent is evaluated. 0: only at the end of the run.",
     )
     evaluation_episodes: int = setting(
         30,
@@ -34,7 +54,15 @@ class AlgorithmConfig(Strict):
         live=True,
         group="evaluation",
         unit="episodes",
-        description="Episodes in one evaluation; 0 switches evaluation off. The papers use 30.",
+        description="Episodes per evaluation. 0 disables evaluation. The papers use 30.",
+    )
+    evaluation_protocol: ProtocolChoice = setting(
+        "auto",
+        title="Evaluation protocol",
+        group="evaluation",
+        description="How episodes of an evaluation start and end. auto: as in the algorithm's paper on "
+        "Atari; sticky_actions for an agent trained with them; plain in other environments. With _greedy the "
+        "agent always takes its best action.",
     )
     checkpoint_interval_s: float = setting(
         40.0,
@@ -47,26 +75,61 @@ class AlgorithmConfig(Strict):
         description="Training time between checkpoints: the most that a killed run loses.",
     )
 
+    @property
+    @abstractmethod
+    def env_processes(self) -> int:
+        """Processes that step environments in training; at most as many step those of an evaluation."""
+
+    @abstractmethod
+    def training_bytes(self, run: RunFacts) -> int:
+        """Upper estimate of the memory that training needs beside the engine's process."""
+
+    def memory_bytes(self, run: RunFacts) -> int:
+        """Upper estimate of the memory of the engine and all its processes, also during an evaluation."""
+        evaluated = min(self.evaluation_episodes, MAX_EVALUATION_ENVIRONMENTS)
+        processes = min(self.env_processes, evaluated)
+        evaluation = processes * ENV_PROCESS_BYTES + evaluated * run.emulator_bytes
+        return ENGINE_BYTES + self.training_bytes(run) + evaluation
+
+    def conflicts(self, run: RunFacts) -> dict[str, str]:
+        """Errors of settings that do not fit the rest of the run, by field, such as `config.network`."""
+        return {}
+
 
 @dataclass(frozen=True)
 class Preset:
-    """A named set of changes to the defaults, with the reason it exists."""
+    """A named set of changes to the defaults."""
 
     id: str
     title: str
     description: str
     observation: Observation
-    """What the worlds that it is meant for are seen as."""
+    """The kind of observation of the environments it is meant for."""
+    actions: tuple[Actions, ...] = ()
+    """The kinds of actions it is meant for; empty for all."""
     families: tuple[str, ...] = ()
-    """The families of these worlds, where it is not meant for all."""
+    """The environment families it is meant for; empty for all."""
+    environments: tuple[str, ...] = ()
+    """The ids of the environments it is meant for; empty for all of these families."""
     config: dict[str, Any] = field(default_factory=dict)
     environment_config: dict[str, Any] = field(default_factory=dict)
     stop: dict[str, Any] = field(default_factory=dict)
+    measured: str = ""
+    """What runs of it reached on a machine with two cores (RESULTS.md); empty if no run is recorded."""
+
+    def suits(self, environment: "Environment") -> bool:
+        """Whether it is meant for this environment."""
+        return (
+            self.observation == environment.observation
+            and environment.actions in (self.actions or (environment.actions,))
+            and environment.family in (self.families or (environment.family,))
+            and environment.id in (self.environments or (environment.id,))
+        )
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """An algorithm as the catalogue shows it."""
+    """An algorithm of the catalogue."""
 
     id: str
     title: str
@@ -74,20 +137,24 @@ class Algorithm:
     paper: str
     config: type[AlgorithmConfig]
     observations: tuple[Observation, ...]
+    reproducibility: Reproducibility
+    """What it promises in every environment."""
     actions: tuple[Actions, ...] = ("discrete",)
-    """The kinds of actions it can choose."""
+    """The kinds of actions it supports."""
     devices: tuple[Device, ...] = ("cpu", "cuda")
-    """Where it can train."""
+    """The devices it can train on."""
     presets: tuple[Preset, ...] = ()
     vector_defaults: dict[str, Any] = field(default_factory=dict)
-    """Defaults that differ for worlds with vector observations."""
+    """Defaults that differ for vector observations."""
     continuous_defaults: dict[str, Any] = field(default_factory=dict)
-    """Defaults that differ, further, for worlds with continuous actions."""
+    """Defaults that differ, in addition, for continuous actions."""
     action_values: bool = False
-    """It learns Q: its replays hold Q(s, .) where those of others hold a policy."""
+    """Whether it learns Q: its replays hold Q(s, .) instead of a policy."""
+    evaluation_protocol: str = "noop_starts"
+    """The protocol of its paper for Atari games. A3C's human starts need recordings: no-op starts instead."""
 
     def defaults(self, observation: Observation, actions: Actions = "discrete") -> dict[str, Any]:
-        """The defaults for worlds of this kind, as plain JSON values."""
+        """The defaults for environments of this kind, as JSON values."""
         plain = self.config().model_dump(mode="json")
         return (
             plain

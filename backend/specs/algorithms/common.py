@@ -1,22 +1,49 @@
-"""Settings that several algorithms share to the letter."""
+"""Settings that several algorithms share unchanged."""
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, get_args
 
+from backend.specs.algorithms.memory import VECTOR_NETWORKS, Network, RunFacts
 from backend.specs.fields import setting
 
-Network = Literal["nips", "nature", "compact", "mlp"]
+CROPPED_GAMES = ("ALE/Pong-v5",)
+"""Games whose presets may crop the frame: the crop hides nothing there but score and walls."""
 
 
 def network_setting(default: Network) -> Any:
-    """The network, of methods that know them all."""
+    """The setting `network`, for methods that support every network."""
     return setting(
         default,
         title="Network",
+        common=True,
         group="network",
         shape=True,
-        description="nips: Mnih 2013's; nature: Mnih 2015's, larger; compact: four small convolutions over "
-        "42×42; mlp: for vector observations.",
+        description="nips: the network of Mnih et al. 2013. nature: the larger network of Mnih et al. 2015. "
+        "compact: four small convolutions on 42×42 observations. mlp: for vector observations.",
     )
+
+
+def network_conflicts(
+    network: str, run: RunFacts, *, choices: Sequence[str] = get_args(Network)
+) -> dict[str, str]:
+    """Errors of a network that cannot take the environment's observations; `choices` of the setting."""
+    problems = {}
+    is_vector = run.observation == "vector"
+    if (network in VECTOR_NETWORKS) != is_vector:
+        right = " or ".join(name for name in choices if (name in VECTOR_NETWORKS) == is_vector)
+        message = f"{run.environment} has {run.observation} observations: use {right}, not {network}"
+        problems["config.network"] = message
+    if run.observation_shape[:2] == (42, 42) and network != "compact":
+        message = f"{network} takes observations of 84x84; only compact takes 42x42"
+        problems["environment_config.observation_size"] = message
+    return problems
+
+
+def schedule_conflicts(schedule: str, run: RunFacts) -> dict[str, str]:
+    """Errors of a learning rate that is annealed to a limit that the run does not have."""
+    if schedule == "linear" and run.annealing_agent_steps is None:
+        return {"stop.agent_steps": "a linear learning rate schedule requires an agent-step limit"}
+    return {}
 
 
 GAMMA = setting(
@@ -25,14 +52,15 @@ GAMMA = setting(
     le=1,
     symbol="γ",
     title="Discount",
+    common=True,
     group="optimisation",
-    description="How much a reward one decision later is worth.",
+    description="Discount per agent step.",
 )
 LEARNING_RATE_SCHEDULE = setting(
     "constant",
     title="Learning rate schedule",
     group="optimisation",
-    description="linear: annealed to 0 at the run's agent-step bound.",
+    description="linear: annealed to 0 at the run's agent-step limit. constant: not annealed.",
 )
 RMSPROP_DECAY = setting(
     0.99,
@@ -41,7 +69,7 @@ RMSPROP_DECAY = setting(
     symbol="α",
     title="RMSProp decay",
     group="optimisation",
-    description="How slowly the running mean of squared gradients forgets.",
+    description="Decay of the running mean of squared gradients.",
 )
 RMSPROP_EPS = setting(
     0.1,
@@ -52,29 +80,52 @@ RMSPROP_EPS = setting(
     group="optimisation",
     description="Added inside the square root that divides the gradient.",
 )
+RMSPROP_INITIAL_G = setting(
+    0.0,
+    ge=0,
+    le=1_000,
+    symbol="g₀",
+    title="RMSProp initial mean square",
+    group="optimisation",
+    description="Mean of squared gradients before the first update. No paper states it. 0: here, and in "
+    "PyTorch. 1: in TensorFlow, so in the codes of PAAC's and GA3C's authors; with an epsilon of 0.1 the "
+    "first steps are then 3.3 times smaller, and with a small epsilon far smaller.",
+)
 REWARD_CLIP = setting(
     1.0,
     ge=0,
     le=1e6,
     title="Reward clip",
     group="optimisation",
-    description="Rewards are clipped to ± this for learning; 0 leaves them whole. Scores are never clipped.",
+    description="Rewards are clipped to ± this value for learning; 0 disables clipping. Scores are never "
+    "clipped.",
 )
 STANDARDISE = setting(
     False,
-    title="Standardise pictures",
+    title="Normalise observations",
     group="network",
     shape=True,
-    description="Each state's pixels are brought to a mean of 0 and a deviation of 1, as compact always "
-    "does. Not in the papers.",
+    description="Normalises the pixels of each observation to mean 0 and standard deviation 1, as the "
+    "network compact always does. Not in the papers.",
 )
 PRECISION = setting(
     "fp32",
     title="Precision",
     group="network",
-    description="bf16: the hidden layers of what is learned from are computed in bfloat16, quicker on GPUs "
-    "and on CPUs that have it (avx512_bf16, amx); heads, loss and parameters stay in fp32.",
+    description="bf16: the hidden layers compute in bfloat16 for learning, which is faster on GPUs and on "
+    "CPUs that have it (avx512_bf16 or amx_bf16), and slower on others. Heads, loss and parameters stay in "
+    "fp32.",
 )
+BF16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16", "bf16")
+"""Flags of processors that compute in bf16: two of x86, one of ARM."""
+
+
+def bf16_instructions(cpuinfo: str) -> list[str]:
+    """The bf16 instruction sets of a processor, given the text of `/proc/cpuinfo`."""
+    flags = set(cpuinfo.split())
+    return [name for name in BF16_INSTRUCTIONS if name in flags]
+
+
 BETA = setting(
     0.01,
     ge=0,
@@ -82,6 +133,7 @@ BETA = setting(
     symbol="β",
     title="Entropy weight",
     live=True,
+    common=True,
     group="exploration",
-    description="How strongly an undecided policy is favoured.",
+    description="Entropy bonus coefficient.",
 )

@@ -1,7 +1,13 @@
 """DQN: one actor, one learner, one replay memory, in lock-step (Mnih et al. 2015)."""
 
 from backend.specs.algorithms.base import Algorithm, Preset
-from backend.specs.algorithms.replayed import ReplayedQConfig
+from backend.specs.algorithms.memory import (
+    ENV_FORK_SERVER_BYTES,
+    LEARNING_BYTES,
+    NETWORK_BYTES,
+    RunFacts,
+)
+from backend.specs.algorithms.replayed import CHECKPOINTED_REPLAY_BYTES, ReplayedQConfig
 from backend.specs.fields import setting
 
 
@@ -12,37 +18,53 @@ class DqnConfig(ReplayedQConfig):
         1_000_000,
         ge=0,
         le=10**12,
-        title="Exploration annealed over",
+        title="Epsilon annealed over",
         group="exploration",
         unit="agent steps",
-        description="Decisions in which the share of random actions falls from 1 to that above.",
+        description="Agent steps over which epsilon falls from 1 to its final value.",
     )
     learner_threads: int = setting(
         2,
         ge=1,
         le=64,
-        title="Threads of the learner",
+        title="Learner threads",
         group="parallelism",
-        description="That each compute the gradient of their part of a minibatch, on a CPU. The series of a "
-        "seed depends on how many they are, by rounding.",
+        description="Threads that each compute the gradient of a part of the minibatch, on a CPU. Their "
+        "number changes the rounding, so the same seed gives different series.",
     )
+
+    @property
+    def env_processes(self) -> int:
+        """The engine's own process steps the one environment."""
+        return 1
+
+    def training_bytes(self, run: RunFacts) -> int:
+        """Of the replay memory, the environment and two minibatches: states and next states."""
+        minibatches = 2 * self.batch_size * run.decision_bytes
+        networks = 4 * NETWORK_BYTES[self.network]
+        processes = LEARNING_BYTES + ENV_FORK_SERVER_BYTES
+        replay = self.replay_bytes(run)
+        # A checkpoint that stores the replay memory holds a copy of it until it is written.
+        peak = max(replay, 2 * min(replay, CHECKPOINTED_REPLAY_BYTES))
+        return processes + networks + run.emulator_bytes + minibatches + peak
 
 
 DQN = Algorithm(
     id="dqn",
     title="DQN",
-    summary="One actor and one learner in lock-step: Q-learning from replayed experience, with a target "
-    "network.",
+    summary="One actor and one learner in lock-step: Q-learning from a replay memory, with a target network.",
     paper="Mnih et al. 2015, Human-level control through deep reinforcement learning",
     config=DqnConfig,
     observations=("pixels", "vector"),
+    reproducibility="bitwise",
     action_values=True,
+    evaluation_protocol="noop_starts_5min",
     presets=(
         Preset(
             id="two-cpu-cores",
-            title="two CPU cores",
-            description="For a small machine: the smaller network, a tenth of the replay (0.7 GB), learning "
-            "and exploiting sooner; an evaluation every quarter million.",
+            title="2 CPU cores",
+            description="For a small machine: the smaller network, a tenth of the replay memory (0.7 GB), "
+            "earlier learning and less exploration; an evaluation every 250,000 agent steps.",
             observation="pixels",
             config={
                 "network": "nips",
@@ -56,10 +78,19 @@ DQN = Algorithm(
             stop={"agent_steps": 2_000_000},
         ),
         Preset(
+            id="paper",
+            title="As in the paper",
+            description="The defaults, for 10 million agent steps: the larger network and a replay memory of "
+            "a million agent steps (7 GB).",
+            observation="pixels",
+            families=("atari",),
+            stop={"agent_steps": 10_000_000},
+        ),
+        Preset(
             id="quarter-hour",
-            title="a quarter of an hour",
-            description="What two CPU cores do in that time: the smaller network, learning and exploiting at "
-            "once; enough to leave random play behind in a game that pays often.",
+            title="15 minutes",
+            description="About 15 minutes on two CPU cores: the smaller network, early learning and little "
+            "exploration.",
             observation="pixels",
             config={
                 "network": "nips",
@@ -71,6 +102,8 @@ DQN = Algorithm(
                 "evaluation_interval_agent_steps": 50_000,
             },
             stop={"agent_steps": 200_000},
+            measured="Road Runner, one seed: 593 at 100,000 agent steps, 0 at 200,000; the best parameters, "
+            "evaluated again, 540. Random play 0.",
         ),
     ),
     vector_defaults={

@@ -1,24 +1,31 @@
-"""Gorila DQN: actors, learners, replay and parameters spread over machines (Nair et al. 2015)."""
+"""Gorila DQN: actors, learners, replay and parameters distributed over machines (Nair et al. 2015)."""
 
+from math import ceil
 from typing import Any, Literal
 
 from pydantic import ValidationInfo, field_validator
 
 from backend.specs.algorithms.base import Algorithm, Preset
+from backend.specs.algorithms.memory import ENV_FORK_SERVER_BYTES, MIB, RunFacts
 from backend.specs.algorithms.replayed import ReplayedQConfig
 from backend.specs.fields import setting
 
 MAX_PARTS = 1_024
+RAY_BYTES = 320 * MIB
+"""Ray's own processes."""
+RAY_PROCESS_BYTES = 240 * MIB
+"""A process that Ray runs, with PyTorch and its part of the object store."""
 
 
 class GorilaConfig(ReplayedQConfig):
-    """Settings of Gorila DQN; the defaults are the paper's (section 5.1), and DQN's where it says so."""
+    """Settings of Gorila DQN. The defaults are the paper's (section 5.1), else DQN's."""
 
     optimizer: Literal["adagrad", "centred_rmsprop"] = setting(
         "adagrad",
         title="Optimizer",
         group="optimisation",
-        description="adagrad: Gorila's, whose steps shrink as gradients add up; centred_rmsprop: DQN's.",
+        description="adagrad: Gorila's; its steps shrink as squared gradients accumulate. centred_rmsprop: "
+        "DQN's.",
     )
     learning_rate: float = setting(
         0.001,
@@ -27,8 +34,9 @@ class GorilaConfig(ReplayedQConfig):
         symbol="η",
         title="Learning rate",
         live=True,
+        common=True,
         group="optimisation",
-        description="Step size for gradients summed over a minibatch; the paper prints none.",
+        description="Step size for gradients summed over a minibatch. The paper gives none.",
     )
     target_update_updates: int = setting(
         60_000,
@@ -38,23 +46,23 @@ class GorilaConfig(ReplayedQConfig):
         title="Target network period",
         group="optimisation",
         unit="updates",
-        description="Updates of θ⁺, by all learners, between two copies of it to the target networks.",
+        description="Updates of θ⁺, by all learners, between two updates of the target networks.",
     )
     exploration_anneal_updates: int = setting(
         1_000_000,
         ge=0,
         le=10**12,
-        title="Exploration annealed over",
+        title="Epsilon annealed over",
         group="exploration",
         unit="updates",
-        description="Updates of θ⁺ in which the share of random actions falls from 1 to that above.",
+        description="Updates of θ⁺ over which epsilon falls from 1 to its final value.",
     )
     replay: Literal["bundled", "local", "global"] = setting(
         "bundled",
         title="Replay",
         group="parallelism",
-        description="bundled: each learner has an actor and its replay to itself; local: each actor's replay "
-        "lies on its machine and serves any learner; global: shards that hold what all actors do.",
+        description="bundled: each learner has its own actor and replay. local: each actor's replay is on "
+        "its machine and serves any learner. global: the experience of all actors is sharded.",
     )
     n_actors: int = setting(
         100,
@@ -62,8 +70,9 @@ class GorilaConfig(ReplayedQConfig):
         le=MAX_PARTS,
         symbol="N_act",
         title="Actors",
+        common=True,
         group="parallelism",
-        description="That each play a world of their own.",
+        description="Processes that each step one environment.",
     )
     n_learners: int = setting(
         100,
@@ -71,8 +80,9 @@ class GorilaConfig(ReplayedQConfig):
         le=MAX_PARTS,
         symbol="N_learn",
         title="Learners",
+        common=True,
         group="parallelism",
-        description="That each compute gradients; as many as actors where they are bundled.",
+        description="Learners that each compute gradients. Bundled learners need one actor each.",
     )
     n_shards: int = setting(
         31,
@@ -81,7 +91,7 @@ class GorilaConfig(ReplayedQConfig):
         symbol="N_param",
         title="Parameter shards",
         group="parallelism",
-        description="Among which θ⁺ and the optimizer's memory are split.",
+        description="Parameter shards that hold θ⁺ and the optimizer's state.",
     )
     n_replay_shards: int = setting(
         8,
@@ -89,16 +99,16 @@ class GorilaConfig(ReplayedQConfig):
         le=MAX_PARTS,
         title="Replay shards",
         group="parallelism",
-        description="Among which the global replay is split; of no meaning for the others.",
+        description="Shards of the global replay; not used by the other kinds of replay.",
     )
     parts_per_process: int = setting(
         1,
         ge=1,
         le=MAX_PARTS,
-        title="Parts a process",
+        title="Parts per process",
         group="parallelism",
-        description="Actors, learners, bundles or shards that take turns in one process; 1: each its own, as "
-        "in the paper.",
+        description="Actors, learners, bundles or shards that share one process. 1: one process each, as in "
+        "the paper.",
     )
     pull_interval: int = setting(
         1,
@@ -108,17 +118,18 @@ class GorilaConfig(ReplayedQConfig):
         live=True,
         group="parallelism",
         unit="agent steps",
-        description="Decisions of an actor, or updates of a learner, between two looks for newer parameters.",
+        description="Agent steps of an actor, or updates of a learner, between two checks for newer "
+        "parameters.",
     )
     max_gradient_staleness: int = setting(
         500,
         ge=0,
         le=10**9,
-        title="Oldest gradient",
+        title="Maximum gradient staleness",
         group="optimisation",
         unit="updates",
-        description="A shard discards gradients by parameters that are more updates old; the paper prints no "
-        "number.",
+        description="A shard discards gradients of parameters that are older than this many updates. The "
+        "paper gives no number.",
     )
     outlier_deviations: float = setting(
         4.0,
@@ -128,8 +139,8 @@ class GorilaConfig(ReplayedQConfig):
         live=True,
         group="optimisation",
         unit="standard deviations",
-        description="A learner discards gradients whose absolute loss is so far above its mean: in the "
-        "paper, several; 0: none is discarded.",
+        description="A learner discards gradients whose absolute loss exceeds its mean by this many "
+        'standard deviations. The paper says "several"; 0 disables the check.',
     )
     snapshot_interval_s: float = setting(
         5.0,
@@ -139,7 +150,8 @@ class GorilaConfig(ReplayedQConfig):
         live=True,
         group="parallelism",
         unit="s",
-        description="How often each parameter shard is copied to the engine: what a shard that dies loses.",
+        description="How often each parameter shard is copied to the engine: the most that a failed shard "
+        "loses.",
     )
 
     @field_validator("n_learners")
@@ -147,8 +159,33 @@ class GorilaConfig(ReplayedQConfig):
     def _one_each(cls, value: int, info: ValidationInfo) -> int:
         actors = info.data.get("n_actors", value)
         if info.data.get("replay") == "bundled" and value != actors:
-            raise ValueError(f"bundled learners are as many as n_actors, {actors}")
+            raise ValueError(f"must equal n_actors ({actors}) when the replay is bundled")
         return value
+
+    @property
+    def env_processes(self) -> int:
+        """Processes of actors."""
+        return ceil(self.n_actors / self.parts_per_process)
+
+    @property
+    def processes(self) -> int:
+        """Processes of the run, all on one machine."""
+        c, n = self, self.parts_per_process
+        learners = 0 if c.replay == "bundled" else ceil(c.n_learners / n)
+        replays = {"bundled": 0, "local": c.n_actors, "global": c.n_replay_shards}[c.replay]
+        return self.env_processes + learners + ceil(c.n_shards / n) + ceil(replays / n)
+
+    def training_bytes(self, run: RunFacts) -> int:
+        """Of Ray, all processes, the environments, the replay and the learners' minibatches."""
+        learners = self.n_learners * 2 * self.batch_size * run.decision_bytes
+        return (
+            RAY_BYTES
+            + ENV_FORK_SERVER_BYTES
+            + self.processes * RAY_PROCESS_BYTES
+            + self.n_actors * run.emulator_bytes
+            + learners
+            + self.replay_bytes(run)
+        )
 
 
 _TWO_CPU_CORES: dict[str, Any] = {
@@ -166,18 +203,21 @@ _TWO_CPU_CORES: dict[str, Any] = {
 GORILA_DQN = Algorithm(
     id="gorila_dqn",
     title="Gorila DQN",
-    summary="DQN spread over processes and machines: actors, learners, sharded replay, sharded parameters.",
+    summary="DQN distributed over processes and machines: actors, learners, sharded replay, sharded "
+    "parameters.",
     paper="Nair et al. 2015, Massively Parallel Methods for Deep Reinforcement Learning",
     config=GorilaConfig,
     observations=("pixels", "vector"),
+    reproducibility="none",
     action_values=True,
+    evaluation_protocol="noop_starts_5min",
     devices=("cpu",),
     presets=(
         Preset(
             id="two-cpu-cores",
-            title="two CPU cores",
+            title="2 CPU cores",
             description="For a small machine: two bundles, two shards, the smaller network, a tenth of the "
-            "replay (0.7 GB), newer parameters every fourth decision.",
+            "replay memory (0.7 GB); actors pull parameters every fourth agent step.",
             observation="pixels",
             config=_TWO_CPU_CORES
             | {
@@ -189,10 +229,20 @@ GORILA_DQN = Algorithm(
             stop={"agent_steps": 2_000_000},
         ),
         Preset(
+            id="paper",
+            title="As in the paper",
+            description="The defaults: 100 bundles and 31 parameter shards, each a process, for a cluster, "
+            "where the paper trained for up to six days.",
+            observation="pixels",
+            families=("atari",),
+            stop={"agent_steps": 10_000_000},
+            measured="On two cores it reported nothing within 400 s.",
+        ),
+        Preset(
             id="quarter-hour",
-            title="a quarter of an hour",
-            description="What two CPU cores do in that time: two bundles and shards, the smaller network, "
-            "learning and exploiting at once.",
+            title="15 minutes",
+            description="About 15 minutes on two CPU cores: two bundles, two shards, the smaller network, "
+            "early learning and little exploration.",
             observation="pixels",
             config=_TWO_CPU_CORES
             | {

@@ -1,4 +1,4 @@
-"""n-step Q-learning in PAAC's framework, which is for any algorithm (Clemente et al. 2017, section 3)."""
+"""n-step Q-learning in PAAC's framework (Clemente et al. 2017, section 3)."""
 
 from backend.specs.algorithms.base import Algorithm, Preset
 from backend.specs.algorithms.synchronous import PAPER, SynchronousConfig
@@ -6,23 +6,24 @@ from backend.specs.algorithms.value import ValueConfig
 
 
 class PaacQConfig(ValueConfig, SynchronousConfig):
-    """Settings of n-step Q-learning in the framework."""
+    """Settings of n-step Q-learning in PAAC's framework."""
 
 
 PAAC_Q = Algorithm(
     id="paac_q",
     title="PAAC, n-step Q",
-    summary="Many environments in step, each with its own share of random actions; n-step Q-learning.",
+    summary="Many environments stepped in parallel, each with its own epsilon; n-step Q-learning.",
     paper=PAPER,
     config=PaacQConfig,
     observations=("pixels", "vector"),
+    reproducibility="resumes_agree",
     action_values=True,
     presets=(
         Preset(
             id="two-cpu-cores",
-            title="two CPU cores",
-            description="For a small machine: one worker process a core, half the paper's batch, exploring "
-            "for one million frames.",
+            title="2 CPU cores",
+            description="For a small machine: one worker process per core, half the paper's batch, "
+            "exploration for one million frames.",
             observation="pixels",
             config={
                 "n_e": 16,
@@ -34,6 +35,15 @@ PAAC_Q = Algorithm(
                 "evaluation_interval_agent_steps": 500_000,
             },
             stop={"agent_steps": 10_000_000},
+        ),
+        Preset(
+            id="paper",
+            title="The papers' constants",
+            description="The defaults: PAAC's framework with the target network and exploration of Mnih et "
+            "al. 2016. The paper names this method but does not measure it.",
+            observation="pixels",
+            families=("atari",),
+            stop={"agent_steps": 115_000_000},
         ),
     ),
     vector_defaults={

@@ -1,19 +1,26 @@
-"""What the methods with a deep Q-network and a replay memory have in common."""
+"""Settings shared by the methods with a deep Q-network and a replay memory."""
 
 from typing import ClassVar, Literal
 
 from pydantic import ValidationInfo, field_validator
 
 from backend.specs.algorithms.base import AlgorithmConfig
-from backend.specs.algorithms.common import GAMMA, PRECISION, REWARD_CLIP, Network, network_setting
+from backend.specs.algorithms.common import (
+    GAMMA,
+    PRECISION,
+    REWARD_CLIP,
+    network_conflicts,
+    network_setting,
+)
+from backend.specs.algorithms.memory import Network, RunFacts
 from backend.specs.fields import setting
 
 CHECKPOINTED_REPLAY_BYTES = 256 * 2**20
-"""A larger replay is not stored with a checkpoint."""
+"""A larger replay memory is not stored in a checkpoint."""
 
 
 class ReplayedQConfig(AlgorithmConfig):
-    """Settings of Q-learning from replayed experience; the defaults are those of Mnih et al. 2015."""
+    """Settings of Q-learning from a replay memory. The defaults are those of Mnih et al. 2015."""
 
     scores_best_kept: ClassVar[bool] = True
 
@@ -22,7 +29,8 @@ class ReplayedQConfig(AlgorithmConfig):
         "centred_rmsprop",
         title="Optimizer",
         group="optimisation",
-        description="centred_rmsprop: DQN's; adagrad: Gorila's, whose steps shrink as gradients add up.",
+        description="centred_rmsprop: DQN's. adagrad: Gorila's; its steps shrink as squared gradients "
+        "accumulate.",
     )
     learning_rate: float = setting(
         0.00025,
@@ -31,8 +39,9 @@ class ReplayedQConfig(AlgorithmConfig):
         symbol="η",
         title="Learning rate",
         live=True,
+        common=True,
         group="optimisation",
-        description="Step size for gradients summed over a minibatch; Gorila's paper prints none.",
+        description="Step size for gradients summed over a minibatch. Gorila's paper gives none.",
     )
     rmsprop_decay: float = setting(
         0.95,
@@ -40,7 +49,7 @@ class ReplayedQConfig(AlgorithmConfig):
         lt=1,
         title="RMSProp decay",
         group="optimisation",
-        description="How slowly centred_rmsprop's running means of gradients and their squares forget.",
+        description="Decay of centred_rmsprop's running means of gradients and squared gradients.",
     )
     rmsprop_eps: float = setting(
         0.01,
@@ -49,7 +58,7 @@ class ReplayedQConfig(AlgorithmConfig):
         symbol="ε",
         title="Minimum squared gradient",
         group="optimisation",
-        description="Added inside the square root that divides the gradient, by both optimizers.",
+        description="Added inside the square root that divides the gradient, in both optimizers.",
     )
     gamma: float = GAMMA
     reward_clip: float = REWARD_CLIP
@@ -57,20 +66,21 @@ class ReplayedQConfig(AlgorithmConfig):
         32,
         ge=1,
         le=4_096,
-        title="Minibatch",
+        title="Batch size",
+        common=True,
         group="optimisation",
         unit="agent steps",
-        description="Decisions replayed for one update.",
+        description="Replayed agent steps per update.",
     )
     agent_steps_per_update: int = setting(
         4,
         ge=1,
         le=10_000,
-        title="Decisions an update",
+        title="Agent steps per update",
         live=True,
         group="optimisation",
         unit="agent steps",
-        description="Decisions of an actor between two updates of the learner that goes with it.",
+        description="Agent steps of an actor between two updates of its learner.",
     )
     precision: Literal["fp32", "bf16"] = PRECISION
     target_update_updates: int = setting(
@@ -81,7 +91,7 @@ class ReplayedQConfig(AlgorithmConfig):
         title="Target network period",
         group="optimisation",
         unit="updates",
-        description="Updates of θ, by all learners together, between two copies of it to the target network.",
+        description="Updates of θ, by all learners together, between two updates of the target network.",
     )
     replay_capacity: int = setting(
         1_000_000,
@@ -89,10 +99,12 @@ class ReplayedQConfig(AlgorithmConfig):
         le=10**9,
         symbol="D",
         title="Replay capacity",
+        common=True,
         group="optimisation",
         unit="agent steps",
-        description="Decisions remembered in all; an Atari one takes 7 kB. Up to 256 MB are kept with a "
-        "checkpoint; a larger replay is filled again after a resume, before learning goes on.",
+        description="Maximum number of agent steps in the replay memory; one of Atari takes 7 kB. Up to 256 "
+        "MB are stored in a checkpoint; a larger replay memory is filled again after a resume, before "
+        "learning continues.",
     )
     learning_starts_agent_steps: int = setting(
         50_000,
@@ -101,31 +113,33 @@ class ReplayedQConfig(AlgorithmConfig):
         title="Learning starts after",
         group="optimisation",
         unit="agent steps",
-        description="Decisions to be remembered before the first update.",
+        description="Agent steps in the replay memory before the first update.",
     )
     exploration_eps: float = setting(
         0.1,
         ge=0,
         le=1,
         symbol="ε",
-        title="Exploration",
+        title="Final epsilon",
         live=True,
         group="exploration",
-        description="Share of random actions in the end.",
-    )
-    evaluation_max_frames: int = setting(
-        18_000,
-        ge=1,
-        le=108_000,
-        title="Longest evaluation episode",
-        group="evaluation",
-        unit="frames",
-        description="Of Atari games: 18,000 are the papers' five minutes.",
+        description="Final probability of a random action.",
     )
 
     @field_validator("learning_starts_agent_steps")
     @classmethod
     def _fits(cls, value: int, info: ValidationInfo) -> int:
         if value > info.data.get("replay_capacity", value):
-            raise ValueError(f"more than replay_capacity, {info.data['replay_capacity']:,}, can hold")
+            raise ValueError(f"must not exceed replay_capacity ({info.data['replay_capacity']:,})")
         return value
+
+    def conflicts(self, run: RunFacts) -> dict[str, str]:
+        """Errors of the network."""
+        return network_conflicts(self.network, run)
+
+    def replay_bytes(self, run: RunFacts) -> int:
+        """Of the replay memory, as full as the run can make it."""
+        capacity = self.replay_capacity
+        if run.agent_steps is not None:
+            capacity = min(capacity, run.agent_steps)
+        return capacity * run.replayed_step_bytes

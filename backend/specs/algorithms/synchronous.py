@@ -1,4 +1,4 @@
-"""What the methods of PAAC's framework have in common (Clemente et al. 2017, section 3)."""
+"""Settings shared by the methods of PAAC's framework (Clemente et al. 2017, section 3)."""
 
 from typing import Literal
 
@@ -9,8 +9,19 @@ from backend.specs.algorithms.common import (
     PRECISION,
     REWARD_CLIP,
     RMSPROP_EPS,
-    Network,
+    RMSPROP_INITIAL_G,
+    network_conflicts,
     network_setting,
+    schedule_conflicts,
+)
+from backend.specs.algorithms.memory import (
+    ENV_FORK_SERVER_BYTES,
+    LEARNER_FORK_SERVER_BYTES,
+    LEARNER_PROCESS_BYTES,
+    LEARNING_BYTES,
+    NETWORK_BYTES,
+    Network,
+    RunFacts,
 )
 from backend.specs.fields import setting
 
@@ -18,7 +29,7 @@ PAPER = "Clemente, Castejón and Chandra 2017, Efficient Parallel Methods for De
 
 
 class SynchronousConfig(AlgorithmConfig):
-    """Settings of the framework; the defaults are those of the paper's section 5.1."""
+    """Settings of the framework. The defaults are those of the paper's section 5.1."""
 
     network: Network = network_setting("nips")
     precision: Literal["fp32", "bf16"] = PRECISION
@@ -29,15 +40,16 @@ class SynchronousConfig(AlgorithmConfig):
         symbol="α",
         title="Learning rate",
         live=True,
+        common=True,
         group="optimisation",
-        description="Step size of RMSProp. The paper uses 0.0007 for each of 32 environments.",
+        description="Step size of RMSProp. The paper uses 0.0007 per environment, for 32 environments.",
     )
     scale_learning_rate: bool = setting(
         False,
         title="Learning rate proportional to nₑ",
         group="optimisation",
-        description="The learning rate is that of 32 environments: it is multiplied by nₑ/32, as where the "
-        "paper compares numbers of environments (0.0007 nₑ).",
+        description="Multiplies the learning rate by nₑ/32, as in the paper's comparison of numbers of "
+        "environments (0.0007 nₑ).",
     )
     learning_rate_schedule: Literal["constant", "linear"] = LEARNING_RATE_SCHEDULE
     gamma: float = GAMMA
@@ -47,9 +59,10 @@ class SynchronousConfig(AlgorithmConfig):
         lt=1,
         title="RMSProp decay",
         group="optimisation",
-        description="How slowly the running mean of squared gradients forgets.",
+        description="Decay of the running mean of squared gradients.",
     )
     rmsprop_eps: float = RMSPROP_EPS
+    rmsprop_initial_g: float = RMSPROP_INITIAL_G
     gradient_scale: float = setting(
         1.0,
         gt=0,
@@ -57,8 +70,8 @@ class SynchronousConfig(AlgorithmConfig):
         title="Gradient scale",
         live=True,
         group="optimisation",
-        description="Multiplies the averaged gradient before clipping: 1 in the paper's text, "
-        "5 (t_max) in its authors' code.",
+        description="Multiplies the averaged gradient before clipping: 1 in the paper's text, 5 (t_max) in "
+        "its authors' code.",
     )
     max_grad_norm: float = setting(
         40.0,
@@ -76,8 +89,9 @@ class SynchronousConfig(AlgorithmConfig):
         le=512,
         symbol="nₑ",
         title="Environments",
+        common=True,
         group="parallelism",
-        description="Environments stepped together; the batch of one decision.",
+        description="Environments stepped in parallel: the batch size of one inference.",
     )
     n_w: int = setting(
         8,
@@ -85,8 +99,9 @@ class SynchronousConfig(AlgorithmConfig):
         le=64,
         symbol="n_w",
         title="Workers",
+        common=True,
         group="parallelism",
-        description="Processes that step the environments; more than the machine has cores gains nothing.",
+        description="Processes that step the environments. More processes than cores gain nothing.",
     )
     t_max: int = setting(
         5,
@@ -94,7 +109,26 @@ class SynchronousConfig(AlgorithmConfig):
         le=1_000,
         symbol="t_max",
         title="Rollout length",
+        common=True,
         group="parallelism",
         unit="agent steps",
-        description="Decisions of each environment between two updates.",
+        description="Agent steps of each environment between two updates.",
     )
+
+    @property
+    def env_processes(self) -> int:
+        """The workers."""
+        return min(self.n_w, self.n_e)
+
+    def training_bytes(self, run: RunFacts) -> int:
+        """Of the workers, the environments and the decisions of a rollout."""
+        workers = self.env_processes
+        environment = run.emulator_bytes + (self.t_max + 2) * run.decision_bytes
+        if workers == 1:
+            return LEARNING_BYTES + ENV_FORK_SERVER_BYTES + self.n_e * environment
+        worker = LEARNER_PROCESS_BYTES + 2 * NETWORK_BYTES[self.network]
+        return LEARNER_FORK_SERVER_BYTES + workers * worker + self.n_e * environment
+
+    def conflicts(self, run: RunFacts) -> dict[str, str]:
+        """Errors of the network and of the learning rate schedule."""
+        return network_conflicts(self.network, run) | schedule_conflicts(self.learning_rate_schedule, run)

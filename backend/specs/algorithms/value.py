@@ -1,4 +1,4 @@
-"""Settings of the methods that learn action values with a target network and explore epsilon-greedily."""
+"""Settings of the methods that learn action values with a target network and an epsilon-greedy policy."""
 
 from backend.specs.algorithms.base import AlgorithmConfig
 from backend.specs.fields import setting
@@ -15,44 +15,44 @@ class ValueConfig(AlgorithmConfig):
         title="Target network period",
         group="optimisation",
         unit="frames",
-        description="Emulator frames, of all together, between two copies of θ to the target network.",
+        description="Emulator frames, of all actors together, between two updates of the target network.",
     )
     exploration_eps: float = setting(
         0.1,
         ge=0,
         le=1,
         symbol="ε",
-        title="Exploration, commonest",
+        title="Final epsilon (40 % of actors)",
         live=True,
         group="exploration",
-        description="Share of random actions in the end, of 40 % of the actors or environments.",
+        description="Final probability of a random action of 40 % of the actors or environments.",
     )
     exploration_eps_low: float = setting(
         0.01,
         ge=0,
         le=1,
         symbol="ε",
-        title="Exploration, least",
+        title="Final epsilon, low (30 %)",
         live=True,
         group="exploration",
-        description="Share of random actions in the end, of 30 % of the actors or environments.",
+        description="Final probability of a random action of 30 % of the actors or environments.",
     )
     exploration_eps_high: float = setting(
         0.5,
         ge=0,
         le=1,
         symbol="ε",
-        title="Exploration, most",
+        title="Final epsilon, high (30 %)",
         live=True,
         group="exploration",
-        description="Share of random actions in the end, of 30 % of the actors or environments.",
+        description="Final probability of a random action of 30 % of the actors or environments.",
     )
     exploration_anneal_frames: int = setting(
         4_000_000,
         ge=0,
         le=10**12,
-        title="Exploration annealed over",
+        title="Epsilon annealed over",
         group="exploration",
         unit="frames",
-        description="Emulator frames in which the shares of random actions fall from 1 to those above.",
+        description="Emulator frames over which epsilon falls from 1 to its final value.",
     )

@@ -1,4 +1,4 @@
-"""The catalogue of worlds: one line a family."""
+"""The catalogue of environments, one line per family."""
 
 from backend.specs.environments.atari import ATARI
 from backend.specs.environments.base import Environment, EnvironmentConfig, PublishedScore
@@ -9,8 +9,8 @@ from backend.specs.environments.racing import RACING
 from backend.specs.environments.small import SMALL
 
 ENVIRONMENTS: dict[str, Environment] = {
-    world.id: world for world in (*ATARI, *LABYRINTH, *RACING, *MUJOCO, *CLASSIC, *SMALL)
+    environment.id: environment for environment in (*ATARI, *LABYRINTH, *RACING, *MUJOCO, *CLASSIC, *SMALL)
 }
-"""Every world one may ask for, by id."""
+"""Every environment of the catalogue, by id."""
 
 __all__ = ["ENVIRONMENTS", "Environment", "EnvironmentConfig", "PublishedScore"]

@@ -1,23 +1,29 @@
 """Atari 2600 games, with the papers' settings as defaults (Mnih et al. 2015, 2016; Clemente et al. 2017).
 
-`atari_games.csv` tells each game's ROM, minimal action set, modes and difficulties as ale-py has them;
-`atari_scores.csv` holds what the papers published, each score with its protocol. Left out are the human and
-random rows of Babaeizadeh et al. 2017, table 3, which swap two games and mix two protocols.
+`atari_games.csv` lists each game's ROM, minimal action set, modes and difficulties, as ale-py has them.
+`atari_scores.csv` lists published scores with their protocols. The human and random rows of Babaeizadeh et
+al. 2017, table 3, are left out: they swap two games and mix two protocols.
+`atari_crop.csv` lists the share of each game's changing pixels that the setting `crop` hides, as
+`python -m tests.support.crop_share` measures it: of all pixels that differ between the screens before and
+after each of 250 random decisions, those above row 34 or below row 193, score digits included.
 """
 
 import csv
 from collections import defaultdict
 from importlib import resources
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import ValidationInfo, field_validator
 
 from backend.specs.environments.base import Environment, EnvironmentConfig, PublishedScore
 from backend.specs.fields import setting
+from backend.specs.protocols import ATARI_PROTOCOLS
 
 
 class AtariConfig(EnvironmentConfig):
     """Settings of every Atari game."""
+
+    stacks_frames: ClassVar[bool] = True
 
     frame_skip: int = setting(
         4,
@@ -26,7 +32,7 @@ class AtariConfig(EnvironmentConfig):
         title="Action repeat",
         group="environment",
         unit="frames",
-        description="Emulator frames for which one action is held.",
+        description="Emulator frames for which each action is repeated.",
     )
     sticky_actions: float = setting(
         0.0,
@@ -34,15 +40,16 @@ class AtariConfig(EnvironmentConfig):
         lt=1,
         title="Sticky actions",
         group="environment",
-        description="Probability, each frame, that the console keeps the action of the frame before "
-        "(Machado et al. 2018 use 0.25; the papers here use none).",
+        description="Probability, at each frame, that the emulator repeats the previous action (Machado et "
+        "al. 2018 use 0.25; the papers here use none). An agent trained with them is evaluated with the "
+        "protocol sticky_actions.",
     )
     full_action_set: bool = setting(
         False,
         title="Full action set",
         group="environment",
         shape=True,
-        description="All 18 joystick actions, rather than those that mean something in this game.",
+        description="All 18 joystick actions instead of the minimal action set of the game.",
     )
     noop_max: int = setting(
         30,
@@ -51,29 +58,31 @@ class AtariConfig(EnvironmentConfig):
         title="No-op starts",
         group="environment",
         unit="frames",
-        description="An episode starts with 1 to this many no-op frames; 0 starts at once.",
+        description="A training episode starts with 1 to this many no-op frames; 0: none. Evaluation does "
+        "as its protocol.",
     )
     fire_at_reset: bool = setting(
         False,
         title="FIRE at reset",
         group="environment",
-        description="FIRE is held for one decision after the no-ops, for games that wait for it. "
-        "Not in the papers; evaluation never does it.",
+        description="Presses FIRE for one agent step after the no-ops, for games that wait for it. Not in "
+        "the papers; never used in evaluation.",
     )
     max_frames: int = setting(
         108_000,
         ge=100,
         le=10_000_000,
-        title="Longest episode",
+        title="Max episode length",
         group="environment",
         unit="frames",
-        description="An episode is cut off here: 108,000 frames are 30 minutes of play.",
+        description="A training episode is truncated after this many frames; 108,000 frames are 30 minutes "
+        "of play. Evaluation follows its protocol.",
     )
     life_loss_terminal: bool = setting(
         False,
-        title="Life loss ends the return",
+        title="Terminal on life loss (episodic life)",
         group="environment",
-        description="A lost life counts as terminal for learning; the game goes on.",
+        description="Treats a lost life as the end of an episode for learning; the game continues.",
     )
     mode: int | None = setting(
         None,
@@ -81,7 +90,7 @@ class AtariConfig(EnvironmentConfig):
         le=100_000,
         title="Game mode",
         group="environment",
-        description="The cartridge's game variation; nothing takes the game's default.",
+        description="The cartridge's game variation; leave empty for the default.",
     )
     difficulty: int | None = setting(
         None,
@@ -89,34 +98,46 @@ class AtariConfig(EnvironmentConfig):
         le=100,
         title="Difficulty switch",
         group="environment",
-        description="Position of the console's difficulty switch; nothing takes the game's default.",
+        description="Position of the console's difficulty switch; leave empty for the default.",
     )
     frame_maximum: Literal["rgb", "luminance"] = setting(
         "luminance",
-        title="Maximum of two frames over",
+        title="Max-pool frames",
         group="environment",
-        description="rgb: the papers' maximum before greyscale. luminance: ALE's greyscale first, then the "
-        "maximum, a little faster. Evaluation always uses rgb.",
+        description="How the last two frames are combined. rgb: maximum of the RGB frames, then greyscale, "
+        "as in the papers. luminance: ALE's greyscale, then the maximum, a little faster. Evaluation always "
+        "uses rgb.",
     )
 
-    picture_size: Literal["84x84", "42x42"] = setting(
+    observation_size: Literal["84x84", "42x42"] = setting(
         "84x84",
-        title="Pictures of",
+        title="Observation size",
+        common=True,
         group="environment",
         shape=True,
         unit="pixels",
-        description="84x84: the papers'. 42x42: for the network compact, quicker on a small machine.",
+        description="84x84: the papers'. 42x42: for the network compact, faster on a small machine.",
     )
 
     crop: bool = setting(
         False,
-        title="Crop the picture",
+        title="Crop frame",
         group="environment",
         shape=True,
-        description="Only rows 34 to 193 of the screen are seen: in Pong the field, without score and walls, "
-        "so that what moves stands out. In some other games, such as Ms. Pac-Man, play is cut off too. "
-        "Not in the papers.",
+        description="Uses only rows 34 to 193 of the screen: in Pong the playing field, without score and "
+        "walls, so that moving objects stand out. In other games this cuts off a part of the field. Not in "
+        "the papers.",
     )
+
+    @property
+    def own_protocol(self) -> str | None:
+        """`sticky_actions` if the agent trains with them."""
+        return "sticky_actions" if self.sticky_actions else None
+
+    def resized(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of observations of `observation_size`."""
+        side = int(self.observation_size.partition("x")[0])
+        return (side, side, *shape[2:])
 
     @field_validator("max_frames")
     @classmethod
@@ -125,7 +146,9 @@ class AtariConfig(EnvironmentConfig):
             "fire_at_reset", 0
         )
         if max_frames <= start:
-            raise ValueError(f"must leave frames to play after up to {start} frames of starting (noop_max)")
+            raise ValueError(
+                f"must exceed the up to {start} frames of no-ops and FIRE at the start (noop_max)"
+            )
         return max_frames
 
 
@@ -144,6 +167,7 @@ def _games() -> tuple[Environment, ...]:
         published[row["game"]].append(
             PublishedScore(row["label"], float(row["score"]), row["protocol"], row["source"])
         )
+    hidden = {row["game"]: float(row["hidden_share"]) for row in _rows("atari_crop.csv")}
     return tuple(
         Environment(
             id=f"ALE/{row['game']}-v5",
@@ -152,12 +176,13 @@ def _games() -> tuple[Environment, ...]:
             summary="Atari 2600 game; 84×84 luminance, four frames stacked.",
             observation="pixels",
             config=AtariConfig,
-            evaluation_protocol="noop_starts",
+            protocols=ATARI_PROTOCOLS,
             frames_per_agent_step=4,
             action_names=tuple(row["actions"].split()),
             observation_shape=(84, 84, 4),
-            memory_bytes=12 * 2**20,
+            memory_bytes=2 * 2**20,
             published=tuple(published[row["game"]]),
+            crop_hides=hidden.get(row["game"]),
             allowed={"mode": _numbers(row["modes"]), "difficulty": _numbers(row["difficulties"])},
         )
         for row in _rows("atari_games.csv")

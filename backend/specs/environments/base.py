@@ -1,19 +1,33 @@
-"""What every world's settings share, and how a world presents itself."""
+"""Settings shared by all environments, and the description of an environment in the catalogue."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from backend.specs.algorithms.base import Actions, Observation
 from backend.specs.fields import Strict
+from backend.specs.protocols import Protocol, UnsupportedProtocolError, find_protocol
 
 
 class EnvironmentConfig(Strict):
-    """Base of a family's settings."""
+    """Base class of a family's settings."""
+
+    stacks_frames: ClassVar[bool] = False
+    """Whether an observation consists of the newest frames, of which a replay memory stores each once."""
+
+    def resized(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of observations with these settings, given that with the defaults."""
+        return shape
+
+    @property
+    def own_protocol(self) -> str | None:
+        """The protocol that evaluates an agent in what these settings trained it for; None: no special
+        one."""
+        return None
 
 
 @dataclass(frozen=True)
 class PublishedScore:
-    """A score someone published for this world, with the protocol it was measured by."""
+    """A published score for an environment, with the protocol of its measurement."""
 
     label: str
     score: float
@@ -23,7 +37,7 @@ class PublishedScore:
 
 @dataclass(frozen=True)
 class Environment:
-    """A world as the catalogue shows it."""
+    """An environment of the catalogue."""
 
     id: str
     title: str
@@ -31,32 +45,68 @@ class Environment:
     summary: str
     observation: Observation
     config: type[EnvironmentConfig]
-    evaluation_protocol: str
-    """How an agent is scored here: `noop_starts`, or `plain` where there are no no-ops."""
     frames_per_agent_step: int
-    """With the default settings."""
+    """With default settings."""
     action_names: tuple[str, ...]
-    """Of each discrete action, or of each number of a continuous one, with the default settings."""
+    """Names of the discrete actions, or of the dimensions of a continuous action; with default settings."""
+    protocols: tuple[str, ...] = ("plain",)
+    """The evaluation protocols, each with a greedy variant; the first is the default."""
     actions: Actions = "discrete"
     observation_shape: tuple[int, ...] | None = None
-    """(H, W, C) bytes or (D,) numbers, with the default settings; unknown of a host's own world."""
+    """(H, W, C) bytes or (D,) numbers, with default settings; None for a custom environment."""
     published: tuple[PublishedScore, ...] = ()
     replayable: bool = False
-    """Whether an episode is soon played again from its seed and actions: a resumed run can go on in it."""
+    """Whether an episode can quickly be replayed from its seed and actions, so that a resumed run continues
+    in it."""
     config_defaults: dict[str, Any] = field(default_factory=dict)
-    """Settings of algorithms, of those that have them, whose defaults differ in this world."""
+    """Algorithm settings whose defaults differ in this environment."""
+    crop_hides: float | None = None
+    """Share of the changing pixels that Atari's `crop` hides, from 0 to 1; None if it was not measured."""
     memory_bytes: int = 64 * 2**10
-    """What one environment takes beside the process it is in; a process of its own included."""
+    """Memory of one environment, without the process that steps it."""
     allowed: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """Of settings that take other values in each world of a family: those it takes here."""
+    """Settings whose allowed values differ between the environments of a family, with the values allowed
+    here."""
+
+    def protocol(self, name: str) -> Protocol:
+        """The evaluation protocol of this id.
+
+        Raises:
+            UnsupportedProtocolError: it does not exist here, or is not available.
+        """
+        return find_protocol(name, self.protocols, self.id)
+
+    def protocol_refusal(self, choice: str) -> str | None:
+        """Why a run cannot choose this protocol; None if it can."""
+        if choice != "auto":
+            try:
+                self.protocol(choice)
+            except UnsupportedProtocolError as error:
+                return str(error)
+        return None
+
+    def default_protocol(self, of_paper: str, config: EnvironmentConfig) -> str:
+        """The protocol of an evaluation without a choice.
+
+        Args:
+            of_paper: the protocol of the algorithm's paper.
+            config: of training. An agent trained with sticky actions is evaluated with them.
+        """
+        wanted = config.own_protocol or of_paper
+        return wanted if wanted in self.protocols else self.protocols[0]
+
+    def observed_shape(self, config: EnvironmentConfig) -> tuple[int, ...]:
+        """(H, W, C) bytes or (D,) numbers of an observation; of a custom environment an upper estimate."""
+        custom = (84, 84, 3) if self.observation == "pixels" else (128,)
+        return config.resized(self.observation_shape or custom)
 
     def refusals(self, config: EnvironmentConfig) -> dict[str, str]:
-        """Setting -> what is wrong with its value in this world."""
-        asked = config.model_dump()
+        """Errors of settings whose values are not allowed in this environment, by setting."""
+        values = config.model_dump()
         return {
-            name: f"{self.title} takes {_listed(allowed)}, got {asked[name]}"
+            name: f"{self.title} allows {_listed(allowed)}, got {values[name]}"
             for name, allowed in self.allowed.items()
-            if asked[name] is not None and asked[name] not in allowed
+            if values[name] is not None and values[name] not in allowed
         }
 
 

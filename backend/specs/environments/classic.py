@@ -1,4 +1,4 @@
-"""Small worlds with vector observations, for first steps and for tests."""
+"""Small environments with vector observations, for first experiments and tests."""
 
 from typing import Any
 
@@ -6,28 +6,29 @@ from backend.specs.environments.base import Environment, EnvironmentConfig
 from backend.specs.fields import setting
 
 
-def _longest(agent_steps: int) -> Any:
+def _max_episode(agent_steps: int) -> Any:
     return setting(
         agent_steps,
         ge=1,
         le=100_000,
-        title="Longest episode",
+        title="Max episode length",
         group="environment",
         unit="agent steps",
-        description="An episode is cut off here; the value of what follows is still counted.",
+        description="An episode is truncated after this many agent steps; the return then bootstraps from "
+        "the value of the last observation.",
     )
 
 
 class ClassicConfig(EnvironmentConfig):
     """Settings of gymnasium's classic control tasks."""
 
-    max_episode_agent_steps: int = _longest(500)
+    max_episode_agent_steps: int = _max_episode(500)
 
 
 class PendulumConfig(ClassicConfig):
-    """As gymnasium registers it."""
+    """Settings of Pendulum, with gymnasium's time limit."""
 
-    max_episode_agent_steps: int = _longest(200)
+    max_episode_agent_steps: int = _max_episode(200)
 
 
 CLASSIC: tuple[Environment, ...] = (
@@ -35,10 +36,9 @@ CLASSIC: tuple[Environment, ...] = (
         id="CartPole-v1",
         title="CartPole",
         family="classic",
-        summary="Balance a pole on a cart; 1 point a step, at most 500.",
+        summary="Balance a pole on a cart; reward 1 per step, at most 500.",
         observation="vector",
         config=ClassicConfig,
-        evaluation_protocol="plain",
         replayable=True,
         frames_per_agent_step=1,
         action_names=("LEFT", "RIGHT"),
@@ -48,10 +48,9 @@ CLASSIC: tuple[Environment, ...] = (
         id="Acrobot-v1",
         title="Acrobot",
         family="classic",
-        summary="Swing a two-link arm up by its elbow; -1 a step until it is above the line.",
+        summary="Swing a two-link arm up by its elbow; reward -1 per step until it is above the line.",
         observation="vector",
         config=ClassicConfig,
-        evaluation_protocol="plain",
         replayable=True,
         frames_per_agent_step=1,
         action_names=("TORQUE -1", "NO TORQUE", "TORQUE +1"),
@@ -61,10 +60,9 @@ CLASSIC: tuple[Environment, ...] = (
         id="Pendulum-v1",
         title="Pendulum",
         family="classic",
-        summary="Swing a pendulum up and hold it with little torque; a step costs from 0 to 16.3.",
+        summary="Swing a pendulum up and hold it with little torque; reward -16.3 to 0 per step.",
         observation="vector",
         config=PendulumConfig,
-        evaluation_protocol="plain",
         replayable=True,
         frames_per_agent_step=1,
         action_names=("TORQUE",),

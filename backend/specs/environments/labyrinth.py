@@ -1,4 +1,4 @@
-"""Labyrinth: find apples and the portal in a maze new each episode (Mnih et al. 2016, section 5.4)."""
+"""Labyrinth: find apples and the portal in a maze that is new in each episode (Mnih et al. 2016, 5.4)."""
 
 from typing import NamedTuple
 
@@ -16,21 +16,21 @@ class LabyrinthConfig(EnvironmentConfig):
         title="Action repeat",
         group="environment",
         unit="frames",
-        description="Frames of the game, 35 a second, for which one action is held.",
+        description="Game frames (35 per second) for which each action is repeated.",
     )
     episode_s: float = setting(
         60.0,
         ge=1,
         le=3_600,
-        title="Episode",
+        title="Episode length",
         group="environment",
         unit="s",
         description="Seconds of game time after which an episode ends.",
     )
 
 
-class Size(NamedTuple):
-    """How large a labyrinth is."""
+class MazeSize(NamedTuple):
+    """Dimensions of a labyrinth."""
 
     cells: int
     """Cells along each side, walls included; odd."""
@@ -38,10 +38,10 @@ class Size(NamedTuple):
     apples: int
 
 
-SIZES: dict[str, Size] = {
-    "Small": Size(cells=9, rooms=1, apples=4),
-    "Medium": Size(cells=15, rooms=4, apples=8),
-    "Large": Size(cells=21, rooms=8, apples=12),
+SIZES: dict[str, MazeSize] = {
+    "Small": MazeSize(cells=9, rooms=1, apples=4),
+    "Medium": MazeSize(cells=15, rooms=4, apples=8),
+    "Large": MazeSize(cells=21, rooms=8, apples=12),
 }
 
 ACTIONS = (
@@ -60,15 +60,14 @@ LABYRINTH: tuple[Environment, ...] = tuple(
         id=f"Labyrinth-{name}-v0",
         title=f"Labyrinth, {name.lower()}",
         family="labyrinth",
-        summary=f"A new maze of {size.cells}×{size.cells} cells each episode: apples 1, the portal 10 and on "
-        "from a new place; 60 s; 84×84 RGB.",
+        summary=f"A new maze of {size.cells}×{size.cells} cells in each episode. An apple gives 1; the "
+        "portal gives 10 and respawns the agent. 60 s; 84×84 RGB.",
         observation="pixels",
         config=LabyrinthConfig,
-        evaluation_protocol="plain",
         frames_per_agent_step=4,
         action_names=ACTIONS,
         observation_shape=(84, 84, 3),
-        config_defaults={"reward_clip": 0.0},  # clipped, an apple would be worth a portal
+        config_defaults={"reward_clip": 0.0},  # clipped, an apple would count as much as the portal
         memory_bytes=40 * 2**20,
     )
     for name, size in SIZES.items()

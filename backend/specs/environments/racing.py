@@ -1,4 +1,4 @@
-"""Car racing from pixels, on a new track each episode (Mnih et al. 2016, section 5.2)."""
+"""Car racing from pixels, on a new track in each episode (Mnih et al. 2016, section 5.2)."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from backend.specs.fields import setting
 
 
 class RacingConfig(EnvironmentConfig):
-    """Settings of every race."""
+    """Settings of every racing environment."""
 
     frame_skip: int = setting(
         4,
@@ -16,22 +16,22 @@ class RacingConfig(EnvironmentConfig):
         title="Action repeat",
         group="environment",
         unit="frames",
-        description="Frames of the race, 50 a second, for which one action is held.",
+        description="Game frames (50 per second) for which each action is repeated.",
     )
     episode_s: float = setting(
         40.0,
         ge=1,
         le=3_600,
-        title="Episode",
+        title="Episode length",
         group="environment",
         unit="s",
-        description="Seconds of driving after which an episode is cut off; the value of what follows "
-        "is still counted.",
+        description="Seconds of driving after which an episode is truncated; the return then bootstraps "
+        "from the value of the last observation.",
     )
 
 
 class EnvPoolRacingConfig(EnvironmentConfig):
-    """Settings of EnvPool's race."""
+    """Settings of EnvPool's CarRacing."""
 
     frame_skip: int = setting(
         4,
@@ -40,30 +40,29 @@ class EnvPoolRacingConfig(EnvironmentConfig):
         title="Action repeat",
         group="environment",
         unit="frames",
-        description="Frames of the race, 50 a second, for which one action is held.",
+        description="Game frames (50 per second) for which each action is repeated.",
     )
 
 
 POWER: dict[str, float] = {"Slow": 0.05, "Fast": 0.2}
-"""Share of the power of gymnasium's car."""
+"""Fraction of the power of gymnasium's car."""
 
 STEERING: dict[str, float] = {"LEFT": 0.6, "STRAIGHT": 0.0, "RIGHT": -0.6}
 PEDALS: dict[str, float] = {"GAS": 1.0, "COAST": 0.0, "BRAKE": -0.8}
 ACTIONS: dict[str, tuple[float, float]] = {
     f"{way}_{pedal}": (STEERING[way], PEDALS[pedal]) for way in STEERING for pedal in PEDALS
 }
-"""Discrete action -> steering to the left and pedal, gas above 0, brake below."""
+"""Discrete action -> steering (positive: left) and pedal (positive: gas, negative: brake)."""
 
 
-def _worlds(name: str) -> tuple[Environment, Environment]:
+def _environments(name: str) -> tuple[Environment, Environment]:
     discrete = Environment(
         id=f"Racing-{name}-v0",
         title=f"Racing, {name.lower()} car",
         family="racing",
-        summary="A new track each episode; 1 for every 10 units along the middle of the road. 84×84 RGB.",
+        summary="A new track in each episode; reward 1 for every 10 units along the road. 84×84 RGB.",
         observation="pixels",
         config=RacingConfig,
-        evaluation_protocol="plain",
         frames_per_agent_step=4,
         action_names=tuple(ACTIONS),
         observation_shape=(84, 84, 3),
@@ -90,13 +89,12 @@ ENVPOOL_ACTIONS: dict[str, tuple[float, float, float]] = {
 
 ENVPOOL_RACING = Environment(
     id="CarRacing-v3",
-    title="CarRacing, EnvPool's",
+    title="CarRacing (EnvPool)",
     family="envpool",
-    summary="gymnasium's race in C++, with its own car and reward: 1,000 for all tiles of the track, less "
-    "0.1 a frame. Where callboard[envpool] is installed.",
+    summary="gymnasium's CarRacing in C++, with its car and reward: 1,000 for all tiles of the track, minus "
+    "0.1 per frame. Requires callboard[envpool].",
     observation="pixels",
     config=EnvPoolRacingConfig,
-    evaluation_protocol="plain",
     frames_per_agent_step=4,
     action_names=tuple(ENVPOOL_ACTIONS),
     observation_shape=(84, 84, 3),
@@ -104,6 +102,6 @@ ENVPOOL_RACING = Environment(
 )
 
 RACING: tuple[Environment, ...] = (
-    *(world for name in POWER for world in _worlds(name)),
+    *(environment for name in POWER for environment in _environments(name)),
     ENVPOOL_RACING,
 )

@@ -1,15 +1,15 @@
-"""Our own small worlds: minutes on a laptop, and tests of what an agent can learn at all."""
+"""Small environments of this project: minutes on a laptop, and tests of what an agent can learn."""
 
 from backend.specs.environments.base import Environment, EnvironmentConfig
 from backend.specs.fields import setting
 
 
 class CatchConfig(EnvironmentConfig):
-    """Catch has nothing to set."""
+    """Catch has no settings."""
 
 
 class MemoryConfig(EnvironmentConfig):
-    """Settings of the memory task."""
+    """Settings of Memory."""
 
     delay_agent_steps: int = setting(
         8,
@@ -18,7 +18,7 @@ class MemoryConfig(EnvironmentConfig):
         title="Delay",
         group="environment",
         unit="agent steps",
-        description="How long after the cue the question comes.",
+        description="Agent steps between the cue and the question.",
     )
 
 
@@ -27,10 +27,9 @@ SMALL: tuple[Environment, ...] = (
         id="Catch-v0",
         title="Catch",
         family="small",
-        summary="A ball falls; be under it. 1 caught, -1 missed, from 84×84 pixels.",
+        summary="Catch a falling ball: reward 1 for a catch, -1 for a miss; 84×84 pixels.",
         observation="pixels",
         config=CatchConfig,
-        evaluation_protocol="plain",
         replayable=True,
         frames_per_agent_step=1,
         action_names=("LEFT", "STAY", "RIGHT"),
@@ -40,10 +39,9 @@ SMALL: tuple[Environment, ...] = (
         id="Memory-v0",
         title="Memory",
         family="small",
-        summary="A cue is seen once, long before it is asked for: 1 or -1; without memory, 0 on average.",
+        summary="A cue is shown once, long before it is needed: reward 1 or -1, 0 on average without memory.",
         observation="vector",
         config=MemoryConfig,
-        evaluation_protocol="plain",
         replayable=True,
         frames_per_agent_step=1,
         action_names=("LEFT", "RIGHT"),

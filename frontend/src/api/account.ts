@@ -1,11 +1,12 @@
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
-import { api, take } from './client';
+import { api, unwrap } from './client';
 import type { components } from './generated';
 import { keys } from './keys';
 
 export type Role = components['schemas']['Role'];
 export type User = components['schemas']['UserOut'];
 export type Token = components['schemas']['TokenOut'];
+export type LoginSession = components['schemas']['SessionOut'];
 export type TokenRequest = components['schemas']['TokenRequest'];
 export type UserRequest = components['schemas']['UserRequest'];
 
@@ -14,35 +15,63 @@ export const ROLES: readonly Role[] = ['viewer', 'operator', 'admin'];
 export const usersQuery = queryOptions({
   queryKey: keys.users(),
   queryFn: async ({ signal }) =>
-    (await take(api.GET('/api/v1/users', { params: { query: { limit: 1000 } }, signal }))).items,
+    (await unwrap(api.GET('/api/v1/users', { params: { query: { limit: 1000 } }, signal }))).items,
 });
 
 export const tokensQuery = infiniteQueryOptions({
   queryKey: keys.tokens(),
   queryFn: ({ pageParam, signal }) =>
-    take(api.GET('/api/v1/tokens', { params: { query: { cursor: pageParam } }, signal })),
+    unwrap(api.GET('/api/v1/tokens', { params: { query: { cursor: pageParam } }, signal })),
+  initialPageParam: null as string | null,
+  getNextPageParam: (page) => page.next_cursor ?? undefined,
+});
+
+export const sessionsQuery = infiniteQueryOptions({
+  queryKey: keys.sessions(),
+  queryFn: ({ pageParam, signal }) =>
+    unwrap(api.GET('/api/v1/auth/sessions', { params: { query: { cursor: pageParam } }, signal })),
   initialPageParam: null as string | null,
   getNextPageParam: (page) => page.next_cursor ?? undefined,
 });
 
 export const accountActions = {
   changePassword: (current: string, next: string) =>
-    take(api.POST('/api/v1/auth/password', { body: { current, new: next } })),
-  createToken: (body: TokenRequest) => take(api.POST('/api/v1/tokens', { body })),
+    unwrap(api.POST('/api/v1/auth/password', { body: { current, new: next } })),
+  endSession: (id: string) =>
+    unwrap(api.DELETE('/api/v1/auth/sessions/{session_id}', { params: { path: { session_id: id } } })),
+  endAllSessions: () => unwrap(api.DELETE('/api/v1/auth/sessions')),
+  createToken: (body: TokenRequest) => unwrap(api.POST('/api/v1/tokens', { body })),
   revokeToken: (id: string) =>
-    take(api.DELETE('/api/v1/tokens/{token_id}', { params: { path: { token_id: id } } })),
-  createUser: (body: UserRequest) => take(api.POST('/api/v1/users', { body })),
+    unwrap(api.DELETE('/api/v1/tokens/{token_id}', { params: { path: { token_id: id } } })),
+  createUser: (body: UserRequest) => unwrap(api.POST('/api/v1/users', { body })),
   changeUser: (id: string, role: Role) =>
-    take(api.PATCH('/api/v1/users/{user_id}', { params: { path: { user_id: id } }, body: { role } })),
+    unwrap(api.PATCH('/api/v1/users/{user_id}', { params: { path: { user_id: id } }, body: { role } })),
   deleteUser: (id: string) =>
-    take(api.DELETE('/api/v1/users/{user_id}', { params: { path: { user_id: id } } })),
+    unwrap(api.DELETE('/api/v1/users/{user_id}', { params: { path: { user_id: id } } })),
 };
 
-/** Changes users or tokens and then has both fetched anew. */
-export function useAccountChange<T, R>(change: (value: T) => Promise<R>) {
+/** Runs a change of users or tokens, then refetches both. */
+export function useAccountMutation<T, R>(change: (value: T) => Promise<R>) {
   const client = useQueryClient();
   return useMutation({
     mutationFn: change,
     onSettled: () => client.invalidateQueries({ queryKey: keys.account() }),
   });
 }
+
+export const meQuery = queryOptions({
+  queryKey: keys.me(),
+  queryFn: ({ signal }) => unwrap(api.GET('/api/v1/auth/me', { signal })),
+});
+
+/** How users can sign in beside password and link. Without an answer the page offers those two. */
+export const loginMethodsQuery = queryOptions({
+  queryKey: keys.loginMethods(),
+  queryFn: ({ signal }) => unwrap(api.GET('/api/v1/auth/methods', { signal })),
+  retry: false,
+});
+
+export const logOut = () => unwrap(api.POST('/api/v1/auth/logout'));
+
+export const logIn = (name: string, password: string) =>
+  unwrap(api.POST('/api/v1/auth/login', { body: { name, password } }));

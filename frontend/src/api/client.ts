@@ -1,16 +1,17 @@
+import { QueryClient } from '@tanstack/react-query';
 import createClient from 'openapi-fetch';
 import type { paths } from './generated';
-import { toProblem } from './problem';
+import { ApiProblem, toProblem } from './problem';
 
 let signedOut: () => void = () => undefined;
 
-/** What to do when the service no longer knows this browser. */
-export function onSignedOut(then: () => void): void {
-  signedOut = then;
+/** Sets what happens when the service answers 401. */
+export function onSignedOut(callback: () => void): void {
+  signedOut = callback;
 }
 
 export const api = createClient<paths>({
-  // `state=queued&state=running`, as the service reads lists.
+  // Lists as `state=queued&state=running`.
   querySerializer: { array: { style: 'form', explode: true } },
 });
 
@@ -20,11 +21,24 @@ api.use({
   },
 });
 
-type Answer<T> = { data?: T; error?: unknown; response: Response };
+type ApiResponse<T> = { data?: T; error?: unknown; response: Response };
 
-/** The answer's data, or an `ApiProblem` thrown. */
-export async function take<T>(request: Promise<Answer<T>>): Promise<T> {
+/** Returns the response's data; throws an `ApiProblem` for an error status. */
+export async function unwrap<T>(request: Promise<ApiResponse<T>>): Promise<T> {
   const { data, error, response } = await request;
   if (!response.ok) throw toProblem(response.status, error);
   return data as T;
 }
+
+/** The event stream invalidates stale queries, so nothing is refetched just because time passes. */
+export const createQueryClient = (): QueryClient =>
+  new QueryClient({
+    defaultOptions: {
+      queries: {
+        staleTime: 30_000,
+        refetchOnWindowFocus: false,
+        // A 4xx or 5xx response would only repeat.
+        retry: (failures, error) => !(error instanceof ApiProblem && error.status >= 400) && failures < 2,
+      },
+    },
+  });

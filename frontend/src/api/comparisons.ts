@@ -1,34 +1,43 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { api, take } from './client';
+import { api, unwrap } from './client';
 import type { components, paths } from './generated';
 import { keys } from './keys';
 
 export type Comparison = components['schemas']['Comparison'];
 export type GroupStatistics = components['schemas']['GroupStatistics'];
+export type Improvement = components['schemas']['Improvement'];
 export type Estimate = components['schemas']['EstimateOut'];
 export type RunGroup = components['schemas']['RunGroup'];
 export type GroupBy = NonNullable<paths['/api/v1/comparisons/groups']['get']['parameters']['query']>['by'];
 
-const RENEW_MS = 30_000;
+const REFETCH_MS = 30_000;
 
 export type ComparisonRequest = {
   runs: readonly string[];
   score: Comparison['score'];
   at: Comparison['at'];
   threshold: number | undefined;
-  /** Some of the runs still train, so the answer changes. */
-  growing: boolean;
+  /** Of evaluations; each group's own if undefined. */
+  protocol: string | undefined;
+  /** Whether some runs still train, so that the result changes. */
+  training: boolean;
 };
 
-/** Statistics of groups of seeds. */
-export const comparisonQuery = ({ runs, score, at, threshold, growing }: ComparisonRequest) =>
+/** Statistics over groups of seeds. */
+export const comparisonQuery = ({ runs, score, at, threshold, protocol, training }: ComparisonRequest) =>
   queryOptions({
-    queryKey: keys.comparison(runs, score, at, threshold),
+    queryKey: keys.comparison(runs, score, at, threshold, protocol),
     queryFn: ({ signal }) => {
-      const query = { run: [...runs], score, at, ...(threshold === undefined ? {} : { threshold }) };
-      return take(api.GET('/api/v1/comparisons', { params: { query }, signal }));
+      const query = {
+        run: [...runs],
+        score,
+        at,
+        ...(threshold === undefined ? {} : { threshold }),
+        ...(protocol === undefined ? {} : { protocol }),
+      };
+      return unwrap(api.GET('/api/v1/comparisons', { params: { query }, signal }));
     },
-    refetchInterval: growing ? RENEW_MS : false,
+    refetchInterval: training ? REFETCH_MS : false,
     placeholderData: keepPreviousData,
     enabled: runs.length > 0,
   });
@@ -38,12 +47,12 @@ type GroupsQuery = Omit<
   'cursor'
 >;
 
-/** The list of runs in groups; fetches further pages as they are asked for. */
+/** Grouped runs, page by page. */
 export const runGroupsQuery = (query: GroupsQuery) =>
   infiniteQueryOptions({
     queryKey: keys.runGroups(query),
     queryFn: ({ pageParam, signal }) =>
-      take(
+      unwrap(
         api.GET('/api/v1/comparisons/groups', { params: { query: { ...query, cursor: pageParam } }, signal }),
       ),
     initialPageParam: null as string | null,

@@ -1,50 +1,54 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import type { Data, Layout } from 'plotly.js';
-import { api, take } from './client';
+import { api, unwrap } from './client';
 import type { components } from './generated';
 import { keys } from './keys';
-import type { XAxis } from './series';
+import { type Axes, smoothingParameters, type Spread } from './series';
 
 export type Figure = { data: Data[]; layout: Partial<Layout> };
 
 export type FigureRequest = {
   runs: readonly string[];
-  x: XAxis;
-  smooth: number;
-  points: number;
+  axes: Axes;
   theme: 'light' | 'dark';
-  /** Any metric, or a panel of one run's internals; without either, the learning curve. */
+  /** A metric, or a diagnostics panel of one run; without either, the learning curve. */
   metric?: string;
   panel?: string;
-  /** Runs that differ in their seed alone as one curve. */
-  grouped?: boolean;
+  source?: readonly string[];
+  /** Aggregate runs that differ only in their seed into one curve. */
+  spread?: Spread | undefined;
 };
 
 /**
- * A figure as the service draws it, without the numbers of series, which come from `/series`.
- * `version` is whatever changes when the rest of it does.
+ * A figure's layout and traces; the data of series come from `/series`.
+ *
+ * @param version changes whenever the figure has to be fetched again.
  */
 export const figureQuery = (request: FigureRequest, version = '') => {
-  const { runs, x, smooth, points, theme, metric, panel, grouped = false } = request;
+  const { runs, axes, theme, metric, panel, source = [], spread } = request;
+  const { x, smoothing, points } = axes;
   return queryOptions({
-    queryKey: keys.figure(runs, metric, panel, x, smooth, points, theme, grouped, version),
+    queryKey: keys.figure(runs, metric, panel, x, smoothing, theme, source, spread, version),
     queryFn: async ({ signal }): Promise<Figure> => {
-      const query = { run: [...runs], x, smooth, points, theme };
-      const figure = grouped
-        ? api.GET('/api/v1/figures/seed_curve', { params: { query }, signal })
+      const query = { run: [...runs], x, ...smoothingParameters(smoothing), points, theme };
+      const figure = spread
+        ? api.GET('/api/v1/figures/seed_curve', {
+            params: { query: { ...query, ...spread, ...(metric ? { metric } : {}), source: [...source] } },
+            signal,
+          })
         : panel
-          ? api.GET('/api/v1/figures/internal', {
-              params: { query: { run: runs[0] ?? '', panel, x, smooth, points, theme } },
+          ? api.GET('/api/v1/figures/diagnostic', {
+              params: { query: { ...query, run: runs[0] ?? '', panel } },
               signal,
             })
           : metric
             ? api.GET('/api/v1/figures/curve', {
-                params: { query: { ...query, metric, source: ['*'] } },
+                params: { query: { ...query, metric, source: [...source] } },
                 signal,
               })
             : api.GET('/api/v1/figures/learning_curve', { params: { query }, signal });
-      // The document says plotly's data and layout are objects; plotly's types say which.
-      return (await take<unknown>(figure)) as Figure;
+      // OpenAPI types plotly's data and layout as plain objects.
+      return (await unwrap<unknown>(figure)) as Figure;
     },
     staleTime: Infinity,
     enabled: runs.length > 0,
@@ -54,12 +58,46 @@ export const figureQuery = (request: FigureRequest, version = '') => {
   });
 };
 
+export type Score = 'score' | 'best_return';
+
+type ScatterRequest = { runs: readonly string[]; x: string; y: Score; theme: 'light' | 'dark' };
+
+/**
+ * A score of runs against one of their settings.
+ *
+ * @param version changes whenever a score has changed.
+ */
+export const scatterQuery = ({ runs, x, y, theme }: ScatterRequest, version: string) =>
+  queryOptions({
+    queryKey: keys.figure('scatter', runs, x, y, theme, version),
+    queryFn: async ({ signal }): Promise<Figure> => {
+      const query = { run: [...runs], x, y, theme };
+      // OpenAPI types plotly's data and layout as plain objects.
+      return (await unwrap<unknown>(
+        api.GET('/api/v1/figures/scatter', { params: { query }, signal }),
+      )) as Figure;
+    },
+    staleTime: Infinity,
+    enabled: runs.length > 0 && x !== '',
+    gcTime: 30_000,
+    placeholderData: keepPreviousData,
+    structuralSharing: false,
+  });
+
+/** The colours and dashes of runs and groups. */
+export const paletteQuery = queryOptions({
+  queryKey: keys.palette(),
+  queryFn: ({ signal }) => unwrap(api.GET('/api/v1/figures/palette', { signal })),
+  staleTime: Infinity,
+  gcTime: Infinity,
+});
+
 export type Panel = components['schemas']['PanelOut'];
 
-/** What a run's method is made of, as far as it has been measured. */
+/** The diagnostics panels for which the run has reported metrics. */
 export const panelsQuery = (run: string) =>
   queryOptions({
-    queryKey: keys.ofRun(run, 'panels'),
+    queryKey: keys.runResource(run, 'panels'),
     queryFn: async ({ signal }) =>
-      (await take(api.GET('/api/v1/figures/internals', { params: { query: { run } }, signal }))).items,
+      (await unwrap(api.GET('/api/v1/figures/diagnostics', { params: { query: { run } }, signal }))).items,
   });

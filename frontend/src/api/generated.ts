@@ -12,9 +12,29 @@ export interface paths {
         put?: never;
         /**
          * Log In
-         * @description Log in with name and password. The answer sets the session's cookie.
+         * @description Log in with name and password. The response sets the session cookie.
          */
         post: operations["log_in"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/auth/methods": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Login Methods
+         * @description How users can log in beside password and one-time link; for the login page, without a login.
+         */
+        get: operations["read_login_methods"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -30,7 +50,7 @@ export interface paths {
         };
         /**
          * Read Me
-         * @description Who you are and what you may do.
+         * @description The authenticated user and their role.
          */
         get: operations["read_me"];
         put?: never;
@@ -52,10 +72,54 @@ export interface paths {
         put?: never;
         /**
          * Change Password
-         * @description Change your own password. Every other browser of yours is logged out.
+         * @description Change your password. All your other browser sessions end.
          */
         post: operations["change_password"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/auth/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Sessions
+         * @description Your browser sessions, latest first.
+         */
+        get: operations["list_sessions"];
+        put?: never;
+        post?: never;
+        /**
+         * End All Sessions
+         * @description End all your browser sessions, including this one; their event streams close within 5 s.
+         */
+        delete: operations["end_all_sessions"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/auth/sessions/{session_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * End Session
+         * @description End one of your browser sessions; its event streams close within 5 s.
+         */
+        delete: operations["end_session"];
         options?: never;
         head?: never;
         patch?: never;
@@ -90,13 +154,13 @@ export interface paths {
         };
         /**
          * List Users
-         * @description Everyone who may log in.
+         * @description All users.
          */
         get: operations["list_users"];
         put?: never;
         /**
          * Create User
-         * @description A new user with a first password.
+         * @description Create a user with an initial password.
          */
         post: operations["create_user"];
         delete?: never;
@@ -117,14 +181,14 @@ export interface paths {
         post?: never;
         /**
          * Delete User
-         * @description Delete a user; their sessions and tokens end, their runs stay.
+         * @description Delete a user with their sessions and tokens; their runs stay.
          */
         delete: operations["delete_user"];
         options?: never;
         head?: never;
         /**
          * Change User
-         * @description Change a user's role or password.
+         * @description Change a user's role or password, or whom the OpenID Connect provider takes for them.
          */
         patch: operations["change_user"];
         trace?: never;
@@ -138,13 +202,15 @@ export interface paths {
         };
         /**
          * List Tokens
-         * @description Your tokens, the newest first; their secrets are not kept.
+         * @description Your tokens, latest first, with what created them and their last use; their secrets are not stored.
          */
         get: operations["list_tokens"];
         put?: never;
         /**
          * Create Token
-         * @description A new token of your own, that may do as much as you or less. Its secret is told only now.
+         * @description Create a token with your role or a lower one. Its secret is returned only here.
+         *
+         *     A token created with a token expires with it at the latest, and is revoked with it.
          */
         post: operations["create_token"];
         delete?: never;
@@ -165,7 +231,7 @@ export interface paths {
         post?: never;
         /**
          * Revoke Token
-         * @description End a token: your own, or as an admin anyone's.
+         * @description Revoke a token, with those that it has created: your own, or as an admin any.
          */
         delete: operations["revoke_token"];
         options?: never;
@@ -182,9 +248,49 @@ export interface paths {
         };
         /**
          * List Audit
-         * @description Who changed what, the newest first.
+         * @description List changes, logins and failed logins, newest first.
          */
         get: operations["list_audit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/audit/actions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Audit Actions
+         * @description List the actions in the audit trail, for use as a filter.
+         */
+        get: operations["list_audit_actions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/audit/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Audit
+         * @description All matching entries as a file, latest first, at most 100,000; more are refused.
+         */
+        get: operations["export_audit"];
         put?: never;
         post?: never;
         delete?: never;
@@ -202,13 +308,16 @@ export interface paths {
         };
         /**
          * List Runs
-         * @description Runs that fit every parameter given. Rows without a value of `sort` come last.
+         * @description Runs that match every given parameter. Rows without a value of `sort` come last.
          */
         get: operations["list_runs"];
         put?: never;
         /**
          * Create Runs
-         * @description Store a run, or with `seeds` one run a seed (answered with `items`), and queue it.
+         * @description Create and queue a run; with `seeds` or `grid` one per seed and combination.
+         *
+         *     With `origin: external`, create a run that is trained elsewhere: it is `running` immediately, and its
+         *     script sends heartbeats and points.
          */
         post: operations["create_runs"];
         delete?: never;
@@ -228,7 +337,7 @@ export interface paths {
         put?: never;
         /**
          * Change Runs
-         * @description Do the same to many runs: each it fits, with the reason for each it does not.
+         * @description Apply an action to many runs; runs that it cannot be applied to get a reason.
          */
         post: operations["change_runs"];
         delete?: never;
@@ -246,14 +355,14 @@ export interface paths {
         };
         /**
          * Read Run
-         * @description A run with its attempts and changes of state.
+         * @description A run with its attempts and state transitions.
          */
         get: operations["read_run"];
         put?: never;
         post?: never;
         /**
          * Delete Run
-         * @description Delete a run that no worker holds, with its series, log, replays and checkpoints.
+         * @description Delete a run without a lease, with its series, log, replays and checkpoints.
          */
         delete: operations["delete_run"];
         options?: never;
@@ -263,6 +372,26 @@ export interface paths {
          * @description Change name, notes, tags, group or priority.
          */
         patch: operations["change_run"];
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/queue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Queue
+         * @description A queued run's place in the queue, the runs ahead of it and its expected start.
+         */
+        get: operations["read_queue"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/runs/{run_id}/stop": {
@@ -276,7 +405,7 @@ export interface paths {
         put?: never;
         /**
          * Stop Run
-         * @description Stop and keep a checkpoint. A run that waits in the queue is stopped at once.
+         * @description Stop a run gracefully, with a final checkpoint. A queued run is stopped immediately.
          */
         post: operations["stop_run"];
         delete?: never;
@@ -296,7 +425,7 @@ export interface paths {
         put?: never;
         /**
          * Kill Run
-         * @description End a run now; what it did since its newest checkpoint is lost.
+         * @description Kill a run now; progress since its latest checkpoint is lost.
          */
         post: operations["kill_run"];
         delete?: never;
@@ -316,7 +445,7 @@ export interface paths {
         put?: never;
         /**
          * Resume Run
-         * @description Queue an ended run again, to go on from its newest checkpoint; reached bounds need new ones.
+         * @description Queue an ended run again; it resumes from its latest checkpoint. Reached limits must be raised.
          */
         post: operations["resume_run"];
         delete?: never;
@@ -336,7 +465,7 @@ export interface paths {
         put?: never;
         /**
          * Fork Run
-         * @description A new run that begins from a checkpoint of this one, with changes.
+         * @description Create a run that starts from a checkpoint of this one, with changes.
          */
         post: operations["fork_run"];
         delete?: never;
@@ -356,9 +485,29 @@ export interface paths {
         put?: never;
         /**
          * Archive Run
-         * @description Put an ended run away (or fetch it back, with `archived: false`): lists leave it out.
+         * @description Archive an ended run, or unarchive it with `archived: false`. Lists hide archived runs.
          */
         post: operations["archive_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restore Run
+         * @description Bring back a run that was deleted with `restorable` less than an hour ago.
+         */
+        post: operations["restore_run"];
         delete?: never;
         options?: never;
         head?: never;
@@ -374,11 +523,15 @@ export interface paths {
         };
         /**
          * Read Log
-         * @description A run's log, the oldest line first; from the start with `cursor`, or around a line you have.
+         * @description A run's log, oldest line first: from the start with `cursor`, or around a given line.
          */
         get: operations["read_log"];
         put?: never;
-        post?: never;
+        /**
+         * Add Log Lines
+         * @description Store lines of an external run's log, once.
+         */
+        post: operations["add_log_lines"];
         delete?: never;
         options?: never;
         head?: never;
@@ -394,9 +547,29 @@ export interface paths {
         };
         /**
          * List Series
-         * @description The series of a run: names, sources, how many points, the newest value.
+         * @description The series of a run: metric, source, number of points, latest value.
          */
         get: operations["list_series"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Metrics
+         * @description The metrics of some runs, by name.
+         */
+        get: operations["list_metrics"];
         put?: never;
         post?: never;
         delete?: never;
@@ -414,7 +587,8 @@ export interface paths {
         };
         /**
          * Read Chart
-         * @description Series in power-of-two buckets of points, of which only the last changes as a series grows.
+         * @description Series in buckets of a power-of-two number of points; only the last bucket changes while a series
+         *     grows.
          */
         get: operations["read_chart"];
         put?: never;
@@ -434,9 +608,89 @@ export interface paths {
         };
         /**
          * Export
-         * @description Every point of a run at full resolution, in one file; the same each time while nothing is added.
+         * @description Every point of a run at full resolution, in one file; reproducible while no points are added.
          */
         get: operations["export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/fields": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Fields
+         * @description The fields by which runs can be filtered and sorted: their own, settings, and recorded metrics.
+         */
+        get: operations["list_fields"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Summaries
+         * @description Last, best, mean, smallest and largest value of metrics of runs as a whole.
+         */
+        get: operations["read_summaries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Runs
+         * @description Every point of several runs at full resolution, in one file, with their specs and provenance.
+         */
+        get: operations["export_runs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/figures/palette": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Palette
+         * @description The colours of runs and groups.
+         */
+        get: operations["palette"];
         put?: never;
         post?: never;
         delete?: never;
@@ -454,7 +708,8 @@ export interface paths {
         };
         /**
          * Learning Curve
-         * @description Returns over training, with evaluations, published levels, checkpoints, restarts, setting changes.
+         * @description Returns over training, with evaluations, published scores, checkpoints, restarts and setting
+         *     changes.
          */
         get: operations["learning_curve"];
         put?: never;
@@ -494,7 +749,8 @@ export interface paths {
         };
         /**
          * Seed Curve
-         * @description Runs that differ in their seed alone as one curve: mean and band. Its traces' `meta` has `group`.
+         * @description Runs that differ in their seed alone as one curve with mean and band. Its traces' `meta` has
+         *     `group`.
          */
         get: operations["seed_curve"];
         put?: never;
@@ -505,7 +761,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/figures/internals": {
+    "/api/v1/figures/scatter": {
         parameters: {
             query?: never;
             header?: never;
@@ -513,10 +769,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List Internals
-         * @description What a run's method is made of, as far as it has been measured; empty where there is nothing.
+         * Scatter
+         * @description A score of runs against one of their settings. Its data is always included.
          */
-        get: operations["list_internals"];
+        get: operations["scatter"];
         put?: never;
         post?: never;
         delete?: never;
@@ -525,7 +781,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/figures/internal": {
+    "/api/v1/figures/diagnostics": {
         parameters: {
             query?: never;
             header?: never;
@@ -533,10 +789,30 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Internal
-         * @description One panel of a run's internals.
+         * List Diagnostics
+         * @description The diagnostics panels that a run has data for; empty if it has none.
          */
-        get: operations["internal"];
+        get: operations["list_diagnostics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/figures/diagnostic": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Diagnostic
+         * @description One panel of a run's diagnostics.
+         */
+        get: operations["diagnostic"];
         put?: never;
         post?: never;
         delete?: never;
@@ -554,7 +830,7 @@ export interface paths {
         };
         /**
          * Episode Trace
-         * @description Reward, V and pi over one kept episode. Its numbers are always there.
+         * @description Reward, value and policy over a recorded episode. Its data is always included.
          */
         get: operations["episode_trace"];
         put?: never;
@@ -574,7 +850,8 @@ export interface paths {
         };
         /**
          * Compare Runs
-         * @description Groups of seeds side by side: interquartile means, times to a score, and which beats which.
+         * @description Groups of runs compared: interquartile means, medians, times to a threshold, probabilities of
+         *     improvement, and whether a difference is significant.
          */
         get: operations["compare_runs"];
         put?: never;
@@ -594,11 +871,126 @@ export interface paths {
         };
         /**
          * List Run Groups
-         * @description The list of runs in groups, the one with the newest run first.
+         * @description Runs in groups; the group with the latest run first.
          */
         get: operations["list_run_groups"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sweeps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Sweeps
+         * @description Sweeps, latest first.
+         */
+        get: operations["list_sweeps"];
+        put?: never;
+        /**
+         * Create Sweep
+         * @description Start a sweep: runs of many configurations, each with several seeds.
+         *
+         *     Its runs are started in turns: seed 0 of every configuration, then seed 1, and so on. A race eliminates
+         *     configurations that are worse than another.
+         */
+        post: operations["create_sweep"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sweeps/{sweep_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Sweep
+         * @description A sweep with its configurations, the scores of their seeds, and the best one.
+         */
+        get: operations["read_sweep"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Sweep
+         * @description Delete an ended sweep. Its runs stay.
+         */
+        delete: operations["delete_sweep"];
+        options?: never;
+        head?: never;
+        /**
+         * Change Sweep
+         * @description Change name, notes or concurrency.
+         */
+        patch: operations["change_sweep"];
+        trace?: never;
+    };
+    "/api/v1/sweeps/{sweep_id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stop Sweep
+         * @description Start no further run of the sweep, and stop those that have not ended.
+         */
+        post: operations["stop_sweep"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sweeps/{sweep_id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retry Sweep
+         * @description Queue its failed and stopped runs again, start deleted runs again, and continue the sweep.
+         */
+        post: operations["retry_sweep"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sweeps/{sweep_id}/extend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Extend Sweep
+         * @description Add seeds, configurations or values to a sweep, or replace its budget, and continue it.
+         */
+        post: operations["extend_sweep"];
         delete?: never;
         options?: never;
         head?: never;
@@ -614,11 +1006,15 @@ export interface paths {
         };
         /**
          * List Episodes
-         * @description A run's kept episodes, the newest first by default.
+         * @description A run's recorded episodes, latest first by default.
          */
         get: operations["list_episodes"];
         put?: never;
-        post?: never;
+        /**
+         * Add Episodes
+         * @description Store returns and lengths of training episodes of an external run, once, as points.
+         */
+        post: operations["add_episodes"];
         delete?: never;
         options?: never;
         head?: never;
@@ -654,7 +1050,7 @@ export interface paths {
         };
         /**
          * Read Trace
-         * @description Actions, rewards, values and policies of an episode, one entry a decision.
+         * @description Actions, rewards, values and policies of an episode, one entry per agent step.
          */
         get: operations["read_trace"];
         put?: never;
@@ -674,7 +1070,7 @@ export interface paths {
         };
         /**
          * Read Observations
-         * @description What the network saw, one picture a decision; drawn with the video, where a world is seen as pixels.
+         * @description The network input, one observation per agent step; rendered with the video, from pixels only.
          */
         get: operations["read_observations"];
         put?: never;
@@ -694,7 +1090,7 @@ export interface paths {
         };
         /**
          * Read Video
-         * @description An episode's video; drawn when first asked for.
+         * @description An episode's video, rendered on the first request. Too many that are not rendered yet: 429.
          */
         get: operations["read_video"];
         put?: never;
@@ -714,11 +1110,15 @@ export interface paths {
         };
         /**
          * List Checkpoints
-         * @description A run's checkpoints, the newest first.
+         * @description A run's checkpoints, latest first.
          */
         get: operations["list_checkpoints"];
         put?: never;
-        post?: never;
+        /**
+         * Add Checkpoint
+         * @description Store a file that the script of an external run has saved, once. It is never opened.
+         */
+        post: operations["add_checkpoint"];
         delete?: never;
         options?: never;
         head?: never;
@@ -735,6 +1135,8 @@ export interface paths {
         /**
          * Read Checkpoint File
          * @description The checkpoint's file; load it with `torch.load(..., weights_only=True)`.
+         *
+         *     Of an external run it is whatever its script has sent: load it only if you trust the script.
          */
         get: operations["read_checkpoint_file"];
         put?: never;
@@ -754,15 +1156,151 @@ export interface paths {
         };
         /**
          * List Evaluations
-         * @description A run's evaluations, of the newest agent steps first.
+         * @description A run's evaluations, by agent steps, latest first.
          */
         get: operations["list_evaluations"];
         put?: never;
         /**
          * Request Evaluation
-         * @description Score a checkpoint from fresh starts; by default the newest, by the world's own protocol.
+         * @description Evaluate a checkpoint; by default the latest, under the protocol of the run's own evaluations.
          */
         post: operations["request_evaluation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/evaluations/protocols": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Protocols
+         * @description The protocols under which the run's checkpoints can be evaluated.
+         */
+        get: operations["list_protocols"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/heartbeat": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send Heartbeat
+         * @description Note that the script of an external run is alive, or has ended.
+         *
+         *     Without a heartbeat, points, episodes or log lines for 60 s the run is `lost`, until the next one. The
+         *     answer says whether the script should end.
+         */
+        post: operations["send_heartbeat"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/points": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Add Points
+         * @description Store points of an external run, once: a batch that is sent again changes nothing.
+         *
+         *     Points whose agent steps decrease within a metric are dropped and counted.
+         */
+        post: operations["add_points"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/uploads/{upload}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Send Upload
+         * @description Append a part of a file, of at most 2 MiB, to an upload of an external run.
+         *
+         *     Another offset than the number of stored bytes is refused with status 409 and the expected number. When
+         *     all is sent, `POST /runs/{id}/checkpoints` or `/videos` takes the file. An unfinished upload is deleted
+         *     after a day, when another upload begins or the server starts. While a run has too many of them, the answer
+         *     is 503.
+         */
+        put: operations["send_upload"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/videos": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Videos
+         * @description The videos that the script of an external run has sent, latest first.
+         */
+        get: operations["list_videos"];
+        put?: never;
+        /**
+         * Add Video
+         * @description Store a video that the script of an external run has sent, once; a worker encodes it as H.264.
+         *
+         *     If it cannot be read as a video, `GET /runs/{id}/videos` and the run's log give the reason.
+         */
+        post: operations["add_video"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/videos/{video_id}/file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Video File
+         * @description A video that a worker has encoded.
+         */
+        get: operations["read_video_file"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -778,7 +1316,7 @@ export interface paths {
         };
         /**
          * List Hosts
-         * @description Every worker host, what it runs, and how many runs wait in each queue.
+         * @description Every worker host with its runs, and the number of queued runs per queue.
          */
         get: operations["list_hosts"];
         put?: never;
@@ -800,7 +1338,7 @@ export interface paths {
         put?: never;
         /**
          * Drain Host
-         * @description Let a host finish what it has and take nothing new.
+         * @description Drain a host: it finishes its runs and accepts no new ones.
          */
         post: operations["drain_host"];
         delete?: never;
@@ -820,7 +1358,7 @@ export interface paths {
         put?: never;
         /**
          * Undrain Host
-         * @description Let a drained host take work again.
+         * @description Let a drained host accept runs again.
          */
         post: operations["undrain_host"];
         delete?: never;
@@ -838,7 +1376,7 @@ export interface paths {
         };
         /**
          * List Algorithms
-         * @description Every algorithm, with the JSON Schema of its settings.
+         * @description Every algorithm, with the JSON Schema of its settings. The response has an `ETag`.
          */
         get: operations["list_algorithms"];
         put?: never;
@@ -878,7 +1416,8 @@ export interface paths {
         };
         /**
          * List Environments
-         * @description Every world, with the JSON Schema of its settings; hosts' own worlds last.
+         * @description Every environment, with the JSON Schema of its settings; hosts' custom environments last. The response
+         *     has an `ETag`.
          */
         get: operations["list_environments"];
         put?: never;
@@ -898,7 +1437,7 @@ export interface paths {
         };
         /**
          * Read Environment
-         * @description One world; its id may hold a slash, as in `ALE/Pong-v5`.
+         * @description One environment; its id may contain a slash, as in `ALE/Pong-v5`.
          */
         get: operations["read_environment"];
         put?: never;
@@ -918,11 +1457,16 @@ export interface paths {
         };
         /**
          * Follow Events
-         * @description What changes, as server-sent events; a comment every 15 s shows that the stream lives.
+         * @description Changes as server-sent events.
          *
-         *     An unnamed event carries `{"run", "revision", "state"}` (`deleted` when it is no more), `{"host"}` or
-         *     `{"job", "run", "state"}`. The event `resync` (first of all, and whenever some may have been missed) asks
-         *     to pull what is new since the revision one has; `stale` says that changes are not being told for now.
+         *     An unnamed event carries `{"run", "revision", "state"}` (`deleted` for a deleted run), `{"host"}`,
+         *     `{"job", "run", "state"}` or `{"sweep", "revision", "state"}`. A run's event with `changed` names what
+         *     else has changed beside the run itself: `series/<section>` (points of metrics of this section), `metrics`
+         *     (new metrics), `episodes`, `evaluations`, `checkpoints`, `log`; without `changed` anything may have. The
+         *     event `heartbeat` follows at the latest 1.5 s after another event: its absence shows a broken connection.
+         *     The event `resync` (sent first, and whenever messages may have been lost, as by a client that reads too
+         *     slowly) asks the client to fetch everything since the revision it has; `stale` means that changes are not
+         *     published at present. The stream ends within 5 s of its session or token.
          */
         get: operations["follow_events"];
         put?: never;
@@ -942,7 +1486,7 @@ export interface paths {
         };
         /**
          * List Settings
-         * @description Every change to a run's settings, the newest first.
+         * @description Every change to a run's settings, latest first.
          */
         get: operations["list_settings"];
         put?: never;
@@ -952,9 +1496,134 @@ export interface paths {
         head?: never;
         /**
          * Change Settings
-         * @description Train on by other settings. `asked` until the engine answers; at once where none is at work.
+         * @description Change settings of a run during training. `asked` until the engine has answered; applied
+         *     immediately if no engine runs.
          */
         patch: operations["change_settings"];
+        trace?: never;
+    };
+    "/api/v1/storage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Storage
+         * @description Disk usage by kind.
+         */
+        get: operations["read_storage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/storage/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Storage Of Runs
+         * @description The runs that take the most space, the largest first.
+         */
+        get: operations["list_storage_of_runs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/retention": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Retention
+         * @description The retention settings of the installation and of the groups that have some.
+         */
+        get: operations["read_retention"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/retention/installation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set Retention
+         * @description Replace the retention settings of the installation; clean-up applies them within minutes.
+         */
+        put: operations["set_retention"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/retention/groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set Group Retention
+         * @description Replace the retention settings of a group, which apply to its runs instead of the installation's.
+         */
+        put: operations["set_group_retention"];
+        post?: never;
+        /**
+         * Delete Group Retention
+         * @description Delete the retention settings of a group; those of the installation apply to it again.
+         */
+        delete: operations["delete_group_retention"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/retention/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Retention
+         * @description What clean-up would remove with these settings; nothing is changed.
+         */
+        post: operations["preview_retention"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/healthz": {
@@ -966,7 +1635,7 @@ export interface paths {
         };
         /**
          * Read Health
-         * @description Whether this process answers.
+         * @description Whether this process responds. Needs no thread: requests that wait for the database do not delay it.
          */
         get: operations["read_health"];
         put?: never;
@@ -986,7 +1655,7 @@ export interface paths {
         };
         /**
          * Read Readiness
-         * @description Whether the database is there and migrated, and Redis answers; 503 when not.
+         * @description Whether the database is available and migrated, Redis responds and the disk is writable; else 503.
          */
         get: operations["read_readiness"];
         put?: never;
@@ -1006,7 +1675,7 @@ export interface paths {
         };
         /**
          * Read Metrics
-         * @description Counters in Prometheus' text format.
+         * @description Metrics in Prometheus' text format. A server that other machines can reach requires a token.
          */
         get: operations["read_metrics"];
         put?: never;
@@ -1023,32 +1692,73 @@ export interface components {
     schemas: {
         /**
          * AlgorithmOut
-         * @description An algorithm one may ask for.
+         * @description An algorithm of the catalogue.
          */
         AlgorithmOut: {
-            /** Id */
+            /**
+             * Id
+             * @description The resource's id.
+             * @example paac
+             */
             id: string;
-            /** Title */
+            /**
+             * Title
+             * @description A short name for display.
+             * @example PAAC
+             */
             title: string;
-            /** Summary */
+            /**
+             * Summary
+             * @description One sentence about it.
+             */
             summary: string;
-            /** Paper */
+            /**
+             * Paper
+             * @description The paper that introduced it.
+             */
             paper: string;
-            /** Observations */
+            /**
+             * Observations
+             * @description The kinds of observations it supports.
+             */
             observations: ("pixels" | "vector")[];
-            /** Actions */
+            /**
+             * Actions
+             * @description The kinds of actions it supports.
+             */
             actions: ("discrete" | "continuous")[];
-            /** Config Schema */
+            /**
+             * Reproducibility
+             * @description bitwise: the same seed gives the same series on the same host, resumed or not. resumes_agree: the same seed gives the same series, and resumes of one checkpoint agree. none: nothing repeats exactly.
+             * @enum {string}
+             */
+            reproducibility: "bitwise" | "resumes_agree" | "none";
+            /**
+             * Config Schema
+             * @description JSON Schema of `config`; each field has title, description, bounds, `group`, and may have `symbol` and `unit`.
+             */
             config_schema: {
                 [key: string]: unknown;
             };
-            /** Defaults */
+            /**
+             * Defaults
+             * @description Default `config` by kind of observation, with the prefix `continuous ` for continuous actions.
+             */
             defaults: {
                 [key: string]: {
                     [key: string]: unknown;
                 };
             };
-            /** Presets */
+            /**
+             * Evaluation Protocol
+             * @description Protocol of its evaluations on Atari games.
+             * @example noop_starts
+             */
+            evaluation_protocol: string;
+            /**
+             * Presets
+             * @description Named settings to start from.
+             */
             presets: components["schemas"]["PresetOut"][];
         };
         /**
@@ -1056,18 +1766,47 @@ export interface components {
          * @description All algorithms.
          */
         AlgorithmPage: {
-            /** Items */
+            /**
+             * Items
+             * @description The resources.
+             */
             items: components["schemas"]["AlgorithmOut"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
             next_cursor?: string | null;
+        };
+        /**
+         * Amount
+         * @description A number of files, and their size.
+         */
+        Amount: {
+            /**
+             * Files
+             * @description Number of files.
+             * @default 0
+             */
+            files: number;
+            /**
+             * N Bytes
+             * @description Their size in bytes.
+             * @default 0
+             */
+            n_bytes: number;
         };
         /**
          * ArchiveRequest
          * @description The body of `POST /runs/{id}/archive`.
+         * @example {
+         *       "archived": true
+         *     }
          */
         ArchiveRequest: {
             /**
              * Archived
+             * @description Whether it is hidden from the list of runs.
              * @default true
              */
             archived: boolean;
@@ -1077,47 +1816,98 @@ export interface components {
          * @description One claim of a run by a host.
          */
         AttemptOut: {
-            /** Number */
+            /**
+             * Number
+             * @description The attempt's number, from 1.
+             */
             number: number;
-            /** Host */
+            /**
+             * Host
+             * @description Id of the host that trains it, or trained it last.
+             * @example lab-3
+             */
             host: string;
             /**
              * Claimed At
              * Format: date-time
+             * @description When a worker claimed it.
              */
             claimed_at: string;
-            /** Ended At */
+            /**
+             * Ended At
+             * @description When it ended; null before.
+             */
             ended_at: string | null;
-            /** Outcome */
+            /**
+             * Outcome
+             * @description How the attempt ended; null while it is active.
+             */
             outcome: string | null;
-            /** Resumed From Agent Steps */
+            /**
+             * Resumed From Agent Steps
+             * @description Agent step of the checkpoint that it resumed from; null if it started from scratch.
+             */
             resumed_from_agent_steps: number;
+            /** @description What it was trained with; null before its engine has reported it, and for attempts of version 0.1.0. */
+            provenance: components["schemas"]["Provenance"] | null;
         };
         /**
          * AuditEntryOut
-         * @description One request that changed something.
+         * @description One request that changed something, a login, or a login that failed.
          */
         AuditEntryOut: {
-            /** Id */
+            /**
+             * Id
+             * @description The resource's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
             id: string;
             /**
              * Time
              * Format: date-time
+             * @description When it happened.
+             * @example 2026-11-22T10:04:00Z
              */
             time: string;
-            /** Actor Id */
+            /**
+             * Actor Id
+             * @description Id of the user who acted; null for a login that failed.
+             */
             actor_id: string | null;
-            /** Actor Name */
+            /**
+             * Actor Name
+             * @description Name of the user who acted, as it was then; of a login that failed, the name that was given.
+             */
             actor_name: string | null;
-            /** Action */
+            /**
+             * Address
+             * @description The client's address; null if it is not known.
+             */
+            address: string | null;
+            /**
+             * Action
+             * @description The operation's id, such as `stop_run`; `_failed` is appended for a login that failed.
+             * @example stop_run
+             */
             action: string;
-            /** Path */
+            /**
+             * Path
+             * @description The path of the request.
+             * @example /api/v1/runs/01JD3QZ6W9K0Y5T8H2V4B7N1XC/stop
+             */
             path: string;
-            /** Body */
+            /**
+             * Body
+             * @description The request body, without secrets; of long values only the length.
+             */
             body: {
                 [key: string]: unknown;
             };
-            /** Request Id */
+            /**
+             * Request Id
+             * @description Id of the request, which the server's log lines carry too.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
             request_id: string;
         };
         /**
@@ -1125,48 +1915,144 @@ export interface components {
          * @description A page of the audit trail.
          */
         AuditPage: {
-            /** Items */
+            /**
+             * Items
+             * @description The resources.
+             */
             items: components["schemas"]["AuditEntryOut"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
             next_cursor?: string | null;
         };
         /**
+         * Best
+         * @description The configuration with the highest interquartile mean, of those that are not eliminated.
+         */
+        Best: {
+            /**
+             * Number
+             * @description Of the configuration, from 0.
+             */
+            number: number;
+            /**
+             * Settings
+             * @description Its values, by field path.
+             */
+            settings: {
+                [key: string]: unknown;
+            };
+            /**
+             * Iqm
+             * @description Interquartile mean of its scores.
+             */
+            iqm: number | null;
+        };
+        /**
+         * Budget
+         * @description No run is started once one of these limits is reached; runs that have started end as usual.
+         */
+        Budget: {
+            /**
+             * Runs
+             * @description Runs of the sweep.
+             */
+            runs?: number | null;
+            /**
+             * Agent Steps
+             * @description Agent steps of all its runs together.
+             * @example 1000000
+             */
+            agent_steps?: number | null;
+            /**
+             * Wall Time S
+             * @description Time since the sweep was created, in seconds.
+             * @example 294.5
+             */
+            wall_time_s?: number | null;
+        };
+        /**
          * BulkItem
-         * @description What became of one run.
+         * @description Result for one run.
          */
         BulkItem: {
-            /** Id */
+            /**
+             * Id
+             * @description The resource's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
             id: string;
-            /** Name */
+            /**
+             * Name
+             * @description The name that pages show.
+             * @example PAAC on Pong
+             */
             name: string | null;
-            /** Done */
+            /**
+             * Done
+             * @description Whether the action succeeded.
+             */
             done: boolean;
-            /** Detail */
+            /**
+             * Detail
+             * @description The reason, if not done.
+             */
             detail: string;
+            /**
+             * Changed Tags
+             * @description The tags that `tag` or `untag` added or removed, to undo it.
+             * @default []
+             */
+            changed_tags: string[];
         };
         /**
          * BulkOut
-         * @description What became of each run.
+         * @description Result for each run.
          */
         BulkOut: {
-            /** Items */
+            /**
+             * Items
+             * @description The resources.
+             */
             items: components["schemas"]["BulkItem"][];
-            /** N Done */
+            /**
+             * N Done
+             * @description Number of runs for which the action succeeded.
+             */
             n_done: number;
-            /** N Refused */
+            /**
+             * N Refused
+             * @description Number of runs for which it was refused.
+             */
             n_refused: number;
+            /**
+             * Next After
+             * @description With `limit`: pass it as `after` to continue; null after the last run.
+             */
+            next_after?: string | null;
         };
         /**
          * BulkRequest
-         * @description The body of `POST /runs/bulk`: which runs, by ids or by a filter, and what to do to them.
+         * @description The body of `POST /runs/bulk`: runs by ids or by a filter, and the action.
+         * @example {
+         *       "action": "stop",
+         *       "filter": "algorithm=paac state=running",
+         *       "dry_run": true
+         *     }
          */
         BulkRequest: {
             /**
              * Action
+             * @description What to do, or what was done.
              * @enum {string}
              */
-            action: "stop" | "kill" | "resume" | "archive" | "unarchive" | "delete" | "tag" | "untag";
-            /** Ids */
+            action: "stop" | "kill" | "resume" | "archive" | "unarchive" | "delete" | "restore" | "tag" | "untag";
+            /**
+             * Ids
+             * @description Ids of runs.
+             */
             ids?: string[] | null;
             /**
              * Filter
@@ -1179,64 +2065,152 @@ export interface components {
              */
             tags?: string[] | null;
             /**
+             * Restorable
+             * @description For `delete`: the runs can be restored for an hour, with `restore`.
+             * @default false
+             */
+            restorable: boolean;
+            /**
+             * Expected
+             * @description With `filter`: refuse unless exactly this many runs match, as when they were selected.
+             */
+            expected?: number | null;
+            /**
+             * Limit
+             * @description With `filter`: at most this many runs, in order of their ids; `next_after` continues.
+             */
+            limit?: number | null;
+            /**
+             * After
+             * @description With `filter`: only runs with later ids.
+             */
+            after?: string | null;
+            /**
              * Dry Run
-             * @description Tell what would be done, and change nothing.
+             * @description Return what would be done, and change nothing.
              * @default false
              */
             dry_run: boolean;
         };
         /**
          * Chart
-         * @description What `GET /series` answers. A series of the request that is not here has no points.
+         * @description Response of `GET /series`. A requested series that is missing here has no points.
          */
         Chart: {
             /**
              * X
+             * @description The unit of the horizontal axis.
              * @enum {string}
              */
-            x: "agent_steps" | "frames" | "wall_time_s" | "episodes";
-            /** Smooth */
+            x: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
+            /**
+             * Smooth
+             * @description The smoothing that was applied.
+             */
             smooth: number;
-            /** Series */
+            /**
+             * Series
+             * @description One curve for each run, metric and source.
+             */
             series: components["schemas"]["Curve"][];
-            /** Groups */
+            /**
+             * Groups
+             * @description One entry for each group of runs.
+             */
             groups: components["schemas"]["GroupCurve"][];
         };
         /**
          * CheckpointOut
-         * @description A complete file a run can go on from.
+         * @description A complete file that a run can resume from; of an external run, one that its script has saved.
          */
         CheckpointOut: {
-            /** Id */
+            /**
+             * Id
+             * @description The resource's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
             id: string;
-            /** Run Id */
+            /**
+             * Run Id
+             * @description The run's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
             run_id: string;
-            /** Attempt */
+            /**
+             * Attempt
+             * @description Number of the attempt; each resume starts a new attempt.
+             * @example 1
+             */
             attempt: number;
             /**
              * Recorded At
              * Format: date-time
+             * @description When it was recorded in the database.
+             * @example 2026-11-22T10:04:00Z
              */
             recorded_at: string;
-            /** Agent Steps */
+            /**
+             * Agent Steps
+             * @description Decisions of the agents so far.
+             * @example 1000000
+             */
             agent_steps: number;
-            /** Frames */
+            /**
+             * Frames
+             * @description Emulator frames so far; Atari has four per agent step by default.
+             * @example 4000000
+             */
             frames: number;
-            /** Updates */
+            /**
+             * Updates
+             * @description Updates of the parameters so far.
+             * @example 6250
+             */
             updates: number;
-            /** Episodes */
+            /**
+             * Episodes
+             * @description Episodes that ended so far.
+             * @example 812
+             */
             episodes: number;
-            /** Wall Time S */
+            /**
+             * Wall Time S
+             * @description Training time in seconds, summed over attempts, evaluations excluded.
+             * @example 294.5
+             */
             wall_time_s: number | null;
-            /** File */
+            /**
+             * File
+             * @description Name of the checkpoint's file.
+             * @example a1-s000001000000.pt
+             */
             file: string;
-            /** Sha256 */
+            /**
+             * Sha256
+             * @description SHA-256 of the checkpoint's file.
+             */
             sha256: string;
-            /** Size Bytes */
+            /**
+             * Size Bytes
+             * @description Size of the checkpoint's file.
+             * @example 2719744
+             */
             size_bytes: number;
-            /** Removed */
+            /**
+             * Score
+             * @description The run's score at that time; of an external run, what its script has measured for the file.
+             * @example 17.4
+             */
+            score: number | null;
+            /**
+             * Removed
+             * @description Whether its file has been removed.
+             */
             removed: boolean;
-            /** Superseded */
+            /**
+             * Superseded
+             * @description Whether it belongs to a part of an attempt that a later attempt repeated.
+             */
             superseded: boolean;
         };
         /**
@@ -1244,185 +2218,531 @@ export interface components {
          * @description A page of checkpoints.
          */
         CheckpointPage: {
-            /** Items */
+            /**
+             * Items
+             * @description The resources.
+             */
             items: components["schemas"]["CheckpointOut"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
             next_cursor?: string | null;
         };
         /**
+         * CheckpointUpload
+         * @description The body of `POST /runs/{id}/checkpoints`.
+         * @example {
+         *       "source": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+         *       "sequence": 4,
+         *       "upload": "01JD3R2M5N7P9Q1S3T5V7W9XYZ",
+         *       "size_bytes": 1048576,
+         *       "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+         *       "suffix": ".zip",
+         *       "agent_steps": 100000,
+         *       "wall_time_s": 812.5,
+         *       "score": 20
+         *     }
+         */
+        CheckpointUpload: {
+            /**
+             * Source
+             * @description The process that writes: a ULID that it chooses when it starts.
+             */
+            source: string;
+            /**
+             * Sequence
+             * @description Number of the batch; each is one more than before.
+             */
+            sequence: number;
+            /**
+             * Upload
+             * @description The file: a complete upload of the run.
+             */
+            upload: string;
+            /**
+             * Size Bytes
+             * @description Size of the file.
+             * @example 2719744
+             */
+            size_bytes: number;
+            /**
+             * Sha256
+             * @description Checksum of the file, in hexadecimal.
+             */
+            sha256: string;
+            /**
+             * Agent Steps
+             * @description Agent steps of the run that the file belongs to.
+             * @example 1000000
+             */
+            agent_steps: number;
+            /**
+             * Wall Time S
+             * @description Training time of the run that the file belongs to.
+             * @example 294.5
+             */
+            wall_time_s: number;
+            /**
+             * Suffix
+             * @description Suffix of the file's name, such as `.zip`.
+             * @default
+             */
+            suffix: string;
+            /**
+             * Frames
+             * @description Emulator frames; default: as many as agent steps.
+             * @example 4000000
+             */
+            frames?: number | null;
+            /**
+             * Score
+             * @description Score that the script measured for it, such as a mean return.
+             * @example 17.4
+             */
+            score?: number | null;
+        };
+        /**
          * ChildOut
-         * @description A run that began from a checkpoint of this one.
+         * @description A fork of this run.
          */
         ChildOut: {
-            /** Id */
+            /**
+             * Id
+             * @description The resource's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
             id: string;
-            /** Name */
+            /**
+             * Name
+             * @description The name that pages show.
+             * @example PAAC on Pong
+             */
             name: string;
+            /** @description Its state. */
             state: components["schemas"]["RunState"];
-            /** Forked At Agent Steps */
+            /**
+             * Forked At Agent Steps
+             * @description Agent step of the checkpoint from which it was forked.
+             */
             forked_at_agent_steps: number;
         };
         /**
          * Comparison
-         * @description What `GET /comparisons` answers.
+         * @description Response of `GET /comparisons`.
          */
         Comparison: {
             /**
              * Score
+             * @description What the groups are compared by: training score, or an evaluation protocol.
              * @enum {string}
              */
             score: "training" | "evaluation";
             /**
              * At
+             * @description Agent step at which the groups are compared.
              * @enum {string}
              */
             at: "common" | "end";
-            /** Threshold */
+            /**
+             * Threshold
+             * @description The threshold of the request; null without one.
+             */
             threshold: number | null;
-            /** Method */
+            /**
+             * Method
+             * @description How intervals and p-values were computed.
+             */
             method: string;
-            /** Groups */
+            /**
+             * Protocols
+             * @description Protocols under which any of the runs has been evaluated; empty for training scores.
+             */
+            protocols: string[];
+            /**
+             * Groups
+             * @description One entry for each group of runs.
+             */
             groups: components["schemas"]["GroupStatistics"][];
-            /** Improvements */
+            /**
+             * Improvements
+             * @description One per pair of groups with at least two scores in the same environment; `a` has the higher IQM.
+             */
             improvements: components["schemas"]["Improvement"][];
+        };
+        /**
+         * ConfigurationOut
+         * @description A configuration with the scores of its seeds.
+         */
+        ConfigurationOut: {
+            /**
+             * Number
+             * @description From 0, in the order in which the sampler made them.
+             */
+            number: number;
+            /**
+             * Settings
+             * @description Its values, by field path.
+             */
+            settings: {
+                [key: string]: unknown;
+            };
+            /**
+             * Eliminated
+             * @description Why it gets no further seed; null while it may.
+             */
+            eliminated: string | null;
+            /**
+             * N
+             * @description Number of runs with a score.
+             */
+            n: number;
+            /**
+             * Iqm
+             * @description Interquartile mean of the scores; null without any.
+             */
+            iqm: number | null;
+            /** @description Median of the scores with its interval (from 5 scores on). */
+            median: components["schemas"]["EstimateOut"] | null;
+            /**
+             * Runs
+             * @description Its seeds, in order.
+             */
+            runs: components["schemas"]["MemberOut"][];
         };
         /**
          * Curve
          * @description The buckets of one series, from `first_bucket` on. A bucket is `bucket_rows` consecutive points.
          */
         Curve: {
-            /** Run */
+            /**
+             * Run
+             * @description The run's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
             run: string;
-            /** Metric */
+            /**
+             * Metric
+             * @description A metric's name, such as `rollout/episode_return`.
+             * @example rollout/episode_return
+             */
             metric: string;
-            /** Source */
+            /**
+             * Source
+             * @description Actor or process that measured it; empty for the run as a whole.
+             */
             source: string;
-            /** Revision */
+            /**
+             * Revision
+             * @description The run's revision of this data: send it as `since_revision` to get later data.
+             * @example 42
+             */
             revision: number;
-            /** N Total */
+            /**
+             * N Total
+             * @description Number of points, in the range of x if there is one.
+             */
             n_total: number;
-            /** N Shown */
+            /**
+             * N Shown
+             * @description Number of their buckets, including those before `first_bucket`.
+             */
             n_shown: number;
-            /** Bucket Rows */
+            /**
+             * Bucket Rows
+             * @description Number of points in a full bucket, a power of two.
+             */
             bucket_rows: number;
-            /** Reset */
+            /**
+             * Reset
+             * @description Discard all earlier buckets; otherwise keep those before `first_bucket`.
+             */
             reset: boolean;
-            /** First Bucket */
+            /**
+             * First Bucket
+             * @description Index of the first bucket; buckets before it are unchanged since the given revision.
+             */
             first_bucket: number;
-            /** X */
+            /**
+             * X
+             * @description x of each bucket's last point.
+             */
             x: (number | null)[];
-            /** Mean */
+            /**
+             * Mean
+             * @description Mean value in each bucket.
+             */
             mean: (number | null)[];
-            /** Min */
+            /**
+             * Min
+             * @description Lowest value in each bucket.
+             */
             min: (number | null)[];
-            /** Max */
+            /**
+             * Max
+             * @description Highest value in each bucket.
+             */
             max: (number | null)[];
-            /** Last */
+            /**
+             * Last
+             * @description Last value in each bucket.
+             */
             last: (number | null)[];
-            /** Count */
+            /**
+             * Count
+             * @description Values in the bucket that are not NaN; only these enter the other columns.
+             */
             count: number[];
-            /** Smoothed */
+            /**
+             * Smoothed
+             * @description The moving average at each bucket's last point, if there is one.
+             */
             smoothed: (number | null)[] | null;
         };
         /**
+         * Dimension
+         * @description What one setting varies over: a list of values, or a range.
+         */
+        Dimension: {
+            /**
+             * Values
+             * @description Numbers, words or booleans.
+             */
+            values?: components["schemas"]["JsonValue"][] | null;
+            /**
+             * Distribution
+             * @description How a value is drawn from the range; grids are spaced likewise.
+             * @default uniform
+             * @enum {string}
+             */
+            distribution: "uniform" | "log_uniform" | "integer" | "log_integer";
+            /**
+             * Low
+             * @description Lowest value of the range.
+             */
+            low?: number | null;
+            /**
+             * High
+             * @description Highest value of the range.
+             */
+            high?: number | null;
+            /**
+             * N
+             * @description Values of the range in a grid.
+             */
+            n?: number | null;
+        };
+        /**
          * EnvironmentOut
-         * @description A world one may ask for.
+         * @description An environment of the catalogue.
          */
         EnvironmentOut: {
-            /** Id */
+            /**
+             * Id
+             * @description The resource's id.
+             * @example ALE/Pong-v5
+             */
             id: string;
-            /** Title */
+            /**
+             * Title
+             * @description A short name for display.
+             * @example Pong
+             */
             title: string;
-            /** Family */
+            /**
+             * Family
+             * @description The family of environments.
+             */
             family: string;
-            /** Summary */
+            /**
+             * Summary
+             * @description One sentence about it.
+             */
             summary: string;
             /**
              * Observation
+             * @description What the agent observes: `pixels` or a `vector`.
              * @enum {string}
              */
             observation: "pixels" | "vector";
-            /** Observation Shape */
+            /**
+             * Observation Shape
+             * @description (H, W, C) bytes or (D,) numbers, with default settings; null for a custom environment.
+             */
             observation_shape: number[] | null;
-            /** Config Schema */
+            /**
+             * Config Schema
+             * @description JSON Schema of `environment_config`, as for algorithms.
+             */
             config_schema: {
                 [key: string]: unknown;
             };
-            /** Defaults */
+            /**
+             * Defaults
+             * @description Default of each setting.
+             */
             defaults: {
                 [key: string]: unknown;
             };
-            /** Evaluation Protocol */
+            /**
+             * Evaluation Protocol
+             * @description Of evaluations, unless the algorithm or the run has another.
+             * @example noop_starts
+             */
             evaluation_protocol: string;
-            /** Frames Per Agent Step */
+            /**
+             * Evaluation Protocols
+             * @description Every protocol under which agents can be evaluated here.
+             */
+            evaluation_protocols: string[];
+            /**
+             * Frames Per Agent Step
+             * @description Emulator frames per agent step, with default settings.
+             */
             frames_per_agent_step: number;
             /**
              * Actions
+             * @description Whether actions are discrete or continuous.
              * @enum {string}
              */
             actions: "discrete" | "continuous";
-            /** Action Names */
+            /**
+             * Action Names
+             * @description Names of the discrete actions, or of the dimensions of a continuous action; with default settings.
+             */
             action_names: string[];
-            /** Published */
+            /**
+             * Published
+             * @description Scores published in papers.
+             */
             published: components["schemas"]["PublishedScoreOut"][];
-            /** Config Defaults */
+            /**
+             * Config Defaults
+             * @description Algorithm settings whose defaults differ in this environment.
+             */
             config_defaults: {
                 [key: string]: unknown;
             };
-            /** Hosts */
+            /**
+             * Crop Hides
+             * @description Share of the changing pixels that Atari's `crop` hides, from 0 to 1; null if it was not measured.
+             */
+            crop_hides: number | null;
+            /**
+             * Hosts
+             * @description The hosts that have a custom environment; empty for built-in environments.
+             */
             hosts: string[];
         };
         /**
          * EnvironmentPage
-         * @description All worlds.
+         * @description All environments.
          */
         EnvironmentPage: {
-            /** Items */
+            /**
+             * Items
+             * @description The resources.
+             */
             items: components["schemas"]["EnvironmentOut"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
             next_cursor?: string | null;
         };
         /**
          * EpisodeOut
-         * @description An episode whose replay was kept.
+         * @description An episode with a recorded replay.
          */
         EpisodeOut: {
-            /** Id */
+            /**
+             * Id
+             * @description The resource's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
             id: string;
-            /** Run Id */
+            /**
+             * Run Id
+             * @description The run's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
             run_id: string;
-            /** Attempt */
+            /**
+             * Attempt
+             * @description Number of the attempt; each resume starts a new attempt.
+             * @example 1
+             */
             attempt: number;
             /**
              * Kind
+             * @description Whether it is a training or an evaluation episode.
              * @enum {string}
              */
             kind: "training" | "evaluation";
-            /** Source */
+            /**
+             * Source
+             * @description Actor that played it; empty for an evaluation.
+             */
             source: string;
             /**
              * Recorded At
              * Format: date-time
+             * @description When it was recorded in the database.
+             * @example 2026-11-22T10:04:00Z
              */
             recorded_at: string;
-            /** Agent Steps */
+            /**
+             * Agent Steps
+             * @description Agent steps of the run at the end of the episode.
+             * @example 1000000
+             */
             agent_steps: number;
-            /** Frames */
+            /**
+             * Frames
+             * @description Emulator frames so far; Atari has four per agent step by default.
+             * @example 4000000
+             */
             frames: number;
-            /** Wall Time S */
+            /**
+             * Wall Time S
+             * @description Training time in seconds, summed over attempts, evaluations excluded.
+             * @example 294.5
+             */
             wall_time_s: number | null;
-            /** Seed */
+            /**
+             * Seed
+             * @description Seed of all random numbers.
+             * @example 3
+             */
             seed: number;
-            /** Episode Return */
+            /**
+             * Episode Return
+             * @description True, unclipped.
+             * @example 20
+             */
             episode_return: number | null;
-            /** Length Steps */
+            /**
+             * Length Steps
+             * @description Agent steps of the episode.
+             * @example 1733
+             */
             length_steps: number;
-            /** Length Frames */
+            /**
+             * Length Frames
+             * @description Emulator frames of the episode.
+             * @example 6932
+             */
             length_frames: number;
-            /** Superseded */
+            /**
+             * Superseded
+             * @description Whether it belongs to a part of an attempt that a later attempt repeated.
+             */
             superseded: boolean;
             /**
              * Video
+             * @description State of its video.
              * @enum {string}
              */
             video: "none" | "queued" | "running" | "done" | "failed";
@@ -1432,67 +2752,208 @@ export interface components {
          * @description A page of episodes.
          */
         EpisodePage: {
-            /** Items */
+            /**
+             * Items
+             * @description The resources.
+             */
             items: components["schemas"]["EpisodeOut"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
             next_cursor?: string | null;
         };
         /**
+         * EpisodeRow
+         * @description One finished training episode.
+         */
+        EpisodeRow: {
+            /**
+             * Agent Steps
+             * @description Agent steps of the run at its end.
+             * @example 1000000
+             */
+            agent_steps: number;
+            /**
+             * Wall Time S
+             * @description Training time of the run at its end.
+             * @example 294.5
+             */
+            wall_time_s: number;
+            /**
+             * Return
+             * @description True, unclipped return.
+             */
+            return: number;
+            /**
+             * Length
+             * @description Its agent steps.
+             */
+            length: number;
+        };
+        /**
+         * EpisodesBatch
+         * @description The body of `POST /runs/{id}/episodes`.
+         * @example {
+         *       "source": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+         *       "sequence": 2,
+         *       "episodes": [
+         *         {
+         *           "agent_steps": 1733,
+         *           "wall_time_s": 1.4,
+         *           "return": 20,
+         *           "length": 1733
+         *         }
+         *       ]
+         *     }
+         */
+        EpisodesBatch: {
+            /**
+             * Source
+             * @description The process that writes: a ULID that it chooses when it starts.
+             */
+            source: string;
+            /**
+             * Sequence
+             * @description Number of the batch; each is one more than before.
+             */
+            sequence: number;
+            /**
+             * Episodes
+             * @description In the order in which they ended.
+             */
+            episodes: components["schemas"]["EpisodeRow"][];
+        };
+        /**
          * EstimateOut
-         * @description A number with its 95 % interval; null edges where a single run gives none, or it is not finite.
+         * @description A number with its 95 % interval; null bounds for too few runs, or if not finite.
          */
         EstimateOut: {
-            /** Value */
+            /**
+             * Value
+             * @description The estimate.
+             */
             value: number | null;
-            /** Low */
+            /**
+             * Low
+             * @description Lower bound of the interval.
+             */
             low: number | null;
-            /** High */
+            /**
+             * High
+             * @description Upper bound of the interval.
+             */
             high: number | null;
         };
         /**
          * EvaluationOut
-         * @description Scores of one checkpoint from fresh starts.
+         * @description Scores of one checkpoint.
          */
         EvaluationOut: {
-            /** Id */
+            /**
+             * Id
+             * @description The resource's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
             id: string;
-            /** Run Id */
+            /**
+             * Run Id
+             * @description The run's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
             run_id: string;
-            /** Attempt */
+            /**
+             * Attempt
+             * @description Number of the attempt; each resume starts a new attempt.
+             * @example 1
+             */
             attempt: number | null;
             /**
              * Requested At
              * Format: date-time
+             * @description When it was requested.
+             * @example 2026-11-22T10:04:00Z
              */
             requested_at: string;
-            /** Protocol */
+            /**
+             * Protocol
+             * @description The evaluation protocol, which is part of a score's name.
+             * @example noop_starts
+             */
             protocol: string;
-            /** N Episodes */
+            /**
+             * N Episodes
+             * @description Number of evaluation episodes.
+             * @example 30
+             */
             n_episodes: number;
-            /** Seed */
+            /**
+             * Seed
+             * @description Seed of all random numbers.
+             * @example 3
+             */
             seed: number;
-            /** Agent Steps */
+            /**
+             * Agent Steps
+             * @description Decisions of the agents so far.
+             * @example 1000000
+             */
             agent_steps: number;
-            /** Frames */
+            /**
+             * Frames
+             * @description Emulator frames so far; Atari has four per agent step by default.
+             * @example 4000000
+             */
             frames: number;
-            /** Wall Time S */
+            /**
+             * Wall Time S
+             * @description Training time in seconds, summed over attempts, evaluations excluded.
+             * @example 294.5
+             */
             wall_time_s: number | null;
-            /** Checkpoint */
+            /**
+             * Checkpoint
+             * @description File name of the checkpoint.
+             * @example a1-s000001000000.pt
+             */
             checkpoint: string;
-            /** Returns */
+            /**
+             * Returns
+             * @description Return of each evaluation episode.
+             */
             returns: (number | null)[];
-            /** Lengths Frames */
+            /**
+             * Lengths Frames
+             * @description Emulator frames of each evaluation episode.
+             */
             lengths_frames: number[];
-            /** Mean Return */
+            /**
+             * Mean Return
+             * @description Mean of the returns.
+             * @example 18.3
+             */
             mean_return: number | null;
-            /** Superseded */
+            /**
+             * Human Normalised Pct
+             * @description 100 (mean return - random) / (human - random); null unless both are published for its protocol and evaluation config.
+             */
+            human_normalised_pct: number | null;
+            /**
+             * Superseded
+             * @description Whether it belongs to a part of an attempt that a later attempt repeated.
+             */
             superseded: boolean;
             /**
              * State
+             * @description Its state.
              * @enum {string}
              */
             state: "queued" | "running" | "done" | "failed";
-            /** Error */
+            /**
+             * Error
+             * @description Traceback or message of the error that ended it; null without one.
+             */
             error: string | null;
         };
         /**
@@ -1500,59 +2961,220 @@ export interface components {
          * @description A page of evaluations.
          */
         EvaluationPage: {
-            /** Items */
+            /**
+             * Items
+             * @description The resources.
+             */
             items: components["schemas"]["EvaluationOut"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
             next_cursor?: string | null;
         };
         /**
          * EvaluationRequest
          * @description The body of `POST /runs/{id}/evaluations`.
+         * @example {
+         *       "protocol": "noop_starts",
+         *       "episodes": 30,
+         *       "seed": 1
+         *     }
          */
         EvaluationRequest: {
             /**
              * Protocol
-             * @description The world's own by default.
+             * @description Id of a protocol; default: that of the run's evaluations.
+             * @example noop_starts
              */
             protocol?: string | null;
             /**
              * Episodes
+             * @description Number of evaluation episodes.
              * @default 30
+             * @example 812
              */
             episodes: number;
             /**
              * Seed
+             * @description Seed of all random numbers.
              * @default 0
+             * @example 3
              */
             seed: number;
             /**
              * Checkpoint
-             * @description Id of a checkpoint of this run; its newest by default.
+             * @description Id of a checkpoint of this run; default: the latest.
+             * @example a1-s000001000000.pt
              */
             checkpoint?: string | null;
         };
         /**
+         * ExternalFields
+         * @description An external run to create: it is trained elsewhere, and is `running` immediately.
+         * @example {
+         *       "origin": "external",
+         *       "algorithm": "my_ppo",
+         *       "environment": "ALE/Pong-v5",
+         *       "config": {
+         *         "learning_rate": 0.00025,
+         *         "n_envs": 8
+         *       },
+         *       "seed": 1
+         *     }
+         */
+        ExternalFields: {
+            /**
+             * Origin
+             * @description `external`: the run is trained elsewhere.
+             * @constant
+             */
+            origin: "external";
+            /**
+             * Algorithm
+             * @description Name of the algorithm; may be any name.
+             * @example paac
+             */
+            algorithm: string;
+            /**
+             * Environment
+             * @description Any name; with an id from `GET /environments` the run can be compared with others.
+             * @example ALE/Pong-v5
+             */
+            environment: string;
+            /**
+             * Config
+             * @description At most 500 settings: numbers, strings, Booleans, nulls or lists of these.
+             * @default {}
+             */
+            config: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * Name
+             * @description Name shown on pages; default: from algorithm and settings.
+             * @example PAAC on Pong
+             */
+            name?: string | null;
+            /**
+             * Seed
+             * @description Seed of all random numbers; default: 0.
+             * @example 3
+             */
+            seed?: number | null;
+            /**
+             * Group
+             * @description Name of the run's group.
+             * @example learning rates
+             */
+            group?: string | null;
+            /**
+             * Tags
+             * @description Labels for finding and filtering runs.
+             * @default []
+             */
+            tags: string[];
+            /**
+             * Notes
+             * @description Free text, in Markdown.
+             */
+            notes?: string | null;
+        };
+        /**
+         * FieldOut
+         * @description A field by which runs can be filtered, sorted and shown in a column.
+         */
+        FieldOut: {
+            /**
+             * Name
+             * @description The name that pages show.
+             * @example config.learning_rate
+             */
+            name: string;
+            /**
+             * Title
+             * @description A short name for display.
+             * @example Learning rate
+             */
+            title: string;
+            /**
+             * Kind
+             * @description `any`: a setting of external runs, a number or a text.
+             * @enum {string}
+             */
+            kind: "id" | "text" | "number" | "time" | "flag" | "tag" | "any";
+            /**
+             * Origin
+             * @description A metric's name stands for its last value; `statistics` lists the suffixes of others.
+             * @enum {string}
+             */
+            origin: "run" | "setting" | "metric";
+            /**
+             * Unit
+             * @description The unit of the values.
+             */
+            unit?: string | null;
+            /**
+             * Values
+             * @description All possible values, if they are few.
+             * @default []
+             */
+            values: string[];
+        };
+        /**
+         * FieldsOut
+         * @description All fields, with the metrics that any run has recorded.
+         */
+        FieldsOut: {
+            /**
+             * Items
+             * @description The resources.
+             */
+            items: components["schemas"]["FieldOut"][];
+            /**
+             * Statistics
+             * @description Statistics of a metric by which runs can be sorted and filtered.
+             */
+            statistics: string[];
+        };
+        /**
          * FigureOut
-         * @description A plotly figure.
+         * @description A Plotly figure.
          */
         FigureOut: {
-            /** Data */
+            /**
+             * Data
+             * @description Traces. Traces of series have `meta` {run, metric, source, y} (for seed groups, `group` instead of `run`). Without `data=true` their x and y are empty, to be filled from the columns `x` and `meta.y` of `GET /series`, with buckets at one x merged: with `meta.below` only buckets with less values, with `meta.from` the outline between the columns `meta.low` and `meta.y` of buckets with at least as many.
+             */
             data: {
                 [key: string]: unknown;
             }[];
-            /** Layout */
+            /**
+             * Layout
+             * @description Plotly's layout.
+             */
             layout: {
                 [key: string]: unknown;
             };
         };
         /**
          * ForkRequest
-         * @description The body of `POST /runs/{id}/fork`: what is left out stays as it is in the parent.
+         * @description The body of `POST /runs/{id}/fork`: fields that are left out keep the parent's values.
+         * @example {
+         *       "config": {
+         *         "learning_rate": 0.0112
+         *       },
+         *       "stop": {
+         *         "agent_steps": 10000000
+         *       }
+         *     }
          */
         ForkRequest: {
             /**
              * Checkpoint
-             * @description Id of a checkpoint of the parent; its newest by default.
+             * @description Id of a checkpoint of the parent; default: the latest.
+             * @example a1-s000001000000.pt
              */
             checkpoint?: string | null;
             /**
@@ -1565,43 +3187,84 @@ export interface components {
             };
             /**
              * Environment Config
-             * @description Changes to the world's settings.
+             * @description Changes to the environment's settings.
              * @default {}
              */
             environment_config: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /** @description New bounds, instead of all the parent's. */
+            /** @description New limits, which replace all limits of the parent. */
             stop?: components["schemas"]["StopSpec"] | null;
-            /** Name */
+            /**
+             * Name
+             * @description Name shown on pages.
+             * @example PAAC on Pong
+             */
             name?: string | null;
-            /** Seed */
+            /**
+             * Seed
+             * @description Seed of all random numbers.
+             * @example 3
+             */
             seed?: number | null;
-            /** Device */
+            /**
+             * Device
+             * @description Device of the network: `auto` is CUDA on hosts that have it.
+             */
             device?: ("auto" | "cpu" | "cuda") | null;
-            /** Queue */
+            /**
+             * Queue
+             * @description The queue from which hosts claim the run.
+             * @example cpu
+             */
             queue?: ("cpu" | "gpu") | null;
-            /** Host */
+            /**
+             * Host
+             * @description Only this host may run it.
+             * @example lab-3
+             */
             host?: string | null;
-            /** Priority */
+            /**
+             * Priority
+             * @description Runs with a higher priority start first.
+             */
             priority?: number | null;
-            /** Group */
+            /**
+             * Group
+             * @description Name of the run's group.
+             * @example learning rates
+             */
             group?: string | null;
-            /** Tags */
+            /**
+             * Tags
+             * @description Labels for finding and filtering runs.
+             */
             tags?: string[] | null;
-            /** Notes */
+            /**
+             * Notes
+             * @description Free text, in Markdown.
+             */
             notes?: string | null;
         };
         /**
          * GpuLoad
-         * @description How busy one GPU is.
+         * @description Load of one GPU.
          */
         GpuLoad: {
-            /** Gpu Pct */
+            /**
+             * Gpu Pct
+             * @description Use of the GPU in per cent.
+             */
             gpu_pct?: number | null;
-            /** Memory Used Bytes */
+            /**
+             * Memory Used Bytes
+             * @description Memory in use.
+             */
             memory_used_bytes?: number | null;
-            /** Memory Bytes */
+            /**
+             * Memory Bytes
+             * @description Total memory.
+             */
             memory_bytes?: number | null;
         };
         /**
@@ -1609,98 +3272,326 @@ export interface components {
          * @description Runs that differ in their seed alone as one curve, on a grid of power-of-two steps.
          */
         GroupCurve: {
-            /** Id */
+            /**
+             * Id
+             * @description The same for the same settings, whatever else is shown.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
             id: string;
-            /** Algorithm */
+            /**
+             * Algorithm
+             * @description An id from `GET /algorithms`.
+             * @example paac
+             */
             algorithm: string;
-            /** Environment */
+            /**
+             * Environment
+             * @description An id from `GET /environments`.
+             * @example ALE/Pong-v5
+             */
             environment: string;
-            /** Group */
+            /**
+             * Group
+             * @description Name of the group to which the runs belong; null for none.
+             * @example learning rates
+             */
             group: string | null;
-            /** Runs */
+            /**
+             * Runs
+             * @description Ids of the runs.
+             */
             runs: string[];
-            /** Seeds */
+            /**
+             * Seeds
+             * @description The seeds.
+             */
             seeds: number[];
-            /** Revisions */
+            /**
+             * Revisions
+             * @description Of `runs`, in this order: send them as `since_revision`.
+             */
             revisions: number[];
-            /** Metric */
+            /**
+             * Metric
+             * @description A metric's name, such as `rollout/episode_return`.
+             * @example rollout/episode_return
+             */
             metric: string;
-            /** Source */
+            /**
+             * Source
+             * @description Actor or process that measured it; empty for the run as a whole.
+             */
             source: string;
-            /** Interval */
+            /**
+             * Centre
+             * @description What the band is around.
+             * @enum {string}
+             */
+            centre: "median" | "mean" | "iqm";
+            /**
+             * Interval
+             * @description The interval of `low` and `high`, or what is drawn without one.
+             */
             interval: string;
-            /** Step */
+            /**
+             * Step
+             * @description Distance of the grid's positions on the horizontal axis.
+             */
             step: number;
-            /** N Total */
+            /**
+             * N Total
+             * @description Points of all runs.
+             */
             n_total: number;
-            /** N Shown */
+            /**
+             * N Shown
+             * @description Number of grid points, including those before `first_bucket`.
+             */
             n_shown: number;
-            /** Reset */
+            /**
+             * Reset
+             * @description Whether a client must drop the buckets that it already has.
+             */
             reset: boolean;
-            /** First Bucket */
+            /**
+             * First Bucket
+             * @description Index of the first bucket; buckets before it are unchanged since the given revision.
+             */
             first_bucket: number;
-            /** X */
+            /**
+             * X
+             * @description Position of each bucket on the horizontal axis, in the requested unit.
+             */
             x: (number | null)[];
-            /** Mean */
+            /**
+             * Mean
+             * @description Mean value in each bucket.
+             */
             mean: (number | null)[];
-            /** Low */
+            /**
+             * Median
+             * @description Median over the runs at each position.
+             */
+            median: (number | null)[];
+            /**
+             * Iqm
+             * @description Interquartile mean.
+             */
+            iqm: (number | null)[];
+            /**
+             * Low
+             * @description Null for fewer runs than the interval needs.
+             */
             low: (number | null)[];
-            /** High */
+            /**
+             * High
+             * @description Upper bound of the interval.
+             */
             high: (number | null)[];
-            /** N */
+            /**
+             * N
+             * @description Runs in each mean: those that have reached this x.
+             */
             n: number[];
+            /**
+             * Seed Values
+             * @description The values of each run, in the order of `runs`, if they are too few for an interval; otherwise empty.
+             */
+            seed_values: (number | null)[][];
+        };
+        /**
+         * GroupPolicy
+         * @description The retention settings of a group, which replace those of the installation for its runs.
+         * @example {
+         *       "group": "ablation",
+         *       "policy": {
+         *         "checkpoints_last": 5
+         *       }
+         *     }
+         */
+        GroupPolicy: {
+            /**
+             * Group
+             * @description Name of the group.
+             * @example learning rates
+             */
+            group: string;
+            /** @description Its settings. */
+            policy: components["schemas"]["RetentionPolicy"];
+        };
+        /**
+         * GroupPolicyOut
+         * @description The retention settings of a group.
+         */
+        GroupPolicyOut: {
+            /**
+             * Group
+             * @description Name of the group.
+             * @example learning rates
+             */
+            group: string;
+            /** @description Its settings. */
+            policy: components["schemas"]["RetentionPolicy"];
         };
         /**
          * GroupStatistics
          * @description Runs that differ in their seed alone.
          */
         GroupStatistics: {
-            /** Id */
+            /**
+             * Id
+             * @description As in `GET /series` and `GET /figures/seed_curve`.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
             id: string;
-            /** Name */
+            /**
+             * Style
+             * @description Its colour and dash: see `GET /figures/palette`.
+             */
+            style: number;
+            /**
+             * Name
+             * @description The name that pages show.
+             * @example PAAC on Pong
+             */
             name: string;
-            /** Algorithm */
+            /**
+             * Algorithm
+             * @description An id from `GET /algorithms`.
+             * @example paac
+             */
             algorithm: string;
-            /** Environment */
+            /**
+             * Environment
+             * @description An id from `GET /environments`.
+             * @example ALE/Pong-v5
+             */
             environment: string;
-            /** At Agent Steps */
+            /**
+             * Protocol
+             * @description Of the evaluations; null for training scores, and for external runs without evaluations.
+             * @example noop_starts
+             */
+            protocol: string | null;
+            /**
+             * External
+             * @description Whether its runs are trained elsewhere: they have no evaluations, only training returns can be compared, and the default settings of their environment are assumed.
+             */
+            external: boolean;
+            /**
+             * At Agent Steps
+             * @description Agent steps at which the runs are compared; null: each at its last step.
+             */
             at_agent_steps: number | null;
-            /** Runs */
+            /**
+             * Runs
+             * @description Ids of the runs.
+             */
             runs: components["schemas"]["RunScore"][];
-            /** N */
+            /**
+             * N
+             * @description Number of runs with a score.
+             */
             n: number;
+            /** @description Interquartile mean of the scores, without an interval; null if no run has one. */
             iqm: components["schemas"]["EstimateOut"] | null;
-            /** N Reached */
+            /** @description Median of the scores with its interval (from 5 scores on); null if no run has one. */
+            median: components["schemas"]["EstimateOut"] | null;
+            /**
+             * N Reached
+             * @description Number of runs that reached the threshold.
+             */
             n_reached: number;
+            /** @description Median over all its runs; its value is null if less than half of them reached the threshold. */
             agent_steps_to_threshold: components["schemas"]["EstimateOut"] | null;
+            /** @description Training time when the threshold was reached first; null if it was not. */
             wall_time_s_to_threshold: components["schemas"]["EstimateOut"] | null;
         };
         /**
          * Health
-         * @description The process answers.
+         * @description The process responds.
          */
         Health: {
             /**
              * Status
+             * @description Always `ok`.
              * @default ok
              */
             status: string;
         };
         /**
+         * Heartbeat
+         * @description The body of `POST /runs/{id}/heartbeat`.
+         * @example {
+         *       "state": "finished",
+         *       "reason": "reached 10,000,000 agent steps"
+         *     }
+         */
+        Heartbeat: {
+            /**
+             * State
+             * @description What the script does; `running` resumes a lost or ended run.
+             * @default running
+             * @enum {string}
+             */
+            state: "running" | "finished" | "failed" | "stopped";
+            /**
+             * Reason
+             * @description One line for the run's page.
+             */
+            reason?: string | null;
+        };
+        /**
+         * HeartbeatOut
+         * @description The answer to a heartbeat.
+         */
+        HeartbeatOut: {
+            /** @description `stopping` once a stop was requested. */
+            state: components["schemas"]["RunState"];
+            /**
+             * Stop Requested
+             * @description Whether the script should end: someone has requested it.
+             */
+            stop_requested: boolean;
+        };
+        /**
          * HostLoad
-         * @description How busy a host is; null where it does not say.
+         * @description Load of a host; null for values it does not report.
          */
         HostLoad: {
-            /** Cpu Pct */
+            /**
+             * Cpu Pct
+             * @description Of all cores together, since the previous measurement.
+             */
             cpu_pct?: number | null;
-            /** Memory Used Bytes */
+            /**
+             * Memory Used Bytes
+             * @description Memory in use.
+             */
             memory_used_bytes?: number | null;
             /**
+             * Disk Bytes
+             * @description Size of the disk of its run directories.
+             */
+            disk_bytes?: number | null;
+            /**
+             * Disk Free Bytes
+             * @description Free disk space under the worker's home.
+             */
+            disk_free_bytes?: number | null;
+            /**
+             * Disk Problem
+             * @description Why it claims no runs; null while its disk has space and works.
+             */
+            disk_problem?: string | null;
+            /**
              * Gpus
+             * @description One entry for each GPU.
              * @default []
              */
             gpus: components["schemas"]["GpuLoad"][];
             /**
+             * @description The latest readings.
              * @default {
              *       "cpu": [],
              *       "memory": [],
@@ -1714,40 +3605,81 @@ export interface components {
          * @description A machine with a worker.
          */
         HostOut: {
-            /** Id */
+            /**
+             * Id
+             * @description The resource's id.
+             * @example lab-3
+             */
             id: string;
             /**
              * First Seen At
              * Format: date-time
+             * @description When its worker sent its first heartbeat.
+             * @example 2026-11-20T09:00:00Z
              */
             first_seen_at: string;
             /**
              * Last Seen At
              * Format: date-time
+             * @description When its worker sent its newest heartbeat.
+             * @example 2026-11-22T10:04:00Z
              */
             last_seen_at: string;
-            /** Alive */
+            /**
+             * Alive
+             * @description Whether it has sent a heartbeat recently.
+             */
             alive: boolean;
-            /** Draining */
+            /**
+             * Draining
+             * @description Whether it accepts no new runs.
+             */
             draining: boolean;
-            /** Queues */
+            /**
+             * Queues
+             * @description The queues that the host serves.
+             */
             queues: string[];
-            /** Slots */
+            /**
+             * Slots
+             * @description Number of runs that the host trains at the same time.
+             * @example 2
+             */
             slots: number;
-            /** Cpu Count */
+            /**
+             * Cpu Count
+             * @description Number of processor cores.
+             * @example 16
+             */
             cpu_count: number;
-            /** Memory Bytes */
+            /**
+             * Memory Bytes
+             * @description Total memory.
+             */
             memory_bytes: number;
-            /** Devices */
+            /**
+             * Devices
+             * @description `cpu`, with the bf16 instruction sets of its processor in parentheses, and each GPU.
+             */
             devices: string[];
-            /** Environments */
+            /**
+             * Environments
+             * @description Ids of the environments it can run.
+             */
             environments: string[];
-            /** Versions */
+            /**
+             * Versions
+             * @description Package -> version.
+             */
             versions: {
                 [key: string]: string;
             };
+            /** @description The newest reading of its load; null before the first. */
             load: components["schemas"]["HostLoad"];
-            /** Runs */
+            /**
+             * Runs
+             * @description Active runs.
+             */
             runs: components["schemas"]["HostRun"][];
         };
         /**
@@ -1755,57 +3687,245 @@ export interface components {
          * @description All hosts.
          */
         HostPage: {
-            /** Items */
+            /**
+             * Items
+             * @description The resources.
+             */
             items: components["schemas"]["HostOut"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
             next_cursor?: string | null;
-            /** Waiting */
+            /**
+             * Waiting
+             * @description Number of queued runs by queue.
+             */
             waiting: {
                 [key: string]: number;
             };
+            /**
+             * Waiting Runs
+             * @description The first of them, in the order in which hosts claim them.
+             */
+            waiting_runs: components["schemas"]["WaitingRunOut"][];
         };
         /**
          * HostRun
          * @description A run on a host.
          */
         HostRun: {
-            /** Id */
+            /**
+             * Id
+             * @description The resource's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
             id: string;
-            /** Name */
+            /**
+             * Name
+             * @description The name that pages show.
+             * @example PAAC on Pong
+             */
             name: string;
+            /** @description Its state. */
             state: components["schemas"]["RunState"];
+            /**
+             * Progress
+             * @description From 0 to 1 of the nearest limit; null if only a score ends the run.
+             * @example 0.71
+             */
+            progress: number | null;
+            /**
+             * Time Left S
+             * @description Remaining training time at the current speed; null if unknown.
+             * @example 118
+             */
+            time_left_s: number | null;
+            /**
+             * Agent Steps Per S
+             * @description Agent steps per second of training, averaged over the last seconds.
+             * @example 3400
+             */
+            agent_steps_per_s: number | null;
         };
         /**
          * Improvement
-         * @description How likely a run of group `a` beats one of group `b` in the same world; ties count half.
+         * @description Two groups in the same environment compared.
          */
         Improvement: {
-            /** A */
+            /**
+             * A
+             * @description The first group.
+             */
             a: string;
-            /** B */
+            /**
+             * B
+             * @description The second group.
+             */
             b: string;
+            /** @description Probability that a run of `a` scores higher than one of `b`, without an interval; ties count half. */
             probability: components["schemas"]["EstimateOut"];
+            /** @description Median of all differences of a score of `a` and one of `b`. Its 95 % interval exists from 4 runs a side and is not corrected for the number of comparisons. */
+            difference: components["schemas"]["EstimateOut"];
+            /**
+             * P Value
+             * @description Of the exact two-sided permutation test of `probability`.
+             */
+            p_value: number;
+            /**
+             * P Adjusted
+             * @description After Holm's correction for the number of `improvements`.
+             */
+            p_adjusted: number;
+            /**
+             * Better
+             * @description The group with significantly higher scores (`p_adjusted` below 0.05); null if no difference is significant.
+             */
+            better: string | null;
+            /**
+             * Seeds To Differ
+             * @description Runs a side from which a difference could be significant; null if the runs at hand are enough.
+             */
+            seeds_to_differ: number | null;
+        };
+        /**
+         * InstallationPolicy
+         * @description How much is kept of runs without group settings, and of the installation's audit trail.
+         * @example {
+         *       "checkpoints_best": 3,
+         *       "checkpoints_last": 3,
+         *       "videos_days": 30
+         *     }
+         */
+        InstallationPolicy: {
+            /**
+             * Best checkpoints
+             * @description Keep the checkpoints with the highest scores. Evaluated checkpoints rank above the others.
+             */
+            checkpoints_best?: number | null;
+            /**
+             * Newest checkpoints
+             * @description Keep the newest checkpoints; the newest one is always kept.
+             */
+            checkpoints_last?: number | null;
+            /**
+             * A checkpoint every
+             * @description Keep the first checkpoint at or after each multiple of this many agent steps.
+             */
+            checkpoints_every_agent_steps?: number | null;
+            /**
+             * Best episodes
+             * @description Keep the training and the evaluation episodes with the highest returns.
+             */
+            episodes_best?: number | null;
+            /**
+             * Newest episodes
+             * @description Keep the newest training and the newest evaluation episodes.
+             */
+            episodes_last?: number | null;
+            /**
+             * Videos
+             * @description Remove videos this many days after they were rendered or received. Videos of episodes can be rendered again; videos sent by the script of an external run cannot.
+             */
+            videos_days?: number | null;
+            /**
+             * Event logs
+             * @description What happens to the event log of an ended attempt once it is completely recorded in the database.
+             * @default compress
+             * @enum {string}
+             */
+            event_logs: "keep" | "compress" | "remove";
+            /**
+             * Event logs after
+             * @description Compress or remove an event log this many days after its attempt ended.
+             * @default 1
+             */
+            event_logs_days: number;
+            /**
+             * Log lines
+             * @description Remove the lines of a run's log after this many days.
+             */
+            log_lines_days?: number | null;
+            /**
+             * Audit trail
+             * @description Remove entries of the audit trail after this many days.
+             */
+            audit_days?: number | null;
         };
         JsonValue: unknown;
+        /**
+         * LogBatch
+         * @description The body of `POST /runs/{id}/log`.
+         * @example {
+         *       "source": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+         *       "sequence": 3,
+         *       "lines": [
+         *         {
+         *           "time": "2026-01-31T10:00:00Z",
+         *           "level": "info",
+         *           "message": "a new phase"
+         *         }
+         *       ]
+         *     }
+         */
+        LogBatch: {
+            /**
+             * Source
+             * @description The process that writes: a ULID that it chooses when it starts.
+             */
+            source: string;
+            /**
+             * Sequence
+             * @description Number of the batch; each is one more than before.
+             */
+            sequence: number;
+            /**
+             * Lines
+             * @description In order.
+             */
+            lines: components["schemas"]["SentLine"][];
+        };
         /**
          * LogLineOut
          * @description One line of a run's log.
          */
         LogLineOut: {
-            /** Id */
+            /**
+             * Id
+             * @description Increases with every line; pass the last one as `after` to follow the log.
+             */
             id: number;
-            /** Attempt */
+            /**
+             * Attempt
+             * @description Number of the attempt; each resume starts a new attempt.
+             * @example 1
+             */
             attempt: number;
             /**
              * Time
              * Format: date-time
+             * @description When it happened.
+             * @example 2026-11-22T10:04:00Z
              */
             time: string;
-            /** Level */
+            /**
+             * Level
+             * @description Severity of a log line.
+             * @example info
+             */
             level: string;
-            /** Message */
+            /**
+             * Message
+             * @description The text.
+             * @example checkpoint saved
+             */
             message: string;
-            /** Agent Steps */
+            /**
+             * Agent Steps
+             * @description Decisions of the agents so far.
+             * @example 1000000
+             */
             agent_steps: number | null;
         };
         /**
@@ -1813,199 +3933,906 @@ export interface components {
          * @description A page of a run's log.
          */
         LogPage: {
-            /** Items */
+            /**
+             * Items
+             * @description The resources.
+             */
             items: components["schemas"]["LogLineOut"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
             next_cursor?: string | null;
+        };
+        /**
+         * LoginMethods
+         * @description How users can log in beside password and one-time link.
+         */
+        LoginMethods: {
+            /** @description Null if no provider is configured. */
+            oidc: components["schemas"]["OidcMethod"] | null;
         };
         /**
          * LoginRequest
          * @description The body of `POST /auth/login`.
+         * @example {
+         *       "name": "owner",
+         *       "password": "correct horse battery"
+         *     }
          */
         LoginRequest: {
-            /** Name */
+            /**
+             * Name
+             * @description The name that pages show.
+             * @example PAAC on Pong
+             */
             name: string;
-            /** Password */
+            /**
+             * Password
+             * @description The user's password.
+             */
             password: string;
         };
         /**
          * Me
-         * @description Who you are.
+         * @description The authenticated user.
          */
         Me: {
-            /** Id */
+            /**
+             * Id
+             * @description The resource's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
             id: string;
-            /** Name */
+            /**
+             * Name
+             * @description The name that pages show.
+             * @example PAAC on Pong
+             */
             name: string;
+            /** @description What the user or token may do: `viewer` reads, `operator` also creates and controls runs, `admin` also manages users and the installation. */
             role: components["schemas"]["Role"];
+        };
+        /**
+         * MemberOut
+         * @description A seed of a configuration.
+         */
+        MemberOut: {
+            /**
+             * Run
+             * @description Null if the run has been deleted.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            run: string | null;
+            /**
+             * Seed
+             * @description Seed of all random numbers.
+             * @example 3
+             */
+            seed: number;
+            /**
+             * State
+             * @description Of the run; `deleted` if there is none any more.
+             */
+            state: string;
+            /**
+             * Score
+             * @description Of a finished run; null for any other.
+             * @example 17.4
+             */
+            score: number | null;
+        };
+        /**
+         * MetricInfo
+         * @description One metric of some runs.
+         */
+        MetricInfo: {
+            /**
+             * Metric
+             * @description A metric's name, such as `rollout/episode_return`.
+             * @example rollout/episode_return
+             */
+            metric: string;
+            /**
+             * Title
+             * @description A short name for display.
+             * @example Episode return
+             */
+            title: string;
+            /**
+             * N Runs
+             * @description How many of the runs have points of it.
+             */
+            n_runs: number;
+        };
+        /**
+         * MetricInfos
+         * @description All metrics of some runs, by name.
+         */
+        MetricInfos: {
+            /**
+             * Items
+             * @description The resources.
+             */
+            items: components["schemas"]["MetricInfo"][];
+        };
+        /**
+         * MetricSummaries
+         * @description Metrics of runs. A requested metric that is missing here has no points.
+         */
+        MetricSummaries: {
+            /**
+             * Items
+             * @description The resources.
+             */
+            items: components["schemas"]["MetricSummary"][];
+        };
+        /**
+         * MetricSummary
+         * @description One metric of one run as a whole; null without a finite value.
+         */
+        MetricSummary: {
+            /**
+             * Run
+             * @description The run's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            run: string;
+            /**
+             * Metric
+             * @description A metric's name, such as `rollout/episode_return`.
+             * @example rollout/episode_return
+             */
+            metric: string;
+            /**
+             * Last
+             * @description Last value in each bucket.
+             */
+            last: number | null;
+            /**
+             * Best
+             * @description The smallest of a `loss/` metric, the largest of others.
+             */
+            best: number | null;
+            /**
+             * Mean
+             * @description Mean value in each bucket.
+             */
+            mean: number | null;
+            /**
+             * Min
+             * @description Lowest value in each bucket.
+             */
+            min: number | null;
+            /**
+             * Max
+             * @description Highest value in each bucket.
+             */
+            max: number | null;
         };
         /**
          * NewToken
-         * @description A script's key, with the secret.
+         * @description An API token with its secret.
          */
         NewToken: {
-            /** Id */
+            /**
+             * Id
+             * @description The resource's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
             id: string;
-            /** User Id */
+            /**
+             * User Id
+             * @description The user's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
             user_id: string;
-            /** Name */
+            /**
+             * User Name
+             * @description The user whose permissions it has.
+             */
+            user_name: string;
+            /**
+             * Name
+             * @description The name that pages show.
+             * @example PAAC on Pong
+             */
             name: string;
+            /** @description Upper limit of its permissions; never more than its user's role. */
             role: components["schemas"]["Role"];
+            /**
+             * Scope
+             * @description `external_runs`: it may only create external runs, and write those that it has created; null: all that its role allows.
+             */
+            scope: string | null;
             /**
              * Created At
              * Format: date-time
+             * @description When it was created.
+             * @example 2026-11-22T10:00:00Z
              */
             created_at: string;
-            /** Expires At */
+            /**
+             * Created With
+             * @description What created it: the user's browser `session`, another `token`, or the `command line`; null if it is not known.
+             */
+            created_with: string | null;
+            /**
+             * Parent Id
+             * @description The token that created it and with which it is revoked.
+             */
+            parent_id: string | null;
+            /**
+             * Parent Name
+             * @description The name of that token.
+             */
+            parent_name: string | null;
+            /**
+             * Expires At
+             * @description When it stops being valid; null if never.
+             */
             expires_at: string | null;
-            /** Token */
+            /**
+             * Last Used At
+             * @description When it was used last, to about a minute; null: never.
+             */
+            last_used_at: string | null;
+            /**
+             * Last Used Address
+             * @description The client's address then.
+             */
+            last_used_address: string | null;
+            /**
+             * Token
+             * @description Returned only here; send it as `Authorization: Bearer`.
+             * @example cb_3q2-7w
+             */
             token: string;
         };
         /**
+         * OidcMethod
+         * @description Sign-in by an OpenID Connect provider, which begins at `/login/oidc`.
+         */
+        OidcMethod: {
+            /**
+             * Name
+             * @description What the login page calls the provider.
+             * @example PAAC on Pong
+             */
+            name: string;
+        };
+        /**
+         * Palette
+         * @description The styles of runs and groups on every chart: style s has colour s % 8 and dash s // 8 % 4.
+         */
+        Palette: {
+            /**
+             * Light
+             * @description For light pages.
+             */
+            light: string[];
+            /**
+             * Dark
+             * @description For dark pages.
+             */
+            dark: string[];
+            /**
+             * Dashes
+             * @description Plotly's names.
+             */
+            dashes: string[];
+            /**
+             * Run Characters
+             * @description A run has the style of the position of its id's last character in these.
+             */
+            run_characters: string;
+        };
+        /**
          * PanelOut
-         * @description A panel of a run's internals.
+         * @description A panel of a run's diagnostics.
          */
         PanelOut: {
-            /** Id */
+            /**
+             * Id
+             * @description The resource's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
             id: string;
-            /** Title */
+            /**
+             * Title
+             * @description A short name for display.
+             */
             title: string;
-            /** Metrics */
+            /**
+             * Metrics
+             * @description The metrics that it shows.
+             */
             metrics: string[];
         };
         /**
          * Panels
-         * @description What can be drawn of a run's internals.
+         * @description The diagnostics panels of a run.
          */
         Panels: {
-            /** Items */
+            /**
+             * Items
+             * @description The resources.
+             */
             items: components["schemas"]["PanelOut"][];
         };
         /**
          * PasswordRequest
          * @description The body of `POST /auth/password`.
+         * @example {
+         *       "current": "correct horse battery",
+         *       "new": "staple battery horse"
+         *     }
          */
         PasswordRequest: {
             /**
              * Current
-             * @description Not needed by those who have none yet.
+             * @description Not required for users without a password.
              * @default
              */
             current: string;
-            /** New */
+            /**
+             * New
+             * @description The new password, of at least 10 characters.
+             */
             new: string;
+        };
+        /**
+         * PointsBatch
+         * @description The body of `POST /runs/{id}/points`.
+         * @example {
+         *       "source": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+         *       "sequence": 1,
+         *       "series": [
+         *         {
+         *           "metric": "loss/policy",
+         *           "agent_steps": [
+         *             1000,
+         *             2000
+         *           ],
+         *           "wall_time_s": [
+         *             0.8,
+         *             1.6
+         *           ],
+         *           "value": [
+         *             0.31,
+         *             0.29
+         *           ]
+         *         }
+         *       ]
+         *     }
+         */
+        PointsBatch: {
+            /**
+             * Source
+             * @description The process that writes: a ULID that it chooses when it starts.
+             */
+            source: string;
+            /**
+             * Sequence
+             * @description Number of the batch; each is one more than before.
+             */
+            sequence: number;
+            /**
+             * Series
+             * @description At most 10,000 points in total.
+             */
+            series: components["schemas"]["SeriesPoints"][];
         };
         /**
          * PresetOut
          * @description A named set of changes to the defaults.
          */
         PresetOut: {
-            /** Id */
+            /**
+             * Id
+             * @description The resource's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
             id: string;
-            /** Title */
+            /**
+             * Title
+             * @description A short name for display.
+             */
             title: string;
-            /** Description */
+            /**
+             * Description
+             * @description What it does.
+             */
             description: string;
             /**
              * Observation
+             * @description What the agent observes: `pixels` or a `vector`.
              * @enum {string}
              */
             observation: "pixels" | "vector";
-            /** Families */
+            /**
+             * Actions
+             * @description The kinds of actions it is meant for; empty for all.
+             */
+            actions: ("discrete" | "continuous")[];
+            /**
+             * Families
+             * @description Families of the environments it is meant for; empty for all with this kind of observation.
+             */
             families: string[];
-            /** Config */
+            /**
+             * Environments
+             * @description Ids of the environments it is meant for; empty for all of these families.
+             */
+            environments: string[];
+            /**
+             * Config
+             * @description The algorithm's settings that differ from their defaults.
+             */
             config: {
                 [key: string]: unknown;
             };
-            /** Environment Config */
+            /**
+             * Environment Config
+             * @description The environment's settings that differ from their defaults.
+             */
             environment_config: {
                 [key: string]: unknown;
             };
-            /** Stop */
+            /**
+             * Stop
+             * @description Limits of the run; it ends when the first one is reached.
+             */
             stop: {
                 [key: string]: unknown;
             };
+            /**
+             * Measured
+             * @description What runs of it reached on a machine with two cores; empty if no run is recorded.
+             */
+            measured: string;
+        };
+        /**
+         * Preview
+         * @description What clean-up would remove with these settings.
+         */
+        Preview: {
+            /**
+             * Runs Checked
+             * @description Runs that were checked within the time limit, the oldest first.
+             */
+            runs_checked: number;
+            /**
+             * Runs Total
+             * @description Runs that the settings apply to.
+             */
+            runs_total: number;
+            /** @description Checkpoints. */
+            checkpoints: components["schemas"]["Amount"];
+            /** @description Replays; videos of the same episodes are under `videos`. */
+            episodes: components["schemas"]["Amount"];
+            /** @description Videos. */
+            videos: components["schemas"]["Amount"];
+            /** @description Event logs to compress or remove, with their present size. */
+            event_logs: components["schemas"]["Amount"];
+            /**
+             * Runs With Old Log Lines
+             * @description Runs whose log has lines to remove.
+             */
+            runs_with_old_log_lines: number;
+            /**
+             * Audit Entries
+             * @description Entries of the audit trail to remove.
+             */
+            audit_entries: number;
+        };
+        /**
+         * PreviewRequest
+         * @description Retention settings to try.
+         * @example {
+         *       "policy": {
+         *         "checkpoints_last": 5
+         *       }
+         *     }
+         */
+        PreviewRequest: {
+            /**
+             * Group
+             * @description Group to which the settings apply; null for the installation.
+             * @example learning rates
+             */
+            group?: string | null;
+            /** @description The settings. */
+            policy: components["schemas"]["InstallationPolicy"];
+        };
+        /**
+         * ProtocolOut
+         * @description One way to score an agent.
+         */
+        ProtocolOut: {
+            /**
+             * Id
+             * @description The resource's id.
+             * @example noop_starts
+             */
+            id: string;
+            /**
+             * Title
+             * @description A short name for display.
+             * @example no-op starts
+             */
+            title: string;
+            /**
+             * Description
+             * @description What it does.
+             */
+            description: string;
+            /**
+             * Unavailable
+             * @description Why it cannot be used; null if it can.
+             */
+            unavailable: string | null;
+        };
+        /**
+         * Protocols
+         * @description Response of `GET /runs/{id}/evaluations/protocols`.
+         */
+        Protocols: {
+            /**
+             * Default
+             * @description Id of the protocol of the run's own evaluations.
+             */
+            default: string;
+            /**
+             * Items
+             * @description The resources.
+             */
+            items: components["schemas"]["ProtocolOut"][];
+        };
+        /**
+         * Provenance
+         * @description The code and the machine of one attempt.
+         */
+        Provenance: {
+            /**
+             * Version
+             * @description Callboard's version.
+             */
+            version: string;
+            /**
+             * Commit
+             * @description Commit of the checkout that the engine was run from; null if it was not run from one.
+             */
+            commit: string | null;
+            /**
+             * Dirty
+             * @description Whether tracked files differed from the commit; null without one.
+             */
+            dirty: boolean | null;
+            /**
+             * Packages
+             * @description Package -> version, with Python's among them.
+             */
+            packages: {
+                [key: string]: string;
+            };
+            /**
+             * Command
+             * @description Command line of the engine.
+             */
+            command: string[];
+            /**
+             * Processor
+             * @description Model of the processor.
+             */
+            processor: string;
+            /**
+             * Cpu Count
+             * @description Cores that the engine may use.
+             * @example 16
+             */
+            cpu_count: number;
+            /**
+             * Gpus
+             * @description Models of the machine's GPUs, whether used or not.
+             */
+            gpus: string[];
+            /**
+             * Device
+             * @description Device of the network; null until the engine has started.
+             */
+            device?: string | null;
+            /**
+             * Rollout Workers
+             * @description PAAC's rollout workers, at most one per core: with another number, the same seed gives another series. Null for other methods, and until the engine has started.
+             */
+            rollout_workers?: number | null;
         };
         /**
          * PublishedScoreOut
-         * @description A score someone published for this world.
+         * @description A published score for an environment.
          */
         PublishedScoreOut: {
-            /** Label */
+            /**
+             * Label
+             * @description Name of the agent, as charts show it.
+             */
             label: string;
-            /** Score */
+            /**
+             * Score
+             * @description The score that the source states.
+             * @example 17.4
+             */
             score: number;
-            /** Protocol */
+            /**
+             * Protocol
+             * @description The evaluation protocol, which is part of a score's name.
+             * @example noop_starts
+             */
             protocol: string;
-            /** Source */
+            /**
+             * Source
+             * @description Paper, table and page.
+             */
             source: string;
         };
         /**
+         * QueuePlace
+         * @description A queued run's place among the runs that the same hosts may claim.
+         */
+        QueuePlace: {
+            /**
+             * Position
+             * @description From 1, in the order in which hosts claim runs: the highest priority, then the oldest.
+             */
+            position: number;
+            /**
+             * Waiting
+             * @description Number of these runs.
+             */
+            waiting: number;
+            /**
+             * Ahead
+             * @description The first of the runs that are claimed earlier.
+             */
+            ahead: components["schemas"]["WaitingRun"][];
+            /**
+             * Reason
+             * @description Why no host has claimed the run.
+             */
+            reason: string;
+            /**
+             * Expected Start At
+             * @description Estimated from the limits and speeds of the runs before it; null if unknown.
+             */
+            expected_start_at: string | null;
+            /**
+             * Unknown Start
+             * @description Why the expected start is unknown.
+             */
+            unknown_start: string | null;
+        };
+        /**
+         * Racing
+         * @description Stop configurations that are worse than another; see `backend.statistics.racing`.
+         */
+        Racing: {
+            /**
+             * Confidence
+             * @description 1 minus the probability that any of several equally good configurations is eliminated.
+             * @default 0.95
+             */
+            confidence: number;
+            /**
+             * Initial Seeds
+             * @description Seeds of each configuration before the first comparison.
+             * @default 3
+             */
+            initial_seeds: number;
+        };
+        /**
          * Readiness
-         * @description Whether each thing the service stands on is there.
+         * @description Whether each dependency of the service is available.
          */
         Readiness: {
-            /** Ready */
+            /**
+             * Ready
+             * @description Whether the server can answer requests.
+             */
             ready: boolean;
-            /** Database */
+            /**
+             * Database
+             * @description Whether the database answers.
+             */
             database: boolean;
-            /** Migrated */
+            /**
+             * Migrated
+             * @description Whether the database has the newest schema.
+             */
             migrated: boolean;
-            /** Redis */
+            /**
+             * Redis
+             * @description Whether Redis answers; without it, changes arrive late.
+             */
             redis: boolean;
+            /**
+             * Disk
+             * @description Whether this process can write to the disk of its state.
+             */
+            disk: boolean;
+            /**
+             * Problems
+             * @description What is unavailable, and why.
+             */
+            problems: string[];
         };
         /**
          * RecentLoad
-         * @description Shares in use, from 0 to 1: some minutes of readings, oldest first, the latest last.
+         * @description Utilisation from 0 to 1 in the latest readings, oldest first.
          */
         RecentLoad: {
             /**
              * Cpu
+             * @description Use of the processors, from 0 to 1, oldest first.
              * @default []
              */
             cpu: number[];
             /**
              * Memory
+             * @description Use of the memory, from 0 to 1, oldest first.
              * @default []
              */
             memory: number[];
             /**
              * Gpus
+             * @description One list per GPU.
              * @default []
              */
             gpus: number[][];
+            /**
+             * Duration S
+             * @description From the oldest reading to the latest; null from workers that do not report it.
+             */
+            duration_s?: number | null;
         };
         /**
          * ResumeRequest
          * @description The body of `POST /runs/{id}/resume`.
+         * @example {
+         *       "stop": {
+         *         "agent_steps": 20000000
+         *       },
+         *       "annealing": "extend"
+         *     }
          */
         ResumeRequest: {
-            /** @description New bounds, where the old ones are reached. */
+            /** @description New limits, if the old ones are reached. */
             stop?: components["schemas"]["StopSpec"] | null;
+            /**
+             * Annealing
+             * @description For a linear learning rate, when the agent-step limit changes: `keep` its schedule, with a rate of 0 from its end on, or `extend` it to the new limit, with a jump of the rate. Default: as before, which is `extend` unless the run was resumed with `keep`.
+             */
+            annealing?: ("keep" | "extend") | null;
+        };
+        /**
+         * RetentionOut
+         * @description All retention settings.
+         */
+        RetentionOut: {
+            /** @description The settings of runs whose group has no settings. */
+            installation: components["schemas"]["InstallationPolicy"];
+            /**
+             * Groups
+             * @description The groups that have settings, by name.
+             */
+            groups: components["schemas"]["GroupPolicyOut"][];
+        };
+        /**
+         * RetentionPolicy
+         * @description How much of each run is kept; null means no limit.
+         * @example {
+         *       "checkpoints_best": 3,
+         *       "checkpoints_last": 3,
+         *       "videos_days": 30
+         *     }
+         */
+        RetentionPolicy: {
+            /**
+             * Best checkpoints
+             * @description Keep the checkpoints with the highest scores. Evaluated checkpoints rank above the others.
+             */
+            checkpoints_best?: number | null;
+            /**
+             * Newest checkpoints
+             * @description Keep the newest checkpoints; the newest one is always kept.
+             */
+            checkpoints_last?: number | null;
+            /**
+             * A checkpoint every
+             * @description Keep the first checkpoint at or after each multiple of this many agent steps.
+             */
+            checkpoints_every_agent_steps?: number | null;
+            /**
+             * Best episodes
+             * @description Keep the training and the evaluation episodes with the highest returns.
+             */
+            episodes_best?: number | null;
+            /**
+             * Newest episodes
+             * @description Keep the newest training and the newest evaluation episodes.
+             */
+            episodes_last?: number | null;
+            /**
+             * Videos
+             * @description Remove videos this many days after they were rendered or received. Videos of episodes can be rendered again; videos sent by the script of an external run cannot.
+             */
+            videos_days?: number | null;
+            /**
+             * Event logs
+             * @description What happens to the event log of an ended attempt once it is completely recorded in the database.
+             * @default compress
+             * @enum {string}
+             */
+            event_logs: "keep" | "compress" | "remove";
+            /**
+             * Event logs after
+             * @description Compress or remove an event log this many days after its attempt ended.
+             * @default 1
+             */
+            event_logs_days: number;
+            /**
+             * Log lines
+             * @description Remove the lines of a run's log after this many days.
+             */
+            log_lines_days?: number | null;
         };
         /**
          * Role
-         * @description What a person may do.
+         * @description What a user may do: `viewer` < `operator` < `admin`.
+         *
+         *     Viewers read. Operators also start, stop and change runs. Admins also manage users and tokens.
          * @enum {string}
          */
         Role: "viewer" | "operator" | "admin";
         /**
          * RunChanges
-         * @description The body of `PATCH /runs/{id}`: what is left out stays as it is.
+         * @description The body of `PATCH /runs/{id}`: fields that are left out do not change.
+         * @example {
+         *       "name": "PAAC, learning rate halved",
+         *       "tags": [
+         *         "baseline"
+         *       ],
+         *       "priority": 10
+         *     }
          */
         RunChanges: {
-            /** Name */
+            /**
+             * Name
+             * @description Name shown on pages.
+             * @example PAAC on Pong
+             */
             name?: string | null;
-            /** Notes */
+            /**
+             * Notes
+             * @description Free text, in Markdown.
+             */
             notes?: string | null;
-            /** Tags */
+            /**
+             * Tags
+             * @description Labels for finding and filtering runs.
+             */
             tags?: string[] | null;
             /**
              * Group
-             * @description Empty or null: no group.
+             * @description Empty or null for no group.
+             * @example learning rates
              */
             group?: string | null;
-            /** Priority */
+            /**
+             * Priority
+             * @description Runs with a higher priority start first.
+             */
             priority?: number | null;
         };
         /**
@@ -2013,119 +4840,347 @@ export interface components {
          * @description A run with its history.
          */
         RunDetail: {
-            /** Id */
+            /**
+             * Id
+             * @description The resource's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
             id: string;
-            /** Name */
+            /**
+             * Origin
+             * @description Where it is trained: `callboard` is a worker of this installation.
+             * @enum {string}
+             */
+            origin: "callboard" | "external";
+            /**
+             * Name
+             * @description The name that pages show.
+             * @example PAAC on Pong
+             */
             name: string;
-            /** Algorithm */
+            /**
+             * Algorithm
+             * @description An id from `GET /algorithms`.
+             * @example paac
+             */
             algorithm: string;
-            /** Environment */
+            /**
+             * Environment
+             * @description An id from `GET /environments`.
+             * @example ALE/Pong-v5
+             */
             environment: string;
-            /** Seed */
+            /**
+             * Seed
+             * @description Seed of all random numbers.
+             * @example 3
+             */
             seed: number;
+            /** @description Its state. */
             state: components["schemas"]["RunState"];
-            /** State Reason */
+            /**
+             * State Reason
+             * @description Why it is in its state.
+             * @example reached 10,000,000 agent steps
+             */
             state_reason: string;
-            /** Stop Requested */
+            /**
+             * Stop Requested
+             * @description Whether a stop or kill has been requested and is still pending.
+             */
             stop_requested: ("stop" | "kill") | null;
             /**
              * Created At
              * Format: date-time
+             * @description When it was created.
+             * @example 2026-11-22T10:00:00Z
              */
             created_at: string;
-            /** Created By */
+            /**
+             * Created By
+             * @description The user who created it; null for one created on the command line.
+             */
             created_by: string | null;
-            /** Started At */
+            /**
+             * Started At
+             * @description When its first attempt started; null before.
+             * @example 2026-11-22T10:00:04Z
+             */
             started_at: string | null;
-            /** Ended At */
+            /**
+             * Ended At
+             * @description When it ended; null before.
+             */
             ended_at: string | null;
-            /** Queue */
+            /**
+             * Queue
+             * @description The queue from which hosts claim the run.
+             * @example cpu
+             */
             queue: string;
-            /** Wanted Host */
+            /**
+             * Wanted Host
+             * @description The only host that may run it; null for any host.
+             */
             wanted_host: string | null;
-            /** Priority */
+            /**
+             * Priority
+             * @description Runs with a higher priority start first.
+             */
             priority: number;
-            /** Group */
+            /**
+             * Group
+             * @description Name of the group to which the run belongs.
+             * @example learning rates
+             */
             group: string | null;
-            /** Tags */
+            /**
+             * Tags
+             * @description Labels for finding and filtering runs.
+             */
             tags: string[];
-            /** Notes */
+            /**
+             * Notes
+             * @description Free text.
+             */
             notes: string;
-            /** Archived */
+            /**
+             * Archived
+             * @description Whether it is hidden from the list of runs.
+             */
             archived: boolean;
-            /** Parent Id */
+            /**
+             * Parent Id
+             * @description The run that it was forked from.
+             */
             parent_id: string | null;
-            /** Forked At Agent Steps */
+            /**
+             * Forked At Agent Steps
+             * @description Agent steps of the checkpoint it was forked from; its own points start there.
+             */
             forked_at_agent_steps: number | null;
-            /** Memory Estimate Bytes */
+            /**
+             * Memory Estimate Bytes
+             * @description Memory that a worker reserves for the run.
+             * @example 734003200
+             */
             memory_estimate_bytes: number;
-            /** Attempt */
+            /**
+             * Attempt
+             * @description Number of the attempt; each resume starts a new attempt.
+             * @example 1
+             */
             attempt: number;
-            /** Attempts Without Checkpoint */
+            /**
+             * Attempts Without Checkpoint
+             * @description Attempts in a row that ended before saving a checkpoint.
+             */
             attempts_without_checkpoint: number;
-            /** Host */
+            /**
+             * Host
+             * @description Id of the host that trains it, or trained it last.
+             * @example lab-3
+             */
             host: string | null;
-            /** Lease Expires At */
+            /**
+             * Lease Expires At
+             * @description When the worker's lease ends unless it is renewed; null without a lease. For an external run: when it becomes lost without another heartbeat.
+             */
             lease_expires_at: string | null;
-            /** Error */
+            /**
+             * Error
+             * @description Traceback or message of the error that ended it; null without one.
+             */
             error: string | null;
-            /** Revision */
+            /**
+             * Revision
+             * @description Increases with each change; clients fetch what is new since the revision they have.
+             * @example 42
+             */
             revision: number;
-            /** Agent Steps */
+            /**
+             * Agent Steps
+             * @description Decisions of the agents so far.
+             * @example 1000000
+             */
             agent_steps: number;
-            /** Frames */
+            /**
+             * Frames
+             * @description Emulator frames so far; Atari has four per agent step by default.
+             * @example 4000000
+             */
             frames: number;
-            /** Updates */
+            /**
+             * Updates
+             * @description Updates of the parameters so far.
+             * @example 6250
+             */
             updates: number;
-            /** Episodes */
+            /**
+             * Episodes
+             * @description Episodes that ended so far.
+             * @example 812
+             */
             episodes: number;
-            /** Wall Time S */
+            /**
+             * Wall Time S
+             * @description Training time in seconds, summed over attempts, evaluations excluded.
+             * @example 294.5
+             */
             wall_time_s: number | null;
-            /** Agent Steps Per S */
+            /**
+             * Agent Steps Per S
+             * @description Averaged over about the last ten seconds of training.
+             * @example 3400
+             */
             agent_steps_per_s: number | null;
-            /** Score */
+            /**
+             * Score
+             * @description Mean return of the last 100 training episodes, rewards not clipped; null before the first.
+             * @example 17.4
+             */
             score: number | null;
-            /** Best Return */
+            /**
+             * Best Return
+             * @description Highest return of a training episode, rewards not clipped.
+             * @example 21
+             */
             best_return: number | null;
-            /** Progress */
+            /**
+             * Progress
+             * @description From 0 to 1 of the nearest limit; null if only a score ends the run.
+             * @example 0.71
+             */
             progress: number | null;
-            /** Time Left S */
+            /**
+             * Time Left S
+             * @description Remaining training time at the current speed; null if unknown.
+             * @example 118
+             */
             time_left_s: number | null;
-            /** Spec */
+            /**
+             * Spec
+             * @description The whole specification, defaults included; of an external run, what its script has sent.
+             */
             spec: {
                 [key: string]: unknown;
             };
             /**
              * Children
+             * @description Runs that were forked from this one.
              * @default []
              */
             children: components["schemas"]["ChildOut"][];
             /**
              * Attempts
+             * @description Every attempt, oldest first.
              * @default []
              */
             attempts: components["schemas"]["AttemptOut"][];
             /**
              * Transitions
+             * @description Every change of state, oldest first.
              * @default []
              */
             transitions: components["schemas"]["TransitionOut"][];
         };
         /**
          * RunFields
-         * @description What to run. `config` and `environment_config` may leave out what keeps its default.
+         * @description A run to create. Settings left out of `config` and `environment_config` have their defaults.
+         * @example {
+         *       "algorithm": "paac",
+         *       "environment": "ALE/Breakout-v5",
+         *       "config": {
+         *         "n_w": 2
+         *       },
+         *       "stop": {
+         *         "agent_steps": 10000000
+         *       },
+         *       "seeds": [
+         *         0,
+         *         1,
+         *         2
+         *       ],
+         *       "tags": [
+         *         "baseline"
+         *       ]
+         *     }
          */
         RunFields: {
             /**
+             * Name
+             * @description Name shown on pages; default: from algorithm and settings.
+             * @example PAAC on Pong
+             */
+            name?: string | null;
+            /**
+             * Annealing Agent Steps
+             * @description Agent steps over which a linear learning rate falls to 0; default: up to the agent-step limit.
+             */
+            annealing_agent_steps?: number | null;
+            /**
+             * Device
+             * @description Device of the network: `auto` is CUDA on hosts that have it.
+             * @default auto
+             * @enum {string}
+             */
+            device: "auto" | "cpu" | "cuda";
+            /**
+             * Queue
+             * @description The queue from which hosts claim the run.
+             * @default cpu
+             * @example cpu
+             * @enum {string}
+             */
+            queue: "cpu" | "gpu";
+            /**
+             * Host
+             * @description Only this host may run it.
+             * @example lab-3
+             */
+            host?: string | null;
+            /**
+             * Priority
+             * @description Runs with a higher priority start first.
+             * @default 0
+             */
+            priority: number;
+            /**
+             * Group
+             * @description Name of the run's group.
+             * @example learning rates
+             */
+            group?: string | null;
+            /**
+             * Tags
+             * @description Labels for finding and filtering runs.
+             * @default []
+             */
+            tags: string[];
+            /**
+             * Notes
+             * @description Free text, in Markdown.
+             * @default
+             */
+            notes: string;
+            /**
+             * Origin
+             * @description `callboard`, the default: a worker of this installation trains it.
+             */
+            origin?: "callboard" | null;
+            /**
              * Algorithm
              * @description An id from `GET /algorithms`.
+             * @example paac
              */
             algorithm: string;
             /**
              * Environment
              * @description An id from `GET /environments`.
+             * @example ALE/Pong-v5
              */
             environment: string;
+            /** @description Limits of the run; it ends when the first one is reached. */
             stop: components["schemas"]["StopSpec"];
             /**
              * Config
@@ -2137,107 +5192,128 @@ export interface components {
             };
             /**
              * Environment Config
-             * @description The world's settings.
+             * @description The environment's settings.
              * @default {}
              */
             environment_config: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /** Name */
-            name?: string | null;
             /**
              * Seed
-             * @default 0
+             * @description Seed of all random numbers; default: 0.
+             * @example 3
              */
-            seed: number;
+            seed?: number | null;
             /**
              * Seeds
-             * @description One run a seed, answered with `items`; instead of `seed`.
+             * @description One run per seed, instead of `seed`.
              */
             seeds?: number[] | null;
             /**
-             * Device
-             * @default auto
-             * @enum {string}
+             * Grid
+             * @description Values by field, such as `{"config.learning_rate": [0.001, 0.003]}`: one run per combination of values and seed, at most 100.
              */
-            device: "auto" | "cpu" | "cuda";
-            /**
-             * Queue
-             * @default cpu
-             * @enum {string}
-             */
-            queue: "cpu" | "gpu";
-            /**
-             * Host
-             * @description Only this host may take it.
-             */
-            host?: string | null;
-            /**
-             * Priority
-             * @description Higher goes first.
-             * @default 0
-             */
-            priority: number;
-            /** Group */
-            group?: string | null;
-            /**
-             * Tags
-             * @default []
-             */
-            tags: string[];
-            /**
-             * Notes
-             * @default
-             */
-            notes: string;
+            grid?: {
+                [key: string]: components["schemas"]["JsonValue"][];
+            } | null;
         };
         /**
          * RunGroup
-         * @description Runs of a list that are alike, as one row of it.
+         * @description A group of runs, as one row of the list.
          */
         RunGroup: {
-            /** Key */
+            /**
+             * Key
+             * @description By seed as in `GET /series`; otherwise the field's value; percent-encoded, ids of algorithms and environments excepted.
+             */
             key: string;
-            /** Name */
+            /**
+             * Name
+             * @description The name that pages show.
+             * @example PAAC on Pong
+             */
             name: string;
-            /** Algorithm */
+            /**
+             * Algorithm
+             * @description Null where they differ.
+             * @example paac
+             */
             algorithm: string | null;
-            /** Environment */
+            /**
+             * Environment
+             * @description An id from `GET /environments`.
+             * @example ALE/Pong-v5
+             */
             environment: string | null;
-            /** N */
+            /**
+             * N
+             * @description Number of runs.
+             */
             n: number;
-            /** States */
+            /**
+             * States
+             * @description Number of runs in each state.
+             */
             states: {
                 [key: string]: number;
             };
-            /** Runs */
+            /**
+             * Runs
+             * @description Ids, latest first; at most 100.
+             */
             runs: string[];
-            /** N Scored */
+            /**
+             * N Scored
+             * @description Number of runs that have a score.
+             */
             n_scored: number;
+            /** @description Median of the scores with its 95 % interval (from 5 scores on); null across environments. */
             score: components["schemas"]["EstimateOut"];
-            /** Best Return */
+            /**
+             * Best Return
+             * @description Null across environments.
+             * @example 21
+             */
             best_return: number | null;
-            /** Agent Steps */
+            /**
+             * Agent Steps
+             * @description Total of all runs.
+             * @example 1000000
+             */
             agent_steps: number;
         };
         /**
          * RunGroupPage
-         * @description A page of groups, and how many there are on all pages.
+         * @description A page of groups, and the total number of groups.
          */
         RunGroupPage: {
-            /** Items */
+            /**
+             * Items
+             * @description The resources.
+             */
             items: components["schemas"]["RunGroup"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
             next_cursor?: string | null;
-            /** Total */
+            /**
+             * Total
+             * @description Number of resources that match, on all pages.
+             * @example 128
+             */
             total: number;
         };
         /**
          * RunItems
-         * @description The runs made from one request with `seeds`.
+         * @description The runs created by one request: one without `seeds` and `grid`.
          */
         RunItems: {
-            /** Items */
+            /**
+             * Items
+             * @description The resources.
+             */
             items: components["schemas"]["RunOut"][];
         };
         /**
@@ -2245,137 +5321,432 @@ export interface components {
          * @description A run.
          */
         RunOut: {
-            /** Id */
+            /**
+             * Id
+             * @description The resource's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
             id: string;
-            /** Name */
+            /**
+             * Origin
+             * @description Where it is trained: `callboard` is a worker of this installation.
+             * @enum {string}
+             */
+            origin: "callboard" | "external";
+            /**
+             * Name
+             * @description The name that pages show.
+             * @example PAAC on Pong
+             */
             name: string;
-            /** Algorithm */
+            /**
+             * Algorithm
+             * @description An id from `GET /algorithms`.
+             * @example paac
+             */
             algorithm: string;
-            /** Environment */
+            /**
+             * Environment
+             * @description An id from `GET /environments`.
+             * @example ALE/Pong-v5
+             */
             environment: string;
-            /** Seed */
+            /**
+             * Seed
+             * @description Seed of all random numbers.
+             * @example 3
+             */
             seed: number;
+            /** @description Its state. */
             state: components["schemas"]["RunState"];
-            /** State Reason */
+            /**
+             * State Reason
+             * @description Why it is in its state.
+             * @example reached 10,000,000 agent steps
+             */
             state_reason: string;
-            /** Stop Requested */
+            /**
+             * Stop Requested
+             * @description Whether a stop or kill has been requested and is still pending.
+             */
             stop_requested: ("stop" | "kill") | null;
             /**
              * Created At
              * Format: date-time
+             * @description When it was created.
+             * @example 2026-11-22T10:00:00Z
              */
             created_at: string;
-            /** Created By */
+            /**
+             * Created By
+             * @description The user who created it; null for one created on the command line.
+             */
             created_by: string | null;
-            /** Started At */
+            /**
+             * Started At
+             * @description When its first attempt started; null before.
+             * @example 2026-11-22T10:00:04Z
+             */
             started_at: string | null;
-            /** Ended At */
+            /**
+             * Ended At
+             * @description When it ended; null before.
+             */
             ended_at: string | null;
-            /** Queue */
+            /**
+             * Queue
+             * @description The queue from which hosts claim the run.
+             * @example cpu
+             */
             queue: string;
-            /** Wanted Host */
+            /**
+             * Wanted Host
+             * @description The only host that may run it; null for any host.
+             */
             wanted_host: string | null;
-            /** Priority */
+            /**
+             * Priority
+             * @description Runs with a higher priority start first.
+             */
             priority: number;
-            /** Group */
+            /**
+             * Group
+             * @description Name of the group to which the run belongs.
+             * @example learning rates
+             */
             group: string | null;
-            /** Tags */
+            /**
+             * Tags
+             * @description Labels for finding and filtering runs.
+             */
             tags: string[];
-            /** Notes */
+            /**
+             * Notes
+             * @description Free text.
+             */
             notes: string;
-            /** Archived */
+            /**
+             * Archived
+             * @description Whether it is hidden from the list of runs.
+             */
             archived: boolean;
-            /** Parent Id */
+            /**
+             * Parent Id
+             * @description The run that it was forked from.
+             */
             parent_id: string | null;
-            /** Forked At Agent Steps */
+            /**
+             * Forked At Agent Steps
+             * @description Agent steps of the checkpoint it was forked from; its own points start there.
+             */
             forked_at_agent_steps: number | null;
-            /** Memory Estimate Bytes */
+            /**
+             * Memory Estimate Bytes
+             * @description Memory that a worker reserves for the run.
+             * @example 734003200
+             */
             memory_estimate_bytes: number;
-            /** Attempt */
+            /**
+             * Attempt
+             * @description Number of the attempt; each resume starts a new attempt.
+             * @example 1
+             */
             attempt: number;
-            /** Attempts Without Checkpoint */
+            /**
+             * Attempts Without Checkpoint
+             * @description Attempts in a row that ended before saving a checkpoint.
+             */
             attempts_without_checkpoint: number;
-            /** Host */
+            /**
+             * Host
+             * @description Id of the host that trains it, or trained it last.
+             * @example lab-3
+             */
             host: string | null;
-            /** Lease Expires At */
+            /**
+             * Lease Expires At
+             * @description When the worker's lease ends unless it is renewed; null without a lease. For an external run: when it becomes lost without another heartbeat.
+             */
             lease_expires_at: string | null;
-            /** Error */
+            /**
+             * Error
+             * @description Traceback or message of the error that ended it; null without one.
+             */
             error: string | null;
-            /** Revision */
+            /**
+             * Revision
+             * @description Increases with each change; clients fetch what is new since the revision they have.
+             * @example 42
+             */
             revision: number;
-            /** Agent Steps */
+            /**
+             * Agent Steps
+             * @description Decisions of the agents so far.
+             * @example 1000000
+             */
             agent_steps: number;
-            /** Frames */
+            /**
+             * Frames
+             * @description Emulator frames so far; Atari has four per agent step by default.
+             * @example 4000000
+             */
             frames: number;
-            /** Updates */
+            /**
+             * Updates
+             * @description Updates of the parameters so far.
+             * @example 6250
+             */
             updates: number;
-            /** Episodes */
+            /**
+             * Episodes
+             * @description Episodes that ended so far.
+             * @example 812
+             */
             episodes: number;
-            /** Wall Time S */
+            /**
+             * Wall Time S
+             * @description Training time in seconds, summed over attempts, evaluations excluded.
+             * @example 294.5
+             */
             wall_time_s: number | null;
-            /** Agent Steps Per S */
+            /**
+             * Agent Steps Per S
+             * @description Averaged over about the last ten seconds of training.
+             * @example 3400
+             */
             agent_steps_per_s: number | null;
-            /** Score */
+            /**
+             * Score
+             * @description Mean return of the last 100 training episodes, rewards not clipped; null before the first.
+             * @example 17.4
+             */
             score: number | null;
-            /** Best Return */
+            /**
+             * Best Return
+             * @description Highest return of a training episode, rewards not clipped.
+             * @example 21
+             */
             best_return: number | null;
-            /** Progress */
+            /**
+             * Progress
+             * @description From 0 to 1 of the nearest limit; null if only a score ends the run.
+             * @example 0.71
+             */
             progress: number | null;
-            /** Time Left S */
+            /**
+             * Time Left S
+             * @description Remaining training time at the current speed; null if unknown.
+             * @example 118
+             */
             time_left_s: number | null;
-            /** Spec */
+            /**
+             * Spec
+             * @description The whole specification, defaults included; of an external run, what its script has sent.
+             */
             spec: {
                 [key: string]: unknown;
             };
         };
         /**
          * RunPage
-         * @description A page of runs, and how many there are on all pages.
+         * @description A page of runs, and the total number of runs.
          */
         RunPage: {
-            /** Items */
+            /**
+             * Items
+             * @description The resources.
+             */
             items: components["schemas"]["RunOut"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
             next_cursor?: string | null;
-            /** Total */
+            /**
+             * Total
+             * @description Number of resources that match, on all pages.
+             * @example 128
+             */
             total: number;
         };
         /**
          * RunScore
-         * @description How good one run was.
+         * @description The score of one run.
          */
         RunScore: {
-            /** Run */
+            /**
+             * Run
+             * @description The run's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
             run: string;
-            /** Seed */
+            /**
+             * Seed
+             * @description Seed of all random numbers.
+             * @example 3
+             */
             seed: number;
-            /** Score */
+            /**
+             * Score
+             * @description Null if it has none at or before `at_agent_steps`.
+             * @example 17.4
+             */
             score: number | null;
-            /** Agent Steps To Threshold */
+            /**
+             * Agent Steps To Threshold
+             * @description Agent steps when the threshold was reached first; null if it was not.
+             */
             agent_steps_to_threshold: number | null;
-            /** Wall Time S To Threshold */
+            /**
+             * Wall Time S To Threshold
+             * @description Training time when the threshold was reached first; null if it was not.
+             */
             wall_time_s_to_threshold: number | null;
         };
         /**
          * RunState
-         * @description Where a run is in its life.
+         * @description State of a run.
          * @enum {string}
          */
         RunState: "queued" | "starting" | "running" | "stopping" | "finished" | "stopped" | "failed" | "lost";
+        /**
+         * RunStorage
+         * @description Disk usage of a run.
+         */
+        RunStorage: {
+            /**
+             * Run Id
+             * @description The run's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            run_id: string;
+            /**
+             * Name
+             * @description The name that pages show.
+             * @example PAAC on Pong
+             */
+            name: string;
+            /**
+             * Group
+             * @description Name of the group to which the run belongs.
+             * @example learning rates
+             */
+            group: string | null;
+            /**
+             * State
+             * @description Its state.
+             */
+            state: string;
+            /**
+             * Checkpoints
+             * @description Bytes of its checkpoints.
+             */
+            checkpoints: number;
+            /**
+             * Replays
+             * @description Bytes of its replays.
+             */
+            replays: number;
+            /**
+             * Videos
+             * @description Bytes of its videos.
+             */
+            videos: number;
+            /**
+             * Event Logs
+             * @description Bytes of its event logs on all hosts.
+             */
+            event_logs: number;
+            /**
+             * Total
+             * @description Bytes of all of these.
+             * @example 128
+             */
+            total: number;
+        };
+        /**
+         * RunStoragePage
+         * @description The runs that take the most space.
+         */
+        RunStoragePage: {
+            /**
+             * Items
+             * @description The resources.
+             */
+            items: components["schemas"]["RunStorage"][];
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
+            next_cursor?: string | null;
+        };
+        /**
+         * SentLine
+         * @description A line for the run's log.
+         */
+        SentLine: {
+            /**
+             * Time
+             * Format: date-time
+             * @description When it was written; without a time zone, in UTC.
+             * @example 2026-11-22T10:04:00Z
+             */
+            time: string;
+            /**
+             * Level
+             * @description Severity of a log line.
+             * @default info
+             * @example info
+             * @enum {string}
+             */
+            level: "debug" | "info" | "warning" | "error";
+            /**
+             * Message
+             * @description The line.
+             * @example checkpoint saved
+             */
+            message: string;
+            /**
+             * Agent Steps
+             * @description Agent steps of the run that the line belongs to.
+             * @example 1000000
+             */
+            agent_steps?: number | null;
+        };
         /**
          * SeriesInfo
          * @description One series of a run.
          */
         SeriesInfo: {
-            /** Metric */
+            /**
+             * Metric
+             * @description A metric's name, such as `rollout/episode_return`.
+             * @example rollout/episode_return
+             */
             metric: string;
-            /** Source */
+            /**
+             * Source
+             * @description Actor or process that measured it; empty for the run as a whole.
+             */
             source: string;
-            /** N Points */
+            /**
+             * N Points
+             * @description Number of stored points.
+             * @example 812
+             */
             n_points: number;
-            /** Last Value */
+            /**
+             * Last Value
+             * @description The newest value.
+             */
             last_value: number | null;
-            /** Revision */
+            /**
+             * Revision
+             * @description The run's revision at which it last changed.
+             * @example 42
+             */
             revision: number;
         };
         /**
@@ -2383,39 +5754,169 @@ export interface components {
          * @description All series of a run.
          */
         SeriesInfos: {
-            /** Items */
+            /**
+             * Items
+             * @description The resources.
+             */
             items: components["schemas"]["SeriesInfo"][];
+        };
+        /**
+         * SeriesPoints
+         * @description Points of one metric: columns of equal length.
+         */
+        SeriesPoints: {
+            /**
+             * Metric
+             * @description Such as `loss/policy`.
+             * @example rollout/episode_return
+             */
+            metric: string;
+            /**
+             * Agent Steps
+             * @description Agent steps (decisions), which never decrease.
+             */
+            agent_steps: number[];
+            /**
+             * Frames
+             * @description Emulator frames; default: as many as agent steps.
+             */
+            frames?: number[] | null;
+            /**
+             * Wall Time S
+             * @description Training time in seconds.
+             */
+            wall_time_s: number[];
+            /**
+             * Value
+             * @description Null is NaN.
+             */
+            value: (number | null)[];
+        };
+        /**
+         * SessionOut
+         * @description A logged-in browser.
+         */
+        SessionOut: {
+            /**
+             * Id
+             * @description The resource's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            id: string;
+            /**
+             * Current
+             * @description Whether it is the session of this request.
+             */
+            current: boolean;
+            /**
+             * Method
+             * @description How you logged in: `link`, `password` or `oidc` (OpenID Connect); null if it is not known.
+             */
+            method: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-11-22T10:00:00Z
+             */
+            created_at: string;
+            /**
+             * Last Used At
+             * Format: date-time
+             * @description To about a minute.
+             */
+            last_used_at: string;
+            /**
+             * Expires At
+             * Format: date-time
+             * @description When it ends even if it is used.
+             */
+            expires_at: string;
+            /**
+             * Address
+             * @description The client's address at the latest use.
+             */
+            address: string | null;
+            /**
+             * User Agent
+             * @description The browser, as its `User-Agent` header says.
+             */
+            user_agent: string | null;
+        };
+        /**
+         * SessionPage
+         * @description A page of sessions.
+         */
+        SessionPage: {
+            /**
+             * Items
+             * @description The resources.
+             */
+            items: components["schemas"]["SessionOut"][];
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
+            next_cursor?: string | null;
         };
         /**
          * SettingsOut
          * @description One change to a run's settings.
          */
         SettingsOut: {
-            /** Version */
+            /**
+             * Version
+             * @description Number of the change of settings, from 1.
+             */
             version: number;
             /**
              * Requested At
              * Format: date-time
+             * @description When it was requested.
+             * @example 2026-11-22T10:04:00Z
              */
             requested_at: string;
-            /** Requested By */
+            /**
+             * Requested By
+             * @description The user who requested it.
+             */
             requested_by: string | null;
-            /** Changes */
+            /**
+             * Changes
+             * @description Setting -> its new value.
+             */
             changes: {
                 [key: string]: unknown;
             };
             /**
              * State
+             * @description Its state.
              * @enum {string}
              */
             state: "asked" | "applied" | "refused";
-            /** Agent Steps */
+            /**
+             * Agent Steps
+             * @description Where the change took effect.
+             * @example 1000000
+             */
             agent_steps: number | null;
-            /** Frames */
+            /**
+             * Frames
+             * @description Emulator frames so far; Atari has four per agent step by default.
+             * @example 4000000
+             */
             frames: number | null;
-            /** Wall Time S */
+            /**
+             * Wall Time S
+             * @description Training time in seconds, summed over attempts, evaluations excluded.
+             * @example 294.5
+             */
             wall_time_s: number | null;
-            /** Refused */
+            /**
+             * Refused
+             * @description Why the change was rejected.
+             */
             refused: string | null;
         };
         /**
@@ -2423,19 +5924,31 @@ export interface components {
          * @description Every change to a run's settings.
          */
         SettingsPage: {
-            /** Items */
+            /**
+             * Items
+             * @description The resources.
+             */
             items: components["schemas"]["SettingsOut"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
             next_cursor?: string | null;
         };
         /**
          * SettingsRequest
          * @description The body of `PATCH /runs/{id}/settings`.
+         * @example {
+         *       "config": {
+         *         "learning_rate": 0.0056
+         *       }
+         *     }
          */
         SettingsRequest: {
             /**
              * Config
-             * @description Changes to the algorithm's settings; only those marked `live` in its schema.
+             * @description Changes to the algorithm's settings; only settings marked `live` in its schema.
              */
             config: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -2443,212 +5956,1382 @@ export interface components {
         };
         /**
          * StopSpec
-         * @description When a run is finished: whichever bound is met first. At least one is needed.
+         * @description Limits of a run. It finishes when it reaches the first of them; at least one is required.
          */
         StopSpec: {
             /**
              * Agent steps
-             * @description Decisions in all, over all environments.
+             * @description Total agent steps (decisions) over all environments.
+             * @example 1000000
              */
             agent_steps?: number | null;
             /**
              * Training time
-             * @description Training time summed over attempts, evaluation excluded.
+             * @description Training time of all attempts, without evaluation.
+             * @example 294.5
              */
             wall_time_s?: number | null;
             /**
              * Score
              * @description Mean true return of the last 100 training episodes.
+             * @example 17.4
              */
             score?: number | null;
         };
         /**
-         * TokenOut
-         * @description A script's key.
+         * StorageKind
+         * @description The artifacts or event logs of all runs.
          */
-        TokenOut: {
-            /** Id */
+        StorageKind: {
+            /**
+             * Kind
+             * @description `checkpoints`, `replays`, `videos` or `event_logs`.
+             */
+            kind: string;
+            /**
+             * Files
+             * @description Number of files.
+             */
+            files: number;
+            /**
+             * N Bytes
+             * @description Their size in bytes.
+             */
+            n_bytes: number;
+        };
+        /**
+         * StorageOut
+         * @description Disk usage.
+         */
+        StorageOut: {
+            /**
+             * Kinds
+             * @description The files of all runs, by kind.
+             */
+            kinds: components["schemas"]["StorageKind"][];
+            /**
+             * Database Bytes
+             * @description Size of the database.
+             */
+            database_bytes: number;
+            /**
+             * Removed Files
+             * @description Files that clean-up will delete.
+             */
+            removed_files: number;
+        };
+        /**
+         * Stored
+         * @description What of a batch was stored.
+         */
+        Stored: {
+            /**
+             * Sequence
+             * @description The last batch of this source that is stored.
+             */
+            sequence: number;
+            /**
+             * Stored
+             * @description Rows of this batch that are stored now; 0 if it was stored before.
+             */
+            stored: number;
+            /**
+             * Dropped
+             * @description Rows of this batch that are not stored: their agent steps decrease, or the run has too many series.
+             */
+            dropped: number;
+        };
+        /**
+         * SweepChanges
+         * @description The body of `PATCH /sweeps/{id}`: fields that are left out do not change.
+         * @example {
+         *       "concurrency": 4
+         *     }
+         */
+        SweepChanges: {
+            /**
+             * Name
+             * @description Name shown on pages.
+             * @example PAAC on Pong
+             */
+            name?: string | null;
+            /**
+             * Notes
+             * @description Free text, in Markdown.
+             */
+            notes?: string | null;
+            /**
+             * Concurrency
+             * @description Runs that may be queued or running at the same time.
+             */
+            concurrency?: number | null;
+        };
+        /**
+         * SweepDetail
+         * @description A sweep with its configurations.
+         */
+        SweepDetail: {
+            /**
+             * Id
+             * @description The resource's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
             id: string;
-            /** User Id */
-            user_id: string;
-            /** Name */
+            /**
+             * Name
+             * @description The name that pages show.
+             * @example PAAC on Pong
+             */
             name: string;
-            role: components["schemas"]["Role"];
+            /**
+             * Notes
+             * @description Free text.
+             */
+            notes: string;
+            /**
+             * Algorithm
+             * @description An id from `GET /algorithms`.
+             * @example paac
+             */
+            algorithm: string;
+            /**
+             * Environment
+             * @description An id from `GET /environments`.
+             * @example ALE/Pong-v5
+             */
+            environment: string;
+            /**
+             * State
+             * @description Its state.
+             * @enum {string}
+             */
+            state: "running" | "finished" | "stopped";
+            /**
+             * State Reason
+             * @description Why it is in its state.
+             * @example reached 10,000,000 agent steps
+             */
+            state_reason: string;
             /**
              * Created At
              * Format: date-time
+             * @description When it was created.
+             * @example 2026-11-22T10:00:00Z
              */
             created_at: string;
-            /** Expires At */
+            /**
+             * Created By
+             * @description The user who created it; null for one created on the command line.
+             */
+            created_by: string | null;
+            /**
+             * Ended At
+             * @description When it ended; null before.
+             */
+            ended_at: string | null;
+            /**
+             * Revision
+             * @description Increases with each change; clients fetch what is new since the revision they have.
+             * @example 42
+             */
+            revision: number;
+            /**
+             * Looks
+             * @description How often its configurations have been compared.
+             */
+            looks: number;
+            /**
+             * N Configurations
+             * @description Configurations, with those that are eliminated.
+             */
+            n_configurations: number;
+            /**
+             * N Active
+             * @description Configurations that are not eliminated.
+             */
+            n_active: number;
+            /**
+             * Runs
+             * @description Its runs by state; `deleted` for runs that have been deleted.
+             */
+            runs: {
+                [key: string]: number;
+            };
+            /** @description What was asked for, with its extensions. */
+            spec: components["schemas"]["SweepSpec"];
+            /** @description Null without any score. */
+            best: components["schemas"]["Best"] | null;
+            /**
+             * N Planned
+             * @description Runs if no configuration were eliminated.
+             */
+            n_planned: number;
+            /**
+             * N Not Needed
+             * @description Of these, seeds of eliminated configurations that were never started.
+             */
+            n_not_needed: number;
+            /**
+             * Configurations
+             * @description In the order of their numbers.
+             */
+            configurations: components["schemas"]["ConfigurationOut"][];
+        };
+        /**
+         * SweepExtension
+         * @description The body of `POST /sweeps/{id}/extend`: what is left out does not change.
+         * @example {
+         *       "max_seeds": 12,
+         *       "values": {
+         *         "config.beta": [
+         *           0.005
+         *         ]
+         *       }
+         *     }
+         */
+        SweepExtension: {
+            /**
+             * Max Seeds
+             * @description Seeds of each configuration, at most.
+             */
+            max_seeds?: number | null;
+            /**
+             * N Configurations
+             * @description Random configurations, with those so far.
+             */
+            n_configurations?: number | null;
+            /**
+             * Values
+             * @description Further values by field, of settings that vary over a list of values.
+             */
+            values?: {
+                [key: string]: components["schemas"]["JsonValue"][];
+            } | null;
+            /** @description Replaces the limits. */
+            budget?: components["schemas"]["Budget"] | null;
+        };
+        /**
+         * SweepOut
+         * @description A sweep.
+         */
+        SweepOut: {
+            /**
+             * Id
+             * @description The resource's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            id: string;
+            /**
+             * Name
+             * @description The name that pages show.
+             * @example PAAC on Pong
+             */
+            name: string;
+            /**
+             * Notes
+             * @description Free text.
+             */
+            notes: string;
+            /**
+             * Algorithm
+             * @description An id from `GET /algorithms`.
+             * @example paac
+             */
+            algorithm: string;
+            /**
+             * Environment
+             * @description An id from `GET /environments`.
+             * @example ALE/Pong-v5
+             */
+            environment: string;
+            /**
+             * State
+             * @description Its state.
+             * @enum {string}
+             */
+            state: "running" | "finished" | "stopped";
+            /**
+             * State Reason
+             * @description Why it is in its state.
+             * @example reached 10,000,000 agent steps
+             */
+            state_reason: string;
+            /**
+             * Created At
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-11-22T10:00:00Z
+             */
+            created_at: string;
+            /**
+             * Created By
+             * @description The user who created it; null for one created on the command line.
+             */
+            created_by: string | null;
+            /**
+             * Ended At
+             * @description When it ended; null before.
+             */
+            ended_at: string | null;
+            /**
+             * Revision
+             * @description Increases with each change; clients fetch what is new since the revision they have.
+             * @example 42
+             */
+            revision: number;
+            /**
+             * Looks
+             * @description How often its configurations have been compared.
+             */
+            looks: number;
+            /**
+             * N Configurations
+             * @description Configurations, with those that are eliminated.
+             */
+            n_configurations: number;
+            /**
+             * N Active
+             * @description Configurations that are not eliminated.
+             */
+            n_active: number;
+            /**
+             * Runs
+             * @description Its runs by state; `deleted` for runs that have been deleted.
+             */
+            runs: {
+                [key: string]: number;
+            };
+            /** @description What was asked for, with its extensions. */
+            spec: components["schemas"]["SweepSpec"];
+        };
+        /**
+         * SweepPage
+         * @description A page of sweeps.
+         */
+        SweepPage: {
+            /**
+             * Items
+             * @description The resources.
+             */
+            items: components["schemas"]["SweepOut"][];
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
+            next_cursor?: string | null;
+        };
+        /**
+         * SweepSpec
+         * @description Runs of many configurations, each with several seeds.
+         * @example {
+         *       "name": "learning rate",
+         *       "run": {
+         *         "algorithm": "paac",
+         *         "environment": "ALE/Breakout-v5",
+         *         "stop": {
+         *           "agent_steps": 500000
+         *         }
+         *       },
+         *       "space": {
+         *         "config.learning_rate": {
+         *           "distribution": "log_uniform",
+         *           "low": 0.0001,
+         *           "high": 0.01
+         *         },
+         *         "config.beta": {
+         *           "values": [
+         *             0.01,
+         *             0.02
+         *           ]
+         *         }
+         *       },
+         *       "sampler": "random",
+         *       "n_configurations": 12,
+         *       "max_seeds": 8
+         *     }
+         */
+        SweepSpec: {
+            /**
+             * Name
+             * @description Name shown on pages.
+             * @example PAAC on Pong
+             */
+            name: string;
+            /**
+             * Notes
+             * @description Free text, in Markdown.
+             * @default
+             */
+            notes: string;
+            /**
+             * Run
+             * @description What all runs have in common: a body of `POST /runs` without `seed`, `seeds` and `grid`.
+             */
+            run: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * Space
+             * @description What varies, by field: `config.<setting>`, `environment_config.<setting>` or `stop.<limit>`.
+             */
+            space: {
+                [key: string]: components["schemas"]["Dimension"];
+            };
+            /**
+             * Sampler
+             * @description Every combination of values, or configurations drawn at random.
+             * @default grid
+             * @enum {string}
+             */
+            sampler: "grid" | "random";
+            /**
+             * N Configurations
+             * @description Configurations drawn at random; a grid has all combinations.
+             */
+            n_configurations?: number | null;
+            /**
+             * Sampler Seed
+             * @description Seed of the random configurations.
+             * @default 0
+             */
+            sampler_seed: number;
+            /**
+             * Max Seeds
+             * @description Seeds of each configuration, at most: 0, 1, 2, …
+             * @default 10
+             */
+            max_seeds: number;
+            /** @description Null: every configuration gets all its seeds. */
+            racing?: components["schemas"]["Racing"] | null;
+            /**
+             * Objective
+             * @description Score of a finished run: the mean return of its last 100 training episodes, or of its last evaluation.
+             * @default training
+             * @enum {string}
+             */
+            objective: "training" | "evaluation";
+            /**
+             * Protocol
+             * @description Protocol of the evaluations; default: the runs' own.
+             * @example noop_starts
+             */
+            protocol?: string | null;
+            /** @description Limits after which no run is started. */
+            budget?: components["schemas"]["Budget"];
+            /**
+             * Concurrency
+             * @description Runs that may be queued or running at the same time.
+             * @default 10
+             */
+            concurrency: number;
+        };
+        /**
+         * TokenOut
+         * @description An API token.
+         */
+        TokenOut: {
+            /**
+             * Id
+             * @description The resource's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            id: string;
+            /**
+             * User Id
+             * @description The user's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            user_id: string;
+            /**
+             * User Name
+             * @description The user whose permissions it has.
+             */
+            user_name: string;
+            /**
+             * Name
+             * @description The name that pages show.
+             * @example nightly sweep
+             */
+            name: string;
+            /** @description Upper limit of its permissions; never more than its user's role. */
+            role: components["schemas"]["Role"];
+            /**
+             * Scope
+             * @description `external_runs`: it may only create external runs, and write those that it has created; null: all that its role allows.
+             */
+            scope: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-11-22T10:00:00Z
+             */
+            created_at: string;
+            /**
+             * Created With
+             * @description What created it: the user's browser `session`, another `token`, or the `command line`; null if it is not known.
+             */
+            created_with: string | null;
+            /**
+             * Parent Id
+             * @description The token that created it and with which it is revoked.
+             */
+            parent_id: string | null;
+            /**
+             * Parent Name
+             * @description The name of that token.
+             */
+            parent_name: string | null;
+            /**
+             * Expires At
+             * @description When it stops being valid; null if never.
+             */
             expires_at: string | null;
+            /**
+             * Last Used At
+             * @description When it was used last, to about a minute; null: never.
+             */
+            last_used_at: string | null;
+            /**
+             * Last Used Address
+             * @description The client's address then.
+             */
+            last_used_address: string | null;
         };
         /**
          * TokenPage
          * @description A page of tokens.
          */
         TokenPage: {
-            /** Items */
+            /**
+             * Items
+             * @description The resources.
+             */
             items: components["schemas"]["TokenOut"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
             next_cursor?: string | null;
         };
         /**
          * TokenRequest
          * @description The body of `POST /tokens`.
+         * @example {
+         *       "name": "nightly sweep",
+         *       "role": "operator",
+         *       "expires_in_days": 90
+         *     }
          */
         TokenRequest: {
             /**
              * Name
-             * @description What it is for.
+             * @description Name of the token.
+             * @example PAAC on Pong
              */
             name: string;
-            /** @description What it may do at most; your own role by default. */
+            /** @description Upper limit of its permissions; default: your role. */
             role?: components["schemas"]["Role"] | null;
             /**
+             * Scope
+             * @description `external_runs`: it may only create external runs and write to those that it created.
+             */
+            scope?: "external_runs" | null;
+            /**
              * Expires In Days
-             * @description It never ends by itself without.
+             * @description Null if it does not expire. A token created by another one expires with it at the latest.
              */
             expires_in_days?: number | null;
         };
         /**
          * Trace
-         * @description What the agent did and thought, one entry a decision.
+         * @description The agent's actions, values and policies, one entry per agent step.
          */
         Trace: {
-            /** Seed */
+            /**
+             * Seed
+             * @description Seed of all random numbers.
+             * @example 3
+             */
             seed: number;
-            /** Frames Per Step */
+            /**
+             * Frames Per Step
+             * @description Emulator frames of an agent step.
+             */
             frames_per_step: number;
-            /** Action Names */
+            /**
+             * Action Names
+             * @description Names of the discrete actions, or of the dimensions of a continuous one.
+             */
             action_names: string[];
-            /** Actions */
+            /**
+             * Actions
+             * @description Index of each action, or the components of a continuous action.
+             */
             actions: number[] | (number | null)[][];
-            /** Rewards */
+            /**
+             * Rewards
+             * @description True reward of the agent step.
+             */
             rewards: (number | null)[];
-            /** Values */
+            /**
+             * Values
+             * @description V before the action; max Q if `action_values`.
+             */
             values: (number | null)[];
-            /** Policies */
+            /**
+             * Policies
+             * @description Probability of each action, or the mean of a continuous action; Q of each action if `action_values`.
+             */
             policies: (number | null)[][];
-            /** Action Values */
+            /**
+             * Action Values
+             * @description Whether the agent learns Q: `values` are then those of the greedy action.
+             */
             action_values: boolean;
-            /** Lives */
+            /**
+             * Lives
+             * @description Lives left at each agent step.
+             */
             lives: number[];
         };
         /**
          * TransitionOut
-         * @description One change of state.
+         * @description One state transition.
          */
         TransitionOut: {
             /**
              * Time
              * Format: date-time
+             * @description When it happened.
+             * @example 2026-11-22T10:04:00Z
              */
             time: string;
+            /** @description The former state; null for the first. */
             before: components["schemas"]["RunState"] | null;
+            /** @description The state it changed to. */
             after: components["schemas"]["RunState"];
-            /** Attempt */
+            /**
+             * Attempt
+             * @description Number of the attempt; each resume starts a new attempt.
+             * @example 1
+             */
             attempt: number;
-            /** Reason */
+            /**
+             * Reason
+             * @description Why it changed.
+             */
             reason: string;
         };
         /**
+         * UploadOut
+         * @description How far an upload is.
+         */
+        UploadOut: {
+            /**
+             * Received Bytes
+             * @description Bytes of the file that are stored: the offset of the next part.
+             */
+            received_bytes: number;
+        };
+        /**
          * UserChanges
-         * @description The body of `PATCH /users/{id}`: what is left out stays as it is.
+         * @description The body of `PATCH /users/{id}`: fields that are left out do not change.
+         * @example {
+         *       "role": "viewer"
+         *     }
          */
         UserChanges: {
+            /** @description What the user or token may do: `viewer` reads, `operator` also creates and controls runs, `admin` also manages users and the installation. */
             role?: components["schemas"]["Role"] | null;
-            /** Password */
+            /**
+             * Password
+             * @description A password of at least 10 characters.
+             */
             password?: string | null;
+            /**
+             * Oidc Subject
+             * @description Link the user to this subject of the OpenID Connect provider, by which they can then sign in; null: remove the link and end the sessions that were created through it.
+             */
+            oidc_subject?: string | null;
         };
         /**
          * UserOut
-         * @description A person who may log in.
+         * @description A user.
          */
         UserOut: {
-            /** Id */
+            /**
+             * Id
+             * @description The resource's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
             id: string;
-            /** Name */
+            /**
+             * Name
+             * @description The name that pages show.
+             * @example ada
+             */
             name: string;
+            /** @description What the user or token may do: `viewer` reads, `operator` also creates and controls runs, `admin` also manages users and the installation. */
             role: components["schemas"]["Role"];
             /**
              * Created At
              * Format: date-time
+             * @description When it was created.
+             * @example 2026-11-22T10:00:00Z
              */
             created_at: string;
+            /**
+             * Oidc Issuer
+             * @description The OpenID Connect provider by which they can sign in; null if they are linked to none.
+             */
+            oidc_issuer: string | null;
+            /**
+             * Oidc Subject
+             * @description Who they are there.
+             */
+            oidc_subject: string | null;
         };
         /**
          * UserPage
          * @description A page of users.
          */
         UserPage: {
-            /** Items */
+            /**
+             * Items
+             * @description The resources.
+             */
             items: components["schemas"]["UserOut"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
             next_cursor?: string | null;
         };
         /**
          * UserRequest
          * @description The body of `POST /users`.
+         * @example {
+         *       "name": "ada",
+         *       "role": "operator",
+         *       "password": "correct horse battery"
+         *     }
          */
         UserRequest: {
-            /** Name */
+            /**
+             * Name
+             * @description The name that pages show.
+             * @example PAAC on Pong
+             */
             name: string;
+            /** @description What the user or token may do: `viewer` reads, `operator` also creates and controls runs, `admin` also manages users and the installation. */
             role: components["schemas"]["Role"];
-            /** Password */
+            /**
+             * Password
+             * @description A password of at least 10 characters.
+             */
             password: string;
         };
         /**
+         * VideoOut
+         * @description A video that the script of an external run has sent.
+         */
+        VideoOut: {
+            /**
+             * Id
+             * @description The resource's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            id: string;
+            /**
+             * Run Id
+             * @description The run's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            run_id: string;
+            /**
+             * Received At
+             * Format: date-time
+             * @description When the server received it.
+             */
+            received_at: string;
+            /**
+             * Agent Steps
+             * @description Agent steps of the run that it belongs to.
+             * @example 1000000
+             */
+            agent_steps: number;
+            /**
+             * Wall Time S
+             * @description Training time in seconds, summed over attempts, evaluations excluded.
+             * @example 294.5
+             */
+            wall_time_s: number | null;
+            /**
+             * State
+             * @description A worker encodes it as H.264; until then it cannot be watched.
+             * @enum {string}
+             */
+            state: "queued" | "running" | "done" | "failed";
+            /**
+             * Error
+             * @description Why it cannot be shown.
+             */
+            error: string | null;
+            /**
+             * N Frames
+             * @description Frames of the encoded video.
+             */
+            n_frames: number | null;
+            /**
+             * Duration S
+             * @description How long it plays, in seconds.
+             */
+            duration_s: number | null;
+            /**
+             * Size Bytes
+             * @description Size of the encoded video; before, of what was sent.
+             * @example 2719744
+             */
+            size_bytes: number;
+        };
+        /**
+         * VideoPage
+         * @description A page of videos.
+         */
+        VideoPage: {
+            /**
+             * Items
+             * @description The resources.
+             */
+            items: components["schemas"]["VideoOut"][];
+            /**
+             * Next Cursor
+             * @description Pass it as `cursor` to get the next page; null on the last page.
+             * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
+             */
+            next_cursor?: string | null;
+        };
+        /**
          * VideoPending
-         * @description The video is being drawn: ask again.
+         * @description The video is being rendered: retry later.
+         * @example {
+         *       "job": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+         *       "state": "queued"
+         *     }
          */
         VideoPending: {
-            /** Job */
+            /**
+             * Job
+             * @description Id of the job that renders the video.
+             */
             job: string;
             /**
              * State
+             * @description Its state.
              * @enum {string}
              */
             state: "queued" | "running";
         };
         /**
+         * VideoUpload
+         * @description The body of `POST /runs/{id}/videos`.
+         * @example {
+         *       "source": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+         *       "sequence": 5,
+         *       "upload": "01JD3R2M5N7P9Q1S3T5V7W9XYW",
+         *       "size_bytes": 2097152,
+         *       "sha256": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
+         *       "agent_steps": 100000,
+         *       "wall_time_s": 812.5,
+         *       "form": "file"
+         *     }
+         */
+        VideoUpload: {
+            /**
+             * Source
+             * @description The process that writes: a ULID that it chooses when it starts.
+             */
+            source: string;
+            /**
+             * Sequence
+             * @description Number of the batch; each is one more than before.
+             */
+            sequence: number;
+            /**
+             * Upload
+             * @description The file: a complete upload of the run.
+             */
+            upload: string;
+            /**
+             * Size Bytes
+             * @description Size of the file.
+             * @example 2719744
+             */
+            size_bytes: number;
+            /**
+             * Sha256
+             * @description Checksum of the file, in hexadecimal.
+             */
+            sha256: string;
+            /**
+             * Agent Steps
+             * @description Agent steps of the run that the file belongs to.
+             * @example 1000000
+             */
+            agent_steps: number;
+            /**
+             * Wall Time S
+             * @description Training time of the run that the file belongs to.
+             * @example 294.5
+             */
+            wall_time_s: number;
+            /**
+             * Form
+             * @description `file`: an MP4, MOV, WebM, Matroska, AVI or GIF file. `frames`: a NumPy archive (.npz) with the uint8 array `frames` of the shape (T, H, W, 3), RGB.
+             * @enum {string}
+             */
+            form: "file" | "frames";
+            /**
+             * Fps
+             * @description Frames per second, of `frames`; default: 30.
+             */
+            fps?: number | null;
+        };
+        /**
+         * WaitingRun
+         * @description A queued run.
+         */
+        WaitingRun: {
+            /**
+             * Id
+             * @description The resource's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            id: string;
+            /**
+             * Name
+             * @description The name that pages show.
+             * @example PAAC on Pong
+             */
+            name: string;
+            /**
+             * Priority
+             * @description Runs with a higher priority start first.
+             */
+            priority: number;
+            /**
+             * Queue
+             * @description The queue from which hosts claim the run.
+             * @example cpu
+             */
+            queue: string;
+            /**
+             * Wanted Host
+             * @description The only host that may run it; null for any host.
+             */
+            wanted_host: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-11-22T10:00:00Z
+             */
+            created_at: string;
+        };
+        /**
+         * WaitingRunOut
+         * @description A queued run, and why no host has claimed it.
+         */
+        WaitingRunOut: {
+            /**
+             * Id
+             * @description The resource's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            id: string;
+            /**
+             * Name
+             * @description The name that pages show.
+             * @example PAAC on Pong
+             */
+            name: string;
+            /**
+             * Priority
+             * @description Runs with a higher priority start first.
+             */
+            priority: number;
+            /**
+             * Queue
+             * @description The queue from which hosts claim the run.
+             * @example cpu
+             */
+            queue: string;
+            /**
+             * Wanted Host
+             * @description The only host that may run it; null for any host.
+             */
+            wanted_host: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-11-22T10:00:00Z
+             */
+            created_at: string;
+            /**
+             * Reason
+             * @description Why it changed.
+             */
+            reason: string;
+        };
+        /**
          * FieldProblem
-         * @description One thing wrong with one field, in words a person can act on.
+         * @description An error of one field.
          */
         FieldProblem: {
-            /** Field */
+            /**
+             * Field
+             * @description Dotted path from the root of the request, such as `config.n_e`.
+             */
             field: string;
-            /** Message */
+            /**
+             * Message
+             * @description The text.
+             * @example checkpoint saved
+             */
             message: string;
         };
         /**
          * ProblemDocument
-         * @description An error, as RFC 9457 tells it.
+         * @description An error, as an RFC 9457 problem document.
+         * @example {
+         *       "type": "about:blank",
+         *       "title": "Unprocessable Content",
+         *       "status": 422,
+         *       "detail": "config.n_e: must be at least 1",
+         *       "errors": [
+         *         {
+         *           "field": "config.n_e",
+         *           "message": "must be at least 1"
+         *         }
+         *       ]
+         *     }
          */
         ProblemDocument: {
             /**
              * Type
+             * @description Kind of problem, as a URI reference; `about:blank` adds nothing to the status.
              * @default about:blank
              */
             type: string;
-            /** Title */
+            /**
+             * Title
+             * @description A short name for display.
+             */
             title: string;
-            /** Status */
+            /**
+             * Status
+             * @description The HTTP status.
+             */
             status: number;
-            /** Detail */
+            /**
+             * Detail
+             * @description What happened, why, and what to do.
+             */
             detail: string;
             /**
              * Errors
+             * @description Every invalid field, by its dotted path.
              * @default []
              */
             errors: components["schemas"]["FieldProblem"][];
             /**
              * Request Id
+             * @description Id of this request in the logs.
              * @default null
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             request_id: string | null;
         };
+        /**
+         * @description A run changed.
+         * @example {
+         *       "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+         *       "revision": 42,
+         *       "state": "running",
+         *       "changed": [
+         *         "episodes",
+         *         "series/rollout"
+         *       ]
+         *     }
+         */
+        RunEvent: {
+            /**
+             * @description The run's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            run: string;
+            /**
+             * @description Its revision now.
+             * @example 42
+             */
+            revision: number;
+            /** @description Its state now, or `deleted`. */
+            state: string;
+            /** @description What has changed beside the run: `series/<section>` (points of metrics of this section), `metrics` (new metrics), `episodes`, `evaluations`, `checkpoints`, `videos` (sent by a script), `log`; without it, anything may have. */
+            changed?: string[];
+        };
+        /**
+         * @description A host changed.
+         * @example {
+         *       "host": "lab-3"
+         *     }
+         */
+        HostEvent: {
+            /**
+             * @description The host's id.
+             * @example lab-3
+             */
+            host: string;
+        };
+        /**
+         * @description A job changed: a video or an evaluation.
+         * @example {
+         *       "job": "01JD3R0A4M",
+         *       "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+         *       "state": "done"
+         *     }
+         */
+        JobEvent: {
+            /** @description The job's id. */
+            job: string;
+            /**
+             * @description The run's id.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             */
+            run: string;
+            /** @description Its state now. */
+            state: string;
+        };
+        /**
+         * @description A sweep changed.
+         * @example {
+         *       "sweep": "01JD3R4T6V8X0Z2B4D6F8H0K2M",
+         *       "revision": 7,
+         *       "state": "running"
+         *     }
+         */
+        SweepEvent: {
+            /** @description The sweep's id. */
+            sweep: string;
+            /**
+             * @description Its revision now.
+             * @example 42
+             */
+            revision: number;
+            /** @description Its state now, or `deleted`. */
+            state: string;
+        };
     };
-    responses: never;
+    responses: {
+        /** @description No valid token or session. */
+        Unauthorized: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "about:blank",
+                 *       "title": "Unauthorized",
+                 *       "status": 401,
+                 *       "detail": "log in, or send a token"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["ProblemDocument"];
+            };
+        };
+        /** @description The role is too low, or a browser sent the request from another site. */
+        Forbidden: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "about:blank",
+                 *       "title": "Forbidden",
+                 *       "status": 403,
+                 *       "detail": "this requires the role operator; you are viewer"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["ProblemDocument"];
+            };
+        };
+        /** @description There is no such resource. */
+        NotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "about:blank",
+                 *       "title": "Not Found",
+                 *       "status": 404,
+                 *       "detail": "run 01JD3QZ6W9K0Y5T8H2V4B7N1XC does not exist or has been deleted"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["ProblemDocument"];
+            };
+        };
+        /** @description Not possible in the current state, or another request changed the same thing; nothing was changed. */
+        Conflict: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "about:blank",
+                 *       "title": "Conflict",
+                 *       "status": 409,
+                 *       "detail": "the run is finished: it has already ended"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["ProblemDocument"];
+            };
+        };
+        /** @description The stored file is damaged. */
+        Gone: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "about:blank",
+                 *       "title": "Gone",
+                 *       "status": 410,
+                 *       "detail": "the checksum of the video does not match"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["ProblemDocument"];
+            };
+        };
+        /** @description The body is too long. */
+        ContentTooLarge: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "about:blank",
+                 *       "title": "Content Too Large",
+                 *       "status": 413,
+                 *       "detail": "the body has more than 1,048,576 bytes"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["ProblemDocument"];
+            };
+        };
+        /** @description The range starts after the end of the file. */
+        RangeNotSatisfiable: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "about:blank",
+                 *       "title": "Range Not Satisfiable",
+                 *       "status": 416,
+                 *       "detail": "the range starts after the end of the file"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["ProblemDocument"];
+            };
+        };
+        /** @description Some fields are invalid; each is named. */
+        UnprocessableContent: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "about:blank",
+                 *       "title": "Unprocessable Content",
+                 *       "status": 422,
+                 *       "detail": "config.n_e: must be at least 1",
+                 *       "errors": [
+                 *         {
+                 *           "field": "config.n_e",
+                 *           "message": "must be at least 1"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["ProblemDocument"];
+            };
+        };
+        /** @description Too many attempts: wait for the seconds of `Retry-After`. */
+        TooManyRequests: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "about:blank",
+                 *       "title": "Too Many Requests",
+                 *       "status": 429,
+                 *       "detail": "too many attempts: wait 5 s"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["ProblemDocument"];
+            };
+        };
+        /** @description The database or the artifact store is unavailable or busy: try again. */
+        ServiceUnavailable: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "about:blank",
+                 *       "title": "Service Unavailable",
+                 *       "status": 503,
+                 *       "detail": "the database is unavailable or busy; nothing was changed: try again"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["ProblemDocument"];
+            };
+        };
+        /** @description Any other error of the request. */
+        BadRequest: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "about:blank",
+                 *       "title": "Bad Request",
+                 *       "status": 400,
+                 *       "detail": "the request cannot be read"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["ProblemDocument"];
+            };
+        };
+    };
     parameters: never;
     requestBodies: never;
     headers: never;
@@ -2675,27 +7358,51 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "name": "PAAC on Pong",
+                     *       "role": "viewer"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Me"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    read_login_methods: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                    /**
+                     * @example {
+                     *       "oidc": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["LoginMethods"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     read_me: {
@@ -2713,27 +7420,19 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "name": "PAAC on Pong",
+                     *       "role": "viewer"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Me"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     change_password: {
@@ -2755,27 +7454,123 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "name": "PAAC on Pong",
+                     *       "role": "viewer"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Me"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    list_sessions: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "current": true,
+                     *           "method": null,
+                     *           "created_at": "2026-11-22T10:00:00Z",
+                     *           "last_used_at": "text",
+                     *           "expires_at": "text",
+                     *           "address": null,
+                     *           "user_agent": null
+                     *         }
+                     *       ],
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SessionPage"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    end_all_sessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
+                content?: never;
             };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    end_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The session's id. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     log_out: {
@@ -2794,32 +7589,19 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     list_users: {
         parameters: {
             query?: {
-                /** @description At most this many items. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description `next_cursor` of the page before. */
+                /** @description `next_cursor` of the previous page. */
                 cursor?: string | null;
             };
             header?: never;
@@ -2834,34 +7616,37 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "name": "ada",
+                     *           "role": "viewer",
+                     *           "created_at": "2026-11-22T10:00:00Z",
+                     *           "oidc_issuer": null,
+                     *           "oidc_subject": null
+                     *         }
+                     *       ],
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *     }
+                     */
                     "application/json": components["schemas"]["UserPage"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     create_user: {
         parameters: {
             query?: never;
             header?: {
-                /** @description Sent again with the same key, a request is done once and answered alike for a day. */
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -2879,27 +7664,26 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "name": "ada",
+                     *       "role": "viewer",
+                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "oidc_issuer": null,
+                     *       "oidc_subject": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["UserOut"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     delete_user: {
@@ -2907,6 +7691,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The user's id. */
                 user_id: string;
             };
             cookie?: never;
@@ -2920,24 +7705,13 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     change_user: {
@@ -2945,6 +7719,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The user's id. */
                 user_id: string;
             };
             cookie?: never;
@@ -2961,37 +7736,37 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "name": "ada",
+                     *       "role": "viewer",
+                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "oidc_issuer": null,
+                     *       "oidc_subject": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["UserOut"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     list_tokens: {
         parameters: {
             query?: {
-                /** @description Everyone's; for admins. */
+                /** @description Tokens of all users; for admins. */
                 everyone?: boolean;
-                /** @description At most this many items. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description `next_cursor` of the page before. */
+                /** @description `next_cursor` of the previous page. */
                 cursor?: string | null;
             };
             header?: never;
@@ -3006,27 +7781,36 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "user_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "user_name": "text",
+                     *           "name": "nightly sweep",
+                     *           "role": "viewer",
+                     *           "scope": null,
+                     *           "created_at": "2026-11-22T10:00:00Z",
+                     *           "created_with": null,
+                     *           "parent_id": null,
+                     *           "parent_name": null,
+                     *           "expires_at": null,
+                     *           "last_used_at": null,
+                     *           "last_used_address": null
+                     *         }
+                     *       ],
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *     }
+                     */
                     "application/json": components["schemas"]["TokenPage"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     create_token: {
@@ -3048,27 +7832,34 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "user_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "user_name": "text",
+                     *       "name": "PAAC on Pong",
+                     *       "role": "viewer",
+                     *       "scope": null,
+                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_with": null,
+                     *       "parent_id": null,
+                     *       "parent_name": null,
+                     *       "expires_at": null,
+                     *       "last_used_at": null,
+                     *       "last_used_address": null,
+                     *       "token": "cb_3q2-7w"
+                     *     }
+                     */
                     "application/json": components["schemas"]["NewToken"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     revoke_token: {
@@ -3076,6 +7867,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The token's id. */
                 token_id: string;
             };
             cookie?: never;
@@ -3089,37 +7881,36 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     list_audit: {
         parameters: {
             query?: {
-                actor_id?: string | null;
-                action?: string | null;
-                /** @description How the address begins. */
-                path?: string | null;
-                /** @description At most this many items. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description `next_cursor` of the page before. */
+                /** @description `next_cursor` of the previous page. */
                 cursor?: string | null;
+                /** @description Only actions of this user. */
+                actor_id?: string | null;
+                /** @description Part of the user's name. */
+                user?: string | null;
+                /** @description Only this action. */
+                action?: string | null;
+                /** @description Prefix of the address. */
+                path?: string | null;
+                /** @description Start of the client's address. */
+                address?: string | null;
+                /** @description Entries of this time or later. */
+                since?: string | null;
+                /** @description Entries before this time. */
+                until?: string | null;
             };
             header?: never;
             path?: never;
@@ -3133,27 +7924,105 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "time": "2026-11-22T10:04:00Z",
+                     *           "actor_id": null,
+                     *           "actor_name": null,
+                     *           "address": null,
+                     *           "action": "stop_run",
+                     *           "path": "/api/v1/runs/01JD3QZ6W9K0Y5T8H2V4B7N1XC/stop",
+                     *           "body": {},
+                     *           "request_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC"
+                     *         }
+                     *       ],
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *     }
+                     */
                     "application/json": components["schemas"]["AuditPage"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    list_audit_actions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                    /**
+                     * @example [
+                     *       "text"
+                     *     ]
+                     */
+                    "application/json": string[];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    export_audit: {
+        parameters: {
+            query: {
+                /** @description Format of the response. */
+                format: "csv" | "json";
+                /** @description Only actions of this user. */
+                actor_id?: string | null;
+                /** @description Part of the user's name. */
+                user?: string | null;
+                /** @description Only this action. */
+                action?: string | null;
+                /** @description Prefix of the address. */
+                path?: string | null;
+                /** @description Start of the client's address. */
+                address?: string | null;
+                /** @description Entries of this time or later. */
+                since?: string | null;
+                /** @description Entries before this time. */
+                until?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                    "text/csv": string;
+                    "application/json": unknown;
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     list_runs: {
@@ -3169,17 +8038,19 @@ export interface operations {
                 environment?: string[];
                 /** @description All of these. */
                 tag?: string[];
+                /** @description Only runs of this group. */
                 group?: string | null;
+                /** @description Only archived runs, or only runs that are not archived; default: both. */
                 archived?: "false" | "true" | "all";
                 /** @description Text in name, notes, ids, group or tags. */
                 search?: string | null;
-                /** @description `algorithm:paac environment:Pong score>10 tag:baseline or tag:new`: terms side by side must all hold; `and` binds before `or`, `or` before side by side; `not`, parentheses. */
+                /** @description `algorithm:paac environment:Pong score>10 tag:baseline or tag:new`: adjacent terms must all match; `and` binds tighter than `or`, `or` than adjacency; `not`, parentheses. `config.learning_rate>=1e-3 and eval/noop_starts/mean_return>15`: settings of the spec, and the last value of metrics, or with `.best`, `.mean`, `.min` or `.max` another statistic. `GET /runs/fields` lists the fields. */
                 filter?: string | null;
-                /** @description A field; `-` before it: largest first. */
+                /** @description A field; with the prefix `-` in descending order: created_at, started_at, ended_at, name, algorithm, environment, state, host, seed, priority, group, score, best_return, agent_steps, frames, episodes, wall_time_s, agent_steps_per_s, a setting or a metric as in `filter`. */
                 sort?: string;
-                /** @description At most this many items. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description `next_cursor` of the page before. */
+                /** @description `next_cursor` of the previous page. */
                 cursor?: string | null;
             };
             header?: never;
@@ -3194,34 +8065,73 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "origin": "callboard",
+                     *           "name": "PAAC on Pong",
+                     *           "algorithm": "paac",
+                     *           "environment": "ALE/Pong-v5",
+                     *           "seed": 3,
+                     *           "state": "queued",
+                     *           "state_reason": "reached 10,000,000 agent steps",
+                     *           "stop_requested": null,
+                     *           "created_at": "2026-11-22T10:00:00Z",
+                     *           "created_by": null,
+                     *           "started_at": "2026-11-22T10:00:04Z",
+                     *           "ended_at": null,
+                     *           "queue": "cpu",
+                     *           "wanted_host": null,
+                     *           "priority": 1,
+                     *           "group": "learning rates",
+                     *           "tags": [
+                     *             "text"
+                     *           ],
+                     *           "notes": "text",
+                     *           "archived": true,
+                     *           "parent_id": null,
+                     *           "forked_at_agent_steps": null,
+                     *           "memory_estimate_bytes": 734003200,
+                     *           "attempt": 1,
+                     *           "attempts_without_checkpoint": 1,
+                     *           "host": "lab-3",
+                     *           "lease_expires_at": null,
+                     *           "error": null,
+                     *           "revision": 42,
+                     *           "agent_steps": 1000000,
+                     *           "frames": 4000000,
+                     *           "updates": 6250,
+                     *           "episodes": 812,
+                     *           "wall_time_s": 294.5,
+                     *           "agent_steps_per_s": 3400,
+                     *           "score": 17.4,
+                     *           "best_return": 21,
+                     *           "progress": 0.71,
+                     *           "time_left_s": 118,
+                     *           "spec": {}
+                     *         }
+                     *       ],
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
+                     *       "total": 128
+                     *     }
+                     */
                     "application/json": components["schemas"]["RunPage"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     create_runs: {
         parameters: {
             query?: never;
             header?: {
-                /** @description Sent again with the same key, a request is done once and answered alike for a day. */
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -3229,7 +8139,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["RunFields"];
+                "application/json": components["schemas"]["RunFields"] | components["schemas"]["ExternalFields"];
             };
         };
         responses: {
@@ -3239,34 +8149,73 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RunOut"] | components["schemas"]["RunItems"];
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "origin": "callboard",
+                     *           "name": "PAAC on Pong",
+                     *           "algorithm": "paac",
+                     *           "environment": "ALE/Pong-v5",
+                     *           "seed": 3,
+                     *           "state": "queued",
+                     *           "state_reason": "reached 10,000,000 agent steps",
+                     *           "stop_requested": null,
+                     *           "created_at": "2026-11-22T10:00:00Z",
+                     *           "created_by": null,
+                     *           "started_at": "2026-11-22T10:00:04Z",
+                     *           "ended_at": null,
+                     *           "queue": "cpu",
+                     *           "wanted_host": null,
+                     *           "priority": 1,
+                     *           "group": "learning rates",
+                     *           "tags": [
+                     *             "text"
+                     *           ],
+                     *           "notes": "text",
+                     *           "archived": true,
+                     *           "parent_id": null,
+                     *           "forked_at_agent_steps": null,
+                     *           "memory_estimate_bytes": 734003200,
+                     *           "attempt": 1,
+                     *           "attempts_without_checkpoint": 1,
+                     *           "host": "lab-3",
+                     *           "lease_expires_at": null,
+                     *           "error": null,
+                     *           "revision": 42,
+                     *           "agent_steps": 1000000,
+                     *           "frames": 4000000,
+                     *           "updates": 6250,
+                     *           "episodes": 812,
+                     *           "wall_time_s": 294.5,
+                     *           "agent_steps_per_s": 3400,
+                     *           "score": 17.4,
+                     *           "best_return": 21,
+                     *           "progress": 0.71,
+                     *           "time_left_s": 118,
+                     *           "spec": {}
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RunItems"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     change_runs: {
         parameters: {
             query?: never;
             header?: {
-                /** @description Sent again with the same key, a request is done once and answered alike for a day. */
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -3284,27 +8233,32 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "name": "PAAC on Pong",
+                     *           "done": true,
+                     *           "detail": "text",
+                     *           "changed_tags": []
+                     *         }
+                     *       ],
+                     *       "n_done": 1,
+                     *       "n_refused": 1,
+                     *       "next_after": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["BulkOut"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     read_run: {
@@ -3312,6 +8266,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The run's id. */
                 run_id: string;
             };
             cookie?: never;
@@ -3324,34 +8279,74 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "origin": "callboard",
+                     *       "name": "PAAC on Pong",
+                     *       "algorithm": "paac",
+                     *       "environment": "ALE/Pong-v5",
+                     *       "seed": 3,
+                     *       "state": "queued",
+                     *       "state_reason": "reached 10,000,000 agent steps",
+                     *       "stop_requested": null,
+                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_by": null,
+                     *       "started_at": "2026-11-22T10:00:04Z",
+                     *       "ended_at": null,
+                     *       "queue": "cpu",
+                     *       "wanted_host": null,
+                     *       "priority": 1,
+                     *       "group": "learning rates",
+                     *       "tags": [
+                     *         "text"
+                     *       ],
+                     *       "notes": "text",
+                     *       "archived": true,
+                     *       "parent_id": null,
+                     *       "forked_at_agent_steps": null,
+                     *       "memory_estimate_bytes": 734003200,
+                     *       "attempt": 1,
+                     *       "attempts_without_checkpoint": 1,
+                     *       "host": "lab-3",
+                     *       "lease_expires_at": null,
+                     *       "error": null,
+                     *       "revision": 42,
+                     *       "agent_steps": 1000000,
+                     *       "frames": 4000000,
+                     *       "updates": 6250,
+                     *       "episodes": 812,
+                     *       "wall_time_s": 294.5,
+                     *       "agent_steps_per_s": 3400,
+                     *       "score": 17.4,
+                     *       "best_return": 21,
+                     *       "progress": 0.71,
+                     *       "time_left_s": 118,
+                     *       "spec": {},
+                     *       "children": [],
+                     *       "attempts": [],
+                     *       "transitions": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["RunDetail"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     delete_run: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Hide it, and delete it an hour later; until then it can be restored. */
+                restorable?: boolean;
+            };
             header?: never;
             path: {
+                /** @description The run's id. */
                 run_id: string;
             };
             cookie?: never;
@@ -3365,24 +8360,13 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     change_run: {
@@ -3390,6 +8374,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The run's id. */
                 run_id: string;
             };
             cookie?: never;
@@ -3406,37 +8391,121 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "origin": "callboard",
+                     *       "name": "PAAC on Pong",
+                     *       "algorithm": "paac",
+                     *       "environment": "ALE/Pong-v5",
+                     *       "seed": 3,
+                     *       "state": "queued",
+                     *       "state_reason": "reached 10,000,000 agent steps",
+                     *       "stop_requested": null,
+                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_by": null,
+                     *       "started_at": "2026-11-22T10:00:04Z",
+                     *       "ended_at": null,
+                     *       "queue": "cpu",
+                     *       "wanted_host": null,
+                     *       "priority": 1,
+                     *       "group": "learning rates",
+                     *       "tags": [
+                     *         "text"
+                     *       ],
+                     *       "notes": "text",
+                     *       "archived": true,
+                     *       "parent_id": null,
+                     *       "forked_at_agent_steps": null,
+                     *       "memory_estimate_bytes": 734003200,
+                     *       "attempt": 1,
+                     *       "attempts_without_checkpoint": 1,
+                     *       "host": "lab-3",
+                     *       "lease_expires_at": null,
+                     *       "error": null,
+                     *       "revision": 42,
+                     *       "agent_steps": 1000000,
+                     *       "frames": 4000000,
+                     *       "updates": 6250,
+                     *       "episodes": 812,
+                     *       "wall_time_s": 294.5,
+                     *       "agent_steps_per_s": 3400,
+                     *       "score": 17.4,
+                     *       "best_return": 21,
+                     *       "progress": 0.71,
+                     *       "time_left_s": 118,
+                     *       "spec": {}
+                     *     }
+                     */
                     "application/json": components["schemas"]["RunOut"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    read_queue: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run's id. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                    /**
+                     * @example {
+                     *       "position": 1,
+                     *       "waiting": 1,
+                     *       "ahead": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "name": "PAAC on Pong",
+                     *           "priority": 1,
+                     *           "queue": "cpu",
+                     *           "wanted_host": null,
+                     *           "created_at": "2026-11-22T10:00:00Z"
+                     *         }
+                     *       ],
+                     *       "reason": "text",
+                     *       "expected_start_at": null,
+                     *       "unknown_start": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["QueuePlace"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     stop_run: {
         parameters: {
             query?: never;
             header?: {
-                /** @description Sent again with the same key, a request is done once and answered alike for a day. */
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
                 "Idempotency-Key"?: string;
             };
             path: {
+                /** @description The run's id. */
                 run_id: string;
             };
             cookie?: never;
@@ -3449,37 +8518,73 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "origin": "callboard",
+                     *       "name": "PAAC on Pong",
+                     *       "algorithm": "paac",
+                     *       "environment": "ALE/Pong-v5",
+                     *       "seed": 3,
+                     *       "state": "queued",
+                     *       "state_reason": "reached 10,000,000 agent steps",
+                     *       "stop_requested": null,
+                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_by": null,
+                     *       "started_at": "2026-11-22T10:00:04Z",
+                     *       "ended_at": null,
+                     *       "queue": "cpu",
+                     *       "wanted_host": null,
+                     *       "priority": 1,
+                     *       "group": "learning rates",
+                     *       "tags": [
+                     *         "text"
+                     *       ],
+                     *       "notes": "text",
+                     *       "archived": true,
+                     *       "parent_id": null,
+                     *       "forked_at_agent_steps": null,
+                     *       "memory_estimate_bytes": 734003200,
+                     *       "attempt": 1,
+                     *       "attempts_without_checkpoint": 1,
+                     *       "host": "lab-3",
+                     *       "lease_expires_at": null,
+                     *       "error": null,
+                     *       "revision": 42,
+                     *       "agent_steps": 1000000,
+                     *       "frames": 4000000,
+                     *       "updates": 6250,
+                     *       "episodes": 812,
+                     *       "wall_time_s": 294.5,
+                     *       "agent_steps_per_s": 3400,
+                     *       "score": 17.4,
+                     *       "best_return": 21,
+                     *       "progress": 0.71,
+                     *       "time_left_s": 118,
+                     *       "spec": {}
+                     *     }
+                     */
                     "application/json": components["schemas"]["RunOut"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     kill_run: {
         parameters: {
             query?: never;
             header?: {
-                /** @description Sent again with the same key, a request is done once and answered alike for a day. */
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
                 "Idempotency-Key"?: string;
             };
             path: {
+                /** @description The run's id. */
                 run_id: string;
             };
             cookie?: never;
@@ -3492,37 +8597,73 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "origin": "callboard",
+                     *       "name": "PAAC on Pong",
+                     *       "algorithm": "paac",
+                     *       "environment": "ALE/Pong-v5",
+                     *       "seed": 3,
+                     *       "state": "queued",
+                     *       "state_reason": "reached 10,000,000 agent steps",
+                     *       "stop_requested": null,
+                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_by": null,
+                     *       "started_at": "2026-11-22T10:00:04Z",
+                     *       "ended_at": null,
+                     *       "queue": "cpu",
+                     *       "wanted_host": null,
+                     *       "priority": 1,
+                     *       "group": "learning rates",
+                     *       "tags": [
+                     *         "text"
+                     *       ],
+                     *       "notes": "text",
+                     *       "archived": true,
+                     *       "parent_id": null,
+                     *       "forked_at_agent_steps": null,
+                     *       "memory_estimate_bytes": 734003200,
+                     *       "attempt": 1,
+                     *       "attempts_without_checkpoint": 1,
+                     *       "host": "lab-3",
+                     *       "lease_expires_at": null,
+                     *       "error": null,
+                     *       "revision": 42,
+                     *       "agent_steps": 1000000,
+                     *       "frames": 4000000,
+                     *       "updates": 6250,
+                     *       "episodes": 812,
+                     *       "wall_time_s": 294.5,
+                     *       "agent_steps_per_s": 3400,
+                     *       "score": 17.4,
+                     *       "best_return": 21,
+                     *       "progress": 0.71,
+                     *       "time_left_s": 118,
+                     *       "spec": {}
+                     *     }
+                     */
                     "application/json": components["schemas"]["RunOut"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     resume_run: {
         parameters: {
             query?: never;
             header?: {
-                /** @description Sent again with the same key, a request is done once and answered alike for a day. */
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
                 "Idempotency-Key"?: string;
             };
             path: {
+                /** @description The run's id. */
                 run_id: string;
             };
             cookie?: never;
@@ -3539,37 +8680,74 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "origin": "callboard",
+                     *       "name": "PAAC on Pong",
+                     *       "algorithm": "paac",
+                     *       "environment": "ALE/Pong-v5",
+                     *       "seed": 3,
+                     *       "state": "queued",
+                     *       "state_reason": "reached 10,000,000 agent steps",
+                     *       "stop_requested": null,
+                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_by": null,
+                     *       "started_at": "2026-11-22T10:00:04Z",
+                     *       "ended_at": null,
+                     *       "queue": "cpu",
+                     *       "wanted_host": null,
+                     *       "priority": 1,
+                     *       "group": "learning rates",
+                     *       "tags": [
+                     *         "text"
+                     *       ],
+                     *       "notes": "text",
+                     *       "archived": true,
+                     *       "parent_id": null,
+                     *       "forked_at_agent_steps": null,
+                     *       "memory_estimate_bytes": 734003200,
+                     *       "attempt": 1,
+                     *       "attempts_without_checkpoint": 1,
+                     *       "host": "lab-3",
+                     *       "lease_expires_at": null,
+                     *       "error": null,
+                     *       "revision": 42,
+                     *       "agent_steps": 1000000,
+                     *       "frames": 4000000,
+                     *       "updates": 6250,
+                     *       "episodes": 812,
+                     *       "wall_time_s": 294.5,
+                     *       "agent_steps_per_s": 3400,
+                     *       "score": 17.4,
+                     *       "best_return": 21,
+                     *       "progress": 0.71,
+                     *       "time_left_s": 118,
+                     *       "spec": {}
+                     *     }
+                     */
                     "application/json": components["schemas"]["RunOut"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     fork_run: {
         parameters: {
             query?: never;
             header?: {
-                /** @description Sent again with the same key, a request is done once and answered alike for a day. */
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
                 "Idempotency-Key"?: string;
             };
             path: {
+                /** @description The run's id. */
                 run_id: string;
             };
             cookie?: never;
@@ -3586,37 +8764,74 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "origin": "callboard",
+                     *       "name": "PAAC on Pong",
+                     *       "algorithm": "paac",
+                     *       "environment": "ALE/Pong-v5",
+                     *       "seed": 3,
+                     *       "state": "queued",
+                     *       "state_reason": "reached 10,000,000 agent steps",
+                     *       "stop_requested": null,
+                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_by": null,
+                     *       "started_at": "2026-11-22T10:00:04Z",
+                     *       "ended_at": null,
+                     *       "queue": "cpu",
+                     *       "wanted_host": null,
+                     *       "priority": 1,
+                     *       "group": "learning rates",
+                     *       "tags": [
+                     *         "text"
+                     *       ],
+                     *       "notes": "text",
+                     *       "archived": true,
+                     *       "parent_id": null,
+                     *       "forked_at_agent_steps": null,
+                     *       "memory_estimate_bytes": 734003200,
+                     *       "attempt": 1,
+                     *       "attempts_without_checkpoint": 1,
+                     *       "host": "lab-3",
+                     *       "lease_expires_at": null,
+                     *       "error": null,
+                     *       "revision": 42,
+                     *       "agent_steps": 1000000,
+                     *       "frames": 4000000,
+                     *       "updates": 6250,
+                     *       "episodes": 812,
+                     *       "wall_time_s": 294.5,
+                     *       "agent_steps_per_s": 3400,
+                     *       "score": 17.4,
+                     *       "best_return": 21,
+                     *       "progress": 0.71,
+                     *       "time_left_s": 118,
+                     *       "spec": {}
+                     *     }
+                     */
                     "application/json": components["schemas"]["RunOut"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     archive_run: {
         parameters: {
             query?: never;
             header?: {
-                /** @description Sent again with the same key, a request is done once and answered alike for a day. */
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
                 "Idempotency-Key"?: string;
             };
             path: {
+                /** @description The run's id. */
                 run_id: string;
             };
             cookie?: never;
@@ -3633,46 +8848,74 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "origin": "callboard",
+                     *       "name": "PAAC on Pong",
+                     *       "algorithm": "paac",
+                     *       "environment": "ALE/Pong-v5",
+                     *       "seed": 3,
+                     *       "state": "queued",
+                     *       "state_reason": "reached 10,000,000 agent steps",
+                     *       "stop_requested": null,
+                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_by": null,
+                     *       "started_at": "2026-11-22T10:00:04Z",
+                     *       "ended_at": null,
+                     *       "queue": "cpu",
+                     *       "wanted_host": null,
+                     *       "priority": 1,
+                     *       "group": "learning rates",
+                     *       "tags": [
+                     *         "text"
+                     *       ],
+                     *       "notes": "text",
+                     *       "archived": true,
+                     *       "parent_id": null,
+                     *       "forked_at_agent_steps": null,
+                     *       "memory_estimate_bytes": 734003200,
+                     *       "attempt": 1,
+                     *       "attempts_without_checkpoint": 1,
+                     *       "host": "lab-3",
+                     *       "lease_expires_at": null,
+                     *       "error": null,
+                     *       "revision": 42,
+                     *       "agent_steps": 1000000,
+                     *       "frames": 4000000,
+                     *       "updates": 6250,
+                     *       "episodes": 812,
+                     *       "wall_time_s": 294.5,
+                     *       "agent_steps_per_s": 3400,
+                     *       "score": 17.4,
+                     *       "best_return": 21,
+                     *       "progress": 0.71,
+                     *       "time_left_s": 118,
+                     *       "spec": {}
+                     *     }
+                     */
                     "application/json": components["schemas"]["RunOut"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
-    read_log: {
+    restore_run: {
         parameters: {
-            query?: {
-                search?: string | null;
-                /** @description Lines after the one of this id: to follow. */
-                after?: number | null;
-                /** @description The last lines before the one of this id. */
-                before?: number | null;
-                /** @description The last lines of all. */
-                tail?: boolean;
-                /** @description At most this many items. */
-                limit?: number;
-                /** @description `next_cursor` of the page before. */
-                cursor?: string | null;
+            query?: never;
+            header?: {
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
+                "Idempotency-Key"?: string;
             };
-            header?: never;
             path: {
+                /** @description The run's id. */
                 run_id: string;
             };
             cookie?: never;
@@ -3685,27 +8928,163 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "origin": "callboard",
+                     *       "name": "PAAC on Pong",
+                     *       "algorithm": "paac",
+                     *       "environment": "ALE/Pong-v5",
+                     *       "seed": 3,
+                     *       "state": "queued",
+                     *       "state_reason": "reached 10,000,000 agent steps",
+                     *       "stop_requested": null,
+                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_by": null,
+                     *       "started_at": "2026-11-22T10:00:04Z",
+                     *       "ended_at": null,
+                     *       "queue": "cpu",
+                     *       "wanted_host": null,
+                     *       "priority": 1,
+                     *       "group": "learning rates",
+                     *       "tags": [
+                     *         "text"
+                     *       ],
+                     *       "notes": "text",
+                     *       "archived": true,
+                     *       "parent_id": null,
+                     *       "forked_at_agent_steps": null,
+                     *       "memory_estimate_bytes": 734003200,
+                     *       "attempt": 1,
+                     *       "attempts_without_checkpoint": 1,
+                     *       "host": "lab-3",
+                     *       "lease_expires_at": null,
+                     *       "error": null,
+                     *       "revision": 42,
+                     *       "agent_steps": 1000000,
+                     *       "frames": 4000000,
+                     *       "updates": 6250,
+                     *       "episodes": 812,
+                     *       "wall_time_s": 294.5,
+                     *       "agent_steps_per_s": 3400,
+                     *       "score": 17.4,
+                     *       "best_return": 21,
+                     *       "progress": 0.71,
+                     *       "time_left_s": 118,
+                     *       "spec": {}
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RunOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    read_log: {
+        parameters: {
+            query?: {
+                /** @description Only lines that contain this text; not case-sensitive. */
+                search?: string | null;
+                /** @description Lines after this line id, to follow the log. */
+                after?: number | null;
+                /** @description The last lines before this line id. */
+                before?: number | null;
+                /** @description The last lines of the log. */
+                tail?: boolean;
+                /** @description Maximum number of items. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description The run's id. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": 1,
+                     *           "attempt": 1,
+                     *           "time": "2026-11-22T10:04:00Z",
+                     *           "level": "info",
+                     *           "message": "checkpoint saved",
+                     *           "agent_steps": 1000000
+                     *         }
+                     *       ],
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *     }
+                     */
                     "application/json": components["schemas"]["LogPage"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    add_log_lines: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The run's id. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LogBatch"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                    /**
+                     * @example {
+                     *       "sequence": 1,
+                     *       "stored": 1,
+                     *       "dropped": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Stored"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     list_series: {
@@ -3713,6 +9092,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The run's id. */
                 run_id: string;
             };
             cookie?: never;
@@ -3725,49 +9105,34 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "metric": "rollout/episode_return",
+                     *           "source": "text",
+                     *           "n_points": 812,
+                     *           "last_value": null,
+                     *           "revision": 42
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["SeriesInfos"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
-    read_chart: {
+    list_metrics: {
         parameters: {
             query: {
                 /** @description Run ids. */
                 run: string[];
-                /** @description As `/runs/{id}/series` lists. */
-                metric: string[];
-                /** @description Which actors; none: the run as a whole; `*`: all of them. */
-                source?: string[];
-                x?: "agent_steps" | "frames" | "wall_time_s" | "episodes";
-                /** @description At most this many a series. */
-                points?: number;
-                /** @description Weight of the past in the moving average. */
-                smooth?: number;
-                /** @description Runs that differ in their seed alone as one curve. */
-                group_by?: "seed" | null;
-                /** @description What a group's band shows. */
-                interval?: "ci95" | "sd";
-                /** @description Only what is newer than this: one for all runs or one a run. */
-                since_revision?: number[];
             };
             header?: never;
             path?: never;
@@ -3781,36 +9146,180 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "metric": "rollout/episode_return",
+                     *           "title": "Episode return",
+                     *           "n_runs": 1
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MetricInfos"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    read_chart: {
+        parameters: {
+            query: {
+                /** @description Run ids. */
+                run: string[];
+                /** @description Metrics of `/runs/{id}/series`. */
+                metric: string[];
+                /** @description Actors; default: the run as a whole; `*`: all sources. */
+                source?: string[];
+                /** @description Show runs that differ only in their seed as one curve. */
+                group_by?: "seed" | null;
+                /** @description Return only newer data: one revision for all runs, or one per run. */
+                since_revision?: number[];
+                /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
+                x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
+                /** @description Maximum number of points per series. */
+                points?: number;
+                /** @description Weight of the past in the moving average over points. */
+                smooth?: number;
+                /** @description `points`: exponential moving average over points, with the weight `smooth`; `ema`: over x, with the time constant `scale`; `window`: mean of the last `scale` of x. */
+                smoothing?: "points" | "ema" | "window";
+                /** @description In units of x, for `ema` and `window`. */
+                scale?: number | null;
+                /** @description Lowest position on the horizontal axis, in the unit of `x`; default: the first point. */
+                x_from?: number | null;
+                /** @description Highest position on the horizontal axis, in the unit of `x`; default: the last point. */
+                x_to?: number | null;
+                /** @description Band over runs that differ only in their seed. */
+                interval?: "ci95" | "sd" | "se" | "min_max";
+                /** @description Their centre line; default: the median, with `sd` and `se` the mean. */
+                centre?: ("median" | "mean" | "iqm") | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "x": "agent_steps",
+                     *       "smooth": 0.5,
+                     *       "series": [
+                     *         {
+                     *           "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "metric": "rollout/episode_return",
+                     *           "source": "text",
+                     *           "revision": 42,
+                     *           "n_total": 1,
+                     *           "n_shown": 1,
+                     *           "bucket_rows": 1,
+                     *           "reset": true,
+                     *           "first_bucket": 1,
+                     *           "x": [
+                     *             null
+                     *           ],
+                     *           "mean": [
+                     *             null
+                     *           ],
+                     *           "min": [
+                     *             null
+                     *           ],
+                     *           "max": [
+                     *             null
+                     *           ],
+                     *           "last": [
+                     *             null
+                     *           ],
+                     *           "count": [
+                     *             1
+                     *           ],
+                     *           "smoothed": null
+                     *         }
+                     *       ],
+                     *       "groups": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "algorithm": "paac",
+                     *           "environment": "ALE/Pong-v5",
+                     *           "group": "learning rates",
+                     *           "runs": [
+                     *             "text"
+                     *           ],
+                     *           "seeds": [
+                     *             1
+                     *           ],
+                     *           "revisions": [
+                     *             1
+                     *           ],
+                     *           "metric": "rollout/episode_return",
+                     *           "source": "text",
+                     *           "centre": "median",
+                     *           "interval": "text",
+                     *           "step": 0.5,
+                     *           "n_total": 1,
+                     *           "n_shown": 1,
+                     *           "reset": true,
+                     *           "first_bucket": 1,
+                     *           "x": [
+                     *             null
+                     *           ],
+                     *           "mean": [
+                     *             null
+                     *           ],
+                     *           "median": [
+                     *             null
+                     *           ],
+                     *           "iqm": [
+                     *             null
+                     *           ],
+                     *           "low": [
+                     *             null
+                     *           ],
+                     *           "high": [
+                     *             null
+                     *           ],
+                     *           "n": [
+                     *             1
+                     *           ],
+                     *           "seed_values": [
+                     *             [
+                     *               null
+                     *             ]
+                     *           ]
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["Chart"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     export: {
         parameters: {
             query?: {
+                /** @description Format of the response. */
                 format?: "csv" | "parquet" | "tensorboard";
             };
             header?: never;
             path: {
+                /** @description The run's id. */
                 run_id: string;
             };
             cookie?: never;
@@ -3828,24 +9337,167 @@ export interface operations {
                     "application/zip": string;
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    list_fields: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "name": "config.learning_rate",
+                     *           "title": "Learning rate",
+                     *           "kind": "id",
+                     *           "origin": "run",
+                     *           "unit": null,
+                     *           "values": []
+                     *         }
+                     *       ],
+                     *       "statistics": [
+                     *         "text"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["FieldsOut"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
+            401: components["responses"]["Unauthorized"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    read_summaries: {
+        parameters: {
+            query: {
+                /** @description Run ids. */
+                run: string[];
+                /** @description Metrics of `GET /runs/fields`. */
+                metric: string[];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "metric": "rollout/episode_return",
+                     *           "last": null,
+                     *           "best": null,
+                     *           "mean": null,
+                     *           "min": null,
+                     *           "max": null
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MetricSummaries"];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    export_runs: {
+        parameters: {
+            query?: {
+                /** @description Run ids. */
+                run?: string[];
+                /** @description Instead of ids: every run that matches, as for `GET /runs`, at most 1,000. */
+                filter?: string | null;
+                /** @description Format of the response. */
+                format?: "csv" | "parquet" | "tensorboard";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                    "application/vnd.apache.parquet": string;
+                    "application/zip": string;
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    palette: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "light": [
+                     *         "text"
+                     *       ],
+                     *       "dark": [
+                     *         "text"
+                     *       ],
+                     *       "dashes": [
+                     *         "text"
+                     *       ],
+                     *       "run_characters": "text"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Palette"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     learning_curve: {
@@ -3853,16 +9505,27 @@ export interface operations {
             query: {
                 /** @description Run ids. */
                 run: string[];
+                /** @description Format of the response. */
                 format?: "json" | "html";
-                x?: "agent_steps" | "frames" | "wall_time_s" | "episodes";
-                /** @description At most this many a series. */
+                /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
+                x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
+                /** @description Maximum number of points per series. */
                 points?: number;
-                /** @description Weight of the past in the moving average. */
+                /** @description Weight of the past in the moving average over points. */
                 smooth?: number;
-                /** @description With the numbers of series; a page always has them. */
+                /** @description `points`: exponential moving average over points, with the weight `smooth`; `ema`: over x, with the time constant `scale`; `window`: mean of the last `scale` of x. */
+                smoothing?: "points" | "ema" | "window";
+                /** @description In units of x, for `ema` and `window`. */
+                scale?: number | null;
+                /** @description Lowest position on the horizontal axis, in the unit of `x`; default: the first point. */
+                x_from?: number | null;
+                /** @description Highest position on the horizontal axis, in the unit of `x`; default: the last point. */
+                x_to?: number | null;
+                /** @description Include the data of series; an HTML page always includes it. */
                 data?: boolean;
+                /** @description Colours of the figure: for light or dark pages. */
                 theme?: "light" | "dark";
-                /** @description In CSS pixels, if it is known. */
+                /** @description Width in CSS pixels, if known. */
                 width?: number | null;
             };
             header?: never;
@@ -3871,34 +9534,29 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A figure, or a page with it. */
+            /** @description A figure, or an HTML page with it. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {}
+                     *       ],
+                     *       "layout": {}
+                     *     }
+                     */
                     "application/json": components["schemas"]["FigureOut"];
                     "text/html": unknown;
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     curve: {
@@ -3906,19 +9564,31 @@ export interface operations {
             query: {
                 /** @description Run ids. */
                 run: string[];
+                /** @description Name of the metric. */
                 metric: string;
                 /** @description As for `GET /series`. */
                 source?: string[];
+                /** @description Format of the response. */
                 format?: "json" | "html";
-                x?: "agent_steps" | "frames" | "wall_time_s" | "episodes";
-                /** @description At most this many a series. */
+                /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
+                x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
+                /** @description Maximum number of points per series. */
                 points?: number;
-                /** @description Weight of the past in the moving average. */
+                /** @description Weight of the past in the moving average over points. */
                 smooth?: number;
-                /** @description With the numbers of series; a page always has them. */
+                /** @description `points`: exponential moving average over points, with the weight `smooth`; `ema`: over x, with the time constant `scale`; `window`: mean of the last `scale` of x. */
+                smoothing?: "points" | "ema" | "window";
+                /** @description In units of x, for `ema` and `window`. */
+                scale?: number | null;
+                /** @description Lowest position on the horizontal axis, in the unit of `x`; default: the first point. */
+                x_from?: number | null;
+                /** @description Highest position on the horizontal axis, in the unit of `x`; default: the last point. */
+                x_to?: number | null;
+                /** @description Include the data of series; an HTML page always includes it. */
                 data?: boolean;
+                /** @description Colours of the figure: for light or dark pages. */
                 theme?: "light" | "dark";
-                /** @description In CSS pixels, if it is known. */
+                /** @description Width in CSS pixels, if known. */
                 width?: number | null;
             };
             header?: never;
@@ -3927,34 +9597,29 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A figure, or a page with it. */
+            /** @description A figure, or an HTML page with it. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {}
+                     *       ],
+                     *       "layout": {}
+                     *     }
+                     */
                     "application/json": components["schemas"]["FigureOut"];
                     "text/html": unknown;
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     seed_curve: {
@@ -3962,21 +9627,35 @@ export interface operations {
             query: {
                 /** @description Run ids. */
                 run: string[];
+                /** @description Name of the metric. */
                 metric?: string;
                 /** @description As for `GET /series`. */
                 source?: string[];
-                /** @description What the band shows. */
-                interval?: "ci95" | "sd";
+                /** @description Format of the response. */
                 format?: "json" | "html";
-                x?: "agent_steps" | "frames" | "wall_time_s" | "episodes";
-                /** @description At most this many a series. */
+                /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
+                x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
+                /** @description Maximum number of points per series. */
                 points?: number;
-                /** @description Weight of the past in the moving average. */
+                /** @description Weight of the past in the moving average over points. */
                 smooth?: number;
-                /** @description With the numbers of series; a page always has them. */
+                /** @description `points`: exponential moving average over points, with the weight `smooth`; `ema`: over x, with the time constant `scale`; `window`: mean of the last `scale` of x. */
+                smoothing?: "points" | "ema" | "window";
+                /** @description In units of x, for `ema` and `window`. */
+                scale?: number | null;
+                /** @description Lowest position on the horizontal axis, in the unit of `x`; default: the first point. */
+                x_from?: number | null;
+                /** @description Highest position on the horizontal axis, in the unit of `x`; default: the last point. */
+                x_to?: number | null;
+                /** @description Band over runs that differ only in their seed. */
+                interval?: "ci95" | "sd" | "se" | "min_max";
+                /** @description Their centre line; default: the median, with `sd` and `se` the mean. */
+                centre?: ("median" | "mean" | "iqm") | null;
+                /** @description Include the data of series; an HTML page always includes it. */
                 data?: boolean;
+                /** @description Colours of the figure: for light or dark pages. */
                 theme?: "light" | "dark";
-                /** @description In CSS pixels, if it is known. */
+                /** @description Width in CSS pixels, if known. */
                 width?: number | null;
             };
             header?: never;
@@ -3985,37 +9664,81 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A figure, or a page with it. */
+            /** @description A figure, or an HTML page with it. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {}
+                     *       ],
+                     *       "layout": {}
+                     *     }
+                     */
                     "application/json": components["schemas"]["FigureOut"];
                     "text/html": unknown;
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
-    list_internals: {
+    scatter: {
+        parameters: {
+            query: {
+                /** @description Run ids. */
+                run: string[];
+                /** @description A field or setting of runs, such as `config.learning_rate`. */
+                x: string;
+                /** @description The score: of the last 100 training episodes, or the best return. */
+                y?: "score" | "best_return";
+                /** @description Format of the response. */
+                format?: "json" | "html";
+                /** @description Include the data of series; an HTML page always includes it. */
+                data?: boolean;
+                /** @description Colours of the figure: for light or dark pages. */
+                theme?: "light" | "dark";
+                /** @description Width in CSS pixels, if known. */
+                width?: number | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A figure, or an HTML page with it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {}
+                     *       ],
+                     *       "layout": {}
+                     *     }
+                     */
+                    "application/json": components["schemas"]["FigureOut"];
+                    "text/html": unknown;
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    list_diagnostics: {
         parameters: {
             query: {
                 /** @description Run id. */
@@ -4033,46 +9756,57 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "title": "text",
+                     *           "metrics": [
+                     *             "text"
+                     *           ]
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["Panels"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
-    internal: {
+    diagnostic: {
         parameters: {
             query: {
                 /** @description Run id. */
                 run: string;
-                /** @description As `/figures/internals` lists. */
+                /** @description An id from `GET /figures/diagnostics`. */
                 panel: string;
+                /** @description Format of the response. */
                 format?: "json" | "html";
-                x?: "agent_steps" | "frames" | "wall_time_s" | "episodes";
-                /** @description At most this many a series. */
+                /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
+                x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
+                /** @description Maximum number of points per series. */
                 points?: number;
-                /** @description Weight of the past in the moving average. */
+                /** @description Weight of the past in the moving average over points. */
                 smooth?: number;
-                /** @description With the numbers of series; a page always has them. */
+                /** @description `points`: exponential moving average over points, with the weight `smooth`; `ema`: over x, with the time constant `scale`; `window`: mean of the last `scale` of x. */
+                smoothing?: "points" | "ema" | "window";
+                /** @description In units of x, for `ema` and `window`. */
+                scale?: number | null;
+                /** @description Lowest position on the horizontal axis, in the unit of `x`; default: the first point. */
+                x_from?: number | null;
+                /** @description Highest position on the horizontal axis, in the unit of `x`; default: the last point. */
+                x_to?: number | null;
+                /** @description Include the data of series; an HTML page always includes it. */
                 data?: boolean;
+                /** @description Colours of the figure: for light or dark pages. */
                 theme?: "light" | "dark";
-                /** @description In CSS pixels, if it is known. */
+                /** @description Width in CSS pixels, if known. */
                 width?: number | null;
             };
             header?: never;
@@ -4081,34 +9815,29 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A figure, or a page with it. */
+            /** @description A figure, or an HTML page with it. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {}
+                     *       ],
+                     *       "layout": {}
+                     *     }
+                     */
                     "application/json": components["schemas"]["FigureOut"];
                     "text/html": unknown;
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     episode_trace: {
@@ -4116,13 +9845,15 @@ export interface operations {
             query: {
                 /** @description Episode id. */
                 episode: string;
-                /** @description At most this many a series. */
+                /** @description Maximum number of points per series. */
                 points?: number;
+                /** @description Format of the response. */
                 format?: "json" | "html";
-                /** @description With the numbers of series; a page always has them. */
+                /** @description Include the data of series; an HTML page always includes it. */
                 data?: boolean;
+                /** @description Colours of the figure: for light or dark pages. */
                 theme?: "light" | "dark";
-                /** @description In CSS pixels, if it is known. */
+                /** @description Width in CSS pixels, if known. */
                 width?: number | null;
             };
             header?: never;
@@ -4131,34 +9862,28 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A figure, or a page with it. */
+            /** @description A figure, or an HTML page with it. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {}
+                     *       ],
+                     *       "layout": {}
+                     *     }
+                     */
                     "application/json": components["schemas"]["FigureOut"];
                     "text/html": unknown;
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     compare_runs: {
@@ -4166,12 +9891,14 @@ export interface operations {
             query: {
                 /** @description Run ids. */
                 run: string[];
-                /** @description Mean return of the last 100 training episodes, or of the newest evaluation. */
+                /** @description Mean return of the last 100 training episodes, or of the latest evaluation. */
                 score?: "training" | "evaluation";
-                /** @description Where the shortest run of a world ends, or each run at its own end. */
+                /** @description At the last step of the shortest run of an environment, or of each run. */
                 at?: "common" | "end";
-                /** @description A score: when is it first reached? */
+                /** @description Also return when this score is first reached. */
                 threshold?: number | null;
+                /** @description Protocol of the evaluations; default: that of each group. */
+                protocol?: string | null;
             };
             header?: never;
             path?: never;
@@ -4185,42 +9912,88 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "score": "training",
+                     *       "at": "common",
+                     *       "threshold": null,
+                     *       "method": "text",
+                     *       "protocols": [
+                     *         "text"
+                     *       ],
+                     *       "groups": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "style": 1,
+                     *           "name": "PAAC on Pong",
+                     *           "algorithm": "paac",
+                     *           "environment": "ALE/Pong-v5",
+                     *           "protocol": "noop_starts",
+                     *           "external": true,
+                     *           "at_agent_steps": null,
+                     *           "runs": [
+                     *             {
+                     *               "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *               "seed": 3,
+                     *               "score": 17.4,
+                     *               "agent_steps_to_threshold": null,
+                     *               "wall_time_s_to_threshold": null
+                     *             }
+                     *           ],
+                     *           "n": 1,
+                     *           "iqm": null,
+                     *           "median": null,
+                     *           "n_reached": 1,
+                     *           "agent_steps_to_threshold": null,
+                     *           "wall_time_s_to_threshold": null
+                     *         }
+                     *       ],
+                     *       "improvements": [
+                     *         {
+                     *           "a": "text",
+                     *           "b": "text",
+                     *           "probability": {
+                     *             "value": null,
+                     *             "low": null,
+                     *             "high": null
+                     *           },
+                     *           "difference": {
+                     *             "value": null,
+                     *             "low": null,
+                     *             "high": null
+                     *           },
+                     *           "p_value": 0.5,
+                     *           "p_adjusted": 0.5,
+                     *           "better": null,
+                     *           "seeds_to_differ": null
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["Comparison"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     list_run_groups: {
         parameters: {
             query: {
-                /** @description What the runs of a group share; by `seed`, all but the seed. */
-                by: "seed" | "algorithm" | "environment";
+                /** @description What the runs of a group have in common: `seed`: everything except the seed; `algorithm`, `environment`, `group`, `state`, `host` or `queue`; or a setting such as `config.learning_rate`. */
+                by: string;
                 /** @description Any of these. */
                 state?: components["schemas"]["RunState"][];
+                /** @description Only archived runs, or only runs that are not archived; default: both. */
                 archived?: "false" | "true" | "all";
                 /** @description As for `GET /runs`. */
                 filter?: string | null;
-                /** @description At most this many items. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description `next_cursor` of the page before. */
+                /** @description `next_cursor` of the previous page. */
                 cursor?: string | null;
             };
             header?: never;
@@ -4235,43 +10008,662 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "key": "text",
+                     *           "name": "PAAC on Pong",
+                     *           "algorithm": "paac",
+                     *           "environment": "ALE/Pong-v5",
+                     *           "n": 1,
+                     *           "states": {},
+                     *           "runs": [
+                     *             "text"
+                     *           ],
+                     *           "n_scored": 1,
+                     *           "score": {
+                     *             "value": null,
+                     *             "low": null,
+                     *             "high": null
+                     *           },
+                     *           "best_return": 21,
+                     *           "agent_steps": 1000000
+                     *         }
+                     *       ],
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
+                     *       "total": 128
+                     *     }
+                     */
                     "application/json": components["schemas"]["RunGroupPage"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    list_sweeps: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "name": "PAAC on Pong",
+                     *           "notes": "text",
+                     *           "algorithm": "paac",
+                     *           "environment": "ALE/Pong-v5",
+                     *           "state": "running",
+                     *           "state_reason": "reached 10,000,000 agent steps",
+                     *           "created_at": "2026-11-22T10:00:00Z",
+                     *           "created_by": null,
+                     *           "ended_at": null,
+                     *           "revision": 42,
+                     *           "looks": 1,
+                     *           "n_configurations": 1,
+                     *           "n_active": 1,
+                     *           "runs": {},
+                     *           "spec": {
+                     *             "name": "learning rate",
+                     *             "run": {
+                     *               "algorithm": "paac",
+                     *               "environment": "ALE/Breakout-v5",
+                     *               "stop": {
+                     *                 "agent_steps": 500000
+                     *               }
+                     *             },
+                     *             "space": {
+                     *               "config.learning_rate": {
+                     *                 "distribution": "log_uniform",
+                     *                 "low": 0.0001,
+                     *                 "high": 0.01
+                     *               },
+                     *               "config.beta": {
+                     *                 "values": [
+                     *                   0.01,
+                     *                   0.02
+                     *                 ]
+                     *               }
+                     *             },
+                     *             "sampler": "random",
+                     *             "n_configurations": 12,
+                     *             "max_seeds": 8
+                     *           }
+                     *         }
+                     *       ],
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SweepPage"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    create_sweep: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SweepSpec"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "name": "PAAC on Pong",
+                     *       "notes": "text",
+                     *       "algorithm": "paac",
+                     *       "environment": "ALE/Pong-v5",
+                     *       "state": "running",
+                     *       "state_reason": "reached 10,000,000 agent steps",
+                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_by": null,
+                     *       "ended_at": null,
+                     *       "revision": 42,
+                     *       "looks": 1,
+                     *       "n_configurations": 1,
+                     *       "n_active": 1,
+                     *       "runs": {},
+                     *       "spec": {
+                     *         "name": "learning rate",
+                     *         "run": {
+                     *           "algorithm": "paac",
+                     *           "environment": "ALE/Breakout-v5",
+                     *           "stop": {
+                     *             "agent_steps": 500000
+                     *           }
+                     *         },
+                     *         "space": {
+                     *           "config.learning_rate": {
+                     *             "distribution": "log_uniform",
+                     *             "low": 0.0001,
+                     *             "high": 0.01
+                     *           },
+                     *           "config.beta": {
+                     *             "values": [
+                     *               0.01,
+                     *               0.02
+                     *             ]
+                     *           }
+                     *         },
+                     *         "sampler": "random",
+                     *         "n_configurations": 12,
+                     *         "max_seeds": 8
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SweepOut"];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    read_sweep: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the sweep. */
+                sweep_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "name": "PAAC on Pong",
+                     *       "notes": "text",
+                     *       "algorithm": "paac",
+                     *       "environment": "ALE/Pong-v5",
+                     *       "state": "running",
+                     *       "state_reason": "reached 10,000,000 agent steps",
+                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_by": null,
+                     *       "ended_at": null,
+                     *       "revision": 42,
+                     *       "looks": 1,
+                     *       "n_configurations": 1,
+                     *       "n_active": 1,
+                     *       "runs": {},
+                     *       "spec": {
+                     *         "name": "learning rate",
+                     *         "run": {
+                     *           "algorithm": "paac",
+                     *           "environment": "ALE/Breakout-v5",
+                     *           "stop": {
+                     *             "agent_steps": 500000
+                     *           }
+                     *         },
+                     *         "space": {
+                     *           "config.learning_rate": {
+                     *             "distribution": "log_uniform",
+                     *             "low": 0.0001,
+                     *             "high": 0.01
+                     *           },
+                     *           "config.beta": {
+                     *             "values": [
+                     *               0.01,
+                     *               0.02
+                     *             ]
+                     *           }
+                     *         },
+                     *         "sampler": "random",
+                     *         "n_configurations": 12,
+                     *         "max_seeds": 8
+                     *       },
+                     *       "best": null,
+                     *       "n_planned": 1,
+                     *       "n_not_needed": 1,
+                     *       "configurations": [
+                     *         {
+                     *           "number": 1,
+                     *           "settings": {},
+                     *           "eliminated": null,
+                     *           "n": 1,
+                     *           "iqm": null,
+                     *           "median": null,
+                     *           "runs": [
+                     *             {
+                     *               "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *               "seed": 3,
+                     *               "state": "text",
+                     *               "score": 17.4
+                     *             }
+                     *           ]
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SweepDetail"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    delete_sweep: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the sweep. */
+                sweep_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    change_sweep: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the sweep. */
+                sweep_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SweepChanges"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "name": "PAAC on Pong",
+                     *       "notes": "text",
+                     *       "algorithm": "paac",
+                     *       "environment": "ALE/Pong-v5",
+                     *       "state": "running",
+                     *       "state_reason": "reached 10,000,000 agent steps",
+                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_by": null,
+                     *       "ended_at": null,
+                     *       "revision": 42,
+                     *       "looks": 1,
+                     *       "n_configurations": 1,
+                     *       "n_active": 1,
+                     *       "runs": {},
+                     *       "spec": {
+                     *         "name": "learning rate",
+                     *         "run": {
+                     *           "algorithm": "paac",
+                     *           "environment": "ALE/Breakout-v5",
+                     *           "stop": {
+                     *             "agent_steps": 500000
+                     *           }
+                     *         },
+                     *         "space": {
+                     *           "config.learning_rate": {
+                     *             "distribution": "log_uniform",
+                     *             "low": 0.0001,
+                     *             "high": 0.01
+                     *           },
+                     *           "config.beta": {
+                     *             "values": [
+                     *               0.01,
+                     *               0.02
+                     *             ]
+                     *           }
+                     *         },
+                     *         "sampler": "random",
+                     *         "n_configurations": 12,
+                     *         "max_seeds": 8
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SweepOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    stop_sweep: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Id of the sweep. */
+                sweep_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "name": "PAAC on Pong",
+                     *       "notes": "text",
+                     *       "algorithm": "paac",
+                     *       "environment": "ALE/Pong-v5",
+                     *       "state": "running",
+                     *       "state_reason": "reached 10,000,000 agent steps",
+                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_by": null,
+                     *       "ended_at": null,
+                     *       "revision": 42,
+                     *       "looks": 1,
+                     *       "n_configurations": 1,
+                     *       "n_active": 1,
+                     *       "runs": {},
+                     *       "spec": {
+                     *         "name": "learning rate",
+                     *         "run": {
+                     *           "algorithm": "paac",
+                     *           "environment": "ALE/Breakout-v5",
+                     *           "stop": {
+                     *             "agent_steps": 500000
+                     *           }
+                     *         },
+                     *         "space": {
+                     *           "config.learning_rate": {
+                     *             "distribution": "log_uniform",
+                     *             "low": 0.0001,
+                     *             "high": 0.01
+                     *           },
+                     *           "config.beta": {
+                     *             "values": [
+                     *               0.01,
+                     *               0.02
+                     *             ]
+                     *           }
+                     *         },
+                     *         "sampler": "random",
+                     *         "n_configurations": 12,
+                     *         "max_seeds": 8
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SweepOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    retry_sweep: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Id of the sweep. */
+                sweep_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "name": "PAAC on Pong",
+                     *       "notes": "text",
+                     *       "algorithm": "paac",
+                     *       "environment": "ALE/Pong-v5",
+                     *       "state": "running",
+                     *       "state_reason": "reached 10,000,000 agent steps",
+                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_by": null,
+                     *       "ended_at": null,
+                     *       "revision": 42,
+                     *       "looks": 1,
+                     *       "n_configurations": 1,
+                     *       "n_active": 1,
+                     *       "runs": {},
+                     *       "spec": {
+                     *         "name": "learning rate",
+                     *         "run": {
+                     *           "algorithm": "paac",
+                     *           "environment": "ALE/Breakout-v5",
+                     *           "stop": {
+                     *             "agent_steps": 500000
+                     *           }
+                     *         },
+                     *         "space": {
+                     *           "config.learning_rate": {
+                     *             "distribution": "log_uniform",
+                     *             "low": 0.0001,
+                     *             "high": 0.01
+                     *           },
+                     *           "config.beta": {
+                     *             "values": [
+                     *               0.01,
+                     *               0.02
+                     *             ]
+                     *           }
+                     *         },
+                     *         "sampler": "random",
+                     *         "n_configurations": 12,
+                     *         "max_seeds": 8
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SweepOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    extend_sweep: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Id of the sweep. */
+                sweep_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SweepExtension"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "name": "PAAC on Pong",
+                     *       "notes": "text",
+                     *       "algorithm": "paac",
+                     *       "environment": "ALE/Pong-v5",
+                     *       "state": "running",
+                     *       "state_reason": "reached 10,000,000 agent steps",
+                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_by": null,
+                     *       "ended_at": null,
+                     *       "revision": 42,
+                     *       "looks": 1,
+                     *       "n_configurations": 1,
+                     *       "n_active": 1,
+                     *       "runs": {},
+                     *       "spec": {
+                     *         "name": "learning rate",
+                     *         "run": {
+                     *           "algorithm": "paac",
+                     *           "environment": "ALE/Breakout-v5",
+                     *           "stop": {
+                     *             "agent_steps": 500000
+                     *           }
+                     *         },
+                     *         "space": {
+                     *           "config.learning_rate": {
+                     *             "distribution": "log_uniform",
+                     *             "low": 0.0001,
+                     *             "high": 0.01
+                     *           },
+                     *           "config.beta": {
+                     *             "values": [
+                     *               0.01,
+                     *               0.02
+                     *             ]
+                     *           }
+                     *         },
+                     *         "sampler": "random",
+                     *         "n_configurations": 12,
+                     *         "max_seeds": 8
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SweepOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     list_episodes: {
         parameters: {
             query?: {
+                /** @description Only episodes of this kind. */
                 kind?: ("training" | "evaluation") | null;
-                /** @description Also those after the checkpoint a later attempt went on from. */
+                /** @description Include episodes after the checkpoint that a later attempt resumed from. */
                 superseded?: boolean;
+                /** @description Episodes that ended at this agent step or before. */
+                max_agent_steps?: number | null;
+                /** @description Order of the list. */
                 sort?: string;
-                /** @description At most this many items. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description `next_cursor` of the page before. */
+                /** @description `next_cursor` of the previous page. */
                 cursor?: string | null;
             };
             header?: never;
             path: {
+                /** @description The run's id. */
                 run_id: string;
             };
             cookie?: never;
@@ -4284,27 +10676,83 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "run_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "attempt": 1,
+                     *           "kind": "training",
+                     *           "source": "text",
+                     *           "recorded_at": "2026-11-22T10:04:00Z",
+                     *           "agent_steps": 1000000,
+                     *           "frames": 4000000,
+                     *           "wall_time_s": 294.5,
+                     *           "seed": 3,
+                     *           "episode_return": 20,
+                     *           "length_steps": 1733,
+                     *           "length_frames": 6932,
+                     *           "superseded": true,
+                     *           "video": "none"
+                     *         }
+                     *       ],
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *     }
+                     */
                     "application/json": components["schemas"]["EpisodePage"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    add_episodes: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The run's id. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EpisodesBatch"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                    /**
+                     * @example {
+                     *       "sequence": 1,
+                     *       "stored": 1,
+                     *       "dropped": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Stored"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     read_episode: {
@@ -4312,6 +10760,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The episode's id. */
                 episode_id: string;
             };
             cookie?: never;
@@ -4324,27 +10773,33 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "run_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "attempt": 1,
+                     *       "kind": "training",
+                     *       "source": "text",
+                     *       "recorded_at": "2026-11-22T10:04:00Z",
+                     *       "agent_steps": 1000000,
+                     *       "frames": 4000000,
+                     *       "wall_time_s": 294.5,
+                     *       "seed": 3,
+                     *       "episode_return": 20,
+                     *       "length_steps": 1733,
+                     *       "length_frames": 6932,
+                     *       "superseded": true,
+                     *       "video": "none"
+                     *     }
+                     */
                     "application/json": components["schemas"]["EpisodeOut"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     read_trace: {
@@ -4352,6 +10807,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The episode's id. */
                 episode_id: string;
             };
             cookie?: never;
@@ -4364,36 +10820,52 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "seed": 3,
+                     *       "frames_per_step": 1,
+                     *       "action_names": [
+                     *         "text"
+                     *       ],
+                     *       "actions": [
+                     *         1
+                     *       ],
+                     *       "rewards": [
+                     *         null
+                     *       ],
+                     *       "values": [
+                     *         null
+                     *       ],
+                     *       "policies": [
+                     *         [
+                     *           null
+                     *         ]
+                     *       ],
+                     *       "action_values": true,
+                     *       "lives": [
+                     *         1
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["Trace"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     read_observations: {
         parameters: {
             query?: never;
             header?: {
+                /** @description A part of the file, as in `bytes=0-1023`. */
                 range?: string | null;
             };
             path: {
+                /** @description The episode's id. */
                 episode_id: string;
             };
             cookie?: never;
@@ -4409,7 +10881,7 @@ export interface operations {
                     "video/mp4": string;
                 };
             };
-            /** @description The part that `Range` asks for. */
+            /** @description The range of the `Range` header. */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -4418,36 +10890,27 @@ export interface operations {
                     "video/mp4": string;
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            410: components["responses"]["Gone"];
+            416: components["responses"]["RangeNotSatisfiable"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     read_video: {
         parameters: {
             query?: {
-                /** @description Try once more where drawing failed. */
+                /** @description Render again if rendering has failed, or the video is damaged. */
                 again?: boolean;
             };
             header?: {
+                /** @description A part of the file, as in `bytes=0-1023`. */
                 range?: string | null;
             };
             path: {
+                /** @description The episode's id. */
                 episode_id: string;
             };
             cookie?: never;
@@ -4463,16 +10926,22 @@ export interface operations {
                     "video/mp4": string;
                 };
             };
-            /** @description Not drawn yet; ask again after `Retry-After` seconds. */
+            /** @description Not rendered yet; retry after `Retry-After` seconds. */
             202: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "job": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "state": "queued"
+                     *     }
+                     */
                     "application/json": components["schemas"]["VideoPending"];
                 };
             };
-            /** @description The part that `Range` asks for. */
+            /** @description The range of the `Range` header. */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -4481,38 +10950,28 @@ export interface operations {
                     "video/mp4": string;
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            410: components["responses"]["Gone"];
+            416: components["responses"]["RangeNotSatisfiable"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     list_checkpoints: {
         parameters: {
             query?: {
-                /** @description Also those thinned out or superseded. */
+                /** @description Include removed and superseded checkpoints. */
                 gone?: boolean;
-                /** @description At most this many items. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description `next_cursor` of the page before. */
+                /** @description `next_cursor` of the previous page. */
                 cursor?: string | null;
             };
             header?: never;
             path: {
+                /** @description The run's id. */
                 run_id: string;
             };
             cookie?: never;
@@ -4525,36 +10984,94 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "run_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "attempt": 1,
+                     *           "recorded_at": "2026-11-22T10:04:00Z",
+                     *           "agent_steps": 1000000,
+                     *           "frames": 4000000,
+                     *           "updates": 6250,
+                     *           "episodes": 812,
+                     *           "wall_time_s": 294.5,
+                     *           "file": "a1-s000001000000.pt",
+                     *           "sha256": "text",
+                     *           "size_bytes": 2719744,
+                     *           "score": 17.4,
+                     *           "removed": true,
+                     *           "superseded": true
+                     *         }
+                     *       ],
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *     }
+                     */
                     "application/json": components["schemas"]["CheckpointPage"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    add_checkpoint: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The run's id. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CheckpointUpload"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                    /**
+                     * @example {
+                     *       "sequence": 1,
+                     *       "stored": 1,
+                     *       "dropped": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Stored"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     read_checkpoint_file: {
         parameters: {
             query?: never;
             header?: {
+                /** @description A part of the file, as in `bytes=0-1023`. */
                 range?: string | null;
             };
             path: {
+                /** @description The checkpoint's id. */
                 checkpoint_id: string;
             };
             cookie?: never;
@@ -4570,7 +11087,7 @@ export interface operations {
                     "application/octet-stream": string;
                 };
             };
-            /** @description The part that `Range` asks for. */
+            /** @description The range of the `Range` header. */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -4579,38 +11096,28 @@ export interface operations {
                     "application/octet-stream": string;
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            410: components["responses"]["Gone"];
+            416: components["responses"]["RangeNotSatisfiable"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     list_evaluations: {
         parameters: {
             query?: {
-                /** @description Also those after the checkpoint a later attempt went on from. */
+                /** @description Include evaluations after the checkpoint that a later attempt resumed from. */
                 superseded?: boolean;
-                /** @description At most this many items. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description `next_cursor` of the page before. */
+                /** @description `next_cursor` of the previous page. */
                 cursor?: string | null;
             };
             header?: never;
             path: {
+                /** @description The run's id. */
                 run_id: string;
             };
             cookie?: never;
@@ -4623,37 +11130,56 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "run_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "attempt": 1,
+                     *           "requested_at": "2026-11-22T10:04:00Z",
+                     *           "protocol": "noop_starts",
+                     *           "n_episodes": 30,
+                     *           "seed": 3,
+                     *           "agent_steps": 1000000,
+                     *           "frames": 4000000,
+                     *           "wall_time_s": 294.5,
+                     *           "checkpoint": "a1-s000001000000.pt",
+                     *           "returns": [
+                     *             null
+                     *           ],
+                     *           "lengths_frames": [
+                     *             1
+                     *           ],
+                     *           "mean_return": 18.3,
+                     *           "human_normalised_pct": null,
+                     *           "superseded": true,
+                     *           "state": "queued",
+                     *           "error": null
+                     *         }
+                     *       ],
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *     }
+                     */
                     "application/json": components["schemas"]["EvaluationPage"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     request_evaluation: {
         parameters: {
             query?: never;
             header?: {
-                /** @description Sent again with the same key, a request is done once and answered alike for a day. */
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
                 "Idempotency-Key"?: string;
             };
             path: {
+                /** @description The run's id. */
                 run_id: string;
             };
             cookie?: never;
@@ -4670,27 +11196,349 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "run_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "attempt": 1,
+                     *       "requested_at": "2026-11-22T10:04:00Z",
+                     *       "protocol": "noop_starts",
+                     *       "n_episodes": 30,
+                     *       "seed": 3,
+                     *       "agent_steps": 1000000,
+                     *       "frames": 4000000,
+                     *       "wall_time_s": 294.5,
+                     *       "checkpoint": "a1-s000001000000.pt",
+                     *       "returns": [
+                     *         null
+                     *       ],
+                     *       "lengths_frames": [
+                     *         1
+                     *       ],
+                     *       "mean_return": 18.3,
+                     *       "human_normalised_pct": null,
+                     *       "superseded": true,
+                     *       "state": "queued",
+                     *       "error": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["EvaluationOut"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    list_protocols: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run's id. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                    "application/json": components["schemas"]["Protocols"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    send_heartbeat: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The run's id. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Heartbeat"] | null;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                    /**
+                     * @example {
+                     *       "state": "queued",
+                     *       "stop_requested": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["HeartbeatOut"];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    add_points: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description For an Arrow stream: `source`, as in JSON. */
+                "Callboard-Source"?: string | null;
+                /** @description For an Arrow stream: `sequence`, as in JSON. */
+                "Callboard-Sequence"?: number | null;
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The run's id. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PointsBatch"];
+                "application/vnd.apache.arrow.stream": string;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "sequence": 1,
+                     *       "stored": 1,
+                     *       "dropped": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Stored"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    send_upload: {
+        parameters: {
+            query: {
+                /** @description Bytes of the file that have already been sent. */
+                offset: number;
+            };
+            header?: never;
+            path: {
+                /** @description The run's id. */
+                run_id: string;
+                /** @description A ULID that the script chooses for the file. */
+                upload: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/octet-stream": string;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "received_bytes": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["UploadOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    list_videos: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description The run's id. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "run_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "received_at": "text",
+                     *           "agent_steps": 1000000,
+                     *           "wall_time_s": 294.5,
+                     *           "state": "queued",
+                     *           "error": null,
+                     *           "n_frames": null,
+                     *           "duration_s": null,
+                     *           "size_bytes": 2719744
+                     *         }
+                     *       ],
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["VideoPage"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    add_video: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The run's id. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["VideoUpload"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "sequence": 1,
+                     *       "stored": 1,
+                     *       "dropped": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Stored"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    read_video_file: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A part of the file, as in `bytes=0-1023`. */
+                range?: string | null;
+            };
+            path: {
+                /** @description The video's id. */
+                video_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description H.264 MP4. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "video/mp4": string;
+                };
+            };
+            /** @description The range of the `Range` header. */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "video/mp4": string;
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            410: components["responses"]["Gone"];
+            416: components["responses"]["RangeNotSatisfiable"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     list_hosts: {
@@ -4708,37 +11556,86 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "lab-3",
+                     *           "first_seen_at": "2026-11-20T09:00:00Z",
+                     *           "last_seen_at": "2026-11-22T10:04:00Z",
+                     *           "alive": true,
+                     *           "draining": true,
+                     *           "queues": [
+                     *             "text"
+                     *           ],
+                     *           "slots": 2,
+                     *           "cpu_count": 16,
+                     *           "memory_bytes": 1,
+                     *           "devices": [
+                     *             "text"
+                     *           ],
+                     *           "environments": [
+                     *             "text"
+                     *           ],
+                     *           "versions": {},
+                     *           "load": {
+                     *             "cpu_pct": null,
+                     *             "memory_used_bytes": null,
+                     *             "disk_bytes": null,
+                     *             "disk_free_bytes": null,
+                     *             "disk_problem": null,
+                     *             "gpus": [],
+                     *             "recent": {
+                     *               "cpu": [],
+                     *               "memory": [],
+                     *               "gpus": [],
+                     *               "duration_s": null
+                     *             }
+                     *           },
+                     *           "runs": [
+                     *             {
+                     *               "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *               "name": "PAAC on Pong",
+                     *               "state": "queued",
+                     *               "progress": 0.71,
+                     *               "time_left_s": 118,
+                     *               "agent_steps_per_s": 3400
+                     *             }
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
+                     *       "waiting": {},
+                     *       "waiting_runs": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "name": "PAAC on Pong",
+                     *           "priority": 1,
+                     *           "queue": "cpu",
+                     *           "wanted_host": null,
+                     *           "created_at": "2026-11-22T10:00:00Z",
+                     *           "reason": "text"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["HostPage"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     drain_host: {
         parameters: {
             query?: never;
             header?: {
-                /** @description Sent again with the same key, a request is done once and answered alike for a day. */
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
                 "Idempotency-Key"?: string;
             };
             path: {
+                /** @description The host's id. */
                 host_id: string;
             };
             cookie?: never;
@@ -4751,37 +11648,73 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "lab-3",
+                     *       "first_seen_at": "2026-11-20T09:00:00Z",
+                     *       "last_seen_at": "2026-11-22T10:04:00Z",
+                     *       "alive": true,
+                     *       "draining": true,
+                     *       "queues": [
+                     *         "text"
+                     *       ],
+                     *       "slots": 2,
+                     *       "cpu_count": 16,
+                     *       "memory_bytes": 1,
+                     *       "devices": [
+                     *         "text"
+                     *       ],
+                     *       "environments": [
+                     *         "text"
+                     *       ],
+                     *       "versions": {},
+                     *       "load": {
+                     *         "cpu_pct": null,
+                     *         "memory_used_bytes": null,
+                     *         "disk_bytes": null,
+                     *         "disk_free_bytes": null,
+                     *         "disk_problem": null,
+                     *         "gpus": [],
+                     *         "recent": {
+                     *           "cpu": [],
+                     *           "memory": [],
+                     *           "gpus": [],
+                     *           "duration_s": null
+                     *         }
+                     *       },
+                     *       "runs": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "name": "PAAC on Pong",
+                     *           "state": "queued",
+                     *           "progress": 0.71,
+                     *           "time_left_s": 118,
+                     *           "agent_steps_per_s": 3400
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["HostOut"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     undrain_host: {
         parameters: {
             query?: never;
             header?: {
-                /** @description Sent again with the same key, a request is done once and answered alike for a day. */
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
                 "Idempotency-Key"?: string;
             };
             path: {
+                /** @description The host's id. */
                 host_id: string;
             };
             cookie?: never;
@@ -4794,27 +11727,62 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "lab-3",
+                     *       "first_seen_at": "2026-11-20T09:00:00Z",
+                     *       "last_seen_at": "2026-11-22T10:04:00Z",
+                     *       "alive": true,
+                     *       "draining": true,
+                     *       "queues": [
+                     *         "text"
+                     *       ],
+                     *       "slots": 2,
+                     *       "cpu_count": 16,
+                     *       "memory_bytes": 1,
+                     *       "devices": [
+                     *         "text"
+                     *       ],
+                     *       "environments": [
+                     *         "text"
+                     *       ],
+                     *       "versions": {},
+                     *       "load": {
+                     *         "cpu_pct": null,
+                     *         "memory_used_bytes": null,
+                     *         "disk_bytes": null,
+                     *         "disk_free_bytes": null,
+                     *         "disk_problem": null,
+                     *         "gpus": [],
+                     *         "recent": {
+                     *           "cpu": [],
+                     *           "memory": [],
+                     *           "gpus": [],
+                     *           "duration_s": null
+                     *         }
+                     *       },
+                     *       "runs": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "name": "PAAC on Pong",
+                     *           "state": "queued",
+                     *           "progress": 0.71,
+                     *           "time_left_s": 118,
+                     *           "agent_steps_per_s": 3400
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["HostOut"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     list_algorithms: {
@@ -4832,27 +11800,56 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "paac",
+                     *           "title": "PAAC",
+                     *           "summary": "text",
+                     *           "paper": "text",
+                     *           "observations": [
+                     *             "pixels"
+                     *           ],
+                     *           "actions": [
+                     *             "discrete"
+                     *           ],
+                     *           "reproducibility": "bitwise",
+                     *           "config_schema": {},
+                     *           "defaults": {},
+                     *           "evaluation_protocol": "noop_starts",
+                     *           "presets": [
+                     *             {
+                     *               "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *               "title": "text",
+                     *               "description": "text",
+                     *               "observation": "pixels",
+                     *               "actions": [
+                     *                 "discrete"
+                     *               ],
+                     *               "families": [
+                     *                 "text"
+                     *               ],
+                     *               "environments": [
+                     *                 "text"
+                     *               ],
+                     *               "config": {},
+                     *               "environment_config": {},
+                     *               "stop": {},
+                     *               "measured": "text"
+                     *             }
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *     }
+                     */
                     "application/json": components["schemas"]["AlgorithmPage"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     read_algorithm: {
@@ -4860,6 +11857,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The algorithm's id. */
                 algorithm_id: string;
             };
             cookie?: never;
@@ -4872,27 +11870,53 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "paac",
+                     *       "title": "PAAC",
+                     *       "summary": "text",
+                     *       "paper": "text",
+                     *       "observations": [
+                     *         "pixels"
+                     *       ],
+                     *       "actions": [
+                     *         "discrete"
+                     *       ],
+                     *       "reproducibility": "bitwise",
+                     *       "config_schema": {},
+                     *       "defaults": {},
+                     *       "evaluation_protocol": "noop_starts",
+                     *       "presets": [
+                     *         {
+                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "title": "text",
+                     *           "description": "text",
+                     *           "observation": "pixels",
+                     *           "actions": [
+                     *             "discrete"
+                     *           ],
+                     *           "families": [
+                     *             "text"
+                     *           ],
+                     *           "environments": [
+                     *             "text"
+                     *           ],
+                     *           "config": {},
+                     *           "environment_config": {},
+                     *           "stop": {},
+                     *           "measured": "text"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["AlgorithmOut"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     list_environments: {
@@ -4910,27 +11934,51 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "ALE/Pong-v5",
+                     *           "title": "Pong",
+                     *           "family": "text",
+                     *           "summary": "text",
+                     *           "observation": "pixels",
+                     *           "observation_shape": null,
+                     *           "config_schema": {},
+                     *           "defaults": {},
+                     *           "evaluation_protocol": "noop_starts",
+                     *           "evaluation_protocols": [
+                     *             "text"
+                     *           ],
+                     *           "frames_per_agent_step": 1,
+                     *           "actions": "discrete",
+                     *           "action_names": [
+                     *             "text"
+                     *           ],
+                     *           "published": [
+                     *             {
+                     *               "label": "text",
+                     *               "score": 17.4,
+                     *               "protocol": "noop_starts",
+                     *               "source": "text"
+                     *             }
+                     *           ],
+                     *           "config_defaults": {},
+                     *           "crop_hides": null,
+                     *           "hosts": [
+                     *             "text"
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *     }
+                     */
                     "application/json": components["schemas"]["EnvironmentPage"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     read_environment: {
@@ -4938,6 +11986,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The environment's id, whose slash is part of the path, as in `ALE/Pong-v5`. */
                 environment_id: string;
             };
             cookie?: never;
@@ -4950,27 +11999,48 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "ALE/Pong-v5",
+                     *       "title": "Pong",
+                     *       "family": "text",
+                     *       "summary": "text",
+                     *       "observation": "pixels",
+                     *       "observation_shape": null,
+                     *       "config_schema": {},
+                     *       "defaults": {},
+                     *       "evaluation_protocol": "noop_starts",
+                     *       "evaluation_protocols": [
+                     *         "text"
+                     *       ],
+                     *       "frames_per_agent_step": 1,
+                     *       "actions": "discrete",
+                     *       "action_names": [
+                     *         "text"
+                     *       ],
+                     *       "published": [
+                     *         {
+                     *           "label": "text",
+                     *           "score": 17.4,
+                     *           "protocol": "noop_starts",
+                     *           "source": "text"
+                     *         }
+                     *       ],
+                     *       "config_defaults": {},
+                     *       "crop_hides": null,
+                     *       "hosts": [
+                     *         "text"
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["EnvironmentOut"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     follow_events: {
@@ -4988,27 +12058,12 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": unknown;
+                    "text/event-stream": string;
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     list_settings: {
@@ -5016,6 +12071,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The run's id. */
                 run_id: string;
             };
             cookie?: never;
@@ -5028,27 +12084,32 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "version": 1,
+                     *           "requested_at": "2026-11-22T10:04:00Z",
+                     *           "requested_by": null,
+                     *           "changes": {},
+                     *           "state": "asked",
+                     *           "agent_steps": 1000000,
+                     *           "frames": 4000000,
+                     *           "wall_time_s": 294.5,
+                     *           "refused": null
+                     *         }
+                     *       ],
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *     }
+                     */
                     "application/json": components["schemas"]["SettingsPage"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     change_settings: {
@@ -5056,6 +12117,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The run's id. */
                 run_id: string;
             };
             cookie?: never;
@@ -5072,27 +12134,335 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "version": 1,
+                     *       "requested_at": "2026-11-22T10:04:00Z",
+                     *       "requested_by": null,
+                     *       "changes": {},
+                     *       "state": "asked",
+                     *       "agent_steps": 1000000,
+                     *       "frames": 4000000,
+                     *       "wall_time_s": 294.5,
+                     *       "refused": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["SettingsOut"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    read_storage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                    /**
+                     * @example {
+                     *       "kinds": [
+                     *         {
+                     *           "kind": "text",
+                     *           "files": 1,
+                     *           "n_bytes": 1
+                     *         }
+                     *       ],
+                     *       "database_bytes": 1,
+                     *       "removed_files": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StorageOut"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
+            401: components["responses"]["Unauthorized"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    list_storage_of_runs: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of runs. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "run_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "name": "PAAC on Pong",
+                     *           "group": "learning rates",
+                     *           "state": "text",
+                     *           "checkpoints": 1,
+                     *           "replays": 1,
+                     *           "videos": 1,
+                     *           "event_logs": 1,
+                     *           "total": 128
+                     *         }
+                     *       ],
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RunStoragePage"];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    read_retention: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "installation": {
+                     *         "checkpoints_best": 3,
+                     *         "checkpoints_last": 3,
+                     *         "videos_days": 30
+                     *       },
+                     *       "groups": [
+                     *         {
+                     *           "group": "learning rates",
+                     *           "policy": {
+                     *             "checkpoints_best": 3,
+                     *             "checkpoints_last": 3,
+                     *             "videos_days": 30
+                     *           }
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RetentionOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    set_retention: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InstallationPolicy"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "installation": {
+                     *         "checkpoints_best": 3,
+                     *         "checkpoints_last": 3,
+                     *         "videos_days": 30
+                     *       },
+                     *       "groups": [
+                     *         {
+                     *           "group": "learning rates",
+                     *           "policy": {
+                     *             "checkpoints_best": 3,
+                     *             "checkpoints_last": 3,
+                     *             "videos_days": 30
+                     *           }
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RetentionOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    set_group_retention: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GroupPolicy"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "installation": {
+                     *         "checkpoints_best": 3,
+                     *         "checkpoints_last": 3,
+                     *         "videos_days": 30
+                     *       },
+                     *       "groups": [
+                     *         {
+                     *           "group": "learning rates",
+                     *           "policy": {
+                     *             "checkpoints_best": 3,
+                     *             "checkpoints_last": 3,
+                     *             "videos_days": 30
+                     *           }
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RetentionOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    delete_group_retention: {
+        parameters: {
+            query: {
+                /** @description Name of the group. */
+                group: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    preview_retention: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreviewRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "runs_checked": 1,
+                     *       "runs_total": 1,
+                     *       "checkpoints": {
+                     *         "files": 0,
+                     *         "n_bytes": 0
+                     *       },
+                     *       "episodes": {
+                     *         "files": 0,
+                     *         "n_bytes": 0
+                     *       },
+                     *       "videos": {
+                     *         "files": 0,
+                     *         "n_bytes": 0
+                     *       },
+                     *       "event_logs": {
+                     *         "files": 0,
+                     *         "n_bytes": 0
+                     *       },
+                     *       "runs_with_old_log_lines": 1,
+                     *       "audit_entries": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Preview"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     read_health: {
@@ -5110,27 +12480,16 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "status": "ok"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Health"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     read_readiness: {
@@ -5148,6 +12507,18 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "ready": true,
+                     *       "database": true,
+                     *       "migrated": true,
+                     *       "redis": true,
+                     *       "disk": true,
+                     *       "problems": [
+                     *         "text"
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["Readiness"];
                 };
             };
@@ -5157,18 +12528,22 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "ready": true,
+                     *       "database": true,
+                     *       "migrated": true,
+                     *       "redis": true,
+                     *       "disk": true,
+                     *       "problems": [
+                     *         "text"
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["Readiness"];
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            "4XX": components["responses"]["BadRequest"];
         };
     };
     read_metrics: {
@@ -5189,24 +12564,8 @@ export interface operations {
                     "text/plain": unknown;
                 };
             };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-            /** @description What is wrong, as RFC 9457 tells it. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
         };
     };
 }

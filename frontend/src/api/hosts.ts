@@ -1,24 +1,27 @@
 import { queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
-import { api, take } from './client';
+import { api, unwrap } from './client';
 import type { components } from './generated';
 import { keys } from './keys';
 
 export type Host = components['schemas']['HostOut'];
+export type HostPage = components['schemas']['HostPage'];
 
 export const hostsQuery = queryOptions({
   queryKey: keys.hosts(),
-  queryFn: ({ signal }) => take(api.GET('/api/v1/hosts', { signal })),
+  queryFn: ({ signal }) => unwrap(api.GET('/api/v1/hosts', { signal })),
+  // Silence is no event: only asking again finds a host that has stopped to respond.
+  refetchInterval: 15_000,
 });
 
-const of = (id: string) => ({ params: { path: { host_id: id } } });
+const hostPath = (id: string) => ({ params: { path: { host_id: id } } });
 
 export const setDraining = (id: string, draining: boolean) =>
   draining
-    ? take(api.POST('/api/v1/hosts/{host_id}/drain', of(id)))
-    : take(api.POST('/api/v1/hosts/{host_id}/undrain', of(id)));
+    ? unwrap(api.POST('/api/v1/hosts/{host_id}/drain', hostPath(id)))
+    : unwrap(api.POST('/api/v1/hosts/{host_id}/undrain', hostPath(id)));
 
-/** Changes a host and then has the hosts fetched anew. */
-export function useHostChange<T>(change: (value: T) => Promise<unknown>) {
+/** Runs a change of a host, then refetches the hosts. */
+export function useHostMutation<T>(change: (value: T) => Promise<unknown>) {
   const client = useQueryClient();
   return useMutation({
     mutationFn: change,

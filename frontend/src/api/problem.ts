@@ -1,4 +1,4 @@
-/** What went wrong, in the service's own words (RFC 9457 problem documents). */
+/** Errors as RFC 9457 problem documents. */
 
 export type FieldProblem = { field: string; message: string };
 
@@ -6,7 +6,7 @@ export class ApiProblem extends Error {
   override readonly name = 'ApiProblem';
 
   constructor(
-    /** 0 when the service did not answer at all. */
+    /** 0 without a response. */
     readonly status: number,
     readonly title: string,
     readonly detail: string,
@@ -26,37 +26,44 @@ function fieldProblems(value: unknown): FieldProblem[] {
   return value.filter(isRecord).map((item) => ({ field: text(item.field), message: text(item.message) }));
 }
 
-/** The statuses a person may come to see; HTTP's own names for them are no plain words. */
+/** Titles of the statuses that a page may show. */
 const TITLES: Readonly<Record<number, string>> = {
-  400: 'That was not understood',
+  400: 'Bad request',
   403: 'Not allowed',
   404: 'Not found',
-  409: 'Not possible as things are',
+  409: 'Conflict with the current state',
   413: 'Too large',
-  422: 'Something in this is wrong',
-  500: 'The service failed',
+  422: 'Some fields are invalid',
+  500: 'Internal server error',
   503: 'The service is not ready',
 };
 
-/** Reads a problem document; whatever else came back is told by its status alone. */
+/** Parses a problem document; any other body is described by its status alone. */
 export function toProblem(status: number, body: unknown): ApiProblem {
-  const found = isRecord(body) ? body : {};
-  const title = TITLES[status] ?? (text(found.title) || `The service answered ${status}`);
-  return new ApiProblem(status, title, text(found.detail), fieldProblems(found.errors));
+  const document = isRecord(body) ? body : {};
+  const title = TITLES[status] ?? (text(document.title) || `The service returned status ${status}`);
+  return new ApiProblem(status, title, text(document.detail), fieldProblems(document.errors));
 }
 
-/** Any thrown thing as a problem a page can show. */
+/** Converts any thrown value to a problem that a page can show. */
 export function asProblem(error: unknown): ApiProblem {
   if (error instanceof ApiProblem) return error;
   if (error instanceof TypeError) {
     return new ApiProblem(
       0,
-      'The service does not answer',
+      'The service cannot be reached',
       'Nothing was changed. Is “callboard up” running?',
     );
   }
   if (error instanceof Error && /preload|dynamically imported|module script/i.test(error.message)) {
-    return new ApiProblem(0, 'The service does not answer', 'A part of this page could not be loaded.');
+    return new ApiProblem(0, 'The service cannot be reached', 'A part of this page could not be loaded.');
   }
   return new ApiProblem(0, 'This page failed', error instanceof Error ? error.message : String(error));
+}
+
+/** The message of a failed change for its field, or the whole problem's. */
+export function fieldError(error: unknown, field: string): string {
+  const problem = asProblem(error);
+  const own = problem.fields.find((each) => each.field === field || each.field.startsWith(`${field}.`));
+  return own?.message ?? (problem.detail || problem.title);
 }

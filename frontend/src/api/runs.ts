@@ -7,7 +7,7 @@ import {
   type InfiniteData,
   type QueryClient,
 } from '@tanstack/react-query';
-import { api, take } from './client';
+import { api, unwrap } from './client';
 import type { components, paths } from './generated';
 import { keys } from './keys';
 
@@ -16,32 +16,37 @@ export type RunDetail = components['schemas']['RunDetail'];
 export type RunPage = components['schemas']['RunPage'];
 export type RunFields = components['schemas']['RunFields'];
 export type StopSpec = components['schemas']['StopSpec'];
+export type ResumeRequest = components['schemas']['ResumeRequest'];
 export type RunsQuery = Omit<NonNullable<paths['/api/v1/runs']['get']['parameters']['query']>, 'cursor'>;
 
-const PAGE = 100;
+const PAGE_SIZE = 100;
+const QUEUE_INTERVAL_MS = 5000;
 
-/** A list of runs that fetches further pages as they come into view. */
+/** Runs, page by page. */
 export const runsQuery = (query: RunsQuery) =>
   infiniteQueryOptions({
     queryKey: keys.runs(query),
     queryFn: ({ pageParam, signal }) =>
-      take(
-        api.GET('/api/v1/runs', { params: { query: { limit: PAGE, ...query, cursor: pageParam } }, signal }),
+      unwrap(
+        api.GET('/api/v1/runs', {
+          params: { query: { limit: PAGE_SIZE, ...query, cursor: pageParam } },
+          signal,
+        }),
       ),
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next_cursor ?? undefined,
   });
 
-/** One run with its history. */
+/** One run with its attempts and its lineage. */
 export const runQuery = (id: string) =>
   queryOptions({
     queryKey: keys.run(id),
     queryFn: ({ signal }) =>
-      take(api.GET('/api/v1/runs/{run_id}', { params: { path: { run_id: id } }, signal })),
+      unwrap(api.GET('/api/v1/runs/{run_id}', { params: { path: { run_id: id } }, signal })),
   });
 
-/** Chosen runs, in one answer however many they are; those that are not there are left out. */
-export const chosenRunsQuery = (ids: readonly string[]) => ({
+/** The runs with these ids in a single page; unknown ids are left out. */
+export const runsByIdQuery = (ids: readonly string[]) => ({
   ...runsQuery({ id: [...ids], archived: 'all', limit: 100 }),
   enabled: ids.length > 0,
   placeholderData: keepPreviousData,
@@ -49,8 +54,8 @@ export const chosenRunsQuery = (ids: readonly string[]) => ({
 
 export type RunList = InfiniteData<RunPage, string | null>;
 
-/** Puts a run's new row into every list that shows it. */
-export function patchLists(client: QueryClient, run: Run): void {
+/** Replaces a run in every cached list that contains it. */
+export function updateRunInLists(client: QueryClient, run: Run): void {
   client.setQueriesData<RunList>({ queryKey: keys.allRuns() }, (lists) => {
     if (!lists?.pages.some((page) => page.items.some(({ id }) => id === run.id))) return lists;
     const pages = lists.pages.map((page) => ({
@@ -61,27 +66,54 @@ export function patchLists(client: QueryClient, run: Run): void {
   });
 }
 
-const of = (id: string) => ({ params: { path: { run_id: id } } });
+/** A queued run's place in the queue, which changes with other runs. */
+export const queueQuery = (id: string) =>
+  queryOptions({
+    queryKey: keys.runResource(id, 'queue'),
+    queryFn: ({ signal }) =>
+      unwrap(api.GET('/api/v1/runs/{run_id}/queue', { params: { path: { run_id: id } }, signal })),
+    refetchInterval: QUEUE_INTERVAL_MS,
+  });
 
-/** Everything that may be done to a run. */
-export const runActions = {
-  stop: (id: string) => take(api.POST('/api/v1/runs/{run_id}/stop', of(id))),
-  kill: (id: string) => take(api.POST('/api/v1/runs/{run_id}/kill', of(id))),
-  resume: (id: string, stop?: StopSpec) =>
-    take(api.POST('/api/v1/runs/{run_id}/resume', { ...of(id), body: stop ? { stop } : null })),
-  archive: (id: string, archived: boolean) =>
-    take(api.POST('/api/v1/runs/{run_id}/archive', { ...of(id), body: { archived } })),
-  delete: (id: string) => take(api.DELETE('/api/v1/runs/{run_id}', of(id))),
-};
+export type RunChanges = components['schemas']['RunChanges'];
 
-/** Stores new runs; answers with all of them, one a seed. */
-export async function startRuns(fields: RunFields): Promise<Run[]> {
-  const made = await take(api.POST('/api/v1/runs', { body: fields }));
-  return 'items' in made ? made.items : [made];
+/** Changes a run's name, notes, tags, group or priority, and shows them everywhere immediately. */
+export function useRunChange(id: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (body: RunChanges) => unwrap(api.PATCH('/api/v1/runs/{run_id}', { ...runPath(id), body })),
+    onSuccess: (run) => {
+      client.setQueryData(keys.run(id), (detail: RunDetail | undefined) => detail && { ...detail, ...run });
+      updateRunInLists(client, run);
+    },
+  });
 }
 
-/** Runs a change and then has everything it may have touched fetched anew. */
-export function useRunChange<T>(change: (value: T) => Promise<unknown>) {
+const runPath = (id: string) => ({ params: { path: { run_id: id } } });
+
+/** The actions on one run. */
+export const runActions = {
+  stop: (id: string) => unwrap(api.POST('/api/v1/runs/{run_id}/stop', runPath(id))),
+  kill: (id: string) => unwrap(api.POST('/api/v1/runs/{run_id}/kill', runPath(id))),
+  resume: (id: string, body: ResumeRequest) =>
+    unwrap(api.POST('/api/v1/runs/{run_id}/resume', { ...runPath(id), body })),
+  archive: (id: string, archived: boolean) =>
+    unwrap(api.POST('/api/v1/runs/{run_id}/archive', { ...runPath(id), body: { archived } })),
+  delete: (id: string) =>
+    unwrap(
+      api.DELETE('/api/v1/runs/{run_id}', { params: { path: { run_id: id }, query: { restorable: true } } }),
+    ),
+  restore: (id: string) => unwrap(api.POST('/api/v1/runs/{run_id}/restore', runPath(id))),
+};
+
+/** Creates one run per combination of values and seed; requests with the same key create them once. */
+export async function createRuns(fields: RunFields, key?: string): Promise<Run[]> {
+  const headers = key === undefined ? {} : { 'Idempotency-Key': key };
+  return (await unwrap(api.POST('/api/v1/runs', { body: fields, headers }))).items;
+}
+
+/** Runs a change, then refetches the runs and everything that belongs to them. */
+export function useRunMutation<T>(change: (value: T) => Promise<unknown>) {
   const client = useQueryClient();
   return useMutation({
     mutationFn: change,
@@ -91,3 +123,89 @@ export function useRunChange<T>(change: (value: T) => Promise<unknown>) {
       }),
   });
 }
+
+export type ForkRequest = components['schemas']['ForkRequest'];
+
+/** Creates a run that starts from a checkpoint of its parent. */
+export const forkRun = (parent: string, body: ForkRequest): Promise<Run> =>
+  unwrap(api.POST('/api/v1/runs/{run_id}/fork', { params: { path: { run_id: parent } }, body }));
+
+export type BulkAction = components['schemas']['BulkRequest']['action'];
+export type BulkResult = components['schemas']['BulkOut'];
+
+/** The runs of a bulk action: given ones, or those that a filter matches. */
+export type BulkTarget = { ids: readonly string[] } | { filter: string; expected: number };
+
+/** Runs of one request; more are changed in several. */
+const BULK_SIZE = 500;
+
+/** Reports what an action would do to each run, without doing it. */
+export const previewBulk = (action: BulkAction, target: BulkTarget, tags?: string[]): Promise<BulkResult> =>
+  sendBulk(action, target, tags, true);
+
+/** Applies an action to many runs. */
+export const applyBulk = (action: BulkAction, target: BulkTarget, tags?: string[]): Promise<BulkResult> =>
+  sendBulk(action, target, tags, false);
+
+async function sendBulk(
+  action: BulkAction,
+  target: BulkTarget,
+  tags: string[] | undefined,
+  dryRun: boolean,
+): Promise<BulkResult> {
+  const rest = {
+    action,
+    dry_run: dryRun,
+    restorable: action === 'delete',
+    ...(tags ? { tags } : {}),
+  };
+  if ('ids' in target) {
+    return unwrap(api.POST('/api/v1/runs/bulk', { body: { ...rest, ids: [...target.ids] } }));
+  }
+  const { filter, expected } = target;
+  let result = await unwrap(
+    api.POST('/api/v1/runs/bulk', { body: { ...rest, filter, expected, limit: BULK_SIZE } }),
+  );
+  // By id, since the action may take runs out of what the filter matches.
+  while (result.next_after) {
+    const body = { ...rest, filter, limit: BULK_SIZE, after: result.next_after };
+    const next = await unwrap(api.POST('/api/v1/runs/bulk', { body }));
+    result = {
+      items: [...result.items, ...next.items],
+      n_done: result.n_done + next.n_done,
+      n_refused: result.n_refused + next.n_refused,
+      next_after: next.next_after ?? null,
+    };
+  }
+  return result;
+}
+
+/** Takes back an action on the runs that it was done to. */
+export async function undoBulk(action: BulkAction, { items }: BulkResult): Promise<void> {
+  const done = items.filter((item) => item.done);
+  const inverse = INVERSE[action];
+  if (!inverse) return;
+  const byTags = new Map<string, string[]>();
+  for (const { id, changed_tags } of done) {
+    const key = JSON.stringify(changed_tags);
+    byTags.set(key, [...(byTags.get(key) ?? []), id]);
+  }
+  for (const [key, ids] of byTags) {
+    const tags = JSON.parse(key) as string[];
+    const needsTags = inverse === 'tag' || inverse === 'untag';
+    if (needsTags && tags.length === 0) continue;
+    for (let start = 0; start < ids.length; start += BULK_SIZE) {
+      await applyBulk(inverse, { ids: ids.slice(start, start + BULK_SIZE) }, needsTags ? tags : undefined);
+    }
+  }
+}
+
+const INVERSE: Partial<Record<BulkAction, BulkAction>> = {
+  archive: 'unarchive',
+  unarchive: 'archive',
+  delete: 'restore',
+  tag: 'untag',
+  untag: 'tag',
+};
+
+export const canUndo = (action: BulkAction): boolean => action in INVERSE;

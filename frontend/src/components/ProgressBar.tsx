@@ -1,16 +1,16 @@
-import { formatDuration, formatRough } from '@/lib/format';
+import { formatDuration, formatCoarseDuration } from '@/lib/format';
 import classes from './ProgressBar.module.css';
 
 type Props = {
-  /** From 0 to 1; null where the end is not known. */
+  /** From 0 to 1; null for a run without a known end. */
   fraction: number | null;
   timeLeft_s?: number | null | undefined;
   label: string;
-  /** In a table, whose heading says what it is. */
+  /** For table cells, whose column has a heading. */
   compact?: boolean;
 };
 
-/** How far, and how long still. */
+/** A progress bar with its percentage and the time left. */
 export function ProgressBar({ fraction, timeLeft_s, label, compact = false }: Props) {
   if (fraction === null) return <span className="muted">–</span>;
   const percent = Math.min(100, Math.floor(fraction * 100));
@@ -29,7 +29,7 @@ export function ProgressBar({ fraction, timeLeft_s, label, compact = false }: Pr
       <span className="num">{percent}%</span>
       {timeLeft_s != null && (
         <span className="num muted" title={`${formatDuration(timeLeft_s)} of training left`}>
-          {compact ? formatRough(timeLeft_s) : `${formatDuration(timeLeft_s)} left`}
+          {compact ? formatCoarseDuration(timeLeft_s) : `${formatDuration(timeLeft_s)} left`}
         </span>
       )}
     </span>

@@ -1,13 +1,13 @@
 import type { ReactNode } from 'react';
 
 type Props = {
-  /** What a screen reader calls it. */
+  /** The accessible name. */
   label: string;
   className?: string | undefined;
   children: ReactNode;
 };
 
-/** A panel whose wide table scrolls sideways, by the keyboard too. */
+/** A panel that scrolls a wide table horizontally, by keyboard as well. */
 export function ScrollPanel({ label, className = '', children }: Props) {
   return (
     <div
@@ -15,7 +15,7 @@ export function ScrollPanel({ label, className = '', children }: Props) {
       aria-label={label}
       tabIndex={0}
       className={`panel ${className}`}
-      // Hidden words in it must not reach beyond it and widen the page.
+      // Contains visually hidden text, which would otherwise widen the page.
       style={{ overflowX: 'auto', position: 'relative' }}
     >
       {children}

@@ -2,10 +2,10 @@ import { Button, Skeleton } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import { asProblem } from '@/api/problem';
-import { ButtonLink } from '@/components/links';
+import { ButtonLink } from './controls';
 import classes from './feedback.module.css';
 
-/** Room for what is on its way, of about its size, so that nothing jumps. */
+/** A placeholder of about the final height, so that the layout does not shift. */
 export function Loading({ label, lines = 4 }: { label: string; lines?: number }) {
   return (
     <div role="status" aria-label={`${label}…`} className={classes.loading}>
@@ -16,7 +16,7 @@ export function Loading({ label, lines = 4 }: { label: string; lines?: number })
   );
 }
 
-/** What happened, what it means, and a way on. */
+/** An error: what happened, its details, and a retry button where a retry can help. */
 export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   const problem = asProblem(error);
   return (
@@ -33,7 +33,7 @@ export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => vo
             </div>
           ))}
       </div>
-      {/* What is wrong in itself is refused again. */}
+      {/* Invalid input would only be rejected again. */}
       {onRetry && problem.status !== 422 && (
         <Button variant="default" onClick={onRetry}>
           Try again
@@ -43,22 +43,29 @@ export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => vo
   );
 }
 
-/** What kept a whole page from being shown; from what is not there at all, a way to what is. */
-export function PageProblem({ error, onRetry }: { error: unknown; onRetry: () => void }) {
+type PageProblemProps = {
+  error: unknown;
+  onRetry: () => void;
+  /** The list that a missing resource would be in. */
+  back?: '/' | '/sweeps';
+};
+
+/** An error in place of a whole page; for a missing resource, with a link back. */
+export function PageProblem({ error, onRetry, back = '/' }: PageProblemProps) {
   const missing = asProblem(error).status === 404;
   return (
     <>
       <Problem error={error} {...(missing ? {} : { onRetry })} />
       {missing && (
-        <ButtonLink to="/" variant="default" mt={12} style={{ justifySelf: 'start' }}>
-          To the runs
+        <ButtonLink to={back} variant="default" mt={12} style={{ justifySelf: 'start' }}>
+          {back === '/' ? 'Back to runs' : 'Back to sweeps'}
         </ButtonLink>
       )}
     </>
   );
 }
 
-/** Nothing here yet: why, and what to do about it. */
+/** An empty state: why there is nothing, and what to do about it. */
 export function Empty({ children, action }: { children: ReactNode; action?: ReactNode }) {
   return (
     <div className={classes.empty}>

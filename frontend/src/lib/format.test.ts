@@ -5,9 +5,10 @@ import {
   formatCount,
   formatDuration,
   formatNumber,
-  formatRough,
+  formatCoarseDuration,
   formatScore,
-  formatSetting,
+  formatValue,
+  parseNumber,
   plural,
 } from './format';
 
@@ -22,9 +23,9 @@ describe('formatCount', () => {
     [6_000_000, '6.00 M'],
     [123_456_789, '123 M'],
     [-45_000, '−45.0 k'],
-  ])('%d is %s', (value, text) => expect(plain(formatCount(value))).toBe(text));
+  ])('formats %d as %s', (value, text) => expect(plain(formatCount(value))).toBe(text));
 
-  it('shows a dash where there is nothing yet', () => expect(formatCount(null)).toBe('–'));
+  it('returns a dash for null', () => expect(formatCount(null)).toBe('–'));
 });
 
 describe('formatScore', () => {
@@ -32,7 +33,7 @@ describe('formatScore', () => {
     [-20.74, '−20.7'],
     [0, '0.0'],
     [12345.6, '12,346'],
-  ])('%d is %s', (value, text) => expect(formatScore(value)).toBe(text));
+  ])('formats %d as %s', (value, text) => expect(formatScore(value)).toBe(text));
 });
 
 describe('formatNumber', () => {
@@ -42,7 +43,7 @@ describe('formatNumber', () => {
     [1234.5678, '1,234.57'],
     [Infinity, '∞'],
     [NaN, 'NaN'],
-  ])('%d is %s', (value, text) => expect(formatNumber(value)).toBe(text));
+  ])('formats %d as %s', (value, text) => expect(formatNumber(value)).toBe(text));
 });
 
 describe('formatDuration', () => {
@@ -53,10 +54,10 @@ describe('formatDuration', () => {
     [3_599, '59 min'],
     [3_900, '1 h 05 min'],
     [100_000, '1 d 3 h'],
-  ])('%d s is %s', (value, text) => expect(plain(formatDuration(value))).toBe(text));
+  ])('formats %d s as %s', (value, text) => expect(plain(formatDuration(value))).toBe(text));
 });
 
-describe('formatRough', () => {
+describe('formatCoarseDuration', () => {
   it.each([
     [42, '42 s'],
     [3_599, '59 min'],
@@ -64,28 +65,56 @@ describe('formatRough', () => {
     [86_399, '23 h'],
     [220_000, '2.5 d'],
     [1_700_000, '19 d'],
-  ])('%d s is %s', (value, text) => expect(plain(formatRough(value))).toBe(text));
+  ])('formats %d s as %s', (value, text) => expect(plain(formatCoarseDuration(value))).toBe(text));
 });
 
-it('tells how long ago', () => {
+it('formatAgo returns the time elapsed, or "just now" below 5 s', () => {
   const now = Date.parse('2026-01-01T00:01:00Z');
   expect(plain(formatAgo('2026-01-01T00:00:15Z', now))).toBe('45 s ago');
   expect(formatAgo('2026-01-01T00:01:02Z', now)).toBe('just now');
 });
 
-it('shows sizes in binary units', () => {
+it('formatBytes uses binary units', () => {
   expect(plain(formatBytes(2.7 * 2 ** 20))).toBe('2.7 MiB');
   expect(plain(formatBytes(512))).toBe('512 B');
 });
 
-it('shows settings as they would be typed', () => {
-  expect(formatSetting(0.00001)).toBe('0.00001');
-  expect(formatSetting(true)).toBe('yes');
-  expect(formatSetting(null)).toBe('none');
-  expect(formatSetting(1_000_000)).toBe('1,000,000');
+it('formatValue returns config values as they would be typed', () => {
+  expect(formatValue(0.00001)).toBe('0.00001');
+  expect(formatValue(true)).toBe('yes');
+  expect(formatValue(null)).toBe('none');
+  expect(formatValue(1_000_000)).toBe('1,000,000');
 });
 
-it('counts in words', () => {
+it('plural adds an s for any count but 1', () => {
   expect(plural(1, 'run')).toBe('1 run');
   expect(plural(3, 'run')).toBe('3 runs');
+});
+
+describe('parseNumber', () => {
+  it.each([
+    ['1,000', 1000],
+    ['10,000,000', 10_000_000],
+    ['10 000 000', 10_000_000],
+    ['10\u00a0000', 10_000],
+    ['10_000', 10_000],
+    ['−1,000.5', -1000.5],
+    [' 1e6 ', 1e6],
+    ['0.001', 0.001],
+    ['1000000', 1_000_000],
+  ])('parses "%s"', (raw, value) => expect(parseNumber(raw)).toBe(value));
+
+  it.each([
+    '0,001',
+    '1,0,0',
+    '40,5',
+    '1,00',
+    '1,0000',
+    '1000,000',
+    '1,000 000',
+    '1,000,',
+    '1.000,5',
+    '1 2',
+    '',
+  ])('returns NaN for "%s"', (raw) => expect(parseNumber(raw)).toBeNaN());
 });

@@ -1,4 +1,4 @@
-/** Numbers, times and sizes in words, the same way on every page. */
+/** Formats numbers, times and sizes as text, in the same way on every page; parses typed numbers. */
 
 const NBSP = '\u00a0';
 const MINUS = '\u2212';
@@ -16,7 +16,7 @@ const signed = (text: string): string => text.replace('-', MINUS);
 const grouped = (value: number, digits: number): string =>
   signed(value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits }));
 
-/** A count of things: whole below 10,000, with an SI prefix and three figures above. */
+/** A count: an integer below 10,000, three significant figures and an SI prefix above. */
 export function formatCount(value: number | null | undefined): string {
   if (value == null || !Number.isFinite(value)) return DASH;
   if (Math.abs(value) < 1e4) return grouped(Math.round(value), 0);
@@ -26,18 +26,18 @@ export function formatCount(value: number | null | undefined): string {
   return `${grouped(scaled, digits)}${NBSP}${prefix}`;
 }
 
-/** A count in full, for hovering. */
-export function formatWhole(value: number | null | undefined): string {
+/** All digits of a count, with thousands separators. */
+export function formatInteger(value: number | null | undefined): string {
   return value == null ? DASH : grouped(value, 0);
 }
 
-/** A score: one decimal while it is small, none when it is large. */
+/** A score with one decimal below 1,000 and none above. */
 export function formatScore(value: number | null | undefined): string {
   if (value == null || !Number.isFinite(value)) return DASH;
   return grouped(value, Math.abs(value) >= 1000 ? 0 : 1);
 }
 
-/** Any measured number with four significant figures. */
+/** Any measured value with four significant figures. */
 export function formatNumber(value: number | null | undefined): string {
   if (value == null) return DASH;
   if (Number.isNaN(value)) return 'NaN';
@@ -48,8 +48,8 @@ export function formatNumber(value: number | null | undefined): string {
   return signed(value.toLocaleString('en', { maximumSignificantDigits: size >= 1000 ? 6 : 4 }));
 }
 
-/** A setting exactly as it would be typed. */
-export function formatSetting(value: unknown): string {
+/** A config value as it would be typed. */
+export function formatValue(value: unknown): string {
   if (value === null || value === undefined || value === '') return 'none';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (typeof value === 'number') {
@@ -58,7 +58,7 @@ export function formatSetting(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** A length of time in at most two units. */
+/** A duration in at most two units. */
 export function formatDuration(seconds: number | null | undefined): string {
   if (seconds == null || !Number.isFinite(seconds)) return DASH;
   const s = Math.max(0, seconds);
@@ -71,32 +71,32 @@ export function formatDuration(seconds: number | null | undefined): string {
   return `${Math.floor(hours / 24)}${NBSP}d${NBSP}${hours % 24}${NBSP}h`;
 }
 
-/** A duration in its largest unit, for columns: ten minutes, 3.9 hours. */
-export function formatRough(seconds: number): string {
+/** A duration in one unit, for narrow columns: 10 min, 3.9 h. */
+export function formatCoarseDuration(seconds: number): string {
   if (seconds < 3600) return formatDuration(seconds);
   const [size, unit] = seconds < 86_400 ? [3600, 'h'] : [86_400, 'd'];
   const tenths = Math.floor((seconds / size) * 10) / 10;
   return `${tenths < 10 ? tenths.toFixed(1) : Math.floor(tenths)}${NBSP}${unit}`;
 }
 
-/** A position in a video or an episode. */
+/** A position in a video as m:ss. */
 export function formatClock(seconds: number): string {
   const s = Math.max(0, Math.floor(seconds));
   return `${Math.floor(s / 60)}:${String(s % 60).padStart(2, '0')}`;
 }
 
-/** How long ago something was. */
+/** The time elapsed since then, such as "3 min ago". */
 export function formatAgo(then: string | number | Date, now: number): string {
   const seconds = (now - new Date(then).getTime()) / 1000;
   return seconds < 5 ? 'just now' : `${formatDuration(seconds)} ago`;
 }
 
-/** The exact time, for hovering. */
+/** The exact date and time, for tooltips. */
 export function formatExact(then: string | number | Date): string {
   return new Date(then).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 }
 
-/** A day. */
+/** A date without its time. */
 export function formatDay(then: string | number | Date): string {
   return new Date(then).toLocaleDateString(undefined, { dateStyle: 'medium' });
 }
@@ -116,5 +116,31 @@ export function formatBytes(bytes: number | null | undefined): string {
 
 /** "1 run", "2 runs". */
 export function plural(count: number, one: string, many = `${one}s`): string {
-  return `${formatWhole(count)} ${count === 1 ? one : many}`;
+  return `${formatInteger(count)} ${count === 1 ? one : many}`;
+}
+
+/** Digits in groups of three with the same separator throughout. */
+const GROUPED = /^[+-]?[1-9]\d{0,2}([,_ \u00a0])\d{3}(?:\1\d{3})*(?:\.\d*)?(?:e[+-]?\d+)?$/i;
+
+/** Parses a typed number, with or without thousands separators or an exponent; NaN for anything else. */
+export function parseNumber(raw: string): number {
+  const typed = raw.trim().replaceAll('\u2212', '-');
+  if (typed === '') return NaN;
+  // A comma that separates no group may be a decimal comma: rejected rather than ignored.
+  return Number(GROUPED.test(typed) ? typed.replace(/[,_ \u00a0]/g, '') : typed);
+}
+
+/** Evaluation protocols, named as in the service's figures. */
+const PROTOCOLS: Readonly<Record<string, string>> = {
+  noop_starts: 'no-op starts',
+  noop_starts_5min: 'no-op starts, 5 min',
+  human_starts: 'human starts',
+  sticky_actions: 'sticky actions',
+  plain: 'standard resets',
+};
+
+export function protocolLabel(protocol: string): string {
+  const base = protocol.replace(/_greedy$/, '');
+  const label = PROTOCOLS[base] ?? base.replaceAll('_', ' ');
+  return base === protocol ? label : `${label}, greedy`;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { parseNumber } from './number';
-import { allSettings, boundsText, isChanged, parseRaw, readSettings, toRaw, type Setting } from './schema';
+import { parseNumber } from './format';
+import { allFields, boundsText, isChanged, parseRaw, readFields, toRaw, type ConfigField } from './schema';
 
 const SCHEMA = {
   properties: {
@@ -30,14 +30,14 @@ const SCHEMA = {
   },
 };
 
-function field(key: string, defaults = {}): Setting {
-  const found = readSettings(SCHEMA, 'config', defaults).find((setting) => setting.key === key);
+function field(key: string, defaults = {}): ConfigField {
+  const found = readFields(SCHEMA, 'config', defaults).find((each) => each.key === key);
   if (!found) throw new Error(`no field ${key}`);
   return found;
 }
 
-describe('readSettings', () => {
-  it('takes name, symbol, bounds and default from the schema', () => {
+describe('readFields', () => {
+  it('reads title, symbol, bounds and default of a property', () => {
     expect(field('n_e')).toMatchObject({
       path: 'config.n_e',
       title: 'Environments',
@@ -45,28 +45,28 @@ describe('readSettings', () => {
       kind: 'integer',
       min: 1,
       max: 512,
-      fallback: 32,
+      default: 32,
       group: 'parallelism',
     });
   });
 
-  it('lets defaults of a kind of world stand in', () => expect(field('n_e', { n_e: 16 }).fallback).toBe(16));
+  it('prefers the given defaults to the schema’s', () => expect(field('n_e', { n_e: 16 }).default).toBe(16));
 
-  it('reads an optional bound', () => {
-    expect(field('agent_steps')).toMatchObject({ kind: 'integer', optional: true, min: 1, fallback: null });
+  it('reads `anyOf` with null as an optional field', () => {
+    expect(field('agent_steps')).toMatchObject({ kind: 'integer', optional: true, min: 1, default: null });
   });
 });
 
-it('gives the settings group after group, the world’s first and those of stopping last', () => {
-  const of = (...groups: string[]) => ({
+it('allFields sorts by group: environment first, stopping last, unknown groups after it', () => {
+  const schemaOf = (...groups: string[]) => ({
     properties: Object.fromEntries(groups.map((group, at) => [`${group}_${at}`, { group, type: 'integer' }])),
   });
   const algorithm = {
-    config_schema: of('evaluation', 'network', 'unheard', 'optimisation', 'network'),
+    config_schema: schemaOf('evaluation', 'network', 'unknown', 'optimisation', 'network'),
     defaults: {},
   };
-  const world = { config_schema: of('environment'), defaults: {}, observation: 'vector' };
-  const groups = allSettings(algorithm, world, of('stopping')).map(({ group }) => group);
+  const environment = { config_schema: schemaOf('environment'), defaults: {}, observation: 'vector' };
+  const groups = allFields(algorithm, environment, schemaOf('stopping')).map(({ group }) => group);
   expect(groups).toEqual([
     'environment',
     'network',
@@ -74,7 +74,7 @@ it('gives the settings group after group, the world’s first and those of stopp
     'optimisation',
     'evaluation',
     'stopping',
-    'unheard',
+    'unknown',
   ]);
 });
 
@@ -82,13 +82,13 @@ describe('parseRaw', () => {
   it.each([
     ['n_e', '0', 'Must be 1 to 512.'],
     ['n_e', '1000000000', 'Must be 1 to 512.'],
-    ['n_e', '1.5', 'Give a whole number.'],
-    ['n_e', 'many', 'Give a number.'],
-    ['n_e', '', 'Give a value.'],
-    ['learning_rate', '0,001', 'Give a number; decimals follow a point.'],
+    ['n_e', '1.5', 'Enter a whole number.'],
+    ['n_e', 'many', 'Enter a number.'],
+    ['n_e', '', 'Enter a value.'],
+    ['learning_rate', '0,001', 'Enter a number with a decimal point, not a comma.'],
     ['learning_rate', '0', 'Must be above 0, at most 10.'],
     ['network', 'large', 'Choose one of nips, nature.'],
-  ])('%s = %s is refused', (key, raw, problem) => expect(parseRaw(field(key), raw).problem).toBe(problem));
+  ])('rejects %s = "%s"', (key, raw, error) => expect(parseRaw(field(key), raw).error).toBe(error));
 
   it.each([
     ['n_e', '512', 512],
@@ -96,25 +96,25 @@ describe('parseRaw', () => {
     ['agent_steps', '6,000,000', 6_000_000],
     ['agent_steps', '', null],
     ['network', 'nature', 'nature'],
-  ])('%s = %s is taken', (key, raw, value) =>
-    expect(parseRaw(field(key), raw)).toEqual({ value, problem: null }),
+  ])('accepts %s = "%s"', (key, raw, value) =>
+    expect(parseRaw(field(key), raw)).toEqual({ value, error: null }),
   );
 });
 
-it('tells what differs from the default', () => {
+it('isChanged compares the parsed value with the default', () => {
   expect(isChanged(field('n_e'), '32')).toBe(false);
   expect(isChanged(field('n_e'), ' 32 ')).toBe(false);
   expect(isChanged(field('n_e'), '33')).toBe(true);
   expect(isChanged(field('n_e'), 'x')).toBe(true);
 });
 
-it('types values as people do', () => {
+it('toRaw adds thousands separators and parses back to the same number', () => {
   expect(toRaw(6_000_000)).toBe('6,000,000');
   expect(toRaw(0.00001)).toBe('0.00001');
   expect(parseNumber(String(toRaw(6_000_000)))).toBe(6_000_000);
 });
 
-it('says bounds in words', () => {
+it('boundsText describes the inclusive bounds', () => {
   expect(boundsText(field('n_e'))).toBe('1 to 512');
   expect(boundsText(field('agent_steps'))).toBe('1 to 1e12');
 });

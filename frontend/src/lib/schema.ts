@@ -1,11 +1,11 @@
-/** Reads the catalogue's JSON Schemas as form fields. Nothing here knows any algorithm. */
+/** Converts the catalogue's JSON Schemas to form fields, for any algorithm and environment. */
 
-import { parseNumber } from './number';
+import { parseNumber } from './format';
 
 export type Section = 'config' | 'environment_config' | 'stop';
 
-export type Setting = {
-  /** As the service names it in errors, such as `config.n_e`. */
+export type ConfigField = {
+  /** The field's path in errors of the service, such as `config.n_e`. */
   path: string;
   section: Section;
   key: string;
@@ -22,12 +22,15 @@ export type Setting = {
   max: number | null;
   below: number | null;
   optional: boolean;
-  /** May be changed while the run trains. */
+  /** Whether it may be changed while the run trains. */
   live: boolean;
-  fallback: unknown;
+  /** Whether the form shows it without unfolding all fields. */
+  common: boolean;
+  /** The value of a field that is not set. */
+  default: unknown;
 };
 
-/** The groups in the order in which they are shown. */
+/** The groups in display order. */
 const GROUPS: readonly string[] = [
   'environment',
   'network',
@@ -55,14 +58,14 @@ function unwrap(property: Json): { type: Json; optional: boolean } {
   return { type, optional: parts.some((part) => part.type === 'null') };
 }
 
-function kindOf(type: Json): Setting['kind'] {
+function kindOf(type: Json): ConfigField['kind'] {
   if (Array.isArray(type.enum)) return 'choice';
   if (type.type === 'integer' || type.type === 'number' || type.type === 'boolean') return type.type;
   return 'text';
 }
 
-/** The fields of one schema; `defaults` stand in for the schema's own where they differ. */
-export function readSettings(schema: unknown, section: Section, defaults: Json = {}): Setting[] {
+/** The fields of one schema; `defaults` take precedence over the schema's own. */
+export function readFields(schema: unknown, section: Section, defaults: Json = {}): ConfigField[] {
   const properties = isJson(schema) && isJson(schema.properties) ? schema.properties : {};
   return Object.entries(properties).flatMap(([key, property]) => {
     if (!isJson(property)) return [];
@@ -84,82 +87,89 @@ export function readSettings(schema: unknown, section: Section, defaults: Json =
       below: number(type.exclusiveMaximum),
       optional,
       live: property.live === true,
-      fallback: key in defaults ? defaults[key] : (property.default ?? null),
+      common: section === 'stop' || property.common === true,
+      default: key in defaults ? defaults[key] : (property.default ?? null),
     };
   });
 }
 
-type Described = { config_schema: unknown };
+type WithSchema = { config_schema: unknown };
 
-/** Every setting that an algorithm has in a world, group after group, with the defaults it has there. */
-export function allSettings(
-  algorithm: Described & { defaults: Record<string, Json> },
-  world: Described & { defaults: Json; observation: string; actions?: string; config_defaults?: Json },
+/** All fields of an algorithm in an environment, sorted by group, with the defaults of that combination. */
+export function allFields(
+  algorithm: WithSchema & { defaults: Record<string, Json> },
+  environment: WithSchema & {
+    defaults: Json;
+    observation: string;
+    actions?: string;
+    config_defaults?: Json;
+  },
   stopSchema: unknown,
-): Setting[] {
-  const kind = world.actions === 'continuous' ? `continuous ${world.observation}` : world.observation;
+): ConfigField[] {
+  const { observation, actions, config_schema, defaults, config_defaults } = environment;
+  const kind = actions === 'continuous' ? `continuous ${observation}` : observation;
   const all = [
-    ...readSettings(world.config_schema, 'environment_config', world.defaults),
-    ...readSettings(algorithm.config_schema, 'config', {
-      ...algorithm.defaults[kind],
-      ...world.config_defaults,
-    }),
-    ...readSettings(stopSchema, 'stop'),
+    ...readFields(config_schema, 'environment_config', defaults),
+    ...readFields(algorithm.config_schema, 'config', { ...algorithm.defaults[kind], ...config_defaults }),
+    ...readFields(stopSchema, 'stop'),
   ];
-  return all.sort((a, b) => place(a.group) - place(b.group));
+  return all.sort((a, b) => groupIndex(a.group) - groupIndex(b.group));
 }
 
-const place = (group: string): number => (GROUPS.includes(group) ? GROUPS.indexOf(group) : GROUPS.length);
+const groupIndex = (group: string): number =>
+  GROUPS.includes(group) ? GROUPS.indexOf(group) : GROUPS.length;
 
-const shown = (value: number): string =>
+const formatBound = (value: number): string =>
   Math.abs(value) >= 1e7
     ? value.toExponential().replace('e+', 'e')
     : value.toLocaleString('en', { maximumFractionDigits: 8 });
 
-/** The bounds in words, such as "1 to 512" or "above 0, at most 10". */
-export function boundsText({ min, above, max, below }: Setting): string {
-  if (min !== null && max !== null) return `${shown(min)} to ${shown(max)}`;
+/** The bounds as text, such as "1 to 512" or "above 0, at most 10". */
+export function boundsText({ min, above, max, below }: ConfigField): string {
+  if (min !== null && max !== null) return `${formatBound(min)} to ${formatBound(max)}`;
   return [
-    min !== null && `at least ${shown(min)}`,
-    above !== null && `above ${shown(above)}`,
-    max !== null && `at most ${shown(max)}`,
-    below !== null && `below ${shown(below)}`,
+    min !== null && `at least ${formatBound(min)}`,
+    above !== null && `above ${formatBound(above)}`,
+    max !== null && `at most ${formatBound(max)}`,
+    below !== null && `below ${formatBound(below)}`,
   ]
     .filter(Boolean)
     .join(', ');
 }
 
-/** What is typed into a field: text, or a switch's position. */
+/** The unparsed value of an input: text, or the state of a switch. */
 export type Raw = string | boolean;
 
-export type Parsed = { value: unknown; problem: null } | { value: undefined; problem: string };
+export type Parsed = { value: unknown; error: null } | { value: undefined; error: string };
 
-const ok = (value: unknown): Parsed => ({ value, problem: null });
-const bad = (problem: string): Parsed => ({ value: undefined, problem });
+const ok = (value: unknown): Parsed => ({ value, error: null });
+const invalid = (error: string): Parsed => ({ value: undefined, error });
 
-/** What a field's text means, or what is wrong with it. */
-export function parseRaw(setting: Setting, raw: Raw): Parsed {
+/** Parses and validates an input's raw value. */
+export function parseRaw(field: ConfigField, raw: Raw): Parsed {
   if (typeof raw === 'boolean') return ok(raw);
-  if (raw.trim() === '') return setting.optional ? ok(null) : bad('Give a value.');
-  if (setting.kind === 'choice') {
-    return setting.choices.includes(raw) ? ok(raw) : bad(`Choose one of ${setting.choices.join(', ')}.`);
+  if (raw.trim() === '') return field.optional ? ok(null) : invalid('Enter a value.');
+  if (field.kind === 'choice') {
+    return field.choices.includes(raw) ? ok(raw) : invalid(`Choose one of ${field.choices.join(', ')}.`);
   }
-  if (setting.kind === 'text') return ok(raw);
+  if (field.kind === 'text') return ok(raw);
   const value = parseNumber(raw);
   if (!Number.isFinite(value)) {
-    return bad(raw.includes(',') ? 'Give a number; decimals follow a point.' : 'Give a number.');
+    return invalid(
+      raw.includes(',') ? 'Enter a number with a decimal point, not a comma.' : 'Enter a number.',
+    );
   }
-  if (setting.kind === 'integer' && !Number.isInteger(value)) return bad('Give a whole number.');
-  const { min, above, max, below } = setting;
+  if (field.kind === 'integer' && !Number.isInteger(value)) return invalid('Enter a whole number.');
+  const { min, above, max, below } = field;
   const outside =
     (min !== null && value < min) ||
     (above !== null && value <= above) ||
     (max !== null && value > max) ||
     (below !== null && value >= below);
-  return outside ? bad(`Must be ${boundsText(setting)}.`) : ok(value);
+  return outside ? invalid(`Must be ${boundsText(field)}.`) : ok(value);
 }
 
-/** A value as it would be typed. */
+/** The raw value of an input that holds `value`. */
 export function toRaw(value: unknown): Raw {
   if (typeof value === 'boolean') return value;
   if (value === null || value === undefined) return '';
@@ -169,8 +179,8 @@ export function toRaw(value: unknown): Raw {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Whether a field holds something other than its default. */
-export function isChanged(setting: Setting, raw: Raw): boolean {
-  const { value, problem } = parseRaw(setting, raw);
-  return problem !== null || value !== setting.fallback;
+/** Whether an input holds something other than its field's default. */
+export function isChanged(field: ConfigField, raw: Raw): boolean {
+  const { value, error } = parseRaw(field, raw);
+  return error !== null || value !== field.default;
 }

@@ -1,25 +1,26 @@
-import { SegmentedControl } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useMemo, useRef } from 'react';
-import { chosenRunsQuery } from '@/api/runs';
-import { CurveControls } from '@/components/chart/CurveControls';
+import { runsByIdQuery } from '@/api/runs';
+import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
+import { formatSizes, parseSizes } from '@/components/chart/panelSize';
+import { ButtonLink } from '@/components/controls';
 import { Empty, Problem } from '@/components/feedback';
-import { ButtonLink } from '@/components/links';
-import { CompareChart } from '@/features/compare/CompareChart';
 import classes from '@/features/compare/compare.module.css';
+import { CompareCharts } from '@/features/compare/CompareCharts';
 import { RunChips } from '@/features/compare/RunChips';
-import { RunShelf } from '@/features/compare/RunShelf';
+import { RunFinder } from '@/features/compare/RunFinder';
+import { EPISODE_RETURN } from '@/api/series';
+import { ScoreScatter } from '@/features/compare/ScoreScatter';
 import { Statistics } from '@/features/compare/Statistics';
-import { DifferencesTable, ScoresTable } from '@/features/compare/Tables';
+import { ConfigDiffTable, ScoresTable } from '@/features/compare/Tables';
 import { SideBySide } from '@/features/replay/SideBySide';
-import { DEFAULT_SMOOTH, DEFAULT_X } from '@/lib/axes';
-import { defined } from '@/lib/defined';
-import { useSettled } from '@/lib/settled';
-import type { compareSearch } from './search';
+import { useSettled } from '@/lib/hooks';
+import { type compareSearch, defined } from '@/lib/search';
+import { legendNames } from '@/lib/shortNames';
 
-const route = getRouteApi('/frame/compare');
+const route = getRouteApi('/shell/compare');
 
 type Search = ReturnType<typeof compareSearch>;
 
@@ -30,22 +31,25 @@ export default function ComparePage() {
   const finder = useRef<HTMLInputElement>(null);
   const hidden = useMemo(() => new Set(search.hidden?.split(',')), [search.hidden]);
   const ids = useMemo(() => search.runs?.split(',').filter(Boolean) ?? [], [search.runs]);
-  const { data, error, refetch, isPlaceholderData } = useInfiniteQuery(chosenRunsQuery(ids));
+  const { data, error, refetch, isPlaceholderData } = useInfiniteQuery(runsByIdQuery(ids));
   const runs = useMemo(() => {
     const found = new Map(data?.pages[0]?.items.map((run) => [run.id, run]));
     return ids.flatMap((id) => found.get(id) ?? []);
   }, [data, ids]);
-  const told = data !== undefined && !isPlaceholderData;
-  const missing = useMemo(() => {
-    if (!told) return [];
+  const loaded = data !== undefined && !isPlaceholderData;
+  const notFound = useMemo(() => {
+    if (!loaded) return [];
     return ids.filter((id) => !runs.some((run) => run.id === id));
-  }, [told, ids, runs]);
-  // What was gone a moment ago is not asked for again while the next answer is on its way.
-  const gone = useSettled(missing, told);
-  const there = useMemo(() => ids.filter((id) => !gone.includes(id)), [ids, gone]);
-  const x = search.x ?? DEFAULT_X;
-  const smooth = search.smooth ?? DEFAULT_SMOOTH;
+  }, [loaded, ids, runs]);
+  // While the next page loads, runs found missing before are not requested again.
+  const missing = useSettled(notFound, loaded);
+  const existing = useMemo(() => ids.filter((id) => !missing.includes(id)), [ids, missing]);
   const grouped = search.group === 'seed';
+  const { centre = 'median', interval = 'ci95' } = search;
+  const spread = useMemo(() => ({ centre, interval }), [centre, interval]);
+  const names = useMemo(() => legendNames(runs), [runs]);
+  const sizes = useMemo(() => parseSizes(search.sizes), [search.sizes]);
+  const metrics = (search.metrics ?? EPISODE_RETURN).split(',').filter((metric) => metric !== 'none');
 
   const change = (to: { [K in keyof Search]?: Search[K] | undefined }, replace = false): void => {
     void navigate({ search: defined({ ...search, ...to }), replace, resetScroll: false });
@@ -54,9 +58,9 @@ export default function ComparePage() {
     change({ runs: [...new Set(next)].join(',') || undefined });
   const add = (id: string): void => setRuns([...ids, id]);
   const remove = (id: string): void => setRuns(ids.filter((each) => each !== id));
-  const hide = (id: string, away: boolean): void => {
+  const hide = (id: string, isHidden: boolean): void => {
     const next = new Set(hidden);
-    if (away) next.add(id);
+    if (isHidden) next.add(id);
     else next.delete(id);
     change({ hidden: [...next].join(',') || undefined }, true);
   };
@@ -67,8 +71,8 @@ export default function ComparePage() {
       <div className={`panel ${classes.runs}`}>
         <RunChips
           runs={runs}
-          ids={there}
-          gone={gone.filter((id) => ids.includes(id))}
+          ids={existing}
+          missing={missing.filter((id) => ids.includes(id))}
           grouped={grouped}
           hidden={hidden}
           onHide={hide}
@@ -76,46 +80,43 @@ export default function ComparePage() {
           onRemove={remove}
           finder={finder}
         />
-        <RunShelf compared={ids} onAdd={add} onRemove={remove} finder={finder} />
+        <RunFinder compared={ids} onAdd={add} onRemove={remove} finder={finder} />
       </div>
       {error && <Problem error={error} onRetry={() => void refetch()} />}
-      {there.length === 0 && (
+      {existing.length === 0 && (
         <div className="panel">
-          <Empty action={<ButtonLink to="/">To the runs</ButtonLink>}>
-            Nothing to compare yet: drag runs up there, or select them in the list of runs and press Compare.
+          <Empty action={<ButtonLink to="/">Back to runs</ButtonLink>}>
+            Nothing to compare yet. Add runs above, or select them in the list of runs and press Compare.
           </Empty>
         </div>
       )}
-      {there.length > 0 && (
-        <CompareChart
-          runs={there}
-          x={x}
-          smooth={smooth}
-          grouped={grouped}
-          hidden={hidden}
-          log={search.log ?? false}
-          onLog={(log) => change({ log: log || undefined })}
-          controls={
-            <>
-              <SegmentedControl
-                size="xs"
-                aria-label="Curves of"
-                value={grouped ? 'seed' : 'run'}
-                data={[
-                  { value: 'run', label: 'Each run' },
-                  { value: 'seed', label: 'Means over seeds' },
-                ]}
-                onChange={(value) => change({ group: value === 'seed' ? 'seed' : undefined })}
-              />
-              <CurveControls
-                x={x}
-                smooth={smooth}
-                onX={(to) => change({ x: to === DEFAULT_X ? undefined : to })}
-                onSmooth={(to) => change({ smooth: to === DEFAULT_SMOOTH ? undefined : to }, true)}
-              />
-            </>
-          }
-        />
+      {existing.length > 0 && (
+        <CurveViewProvider search={search} onSearch={(to) => change(to, to.x === search.x)}>
+          <CompareCharts
+            runs={existing}
+            metrics={metrics}
+            onMetrics={(to) =>
+              change(
+                { metrics: to.join(',') === EPISODE_RETURN ? undefined : to.join(',') || 'none' },
+                // Only moved: each press of an arrow key moves a panel by one place.
+                to.length === metrics.length,
+              )
+            }
+            sizes={sizes}
+            onSizes={(to) => change({ sizes: formatSizes(to) || undefined }, true)}
+            grouped={grouped}
+            onGrouped={(to) => change({ group: to ? 'seed' : undefined })}
+            spread={spread}
+            onSpread={({ centre, interval }) =>
+              change({
+                centre: centre === 'median' ? undefined : centre,
+                interval: interval === 'ci95' ? undefined : interval,
+              })
+            }
+            names={names}
+            hidden={hidden}
+          />
+        </CurveViewProvider>
       )}
       {runs.length > 0 && (
         <>
@@ -126,25 +127,34 @@ export default function ComparePage() {
               score: search.score ?? 'training',
               at: search.at ?? 'common',
               threshold: search.threshold,
+              protocol: search.protocol,
             }}
-            onView={({ score, at, threshold }) =>
+            onView={({ score, at, threshold, protocol }) =>
               change({
                 score: score === 'training' ? undefined : score,
                 at: at === 'common' ? undefined : at,
                 threshold,
+                protocol,
               })
             }
           />
+          <ScoreScatter
+            runs={runs}
+            setting={search.setting}
+            onSetting={(setting) => change({ setting }, true)}
+            score={search.drawn ?? 'score'}
+            onScore={(score) => change({ drawn: score === 'score' ? undefined : score }, true)}
+          />
           <section style={{ display: 'grid', gap: 8, minWidth: 0 }}>
-            <h2 className="section-title">Each run</h2>
+            <h2 className="section-title">Runs</h2>
             <ScoresTable runs={runs} />
           </section>
           <section style={{ display: 'grid', gap: 8, minWidth: 0 }}>
-            <h2 className="section-title">What differs in their settings</h2>
-            <DifferencesTable runs={runs} />
+            <h2 className="section-title">Config diff</h2>
+            <ConfigDiffTable runs={runs} />
           </section>
           <section style={{ display: 'grid', gap: 8, minWidth: 0 }}>
-            <h2 className="section-title">Playing side by side</h2>
+            <h2 className="section-title">Side-by-side replay</h2>
             <SideBySide runs={runs} />
           </section>
         </>

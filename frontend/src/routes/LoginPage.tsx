@@ -1,41 +1,65 @@
 import { Code, TextInput } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
-import { useMutation } from '@tanstack/react-query';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useRef, useState } from 'react';
+import { logIn, loginMethodsQuery } from '@/api/account';
 import { asProblem } from '@/api/problem';
-import { logIn } from '@/api/session';
-import { BusyButton } from '@/components/BusyButton';
-import { PasswordField } from '@/components/PasswordField';
+import { LoadingButton, PasswordField } from '@/components/controls';
+import { Loading } from '@/components/feedback';
+import { OidcProblem, OidcSignIn } from '@/features/account/OidcSignIn';
 
 const route = getRouteApi('/login');
 
-/** Where an expired session ends up: how to come back in. */
+/** The sign-in page: by an OpenID Connect provider if one is configured, one-time link or password. */
 export default function LoginPage() {
-  const { from, expired } = route.useSearch();
-  const [name, setName] = useState('');
-  const [password, setPassword] = useState('');
-  const field = useRef<HTMLInputElement>(null);
+  const { from, expired, error } = route.useSearch();
+  const { data: methods, isPending } = useQuery(loginMethodsQuery);
   useDocumentTitle('Sign in · Callboard');
-  const enter = useMutation({
-    mutationFn: () => logIn(name, password),
-    // Loaded anew, so that nothing of the old session stays.
-    onSuccess: () => location.assign(from ?? '/'),
-    onError: () => field.current?.focus(),
-  });
   return (
     <main style={{ display: 'grid', gap: 16, maxWidth: 480, margin: '10vh auto 0', padding: 24 }}>
       <img src="/favicon.svg" alt="" width="40" height="40" />
       <h1 className="page-title">Sign in to Callboard</h1>
+      {isPending ? (
+        <Loading label="Loading the sign-in methods" />
+      ) : (
+        <>
+          {error && <OidcProblem error={error} name={methods?.oidc?.name ?? 'The provider'} />}
+          {methods?.oidc && <OidcSignIn name={methods.oidc.name} from={from} />}
+          <LocalSignIn from={from} expired={expired} />
+        </>
+      )}
+      <p className="muted" style={{ margin: 0 }}>
+        Runs continue whether or not anyone is signed in.
+      </p>
+    </main>
+  );
+}
+
+type Props = { from: string | undefined; expired: true | undefined };
+
+/** By one-time link or password. */
+function LocalSignIn({ from, expired }: Props) {
+  const [name, setName] = useState('');
+  const [password, setPassword] = useState('');
+  const field = useRef<HTMLInputElement>(null);
+  const signIn = useMutation({
+    mutationFn: () => logIn(name, password),
+    // A full page load, so that nothing of the old session remains.
+    onSuccess: () => location.assign(from ?? '/'),
+    onError: () => field.current?.focus(),
+  });
+  return (
+    <>
       {expired && (
         <p role="alert" style={{ margin: 0, color: 'var(--failed)' }}>
-          That link has been used already or is too old. Make another:
+          This link has expired or has already been used. Create a new one:
         </p>
       )}
       <section style={{ display: 'grid', gap: 8 }}>
-        <h2 className="section-title">With a link that works once</h2>
+        <h2 className="section-title">With a one-time link</h2>
         <span>
-          <Code>callboard up</Code> prints one each time it starts. While it runs, this makes another:
+          <Code>callboard up</Code> prints one each time it starts. While it is running, create another with:
         </span>
         <Code block>callboard login-link</Code>
       </section>
@@ -43,7 +67,7 @@ export default function LoginPage() {
         style={{ display: 'grid', gap: 8 }}
         onSubmit={(event) => {
           event.preventDefault();
-          enter.mutate();
+          signIn.mutate();
         }}
       >
         <h2 className="section-title">With a password</h2>
@@ -60,16 +84,13 @@ export default function LoginPage() {
           autoComplete="current-password"
           required
           value={password}
-          error={enter.isError ? asProblem(enter.error).message : undefined}
+          error={signIn.isError ? asProblem(signIn.error).message : undefined}
           onChange={({ currentTarget }) => setPassword(currentTarget.value)}
         />
-        <BusyButton type="submit" loading={enter.isPending} style={{ justifySelf: 'start' }}>
+        <LoadingButton type="submit" loading={signIn.isPending} style={{ justifySelf: 'start' }}>
           Sign in
-        </BusyButton>
+        </LoadingButton>
       </form>
-      <p className="muted" style={{ margin: 0 }}>
-        Runs go on whether or not anyone is signed in.
-      </p>
-    </main>
+    </>
   );
 }

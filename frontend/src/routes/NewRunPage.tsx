@@ -1,49 +1,68 @@
 import { useDocumentTitle } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { algorithmsQuery, environmentsQuery } from '@/api/catalog';
+import { algorithmsQuery, environmentsQuery } from '@/api/catalogue';
 import { runQuery, type Run } from '@/api/runs';
 import { Loading, PageProblem } from '@/components/feedback';
 import { draftFrom, newDraft } from '@/features/launch/draft';
 import { LaunchForm } from '@/features/launch/LaunchForm';
+import { defined } from '@/lib/search';
 
-const route = getRouteApi('/frame/new');
+const route = getRouteApi('/shell/new');
+
+/** The address of the list selects up to so many started runs by their ids; more are found by their group. */
+const MAX_IDS = 20;
 
 export default function NewRunPage() {
-  const { from, fork, checkpoint, environment, algorithm } = route.useSearch();
+  const { from, fork, checkpoint, environment, algorithm, all = false } = route.useSearch();
   const navigate = route.useNavigate();
   useDocumentTitle('New run · Callboard');
   const algorithms = useQuery(algorithmsQuery);
   const environments = useQuery(environmentsQuery);
-  const source = fork ?? from;
-  const original = useQuery({ ...runQuery(source ?? ''), enabled: source !== undefined });
+  const sourceId = fork ?? from;
+  const source = useQuery({ ...runQuery(sourceId ?? ''), enabled: sourceId !== undefined });
 
-  const onStarted = ([first, ...others]: Run[]): void => {
+  const onStarted = (runs: Run[]): void => {
+    const [first] = runs;
     if (!first) return;
-    void (others.length > 0
-      ? navigate({ to: '/', search: { selected: [first, ...others].map(({ id }) => id).join(',') } })
+    const { group } = first;
+    const search =
+      runs.length > MAX_IDS && group && !/["\\]/.test(group)
+        ? { q: `group="${group}"` }
+        : { selected: runs.map(({ id }) => id).join(',') };
+    void (runs.length > 1
+      ? navigate({ to: '/', search })
       : navigate({ to: '/runs/$runId', params: { runId: first.id } }));
   };
 
   const form = () => {
-    const error = algorithms.error ?? environments.error ?? original.error;
+    const error = algorithms.error ?? environments.error ?? source.error;
     if (error) return <PageProblem error={error} onRetry={() => location.reload()} />;
-    if (!algorithms.data || !environments.data || (source && !original.data)) {
+    if (!algorithms.data || !environments.data || (sourceId && !source.data)) {
       return <Loading label="Loading the catalogue" lines={10} />;
     }
     const catalogue = { algorithms: algorithms.data, environments: environments.data };
-    const asked = { ...(environment ? { environment } : {}), ...(algorithm ? { algorithm } : {}) };
-    const start = original.data
-      ? draftFrom(catalogue, original.data, fork ? 'fork' : 'copy')
-      : newDraft(catalogue, asked);
+    const requested = { ...(environment ? { environment } : {}), ...(algorithm ? { algorithm } : {}) };
+    const initialDraft = source.data
+      ? draftFrom(catalogue, source.data, fork ? 'fork' : 'copy')
+      : newDraft(catalogue, requested);
     return (
       <LaunchForm
-        key={`${source ?? ''} ${fork ?? ''} ${environment ?? ''} ${algorithm ?? ''}`}
+        key={`${sourceId ?? ''} ${fork ?? ''} ${environment ?? ''} ${algorithm ?? ''}`}
         catalogue={catalogue}
-        start={start}
-        parent={fork ? original.data : undefined}
+        initialDraft={initialDraft}
+        parent={fork ? source.data : undefined}
         checkpoint={checkpoint}
+        all={all}
+        onAll={(to) =>
+          void navigate({
+            search: (before) => defined({ ...before, all: to || undefined }),
+            replace: true,
+            resetScroll: false,
+          })
+        }
         onStarted={onStarted}
+        onSweepStarted={(sweepId) => void navigate({ to: '/sweeps/$sweepId', params: { sweepId } })}
       />
     );
   };
@@ -51,7 +70,7 @@ export default function NewRunPage() {
   return (
     <div className="page">
       <h1 className="page-title" style={{ marginBottom: 16 }}>
-        {original.data ? `${fork ? 'Fork of' : 'New run, as'} ${original.data.name}` : 'New run'}
+        {source.data ? `${fork ? 'Fork' : 'Clone'} of ${source.data.name}` : 'New run'}
       </h1>
       {form()}
     </div>

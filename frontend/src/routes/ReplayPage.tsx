@@ -1,25 +1,25 @@
 import { useDebouncedCallback, useDocumentTitle } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { episodeQuery } from '@/api/runParts';
+import { episodeQuery } from '@/api/runResources';
 import { runQuery } from '@/api/runs';
 import { Loading, PageProblem } from '@/components/feedback';
 import { EpisodePlayer } from '@/features/replay/EpisodePlayer';
-import { formatScore, formatWhole } from '@/lib/format';
+import { formatScore, formatInteger } from '@/lib/format';
 
-const route = getRouteApi('/frame/runs/$runId/episodes/$episodeId');
+const route = getRouteApi('/shell/runs/$runId/episodes/$episodeId');
 
-const REST_MS = 300;
+const DEBOUNCE_MS = 300;
 
-/** One episode, large. */
+/** The replay of one episode. */
 export default function ReplayPage() {
   const { runId, episodeId } = route.useParams();
   const { at } = route.useSearch();
   const navigate = route.useNavigate();
-  // Once it rests: a browser bears no new address at every move of a pointer.
-  const keep = useDebouncedCallback(
+  // Debounced: browsers limit the rate of URL changes.
+  const saveStep = useDebouncedCallback(
     (step: number) => void navigate({ search: { at: step }, replace: true, resetScroll: false }),
-    REST_MS,
+    DEBOUNCE_MS,
   );
   const run = useQuery(runQuery(runId));
   const episode = useQuery(episodeQuery(runId, episodeId));
@@ -47,8 +47,8 @@ export default function ReplayPage() {
         {episode.data && (
           <span className="muted">
             {episode.data.kind}, return <b className="num">{formatScore(episode.data.episode_return)}</b>,
-            ended after <span className="num">{formatWhole(episode.data.agent_steps)}</span> agent steps of
-            the run, seed <span className="num">{episode.data.seed}</span>
+            ended at agent step <span className="num">{formatInteger(episode.data.agent_steps)}</span> of the
+            run, seed <span className="num">{episode.data.seed}</span>
           </span>
         )}
       </header>
@@ -65,12 +65,13 @@ export default function ReplayPage() {
               learner={learner}
               large
               at={at}
-              onAt={keep}
+              onAt={saveStep}
             />
           </section>
           <p className="muted" style={{ margin: 0 }}>
-            Space plays and pauses; the arrows, comma and full stop go by one decision; 1 to 8 set the speed.
-            On the time line, shift with an arrow goes by ten.
+            Space plays and pauses. The arrow keys, comma and full stop move by one agent step; on the
+            timeline, Shift moves by ten. 1 to 8 set the speed. R jumps to the next reward and L to the next
+            lost life (with Shift, the previous one); E jumps to the largest value error.
           </p>
         </>
       )}

@@ -1,49 +1,51 @@
-import { useEffect, useRef, useState, type ReactNode } from 'react';
 import { Tabs } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-
+import { useEffect, useRef, useState, type ReactNode } from 'react';
 import { panelsQuery } from '@/api/figures';
 import { runQuery, type RunDetail } from '@/api/runs';
-import { LinkedX, LinkedXContext } from '@/components/chart/linkedX';
+import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
 import { Loading, PageProblem } from '@/components/feedback';
-import { DEFAULT_SMOOTH, DEFAULT_X } from '@/lib/axes';
+import { DiagnosticsTab } from '@/features/curves/DiagnosticsTab';
 import { LearningCurve } from '@/features/curves/LearningCurve';
-import { InternalsTab } from '@/features/curves/InternalsTab';
 import { MetricCharts } from '@/features/curves/MetricCharts';
-import { EpisodesTab } from '@/features/episodes/EpisodesTab';
 import { LogTab } from '@/features/log/LogTab';
-import { AgentNow } from '@/features/replay/AgentNow';
+import { AgentPanel } from '@/features/replay/AgentPanel';
+import { SentVideosPanel } from '@/features/replay/SentVideosPanel';
 import { CheckpointsTab } from '@/features/run/CheckpointsTab';
+import { ConfigTab } from '@/features/run/ConfigTab';
+import { EpisodesTab } from '@/features/run/EpisodesTab';
 import { EvaluationsTab } from '@/features/run/EvaluationsTab';
 import { Notice } from '@/features/run/Notice';
+import { ProvenanceTable } from '@/features/run/ProvenanceTable';
 import classes from '@/features/run/run.module.css';
 import { RunHeader } from '@/features/run/RunHeader';
-import { SettingsTab } from '@/features/run/SettingsTab';
-import { defined } from '@/lib/defined';
+import { VideosTab } from '@/features/run/VideosTab';
+import { useLanding } from '@/features/run/useLanding';
+import { SilentHost } from '@/features/run/SilentHost';
 import { formatScore } from '@/lib/format';
-import { hasEnded } from '@/lib/states';
-import type { runSearch } from './search';
+import { hasEnded, isExternal } from '@/lib/run';
+import { defined, type runSearch } from '@/lib/search';
 
-const route = getRouteApi('/frame/runs/$runId');
+const route = getRouteApi('/shell/runs/$runId');
 
 type Search = ReturnType<typeof runSearch>;
 
 const TABS = [
   { id: 'curves', label: 'Curves' },
   { id: 'episodes', label: 'Episodes' },
-  { id: 'internals', label: 'Internals' },
+  { id: 'diagnostics', label: 'Diagnostics' },
   { id: 'evaluations', label: 'Evaluations' },
   { id: 'checkpoints', label: 'Checkpoints' },
-  { id: 'settings', label: 'Settings' },
+  { id: 'config', label: 'Config' },
   { id: 'log', label: 'Log' },
   { id: 'system', label: 'System' },
 ] as const;
 
-const SYSTEM: ReadonlySet<string> = new Set(['system', 'speed']);
+const SYSTEM_SECTIONS: ReadonlySet<string> = new Set(['system', 'speed']);
 
-const isOfSystem = (metric: string): boolean => SYSTEM.has(metric.split('/')[0] ?? '');
+const isSystemMetric = (metric: string): boolean => SYSTEM_SECTIONS.has(metric.split('/')[0] ?? '');
 
 export default function RunPage() {
   const { runId } = route.useParams();
@@ -51,7 +53,7 @@ export default function RunPage() {
   useDocumentTitle(
     run ? `${run.name}: ${run.state}, ${formatScore(run.score)} · Callboard` : 'Run · Callboard',
   );
-  if (run) return <Loaded run={run} key={runId} />;
+  if (run) return <LoadedRun run={run} key={runId} />;
   return (
     <div className="page" style={{ display: 'grid', gap: 16 }}>
       <h1 className="page-title">Run</h1>
@@ -64,46 +66,55 @@ export default function RunPage() {
   );
 }
 
-function Loaded({ run }: { run: RunDetail }) {
+function LoadedRun({ run }: { run: RunDetail }) {
   const search = route.useSearch();
   const navigate = route.useNavigate();
-  const x = search.x ?? DEFAULT_X;
-  const smooth = search.smooth ?? DEFAULT_SMOOTH;
   const tab = search.tab ?? 'curves';
   const change = (to: { [K in keyof Search]?: Search[K] | undefined }, replace = false): void => {
     void navigate({ search: defined({ ...search, ...to }), replace, resetScroll: false });
   };
 
   const { data: panels } = useQuery(panelsQuery(run.id));
-  // What is zoomed in agent steps is no range of hours.
-  const [linked, setLinked] = useState(() => ({ x, charts: new LinkedX() }));
-  if (linked.x !== x) setLinked({ x, charts: new LinkedX() });
-  const tabs = TABS.filter(({ id }) => id !== 'internals' || id === tab || panels?.length);
+  const tabs = TABS.filter(({ id }) => id !== 'diagnostics' || id === tab || panels?.length);
+
+  const root = useRef<HTMLDivElement>(null);
+  const [landsOnTab] = useState(search.tab !== undefined);
+  useLanding(root, landsOnTab);
+  const choose = (value: Search['tab'] | 'curves'): void => {
+    // From the middle of one tab to the start of another.
+    if (root.current && root.current.getBoundingClientRect().top < 0) {
+      root.current.scrollIntoView({ block: 'start' });
+    }
+    change({ tab: value === 'curves' ? undefined : value });
+  };
 
   const list = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    const chosen = list.current?.querySelector<HTMLElement>('[aria-selected=true]');
-    if (!list.current || !chosen) return;
-    list.current.scrollLeft = chosen.offsetLeft - (list.current.clientWidth - chosen.offsetWidth) / 2;
+    const selected = list.current?.querySelector<HTMLElement>('[aria-selected=true]');
+    if (!list.current || !selected) return;
+    list.current.scrollLeft = selected.offsetLeft - (list.current.clientWidth - selected.offsetWidth) / 2;
   }, [tab, tabs.length]);
 
   const contents: Record<(typeof TABS)[number]['id'], () => ReactNode> = {
-    curves: () => <MetricCharts run={run} x={x} smooth={smooth} only={(metric) => !isOfSystem(metric)} />,
-    internals: () => panels && <InternalsTab run={run} panels={panels} x={x} smooth={smooth} />,
-    episodes: () => (
-      <EpisodesTab
-        run={run.id}
-        ended={run.episodes}
-        best={search.best ?? false}
-        onBest={(best) => change({ best: best || undefined })}
-        picked={search.episode}
-        onPick={(episode) => change({ episode })}
-      />
-    ),
+    curves: () => <MetricCharts run={run} filter={(metric) => !isSystemMetric(metric)} />,
+    diagnostics: () => panels && <DiagnosticsTab run={run} panels={panels} />,
+    episodes: () =>
+      isExternal(run) ? (
+        <VideosTab run={run.id} selected={search.video} onSelect={(video) => change({ video })} />
+      ) : (
+        <EpisodesTab
+          run={run.id}
+          nEpisodes={run.episodes}
+          best={search.best ?? false}
+          onBest={(best) => change({ best: best || undefined })}
+          selected={search.episode}
+          onSelect={(episode) => change({ episode })}
+        />
+      ),
     evaluations: () => <EvaluationsTab run={run} />,
-    checkpoints: () => <CheckpointsTab run={run.id} />,
-    settings: () => (
-      <SettingsTab
+    checkpoints: () => <CheckpointsTab run={run} />,
+    config: () => (
+      <ConfigTab
         run={run}
         onlyChanged={search.changed ?? false}
         onOnlyChanged={(changed) => change({ changed: changed || undefined })}
@@ -118,51 +129,61 @@ function Loaded({ run }: { run: RunDetail }) {
         onLevel={(level) => change({ level: level === 'info' ? undefined : level })}
       />
     ),
-    system: () => <MetricCharts run={run} x={x} smooth={smooth} only={isOfSystem} />,
+    system: () => (
+      <>
+        <MetricCharts run={run} filter={isSystemMetric} />
+        <ProvenanceTable attempts={run.attempts} />
+      </>
+    ),
   };
 
   return (
-    <LinkedXContext value={linked.charts}>
+    <CurveViewProvider search={search} onSearch={(to) => change(to, to.x === search.x)}>
       <div className="page" style={{ display: 'grid', gap: 16 }}>
         <RunHeader run={run} onDeleted={() => void navigate({ to: '/', search: {} })} />
+        <SilentHost run={run} />
         <Notice run={run} />
         <div className={classes.body}>
-          <LearningCurve
-            run={run}
-            x={x}
-            smooth={smooth}
-            log={search.log ?? false}
-            onLog={(log) => change({ log: log || undefined })}
-            onX={(to) => change({ x: to === DEFAULT_X ? undefined : to })}
-            onSmooth={(to) => change({ smooth: to === DEFAULT_SMOOTH ? undefined : to }, true)}
-          />
-          <AgentNow
-            run={run.id}
-            running={run.state === 'running'}
-            ended={hasEnded(run.state)}
-            picked={search.episode}
-            onUnpick={() => change({ episode: undefined })}
-          />
+          <LearningCurve run={run} />
+          {isExternal(run) ? (
+            <SentVideosPanel
+              run={run.id}
+              onShow={() => {
+                choose('episodes');
+                root.current?.scrollIntoView({ block: 'start' });
+              }}
+            />
+          ) : (
+            <AgentPanel
+              run={run.id}
+              running={run.state === 'running'}
+              ended={hasEnded(run.state)}
+              selected={search.episode}
+              onDeselect={() => change({ episode: undefined })}
+            />
+          )}
         </div>
         <Tabs
+          ref={root}
+          className={classes.tabbed}
           value={tab}
-          onChange={(value) => change({ tab: value === 'curves' ? undefined : (value as Search['tab']) })}
+          onChange={(value) => choose(value as Search['tab'])}
           keepMounted={false}
         >
           <Tabs.List mb={12} className={classes.tabs} ref={list}>
             {tabs.map(({ id, label }) => (
               <Tabs.Tab key={id} value={id}>
-                {label}
+                {id === 'episodes' && isExternal(run) ? 'Videos' : label}
               </Tabs.Tab>
             ))}
           </Tabs.List>
           {tabs.map(({ id }) => (
-            <Tabs.Panel key={id} value={id}>
+            <Tabs.Panel key={id} value={id} className={classes.tabPanel}>
               {tab === id && contents[id]()}
             </Tabs.Panel>
           ))}
         </Tabs>
       </div>
-    </LinkedXContext>
+    </CurveViewProvider>
   );
 }

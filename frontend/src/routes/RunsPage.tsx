@@ -1,22 +1,35 @@
 import { Button } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
-import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
+import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useCallback, useMemo, useRef } from 'react';
+import { runFieldsQuery, type RunField } from '@/api/runFields';
 import { runsQuery } from '@/api/runs';
+import { ButtonLink } from '@/components/controls';
 import { Empty, Loading, Problem } from '@/components/feedback';
-import { ButtonLink } from '@/components/links';
+import { PermittedButton, useDenied } from '@/components/permission';
 import { BulkBar } from '@/features/runs/BulkBar';
-import { ColumnMenu, useColumns } from '@/features/runs/ColumnMenu';
+import { useColumns } from '@/features/runs/columnLayout';
+import { ColumnMenu } from '@/features/runs/ColumnMenu';
 import { EmptyRuns } from '@/features/runs/EmptyRuns';
+import {
+  DEFAULT_SORT,
+  isFiltered,
+  stateFilter,
+  toFilter,
+  toQuery,
+  type RunsSearch,
+} from '@/features/runs/filters';
 import { RunGroups } from '@/features/runs/RunGroups';
 import { RunsTable } from '@/features/runs/RunsTable';
+import classes from '@/features/runs/runs.module.css';
 import { RunsToolbar } from '@/features/runs/RunsToolbar';
-import { defined } from '@/lib/defined';
-import { DEFAULT_SORT, isFiltered, stateFilter, toQuery, type RunsSearch } from '@/features/runs/search';
 import { useSelection } from '@/features/runs/selection';
+import { SelectEverything } from '@/features/runs/SelectEverything';
+import { defined } from '@/lib/search';
 
-const route = getRouteApi('/frame/');
+const route = getRouteApi('/shell/');
+const NO_FIELDS: readonly RunField[] = [];
 
 export default function RunsPage() {
   const search = route.useSearch();
@@ -38,12 +51,14 @@ export default function RunsPage() {
   const runs = useMemo(() => data?.pages.flatMap((page) => page.items) ?? [], [data]);
   const total = data?.pages.at(-1)?.total;
   const nothingListed = !error && !isPlaceholderData && total === 0 && !isFiltered(search);
-  const putAway = useInfiniteQuery({
+  const nArchived = useInfiniteQuery({
     ...runsQuery({ archived: 'true', limit: 1 }),
     enabled: nothingListed,
   }).data?.pages[0]?.total;
-  const { columns, hidden, setHidden } = useColumns();
-  const more = useCallback(() => {
+  const fields = useQuery(runFieldsQuery).data ?? NO_FIELDS;
+  const { columns, layout, setLayout } = useColumns(fields);
+  const denied = useDenied();
+  const loadMore = useCallback(() => {
     if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
   }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
   const change = (to: { [K in keyof RunsSearch]: RunsSearch[K] | undefined }, replace = false): void => {
@@ -82,50 +97,71 @@ export default function RunsPage() {
           runs={runs}
           total={total ?? runs.length}
           columns={columns}
+          layout={layout}
+          onLayout={setLayout}
           selection={selection}
           sort={search.sort ?? DEFAULT_SORT}
           onSort={(sort) => change({ sort })}
-          onEndInView={more}
+          onEndReached={loadMore}
         />
       );
     }
     if (nothingListed) {
-      if (putAway === undefined) return <Loading label="Loading the runs" lines={8} />;
-      return <EmptyRuns archived={putAway} onArchived={() => change({ archived: true })} />;
+      if (nArchived === undefined) return <Loading label="Loading the runs" lines={8} />;
+      return <EmptyRuns archived={nArchived} onArchived={() => change({ archived: true })} />;
     }
     return (
       <div className="panel">
-        <Empty action={showAll}>No run fits.</Empty>
+        <Empty action={showAll}>No matching runs.</Empty>
       </div>
     );
   };
 
   return (
-    <div className="page">
+    <div className={`page ${classes.page}`}>
       <div className="row">
         <h1 className="page-title grow">Runs</h1>
-        <ButtonLink to="/new" size="sm">
-          New run
-        </ButtonLink>
+        {denied === undefined ? (
+          <ButtonLink to="/new" size="sm">
+            New run
+          </ButtonLink>
+        ) : (
+          <PermittedButton size="sm" denied={denied}>
+            New run
+          </PermittedButton>
+        )}
       </div>
-      {(!nothingListed || Boolean(putAway)) && (
+      {(!nothingListed || Boolean(nArchived)) && (
         <RunsToolbar
           total={total}
           state={stateFilter(search)}
           archived={search.archived ?? false}
-          columns={!search.group && <ColumnMenu hidden={hidden} onHidden={setHidden} />}
+          columns={!search.group && <ColumnMenu layout={layout} onLayout={setLayout} />}
+          fields={fields}
           group={search.group}
           onGroup={(group) => change({ group, selected: undefined })}
           onState={(state) => change({ state: state === 'all' ? undefined : state })}
           onArchived={(archived) => change({ archived: archived || undefined })}
         />
       )}
-      <div ref={list} tabIndex={-1}>
+      {!search.group && total !== undefined && (
+        <SelectEverything loaded={order} total={total} selection={selection} />
+      )}
+      <div ref={list} tabIndex={-1} className={classes.list}>
         {table()}
       </div>
       {!search.group && (
         <BulkBar
           ids={selection.ids}
+          {...(selection.everything && total !== undefined && !isPlaceholderData
+            ? {
+                matching: {
+                  filter: toFilter(search, selection.except),
+                  expected: Math.max(0, total - selection.except.size),
+                },
+              }
+            : {})}
+          archived={search.archived ?? false}
           notShown={isPending || isPlaceholderData ? 0 : selection.notShown}
           canFork={runs.some(({ id, agent_steps }) => selection.ids.has(id) && agent_steps > 0)}
           onClear={clear}

@@ -1,15 +1,18 @@
 import { Button, SegmentedControl, useMantineColorScheme } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { useMutation, useQuery } from '@tanstack/react-query';
-import { logOut, meQuery } from '@/api/session';
+import { logOut, meQuery } from '@/api/account';
+import { ButtonLink } from '@/components/controls';
 import { Problem } from '@/components/feedback';
+import { ShortcutList } from '@/components/Shortcuts';
 import classes from '@/features/account/account.module.css';
 import { PasswordPanel } from '@/features/account/PasswordPanel';
+import { SessionsPanel } from '@/features/account/SessionsPanel';
 import { TokensPanel } from '@/features/account/TokensPanel';
 import { UsersPanel } from '@/features/account/UsersPanel';
 
 const SCHEMES = [
-  { value: 'auto', label: 'As the system' },
+  { value: 'auto', label: 'System' },
   { value: 'light', label: 'Light' },
   { value: 'dark', label: 'Dark' },
 ] as const;
@@ -18,8 +21,8 @@ export default function SettingsPage() {
   useDocumentTitle('Settings · Callboard');
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   const { data: me, error, refetch } = useQuery(meQuery);
-  // Loaded anew, so that nothing of the old session stays.
-  const leave = useMutation({ mutationFn: logOut, onSuccess: () => location.assign('/login') });
+  // A full page load, so that nothing of the old session remains.
+  const signOut = useMutation({ mutationFn: logOut, onSuccess: () => location.assign('/login') });
   return (
     <div className="page" style={{ display: 'grid', gap: 16, maxWidth: 800 }}>
       <h1 className="page-title">Settings</h1>
@@ -33,7 +36,7 @@ export default function SettingsPage() {
           data={[...SCHEMES]}
           onChange={setColorScheme}
         />
-        <span className="muted">Kept in this browser.</span>
+        <span className="muted">Stored in this browser.</span>
       </section>
       <section className={`panel ${classes.panel}`} style={{ justifyItems: 'start' }}>
         <h2 className="section-title">Session</h2>
@@ -47,14 +50,37 @@ export default function SettingsPage() {
           )}
           .
         </span>
-        <Button variant="default" loading={leave.isPending} onClick={() => leave.mutate()}>
+        <Button variant="default" loading={signOut.isPending} onClick={() => signOut.mutate()}>
           Sign out
         </Button>
-        {leave.isError && <Problem error={leave.error} />}
+        {signOut.isError && <Problem error={signOut.error} />}
       </section>
+      <section className={`panel ${classes.panel}`} style={{ justifyItems: 'start' }}>
+        <h2 className="section-title">Keyboard shortcuts</h2>
+        <ShortcutList />
+      </section>
+      <SessionsPanel />
       <PasswordPanel />
       {me && <TokensPanel role={me.role} />}
-      {me?.role === 'admin' && <UsersPanel me={me.id} />}
+      <section className={`panel ${classes.panel}`} style={{ justifyItems: 'start' }}>
+        <h2 className="section-title">Storage and retention</h2>
+        <span>Storage usage and retention policies.</span>
+        <ButtonLink to="/storage" variant="default">
+          Show storage
+        </ButtonLink>
+      </section>
+      {me?.role === 'admin' && (
+        <>
+          <UsersPanel me={me.id} />
+          <section className={`panel ${classes.panel}`} style={{ justifyItems: 'start' }}>
+            <h2 className="section-title">Audit trail</h2>
+            <span>Changes, sign-ins and failed sign-in attempts.</span>
+            <ButtonLink to="/settings/audit" variant="default">
+              Show the audit trail
+            </ButtonLink>
+          </section>
+        </>
+      )}
     </div>
   );
 }

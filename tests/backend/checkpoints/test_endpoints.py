@@ -2,14 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.artifacts import make_checkpoint
-from tests.support.runs import make_run
+from tests.support.rows import make_checkpoint, make_run
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.service
 
 
-def test_lists_the_newest_first_without_what_is_gone(service: RunningService) -> None:
+def test_list_is_newest_first_without_removed_or_superseded(service: RunningService) -> None:
     run = make_run(service.engine)
     steps = [make_checkpoint(service.engine, run, n).agent_steps for n in (100, 300, 200)]
     make_checkpoint(service.engine, run, 400, removed=True)
@@ -21,7 +20,7 @@ def test_lists_the_newest_first_without_what_is_gone(service: RunningService) ->
     assert [item["agent_steps"] for item in everything] == [500, 400, 300, 200, 100]
 
 
-def test_its_file(service: RunningService, tmp_path: Path) -> None:
+def test_file_supports_ranges_and_is_404_when_missing(service: RunningService, tmp_path: Path) -> None:
     run = make_run(service.engine)
     checkpoint = make_checkpoint(service.engine, run)
     url = f"/api/v1/checkpoints/{checkpoint.id}/file"
@@ -30,7 +29,7 @@ def test_its_file(service: RunningService, tmp_path: Path) -> None:
     service.artifacts.put(tmp_path / checkpoint.file, run.id, "checkpoints")
     answer = service.client.get(url)
     assert answer.content == b"weights"
-    assert answer.headers["content-disposition"] == 'attachment; filename="100.pt"'
+    assert answer.headers["content-disposition"] == 'attachment; filename="a1-s000000000100.pt"'
     part = service.client.get(url, headers={"Range": "bytes=1-3"})
     assert (part.status_code, part.content) == (206, b"eig")
     gone = make_checkpoint(service.engine, run, 200, removed=True)

@@ -1,4 +1,3 @@
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -6,13 +5,12 @@ import pytest
 from httpx import Client
 from sqlalchemy import Engine
 
-from backend.db import Evaluation, Run
+from backend.db import Run
 from backend.db.engine import writing
-from backend.db.ids import new_id
 from backend.metrics import repository as series
 from backend.metrics.chunks import CHUNK_ROWS
-from backend.specs.events import Points
-from tests.support.runs import make_run
+from backend.specs.events import PointsEvent
+from tests.support.rows import evaluation_row, make_run
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.service
@@ -25,11 +23,11 @@ def client(service: RunningService) -> Client:
     return service.client
 
 
-def made(engine: Engine, values: list[float], **changes: Any) -> str:
-    """A run whose episodes of 10 agent steps have these returns; its id."""
+def make_scored_run(engine: Engine, values: list[float], **changes: Any) -> str:
+    """Create a run whose episodes of 10 agent steps have these returns. Return its id."""
     run = make_run(engine, **changes)
     steps = [10 * (at + 1) for at in range(len(values))]
-    points = Points(
+    points = PointsEvent(
         metric="rollout/episode_return",
         agent_steps=steps,
         frames=steps,
@@ -42,125 +40,206 @@ def made(engine: Engine, values: list[float], **changes: Any) -> str:
     return run.id
 
 
-def evaluated(engine: Engine, run_id: str, agent_steps: int, score: float, protocol: str = "plain") -> None:
+def add_evaluation(
+    engine: Engine, run_id: str, agent_steps: int, score: float, protocol: str = "plain"
+) -> None:
     with writing(engine) as session:
-        session.add(
-            Evaluation(
-                id=new_id(),
-                run_id=run_id,
-                attempt=1,
-                requested_at=datetime(2026, 1, 1, tzinfo=UTC),
-                protocol=protocol,
-                n_episodes=30,
-                seed=0,
-                agent_steps=agent_steps,
-                frames=agent_steps,
-                wall_time_s=agent_steps / 100,
-                checkpoint=f"{agent_steps}.pt",
-                returns=[score] * 30,
-                lengths_frames=[],
-                mean_return=score,
-            )
+        row = evaluation_row(
+            run_id, agent_steps, score, protocol=protocol, frames=agent_steps, wall_time_s=agent_steps / 100
         )
+        session.add(row)
 
 
-def two_rates(engine: Engine) -> tuple[list[str], list[str]]:
-    """Three seeds of a rate that reaches 200 after 100 episodes, and of one that never does."""
+def two_rates(engine: Engine, seeds: int = 3) -> tuple[list[str], list[str]]:
+    """Seeds with a learning rate that reaches 200 after 100 episodes, and as many that never do."""
     good = [
-        made(engine, [0.0] * 100 + [200.0 + seed] * 150, seed=seed, config={"learning_rate": 0.01})
-        for seed in range(3)
+        make_scored_run(engine, [0.0] * 100 + [200.0 + seed] * 150, seed=seed, config={"learning_rate": 0.01})
+        for seed in range(seeds)
     ]
     bad = [
-        made(engine, [0.0] * 100 + [50.0 + seed] * 100, seed=seed, config={"learning_rate": 0.1})
-        for seed in range(3)
+        make_scored_run(engine, [0.0] * 100 + [50.0 + seed] * 100, seed=seed, config={"learning_rate": 0.1})
+        for seed in range(seeds)
     ]
     return good, bad
 
 
-def test_which_of_two_rates_is_better(client: Client, engine: Engine) -> None:
-    good, bad = two_rates(engine)
+def test_comparison_of_two_learning_rates_reports_iqm_improvement_and_threshold(
+    client: Client, engine: Engine
+) -> None:
+    good, bad = two_rates(engine, 5)
     answer = client.get(COMPARISONS, params={"run": bad + good, "threshold": 200}).json()
     by_rate = {"0.01" in group["name"]: group for group in answer["groups"]}
     better, worse = by_rate[True], by_rate[False]
     assert {one["run"] for one in better["runs"]} == set(good)
-    assert (better["n"], worse["n"]) == (3, 3)
-    assert worse["iqm"]["value"] == pytest.approx(51.0)
-    # Where the shorter ones end, after 200 episodes: 100 of 200 + seed.
+    assert (better["n"], worse["n"]) == (5, 5)
+    assert worse["iqm"]["value"] == pytest.approx(52.0)
+    # At the shorter runs' length, 200 episodes, of which the last 100 have return 200 + seed.
     assert (better["at_agent_steps"], worse["at_agent_steps"]) == (2000, 2000)
-    assert better["iqm"]["value"] == pytest.approx(201.0)
-    assert 200.0 <= better["iqm"]["low"] <= 201.0 <= better["iqm"]["high"] <= 202.0
+    assert better["iqm"] == {"value": pytest.approx(202.0), "low": None, "high": None}
+    assert better["median"] == pytest.approx({"value": 202.0, "low": 200.0, "high": 204.0})
 
     (pair,) = answer["improvements"]
-    assert (pair["a"], pair["b"]) == (better["id"], worse["id"])
-    assert pair["probability"] == {"value": 1.0, "low": 1.0, "high": 1.0}
+    assert (pair["a"], pair["b"], pair["better"]) == (better["id"], worse["id"], better["id"])
+    assert pair["probability"] == {"value": 1.0, "low": None, "high": None}
+    assert pair["p_value"] == pair["p_adjusted"] == pytest.approx(2 / 252)
+    # Of the 25 differences between 146 and 154, the third lowest and highest.
+    assert pair["difference"] == pytest.approx({"value": 150.0, "low": 147.0, "high": 153.0})
+    assert pair["seeds_to_differ"] is None
 
-    assert (better["n_reached"], worse["n_reached"]) == (3, 0)
+    assert (better["n_reached"], worse["n_reached"]) == (5, 0)
     steps = [one["agent_steps_to_threshold"] for one in better["runs"]]
     assert steps[0] == 2000
     assert better["agent_steps_to_threshold"]["value"] == pytest.approx(np.median(steps))
-    assert better["wall_time_s_to_threshold"]["value"] == pytest.approx(np.median(steps) / 100)
+    assert better["wall_time_s_to_threshold"] == pytest.approx(
+        {"value": np.median(steps) / 100, "low": min(steps) / 100, "high": max(steps) / 100}
+    )
     assert worse["agent_steps_to_threshold"] == {"value": None, "low": None, "high": None}
 
 
-def test_each_at_its_own_end(client: Client, engine: Engine) -> None:
+def test_too_few_seeds_give_no_verdict_but_the_number_that_could(client: Client, engine: Engine) -> None:
+    good, bad = two_rates(engine, 2)
+    answer = client.get(COMPARISONS, params={"run": good + bad}).json()
+    (pair,) = answer["improvements"]
+    assert pair["probability"]["value"] == 1.0
+    assert pair["p_value"] == pytest.approx(1 / 3)
+    assert (pair["better"], pair["seeds_to_differ"]) == (None, 4)
+    assert pair["difference"]["low"] is None
+    assert [group["median"]["low"] for group in answer["groups"]] == [None, None]
+
+
+def test_verdicts_are_corrected_for_the_number_of_comparisons(client: Client, engine: Engine) -> None:
+    good, bad = two_rates(engine, 4)
+    worst = [
+        make_scored_run(engine, [seed / 9] * 300, seed=seed, config={"learning_rate": 0.2})
+        for seed in range(4)
+    ]
+    answer = client.get(COMPARISONS, params={"run": good + bad + worst}).json()
+    found = answer["improvements"]
+    assert [pair["p_value"] for pair in found] == pytest.approx([2 / 70] * 3)
+    assert [pair["p_adjusted"] for pair in found] == pytest.approx([6 / 70] * 3)
+    assert [(pair["better"], pair["seeds_to_differ"]) for pair in found] == [(None, 5)] * 3
+
+
+def test_comparison_at_end_has_no_common_agent_steps(client: Client, engine: Engine) -> None:
     good, bad = two_rates(engine)
-    ask = {"run": good + bad, "at": "end"}
+    ask: dict[str, Any] = {"run": good + bad, "at": "end"}
     for group in client.get(COMPARISONS, params=ask).json()["groups"]:
         assert group["at_agent_steps"] is None
         assert group["agent_steps_to_threshold"] is None
 
 
-def test_a_long_run_is_scored_where_a_short_one_ends(client: Client, engine: Engine) -> None:
+def test_long_run_is_scored_at_shortest_runs_length(client: Client, engine: Engine) -> None:
     rng = np.random.default_rng(0)
     long, short = rng.normal(size=(2, 3 * CHUNK_ROWS))
-    runs = [made(engine, long.tolist(), seed=0), made(engine, short[: CHUNK_ROWS + 50].tolist(), seed=1)]
+    runs = [
+        make_scored_run(engine, long.tolist(), seed=0),
+        make_scored_run(engine, short[: CHUNK_ROWS + 50].tolist(), seed=1),
+    ]
     for at, ends in (("common", (CHUNK_ROWS + 50,) * 2), ("end", (3 * CHUNK_ROWS, CHUNK_ROWS + 50))):
         (group,) = client.get(COMPARISONS, params={"run": runs, "at": at}).json()["groups"]
         expected = [values[end - 100 : end].mean() for values, end in zip((long, short), ends, strict=True)]
         assert [one["score"] for one in group["runs"]] == pytest.approx(expected)
 
 
-def test_by_evaluations_of_the_worlds_own_protocol(client: Client, engine: Engine) -> None:
-    run_id = made(engine, [1.0] * 10)
-    evaluated(engine, run_id, 50, 100.0)
-    evaluated(engine, run_id, 100, 30.0)
-    evaluated(engine, run_id, 100, 999.0, protocol="sticky_actions")
-    ask = {"run": run_id, "score": "evaluation", "threshold": 90}
+def test_evaluation_score_uses_protocol_of_the_run(client: Client, engine: Engine) -> None:
+    run_id = make_scored_run(engine, [1.0] * 10)
+    add_evaluation(engine, run_id, 50, 100.0)
+    add_evaluation(engine, run_id, 100, 30.0)
+    add_evaluation(engine, run_id, 100, 999.0, protocol="plain_greedy")
+    ask: dict[str, Any] = {"run": run_id, "score": "evaluation", "threshold": 90}
     (group,) = client.get(COMPARISONS, params=ask).json()["groups"]
-    assert group["iqm"] == {"value": 30.0, "low": None, "high": None}
+    assert group["protocol"] == "plain"
+    assert group["iqm"] == group["median"] == {"value": 30.0, "low": None, "high": None}
     assert group["runs"][0]["agent_steps_to_threshold"] == 50
     assert group["runs"][0]["wall_time_s_to_threshold"] == 0.5
+    (group,) = client.get(COMPARISONS, params=ask | {"protocol": "plain_greedy"}).json()["groups"]
+    assert (group["protocol"], group["iqm"]["value"]) == ("plain_greedy", 999.0)
 
 
-def test_other_worlds_are_not_held_against_each_other(client: Client, engine: Engine) -> None:
-    cartpole = [made(engine, [1.0] * 5, seed=seed) for seed in range(2)]
-    pong = [made(engine, [9.0] * 3, seed=seed, environment="ALE/Pong-v5") for seed in range(2)]
+def test_evaluation_score_of_older_runs_uses_the_protocol_they_had(client: Client, engine: Engine) -> None:
+    """Version 0.1.0 evaluated agents trained with sticky actions without them."""
+    sticky = {"environment": "ALE/Pong-v5", "environment_config": {"sticky_actions": 0.25}}
+    run_id = make_scored_run(engine, [1.0] * 10, **sticky)
+    add_evaluation(engine, run_id, 50, 7.0, protocol="noop_starts")
+    ask: dict[str, Any] = {"run": run_id, "score": "evaluation"}
+    (group,) = client.get(COMPARISONS, params=ask).json()["groups"]
+    assert (group["protocol"], group["iqm"]["value"]) == ("noop_starts", 7.0)
+
+
+def test_only_scores_of_one_protocol_are_compared(client: Client, engine: Engine) -> None:
+    runs = []
+    for algorithm in ("paac", "dqn"):
+        for seed in range(2):
+            run_id = make_scored_run(engine, [1.0], seed=seed, algorithm=algorithm, environment="ALE/Pong-v5")
+            add_evaluation(engine, run_id, 50, seed, protocol="noop_starts_5min")
+            if algorithm == "paac":
+                add_evaluation(engine, run_id, 50, seed, protocol="noop_starts")
+            runs.append(run_id)
+    ask: dict[str, Any] = {"run": runs, "score": "evaluation"}
+    answer = client.get(COMPARISONS, params=ask).json()
+    assert {group["protocol"] for group in answer["groups"]} == {"noop_starts", "noop_starts_5min"}
+    assert answer["improvements"] == []
+    assert answer["protocols"] == ["noop_starts", "noop_starts_5min"]
+    answer = client.get(COMPARISONS, params=ask | {"protocol": "noop_starts_5min"}).json()
+    assert {group["n"] for group in answer["groups"]} == {2}
+    assert len(answer["improvements"]) == 1
+    assert answer["protocols"] == ["noop_starts", "noop_starts_5min"]
+    assert client.get(COMPARISONS, params={"run": runs}).json()["protocols"] == []
+
+
+def test_runs_of_different_environments_are_not_compared(client: Client, engine: Engine) -> None:
+    cartpole = [make_scored_run(engine, [1.0] * 5, seed=seed) for seed in range(2)]
+    pong = [make_scored_run(engine, [9.0] * 3, seed=seed, environment="ALE/Pong-v5") for seed in range(2)]
     answer = client.get(COMPARISONS, params={"run": cartpole + pong}).json()
     assert answer["improvements"] == []
     ends = {group["environment"]: group["at_agent_steps"] for group in answer["groups"]}
     assert ends == {"CartPole-v1": 50, "ALE/Pong-v5": 30}
 
 
-def test_what_an_agent_sees_and_when_it_was_made_part_no_runs_of_a_world(
-    client: Client, engine: Engine
+@pytest.mark.parametrize(
+    ("changes", "training", "evaluation"),
+    [
+        ({"config": {"beta": 0.5}}, True, True),
+        ({"environment_config": {"life_loss_terminal": True}}, True, True),
+        # Evaluations have no-ops and caps of their own.
+        ({"environment_config": {"noop_max": 5}}, False, True),
+        ({"environment_config": {"max_frames": 18_000}}, False, True),
+        ({"environment_config": {"fire_at_reset": True}}, False, True),
+        ({"environment_config": {"crop": True}}, False, False),
+        ({"environment_config": {"full_action_set": True}}, False, False),
+    ],
+)
+def test_scores_are_compared_if_they_were_measured_alike(
+    client: Client, engine: Engine, changes: dict[str, Any], training: bool, evaluation: bool
 ) -> None:
+    runs = []
+    for some in ({}, changes):
+        for seed in range(2):
+            run_id = make_scored_run(engine, [9.0] * 3, seed=seed, environment="ALE/Pong-v5", **some)
+            add_evaluation(engine, run_id, 10, seed, protocol="noop_starts")
+            runs.append(run_id)
+    for score, alike in (("training", training), ("evaluation", evaluation)):
+        answer = client.get(COMPARISONS, params={"run": runs, "score": score}).json()
+        assert len(answer["improvements"]) == alike, score
+
+
+def test_runs_with_older_specs_are_compared(client: Client, engine: Engine) -> None:
     pong = {"environment": "ALE/Pong-v5"}
-    plain, cropped, before = (
-        [made(engine, [9.0] * 3, seed=seed, **pong, **changes) for seed in range(2)]
-        for changes in ({}, {"environment_config": {"crop": True}}, {"config": {"beta": 0.5}})
+    plain, before = (
+        [make_scored_run(engine, [9.0] * 3, seed=seed, **pong, **changes) for seed in range(2)]
+        for changes in ({}, {"config": {"beta": 0.5}})
     )
     with writing(engine) as session:
         for run_id in before:
             run = session.get_one(Run, run_id)
             kept = {name: v for name, v in run.spec["environment_config"].items() if name != "difficulty"}
             run.spec = run.spec | {"environment_config": kept}
-    for others in (cropped, before):
-        answer = client.get(COMPARISONS, params={"run": plain + others}).json()
-        assert len(answer["improvements"]) == 1
+    answer = client.get(COMPARISONS, params={"run": plain + before}).json()
+    assert len(answer["improvements"]) == 1
 
 
-def test_a_run_without_episodes_has_no_score(client: Client, engine: Engine) -> None:
-    runs = [made(engine, [3.0] * 4), make_run(engine, seed=1).id]
+def test_run_without_episodes_has_no_score(client: Client, engine: Engine) -> None:
+    runs = [make_scored_run(engine, [3.0] * 4), make_run(engine, seed=1).id]
     (group,) = client.get(COMPARISONS, params={"run": runs, "threshold": 1}).json()["groups"]
     assert (group["n"], group["at_agent_steps"]) == (1, 40)
     assert [one["score"] for one in group["runs"]] == [3.0, None]
@@ -176,13 +255,13 @@ def test_a_run_without_episodes_has_no_score(client: Client, engine: Engine) -> 
         ({"run": "not-an-id"}, "run"),
     ],
 )
-def test_bad_input_names_its_field(client: Client, more: dict[str, str], field: str) -> None:
-    ask = {"run": "01ARZ3NDEKTSV4RRFFQ69G5FAV"} | more
+def test_invalid_query_returns_422_with_field(client: Client, more: dict[str, str], field: str) -> None:
+    ask: dict[str, Any] = {"run": "01ARZ3NDEKTSV4RRFFQ69G5FAV"} | more
     answer = client.get(COMPARISONS, params=ask)
     assert answer.status_code == 422
     assert field in answer.json()["errors"][0]["field"]
 
 
-def test_a_run_that_is_not_there(client: Client) -> None:
+def test_unknown_run_returns_404(client: Client) -> None:
     answer = client.get(COMPARISONS, params={"run": "01ARZ3NDEKTSV4RRFFQ69G5FAV"})
     assert answer.status_code == 404

@@ -1,23 +1,28 @@
+import hashlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 
+from backend.auth.roles import Role
 from backend.db import Episode
-from backend.db.engine import writing
+from backend.db.engine import reading, writing
+from backend.episodes import service as episodes
+from backend.errors import NotFound
 from backend.jobs import repository as jobs
 from backend.specs.environments import ENVIRONMENTS
 from tests.support.artifacts import N_STEPS, make_episode
-from tests.support.runs import make_run
+from tests.support.rows import make_run
 from tests.support.service import RunningService
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.service
 
 MP4 = bytes(range(256)) * 4
 
 
-def _give_video(service: RunningService, episode: Episode, folder: Path) -> None:
+def _add_video(service: RunningService, episode: Episode, folder: Path) -> None:
     file = folder / "v.mp4"
     file.write_bytes(MP4)
     service.artifacts.put(file, episode.run_id, "videos")
@@ -27,9 +32,9 @@ def _give_video(service: RunningService, episode: Episode, folder: Path) -> None
         found.video = "v.mp4"
 
 
-def test_lists_sort_filter_and_leave_out_what_is_superseded(service: RunningService) -> None:
+def test_list_sorts_filters_pages_and_omits_superseded(service: RunningService) -> None:
     run, other = make_run(service.engine), make_run(service.engine)
-    made = [
+    created = [
         make_episode(service.engine, run, agent_steps=steps, episode_return=value, kind=kind)
         for steps, value, kind in ((1, 5.0, "training"), (2, 9.0, "evaluation"), (3, 7.0, "training"))
     ]
@@ -40,16 +45,17 @@ def test_lists_sort_filter_and_leave_out_what_is_superseded(service: RunningServ
         answer = service.client.get(f"/api/v1/runs/{run.id}/episodes", params=params).json()
         return [item["id"] for item in answer["items"]]
 
-    one, two, three = (episode.id for episode in made)
+    one, two, three = (episode.id for episode in created)
     assert ids() == [three, two, one]
     assert ids(sort="-episode_return") == [two, three, one]
     assert ids(kind="training") == [three, one]
     assert ids(superseded=True) == [old.id, three, two, one]
+    assert ids(max_agent_steps=2) == [two, one]
     page = service.client.get(f"/api/v1/runs/{run.id}/episodes", params={"limit": 2}).json()
     assert ids(cursor=page["next_cursor"]) == [one]
 
 
-def test_trace(service: RunningService, tmp_path: Path) -> None:
+def test_trace_returns_actions_values_and_policies(service: RunningService, tmp_path: Path) -> None:
     run = make_run(service.engine)
     episode = make_episode(service.engine, run, service.artifacts, tmp_path)
     trace = service.client.get(f"/api/v1/episodes/{episode.id}/trace").json()
@@ -61,19 +67,19 @@ def test_trace(service: RunningService, tmp_path: Path) -> None:
     assert trace["action_values"] is False
 
 
-def test_a_value_methods_trace_is_told_to_hold_q(sqlite_service: RunningService, tmp_path: Path) -> None:
+def test_trace_of_value_based_method_has_action_values(
+    sqlite_service: RunningService, tmp_path: Path
+) -> None:
     run = make_run(sqlite_service.engine, algorithm="one_step_q")
     episode = make_episode(sqlite_service.engine, run, sqlite_service.artifacts, tmp_path)
     assert sqlite_service.client.get(f"/api/v1/episodes/{episode.id}/trace").json()["action_values"] is True
 
 
-def test_what_the_network_saw_is_there_once_it_is_drawn(
-    sqlite_service: RunningService, tmp_path: Path
-) -> None:
+def test_observation_video_is_404_until_rendered(sqlite_service: RunningService, tmp_path: Path) -> None:
     episode = make_episode(sqlite_service.engine, make_run(sqlite_service.engine))
     url = f"/api/v1/episodes/{episode.id}/observations"
     answer = sqlite_service.client.get(url)
-    assert (answer.status_code, "not drawn" in answer.json()["detail"]) == (404, True)
+    assert (answer.status_code, "not rendered" in answer.json()["detail"]) == (404, True)
     file = tmp_path / f"{episode.id}-observations.mp4"
     file.write_bytes(MP4)
     sqlite_service.artifacts.put(file, episode.run_id, "videos")
@@ -81,16 +87,80 @@ def test_what_the_network_saw_is_there_once_it_is_drawn(
     assert (part.status_code, part.content) == (206, MP4[10:20])
 
 
-def test_a_trace_whose_file_is_gone_is_not_found(sqlite_service: RunningService) -> None:
+def test_trace_is_404_when_its_file_is_gone(sqlite_service: RunningService) -> None:
     episode = make_episode(sqlite_service.engine, make_run(sqlite_service.engine))
     answer = sqlite_service.client.get(f"/api/v1/episodes/{episode.id}/trace")
-    assert (answer.status_code, "gone" in answer.json()["detail"]) == (404, True)
+    assert (answer.status_code, "does not exist" in answer.json()["detail"]) == (404, True)
     assert sqlite_service.client.get(f"/api/v1/episodes/{'0' * 26}/trace").status_code == 404
 
 
-def test_a_video_is_drawn_when_first_asked_for(
-    service: RunningService, redis_url: str, tmp_path: Path
+def test_replay_in_an_unavailable_artifact_store_is_503(
+    sqlite_service: RunningService, tmp_path: Path
 ) -> None:
+    run = make_run(sqlite_service.engine)
+    episode = make_episode(sqlite_service.engine, run, sqlite_service.artifacts, tmp_path)
+    store = Path(sqlite_service.settings.artifacts.removeprefix("file://"))
+    folder = store / "runs" / run.id
+    folder.rename(tmp_path / "elsewhere")
+    folder.touch()  # as a folder without permission, it can neither be opened nor called absent
+    for route in ("trace", "observations"):
+        answer = sqlite_service.client.get(f"/api/v1/episodes/{episode.id}/{route}")
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5"), route
+        assert "artifact store is unavailable" in answer.json()["detail"]
+
+
+def test_damaged_replay_is_410_on_both_routes(
+    sqlite_service: RunningService, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    run = make_run(sqlite_service.engine)
+    store = sqlite_service.artifacts
+    make_episode(sqlite_service.engine, run, store, tmp_path, replay="r.npz")
+    intact = (tmp_path / "r.npz").read_bytes()
+    flipped = bytes([intact[0], intact[1], intact[2], intact[3] ^ 1, *intact[4:]])
+    digest = hashlib.sha256(intact).hexdigest()
+    for name, content, sha256 in (
+        ("truncated", intact[:200], None),
+        ("zeroed", bytes(len(intact)), None),
+        ("empty", b"", None),
+        ("header", flipped, digest),
+    ):
+        with subtests.test(damage=name):
+            episode = make_episode(sqlite_service.engine, run, replay=f"{name}.npz", replay_sha256=sha256)
+            (tmp_path / episode.replay).write_bytes(content)
+            store.put(tmp_path / episode.replay, run.id, "replays")
+            for address, params in (
+                (f"/api/v1/episodes/{episode.id}/trace", {}),
+                ("/api/v1/figures/episode_trace", {"episode": episode.id}),
+            ):
+                answer = sqlite_service.client.get(address, params=params)
+                assert (answer.status_code, "damaged" in answer.json()["detail"]) == (410, True)
+
+
+def test_damaged_video_is_410_and_can_be_rendered_again(
+    sqlite_service: RunningService, tmp_path: Path
+) -> None:
+    episode = make_episode(sqlite_service.engine, make_run(sqlite_service.engine))
+    url = f"/api/v1/episodes/{episode.id}/video"
+    client = sqlite_service.client
+    client.get(url)
+    with writing(sqlite_service.engine) as session:
+        job = jobs.claim(session, "here", 10, list(ENVIRONMENTS))
+        assert job is not None
+        assert jobs.finish(session, job.id, job.tries)
+    _add_video(sqlite_service, episode, tmp_path)
+    with writing(sqlite_service.engine) as session:
+        session.get_one(Episode, episode.id).video_sha256 = hashlib.sha256(MP4).hexdigest()
+    assert client.get(url, params={"again": True}).content == MP4
+    (tmp_path / "v.mp4").write_bytes(MP4[:-1])
+    sqlite_service.artifacts.put(tmp_path / "v.mp4", episode.run_id, "videos")
+    damaged = client.get(url)
+    assert (damaged.status_code, "again=true" in damaged.json()["detail"]) == (410, True)
+    sqlite_service.artifacts.delete(episode.run_id, "videos", "v.mp4")
+    assert client.get(url, params={"again": True}).json()["state"] == "queued"
+    assert client.get(f"/api/v1/episodes/{episode.id}").json()["video"] == "queued"
+
+
+def test_video_is_rendered_on_first_request(service: RunningService, redis_url: str, tmp_path: Path) -> None:
     episode = make_episode(service.engine, make_run(service.engine))
     url = f"/api/v1/episodes/{episode.id}/video"
     assert service.client.get(f"/api/v1/episodes/{episode.id}").json()["video"] == "none"
@@ -105,12 +175,25 @@ def test_a_video_is_drawn_when_first_asked_for(
     with writing(service.engine) as session:
         assert jobs.claim(session, "here", 10, list(ENVIRONMENTS)) is not None
     assert service.client.get(url).json()["state"] == "running"
-    _give_video(service, episode, tmp_path)
+    _add_video(service, episode, tmp_path)
     assert service.client.get(url).content == MP4
     assert service.client.get(f"/api/v1/episodes/{episode.id}").json()["video"] == "done"
 
 
-def test_a_drawing_that_failed_is_told_and_can_be_tried_again(service: RunningService) -> None:
+def test_removed_episode_is_404_and_its_video_is_not_rendered(service: RunningService) -> None:
+    episode = make_episode(service.engine, make_run(service.engine))
+    with writing(service.engine) as session:
+        session.get_one(Episode, episode.id).removed = True
+    for path in ("", "/trace", "/observations", "/video"):
+        assert service.client.get(f"/api/v1/episodes/{episode.id}{path}").status_code == 404, path
+    # It was there when the request was checked.
+    with pytest.raises(NotFound), writing(service.engine) as session:
+        episodes.request_video(session, episode, again=False)
+    with reading(service.engine) as session:
+        assert jobs.count_waiting(session, episodes.VIDEO) == {}
+
+
+def test_failed_rendering_returns_409_and_can_be_retried(service: RunningService) -> None:
     episode = make_episode(service.engine, make_run(service.engine))
     url = f"/api/v1/episodes/{episode.id}/video"
     service.client.get(url)
@@ -124,11 +207,13 @@ def test_a_drawing_that_failed_is_told_and_can_be_tried_again(service: RunningSe
     assert service.client.get(url).status_code == 202
 
 
-def test_parts_of_a_video(sqlite_service: RunningService, tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_video_supports_byte_ranges(
+    sqlite_service: RunningService, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
     episode = make_episode(sqlite_service.engine, make_run(sqlite_service.engine))
-    _give_video(sqlite_service, episode, tmp_path)
+    _add_video(sqlite_service, episode, tmp_path)
     n = len(MP4)
-    for asked, status, first, last in [
+    for byte_range, status, first, last in [
         (None, 200, 0, n - 1),
         ("bytes=0-", 206, 0, n - 1),
         ("bytes=10-19", 206, 10, 19),
@@ -142,8 +227,8 @@ def test_parts_of_a_video(sqlite_service: RunningService, tmp_path: Path, subtes
         ("bytes=20-10", 416, 0, -1),
         ("bytes=-0", 416, 0, -1),
     ]:
-        with subtests.test(asked=asked):
-            headers = {"Range": asked} if asked else {}
+        with subtests.test(byte_range=byte_range):
+            headers = {"Range": byte_range} if byte_range else {}
             answer = sqlite_service.client.get(f"/api/v1/episodes/{episode.id}/video", headers=headers)
             assert answer.status_code == status
             if status == 416:
@@ -154,3 +239,29 @@ def test_parts_of_a_video(sqlite_service: RunningService, tmp_path: Path, subtes
             assert answer.headers["accept-ranges"] == "bytes"
             if status == 206:
                 assert answer.headers["content-range"] == f"bytes {first}-{last}/{n}"
+
+
+def test_videos_that_wait_to_be_rendered_are_limited(
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(episodes, "MAX_WAITING_VIDEOS_OF_USER", 2)
+    monkeypatch.setattr(episodes, "MAX_WAITING_VIDEOS", 3)
+    run = make_run(service.engine)
+    urls = [f"/api/v1/episodes/{make_episode(service.engine, run).id}/video" for _ in range(5)]
+    with service.client_as(Role.VIEWER) as viewer:
+        statuses = [viewer.get(url).status_code for url in urls[:3]]
+        assert statuses == [202, 202, 429]
+        assert int(viewer.get(urls[2]).headers["retry-after"]) > 0
+        assert viewer.get(urls[0]).status_code == 202  # it waits already
+    assert [service.client.get(url).status_code for url in urls[3:]] == [202, 429]
+
+
+def test_rendered_video_is_sent_while_another_process_writes(
+    sqlite_service: RunningService, tmp_path: Path
+) -> None:
+    episode = make_episode(sqlite_service.engine, make_run(sqlite_service.engine))
+    _add_video(sqlite_service, episode, tmp_path)
+    with sqlite_service.client_as(Role.VIEWER) as viewer, writing(sqlite_service.engine) as session:
+        jobs.find(session, "video", episode.id)  # takes SQLite's write lock
+        answer = viewer.get(f"/api/v1/episodes/{episode.id}/video", timeout=PATIENCE_S)
+    assert (answer.status_code, answer.content) == (200, MP4)

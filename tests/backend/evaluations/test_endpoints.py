@@ -6,22 +6,21 @@ from backend.db import Evaluation
 from backend.db.engine import writing
 from backend.jobs import repository as jobs
 from backend.specs.environments import ENVIRONMENTS
-from tests.support.artifacts import make_checkpoint
-from tests.support.runs import make_run
+from tests.support.rows import make_checkpoint, make_run
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.service
 
 
-def test_the_newest_checkpoint_is_scored_by_the_worlds_protocol(service: RunningService) -> None:
+def test_evaluation_defaults_to_newest_checkpoint_and_environment_protocol(service: RunningService) -> None:
     run = make_run(service.engine, environment="ALE/Pong-v5")
     make_checkpoint(service.engine, run, 100)
     newest = make_checkpoint(service.engine, run, 300)
     make_checkpoint(service.engine, run, 400, superseded=True)
     url = f"/api/v1/runs/{run.id}/evaluations"
-    made = service.client.post(url)
-    assert made.status_code == 201
-    evaluation = made.json()
+    created = service.client.post(url)
+    assert created.status_code == 201
+    evaluation = created.json()
     expected = {
         "protocol": "noop_starts", "n_episodes": 30, "agent_steps": 300, "checkpoint": newest.file,
         "state": "queued", "returns": [], "mean_return": None, "attempt": None,
@@ -39,22 +38,26 @@ def test_the_newest_checkpoint_is_scored_by_the_worlds_protocol(service: Running
         assert jobs.finish(session, job.id, job.tries)
     done = service.client.get(url).json()["items"][0]
     assert (done["state"], done["mean_return"], done["returns"]) == ("done", 20.5, [21.0, 20.0])
+    assert done["human_normalised_pct"] is None, "a person was measured for at most 5 minutes"
 
 
-def test_one_may_choose_checkpoint_episodes_and_seed(service: RunningService) -> None:
+def test_evaluation_accepts_checkpoint_episodes_and_seed(service: RunningService) -> None:
     run = make_run(service.engine)
     chosen = make_checkpoint(service.engine, run, 100)
     make_checkpoint(service.engine, run, 300)
-    body = {"checkpoint": chosen.id, "episodes": 5, "seed": 9, "protocol": "plain"}
+    body = {"checkpoint": chosen.id, "episodes": 5, "seed": 9, "protocol": "plain_greedy"}
     url = f"/api/v1/runs/{run.id}/evaluations"
-    made = service.client.post(url, json=body).json()
-    assert (made["agent_steps"], made["n_episodes"], made["seed"]) == (100, 5, 9)
-    assert not made["superseded"]
+    created = service.client.post(url, json=body).json()
+    assert (created["agent_steps"], created["n_episodes"], created["seed"]) == (100, 5, 9)
+    assert created["protocol"] == "plain_greedy"
+    assert not created["superseded"]
     superseded = make_checkpoint(service.engine, run, 400, superseded=True)
     assert service.client.post(url, json={"checkpoint": superseded.id}).json()["superseded"]
 
 
-def test_what_cannot_be_evaluated_is_refused(service: RunningService, subtests: pytest.Subtests) -> None:
+def test_invalid_evaluation_request_is_rejected_with_field(
+    service: RunningService, subtests: pytest.Subtests
+) -> None:
     run, other = make_run(service.engine), make_run(service.engine)
     url = f"/api/v1/runs/{run.id}/evaluations"
     without = service.client.post(url)
@@ -64,6 +67,7 @@ def test_what_cannot_be_evaluated_is_refused(service: RunningService, subtests: 
     foreign = make_checkpoint(service.engine, other)
     wrong: list[dict[str, Any]] = [
         {"protocol": "noop_starts"},
+        {"protocol": "human_starts"},
         {"checkpoint": foreign.id},
         {"checkpoint": removed.id},
         {"checkpoint": "../x"},
@@ -78,3 +82,36 @@ def test_what_cannot_be_evaluated_is_refused(service: RunningService, subtests: 
             assert answer.status_code == 422
             assert [e["field"] for e in answer.json()["errors"]] == list(body)
     assert service.client.get(url).json()["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "default"),
+    [
+        ({"algorithm": "paac"}, "noop_starts"),
+        ({"algorithm": "dqn"}, "noop_starts_5min"),
+        ({"algorithm": "paac", "environment_config": {"sticky_actions": 0.25}}, "sticky_actions"),
+        (
+            {"algorithm": "paac", "config": {"evaluation_protocol": "noop_starts_greedy"}},
+            "noop_starts_greedy",
+        ),
+    ],
+)
+def test_protocols_are_listed_with_default_and_reason_of_unavailable_ones(
+    service: RunningService, changes: dict[str, Any], default: str
+) -> None:
+    run = make_run(service.engine, environment="ALE/Pong-v5", **changes)
+    make_checkpoint(service.engine, run)
+    url = f"/api/v1/runs/{run.id}/evaluations"
+    listed = service.client.get(f"{url}/protocols").json()
+    assert listed["default"] == default
+    unavailable = {one["id"]: one["unavailable"] for one in listed["items"]}
+    assert list(unavailable)[:2] == ["noop_starts", "noop_starts_greedy"]
+    for protocol, reason in unavailable.items():
+        answer = service.client.post(url, json={"protocol": protocol})
+        if reason is None:
+            assert (answer.status_code, answer.json()["protocol"]) == (201, protocol)
+        else:
+            assert protocol in ("human_starts", "human_starts_greedy")
+            assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "protocol")
+            assert reason in answer.json()["errors"][0]["message"]
+    assert service.client.post(url).json()["protocol"] == default

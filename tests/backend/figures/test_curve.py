@@ -1,93 +1,94 @@
+from typing import Any
+
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 
-from backend.figures.curve import Line, curve
-from backend.figures.theme import DASHES, colour_index, colours, styles
+from backend.figures.curve import Line, curve_figure
+from backend.figures.theme import colours
+from tests.backend.figures.lines import A, B, line, valid
 
-A, B = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "01BX5ZZKBKACTAV9WEVGEMMVRZ"
-
-
-def line(run: str = A, metric: str = "loss/value", **more) -> Line:
-    columns = {
-        "x": np.array([10, 20, 30]),
-        "mean": np.array([1.0, np.nan, 3.0]),
-        "min": np.array([0.0, np.nan, -np.inf]),
-        "max": np.array([2.0, np.nan, 4.0]),
-        "smoothed": np.array([1.0, 1.0, 2.0]),
-    }
-    return Line(**({"run": run, "name": "a run", "metric": metric, "source": "", "columns": columns} | more))
+COLUMNS = {
+    "x": np.array([10, 20, 30, 40]),
+    "mean": np.array([1.0, 2.0, 3.0, 4.0]),
+    "min": np.array([0.0, 1.0, 2.0, 3.0]),
+    "max": np.array([2.0, 3.0, 4.0, 9.0]),
+    "smoothed": np.array([1.0, 1.0, 2.0, 3.0]),
+}
 
 
-def draw(*lines: Line, **more):
-    return curve(lines, **({"metric": "loss/value", "x": "agent_steps"} | more))
+def draw(*lines: Line, **more: Any) -> go.Figure:
+    defaults: dict[str, Any] = {"metric": "loss/value", "x": "agent_steps"}
+    return valid(curve_figure(lines, **(defaults | more)))
 
 
-def test_raw_is_faint_behind_the_smoothed_line() -> None:
-    low, high, main = draw(line(), smooth=0.9).data
-    assert main.y == (1.0, 1.0, 2.0)
-    assert (low.y, high.y) == ((0.0, None, None), (2.0, None, 4.0))
-    assert high.fill == "tonexty"
-    assert [trace.showlegend for trace in (low, high, main)] == [False, False, True]
-    assert [trace.hoverinfo for trace in (low, high, main)] == ["skip", "skip", None]
-    assert low.line.color.startswith("rgba(")
+def test_smoothed_line_has_faint_points_and_the_range_of_buckets_of_many_points() -> None:
+    few = line(columns=COLUMNS | {"count": np.array([8, 9, 1, 8])})
+    envelope, points, main = draw(few, smooth="0.9").data
+    assert main.y == (1.0, 1.0, 2.0, 3.0)
+    assert (points.mode, points.x, points.y) == ("markers", (30,), (3.0,))
+    assert points.marker.color.endswith("0.25)")
+    assert envelope.fill == "toself"
+    assert envelope.x == (10, 20, 20, 10, None, 40, 40)
+    assert envelope.y == (2.0, 3.0, 1.0, 0.0, None, 9.0, 3.0)
+    assert envelope.name == "min–max"
+    assert [trace.showlegend for trace in (envelope, points, main)] == [True, False, True]
+    assert [trace.hoverinfo for trace in (envelope, points, main)] == ["skip", "skip", None]
     assert main.line.color.startswith("#")
 
 
-def test_without_smoothing_the_mean_is_the_line() -> None:
-    assert draw(line()).data[-1].y == (1.0, None, 3.0)
+def test_range_is_named_once_and_only_where_it_is_drawn() -> None:
+    many: dict[str, Any] = {"columns": COLUMNS | {"count": np.full(4, 8)}}
+    few: dict[str, Any] = {"columns": COLUMNS | {"count": np.full(4, 7)}}
+
+    def named(*lines: Line) -> list[str]:
+        return [t.name for t in draw(*lines).data if t.showlegend]
+
+    assert named(line(A, **few), line(B, **few)) == ["a run"] * 2
+    assert sorted(named(line(A, **few), line(B, **many))) == ["a run", "a run", "min–max"]
+    assert sorted(named(line(A, **many), line(B, **many))) == ["a run", "a run", "min–max"]
 
 
-def test_without_numbers_a_trace_says_what_belongs_in_it() -> None:
-    traces = draw(line(columns=None), smooth=0.5).data
+def test_episodes_that_end_at_one_agent_step_are_averaged() -> None:
+    columns = {
+        "x": np.array([10, 10, 20, 20, 20]),
+        "count": np.array([1, 3, 1, 0, 1]),
+        "mean": np.array([0.0, 4.0, 6.0, np.nan, 8.0]),
+        "min": np.array([0.0, 1.0, 6.0, np.nan, 8.0]),
+        "max": np.array([0.0, 7.0, 6.0, np.nan, 8.0]),
+        "smoothed": np.array([0.0, 2.0, 3.0, 3.5, 4.0]),
+    }
+    envelope, points, main = draw(line(columns=columns), smooth="0.9").data
+    assert (main.x, main.y) == ((10, 20), (2.0, 4.0))
+    assert points.y == (3.0, 7.0)
+    assert not envelope.x
+
+
+def test_curve_without_smoothing_draws_mean() -> None:
+    envelope, main = draw(line()).data
+    assert main.y == (1.0, None, 3.0)
+    assert envelope.meta["y"] == "max"
+
+
+def test_trace_without_data_names_its_columns() -> None:
+    traces = draw(line(columns=None), smooth="0.5").data
     assert [trace.x for trace in traces] == [()] * 3
-    assert [trace.meta["y"] for trace in traces] == ["min", "max", "smoothed"]
+    assert [trace.meta["y"] for trace in traces] == ["max", "mean", "smoothed"]
+    assert (traces[0].meta["low"], traces[0].meta["from"], traces[1].meta["below"]) == ("min", 8, 8)
     assert {(t.meta["run"], t.meta["metric"], t.meta["source"]) for t in traces} == {(A, "loss/value", "")}
 
 
-def look(figure, run: str) -> tuple[str, str]:
+def style_of(figure: go.Figure, run: str) -> tuple[str, str]:
     return next((t.line.color, t.line.dash) for t in figure.data if t.meta["run"] == run and t.showlegend)
 
 
-def test_a_run_has_the_colour_of_its_id_wherever_that_is_free() -> None:
-    assert colour_index(A) % len(colours("light")) != colour_index(B) % len(colours("light"))
-    assert look(draw(line(A)), A) == look(draw(line(B), line(A)), A)
+def test_run_keeps_its_style_whatever_else_is_drawn() -> None:
+    alone = style_of(draw(line(A)), A)
+    assert style_of(draw(line(B), line(A)), A) == alone
+    assert style_of(draw(*(line(f"{at:026d}") for at in range(9)), line(A)), A) == alone
 
 
-def test_no_two_runs_share_a_colour_while_one_is_free() -> None:
-    n = len(colours("light"))
-    alike = [key for key in (f"{at:026d}" for at in range(1000)) if colour_index(key) % n == 3][
-        : n * len(DASHES)
-    ]
-    looks = list(styles(alike, "light").values())
-    for round_, dash in enumerate(DASHES):
-        some = looks[round_ * n : (round_ + 1) * n]
-        assert {one for one, _ in some} == set(colours("light"))
-        assert {other for _, other in some} == {dash}
-
-
-def test_looks_are_those_the_pages_give() -> None:
-    """As in `colours.test.ts`; the first, second and fourth ask for the same."""
-    looks = styles([f"{at:026d}" for at in (0, 8, 1, 13)], "light")
-    assert [colour for colour, _ in looks.values()] == ["#56b4e9", "#6b5d00", "#009e73", "#333333"]
-
-
-def test_one_more_run_changes_no_other() -> None:
-    keys = [f"{at:026d}" for at in range(40)]
-    looks = styles(keys, "dark")
-    for n in range(1, len(keys)):
-        assert styles(keys[:n], "dark").items() <= looks.items()
-
-
-def test_a_run_that_has_no_line_yet_has_chosen_its_colour() -> None:
-    keys = [f"{at:026d}" for at in range(1000)]
-    n = len(colours("light"))
-    first, second = [key for key in keys if colour_index(key) % n == 0][:2]
-    alone = draw(line(second), runs=[first, second])
-    assert look(alone, second) == look(draw(line(first), line(second)), second)
-    assert look(alone, second) != look(draw(line(second)), second)
-
-
-def test_parts_of_one_run_have_a_colour_each_and_stand_beside_the_plot() -> None:
+def test_sources_of_one_run_have_a_colour_each_and_a_vertical_legend() -> None:
     figure = draw(line(), line(source="actor 0"), line(source="actor 1"))
     assert len({t.line.color for t in figure.data if t.showlegend}) == 3
     assert figure.data[-1].showlegend
@@ -96,7 +97,7 @@ def test_parts_of_one_run_have_a_colour_each_and_stand_beside_the_plot() -> None
     assert alone.line.color == next(t for t in figure.data if t.showlegend).line.color
 
 
-def test_axes_say_what_they_count() -> None:
+def test_axes_and_title_name_their_quantities() -> None:
     layout = draw(line(), x="frames").layout
     assert layout.xaxis.title.text == "Emulator frames"
     assert layout.yaxis.title.text == "Value loss"
@@ -106,7 +107,7 @@ def test_axes_say_what_they_count() -> None:
     assert "no-op starts" in evaluation.yaxis.title.text
 
 
-def test_one_tooltip_legend_outside_room_for_labels() -> None:
+def test_layout_has_unified_tooltip_outside_legend_and_automargins() -> None:
     layout = draw(line()).layout
     assert layout.hovermode == "x unified"
     assert (layout.legend.orientation, layout.legend.yref) == ("h", "container")
@@ -114,15 +115,15 @@ def test_one_tooltip_legend_outside_room_for_labels() -> None:
     assert layout.template.layout.yaxis.automargin
 
 
-def test_says_how_many_points_are_drawn() -> None:
-    subtitle = draw(line(n_total=4000, n_shown=1000), smooth=0.9).layout.title.subtitle.text
+def test_subtitle_states_number_of_points() -> None:
+    subtitle = draw(line(n_total=4000, n_shown=1000), smooth="0.9").layout.title.subtitle.text
     assert "1,000 of 4,000 points" in subtitle
     assert "smoothed 0.9" in subtitle
     assert draw(line(n_total=7, n_shown=7)).layout.title.subtitle.text == "7 points"
 
 
 @pytest.mark.parametrize("width_px", [390, 1280, None])
-def test_a_title_is_broken_to_fit(width_px: int | None) -> None:
+def test_title_wraps_to_figure_width(width_px: int | None) -> None:
     figure = draw(
         line(),
         title="PAAC on Montezuma's Revenge, with five seeds of each of two settings",
@@ -134,7 +135,7 @@ def test_a_title_is_broken_to_fit(width_px: int | None) -> None:
     assert figure.layout.margin.t >= 30 + 20 * (len(lines) - 1)
 
 
-def test_both_themes() -> None:
+def test_light_and_dark_theme_differ_in_colours() -> None:
     light, dark = draw(line(), theme="light"), draw(line(), theme="dark")
     assert light.layout.template.layout.paper_bgcolor == "#ffffff"
     assert light.layout.template.layout.paper_bgcolor != dark.layout.template.layout.paper_bgcolor
@@ -142,7 +143,6 @@ def test_both_themes() -> None:
     assert dark.data[-1].line.color in colours("dark")
 
 
-def test_of_many_lines_nothing_is_drawn_behind_them() -> None:
-    figure = draw(*(line(f"{at:026d}", n_total=100, n_shown=10) for at in range(11)), smooth=0.9)
+def test_more_than_ten_lines_have_no_band() -> None:
+    figure = draw(*(line(f"{at:026d}", n_total=100, n_shown=10) for at in range(11)), smooth="0.9")
     assert [trace.meta["y"] for trace in figure.data] == ["smoothed"] * 11
-    assert "faint" not in figure.layout.title.subtitle.text

@@ -1,17 +1,20 @@
 import io
 import json
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 from httpx import Client
 from sqlalchemy import Engine
 
-from backend.db import Attempt, Checkpoint, Episode, Evaluation, LiveSettings
+from backend.db import Attempt, LiveSettings
 from backend.db.engine import writing
-from backend.db.ids import new_id
-from tests.backend.metrics.oracle import Life
+from tests.backend.metrics.oracle import RecordedRun
+from tests.support.rows import checkpoint_row, episode_row, evaluation_row
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.service
@@ -26,56 +29,21 @@ def client(service: RunningService) -> Client:
     return service.client
 
 
-def checkpoint(life: Life, agent_steps: int, **more) -> Checkpoint:
-    return Checkpoint(
-        **{
-            "id": new_id(),
-            "run_id": life.run_id,
-            "attempt": 1,
-            "recorded_at": NOW,
-            "agent_steps": agent_steps,
-            "frames": 4 * agent_steps,
-            "updates": 1,
-            "episodes": agent_steps // 100,
-            "wall_time_s": agent_steps / 1000,
-            "file": f"{agent_steps}.pt",
-            "sha256": "",
-            "size_bytes": 1,
-        }
-        | more
-    )
-
-
-def evaluation(life: Life, agent_steps: int, mean_return: float | None) -> Evaluation:
-    return Evaluation(
-        id=new_id(),
-        run_id=life.run_id,
-        attempt=1,
-        requested_at=NOW,
-        protocol="plain",
-        n_episodes=30,
-        seed=0,
-        agent_steps=agent_steps,
-        frames=4 * agent_steps,
-        wall_time_s=agent_steps / 1000,
-        checkpoint=f"{agent_steps}.pt",
-        returns=[] if mean_return is None else [mean_return] * 30,
-        lengths_frames=[],
-        mean_return=mean_return,
-    )
-
-
 @pytest.fixture
-def life(engine: Engine) -> Life:
-    life = Life(engine, 0)
-    life.append({KEY: 3000})
+def recorded(engine: Engine) -> RecordedRun:
+    recorded = RecordedRun(engine, 0)
+    recorded.append({KEY: 3000})
     with writing(engine) as session:
-        session.add_all([checkpoint(life, 1000), checkpoint(life, 2000, removed=True)])
-        session.add_all([checkpoint(life, 3000, superseded=True)])
-        session.add_all([evaluation(life, 2000, 99.0), evaluation(life, 1000, None)])
+        session.add_all(
+            [checkpoint_row(recorded.run_id, 1000), checkpoint_row(recorded.run_id, 2000, removed=True)]
+        )
+        session.add_all([checkpoint_row(recorded.run_id, 3000, superseded=True)])
+        session.add_all(
+            [evaluation_row(recorded.run_id, 2000, 99.0), evaluation_row(recorded.run_id, 1000, None)]
+        )
         session.add_all(
             Attempt(
-                run_id=life.run_id,
+                run_id=recorded.run_id,
                 number=n,
                 host="h",
                 claimed_at=NOW + timedelta(minutes=minute),
@@ -83,45 +51,57 @@ def life(engine: Engine) -> Life:
             )
             for n, minute, steps in ((1, 0, 0), (2, 10, 2000))
         )
-    return life
+    return recorded
 
 
-def traces(answer: dict, **meta) -> list[dict]:
+def traces(answer: dict[str, Any], **meta: Any) -> list[dict[str, Any]]:
     return [t for t in answer["data"] if meta.items() <= t.get("meta", {}).items()]
 
 
-def test_a_learning_curve_without_and_with_its_numbers(client: Client, life: Life) -> None:
-    ask = {"run": life.run_id, "points": 1000, "x": "episodes"}
+def test_learning_curve_with_and_without_data(client: Client, recorded: RecordedRun) -> None:
+    ask: dict[str, Any] = {"run": recorded.run_id, "points": 1000, "x": "episodes"}
     bare = client.get(f"{FIGURES}/learning_curve", params=ask).json()
     full = client.get(f"{FIGURES}/learning_curve", params=ask | {"data": True}).json()
     chart = client.get("/api/v1/series", params=ask | {"metric": KEY[0], "smooth": 0.9}).json()["series"][0]
-    for column in ("min", "max", "smoothed"):
-        (empty,) = traces(bare, run=life.run_id, metric=KEY[0], y=column)
-        (trace,) = traces(full, run=life.run_id, metric=KEY[0], y=column)
+    # The last of the buckets at one x, which are merged.
+    x = chart["x"]
+    last = [at for at in range(len(x)) if at + 1 == len(x) or x[at + 1] != x[at]]
+    for column in ("max", "mean", "smoothed"):
+        (empty,) = traces(bare, run=recorded.run_id, metric=KEY[0], y=column)
+        (trace,) = traces(full, run=recorded.run_id, metric=KEY[0], y=column)
         assert (empty["x"], empty["y"]) == ([], [])
-        assert (trace["x"], trace["y"]) == (chart["x"], chart[column])
+        if column == "smoothed":
+            assert (trace["x"], trace["y"]) == ([x[at] for at in last], [chart[column][at] for at in last])
     assert bare["layout"]["xaxis"]["title"]["text"] == "Training episodes"
     assert "PAAC" in bare["layout"]["title"]["text"]
+    for figure in (bare, full):
+        go.Figure(figure)  # refuses what Plotly does not know
 
 
 @pytest.mark.parametrize(
     ("x", "at"), [("agent_steps", 2000), ("frames", 8000), ("wall_time_s", 2.0), ("episodes", 20)]
 )
-def test_marks_stand_where_things_happened(client: Client, life: Life, x: str, at: float) -> None:
-    answer = client.get(f"{FIGURES}/learning_curve", params={"run": life.run_id, "x": x}).json()
-    (scored,) = traces(answer, run=life.run_id, protocol="plain")
+def test_marks_are_placed_on_every_x_axis(client: Client, recorded: RecordedRun, x: str, at: float) -> None:
+    answer = client.get(f"{FIGURES}/learning_curve", params={"run": recorded.run_id, "x": x}).json()
+    (scored,) = traces(answer, run=recorded.run_id, protocol="plain")
     assert (scored["x"], scored["y"], scored["text"]) == ([at], [99.0], ["mean of 30 episodes"])
-    (saved,) = traces(answer, run=life.run_id, marks="checkpoints")
+    (saved,) = traces(answer, run=recorded.run_id, marks="checkpoints")
     assert saved["x"] == [at / 2]
-    (again,) = traces(answer, run=life.run_id, marks="restarts")
+    (again,) = traces(answer, run=recorded.run_id, marks="restarts")
     assert (again["x"], again["text"][0]) == ([at, at, None], "attempt 2")
 
 
+def test_palette_has_a_style_for_each_last_character_of_a_run_id(client: Client) -> None:
+    palette = client.get(f"{FIGURES}/palette").json()
+    assert len(palette["light"]) == len(palette["dark"]) == 8
+    assert len(palette["light"]) * len(palette["dashes"]) == len(palette["run_characters"]) == 32
+
+
 def settings_change(
-    life: Life, version: int, agent_steps: int | None, minute: int, **changes
+    recorded: RecordedRun, version: int, agent_steps: int | None, minute: int, **changes: Any
 ) -> LiveSettings:
     return LiveSettings(
-        run_id=life.run_id,
+        run_id=recorded.run_id,
         version=version,
         requested_at=NOW + timedelta(minutes=minute),
         changes=changes,
@@ -133,76 +113,146 @@ def settings_change(
 
 
 @pytest.mark.parametrize(("x", "unit"), [("agent_steps", 1), ("frames", 4), ("wall_time_s", 0.001)])
-def test_setting_changes_stand_where_their_points_begin(
-    engine: Engine, client: Client, life: Life, x: str, unit: float
+def test_setting_change_marks_are_placed_at_first_affected_point(
+    engine: Engine, client: Client, recorded: RecordedRun, x: str, unit: float
 ) -> None:
     with writing(engine) as session:
         session.add_all(
             [
-                # Before the second attempt went on from 2,000, from behind there: it had this from its start.
-                settings_change(life, 1, 2500, 9, beta=0.02),
-                settings_change(life, 2, 2700, 11, beta=0.03, learning_rate=0.001),
-                settings_change(life, 3, None, 12, beta=0.04),
-                settings_change(life, 4, 500, 8, beta=0.05),
+                # Applied at 2,500, before attempt 2 resumed at 2,000: attempt 2 has it from its start.
+                settings_change(recorded, 1, 2500, 9, beta=0.02),
+                settings_change(recorded, 2, 2700, 11, beta=0.03, learning_rate=0.001),
+                settings_change(recorded, 3, None, 12, beta=0.04),
+                settings_change(recorded, 4, 500, 8, beta=0.05),
             ]
         )
-    answer = client.get(f"{FIGURES}/learning_curve", params={"run": life.run_id, "x": x}).json()
-    (marks,) = traces(answer, run=life.run_id, marks="setting changes")
+    answer = client.get(f"{FIGURES}/learning_curve", params={"run": recorded.run_id, "x": x}).json()
+    (marks,) = traces(answer, run=recorded.run_id, marks="setting changes")
     assert marks["x"][::3] == pytest.approx([500 * unit, 2000 * unit, 2700 * unit])
     assert marks["text"][::3] == [
-        "beta = 0.05 from here on",
-        "beta = 0.02 from here on",
-        "beta = 0.03, learning_rate = 0.001 from here on",
+        "beta = 0.05",
+        "beta = 0.02",
+        "beta = 0.03, learning_rate = 0.001",
     ]
 
 
-def test_marks_of_several_runs_say_whose_they_are(engine: Engine, client: Client, life: Life) -> None:
-    other = Life(engine, 1)
+def test_marks_of_several_runs_name_their_run(engine: Engine, client: Client, recorded: RecordedRun) -> None:
+    other = RecordedRun(engine, 1)
     other.append({KEY: 10})
-    ask = {"run": [life.run_id, other.run_id]}
+    ask: dict[str, Any] = {"run": [recorded.run_id, other.run_id]}
     answer = client.get(f"{FIGURES}/learning_curve", params=ask).json()
     (saved,) = traces(answer, marks="checkpoints")
     assert saved["text"] == ["paac CartPole-v1 seed 0: checkpoint at 1,000 agent steps"]
 
 
-def test_a_run_that_has_no_points_yet_has_its_trace(engine: Engine, client: Client) -> None:
-    young = Life(engine, 0, changes={"name": "<b>young</b>"})
-    ask = {"run": [young.run_id, Life(engine, 1).run_id]}
+def test_run_without_points_has_an_empty_trace_with_escaped_name(engine: Engine, client: Client) -> None:
+    young = RecordedRun(engine, 0, changes={"name": "<b>young</b>"})
+    ask: dict[str, Any] = {"run": [young.run_id, RecordedRun(engine, 1).run_id]}
     answer = client.get(f"{FIGURES}/learning_curve", params=ask).json()
     names = {trace["name"] for trace in traces(answer, run=young.run_id)}
-    assert names == {"&lt;b&gt;young&lt;/b&gt;"}, "what people typed is no HTML"
+    assert names == {"&lt;b&gt;young&lt;/b&gt;", "min–max", "unsmoothed"}, "user input is escaped"
 
 
-def test_published_levels_where_the_world_is_scored_alike(engine: Engine, client: Client) -> None:
-    def levels(**changes) -> list[str]:
-        life = Life(engine, 0, changes={"environment": "ALE/Pong-v5"} | changes)
-        life.append({KEY: 5})
-        answer = client.get(f"{FIGURES}/learning_curve", params={"run": life.run_id}).json()
-        return [note["text"] for note in answer["layout"].get("annotations", [])]
-
-    assert any("random" in text and "no-op starts" in text for text in levels())
-    assert levels(environment_config={"life_loss_terminal": True}) == levels()
-    cropped = {"picture_size": "42x42", "crop": True}
-    assert levels(config={"network": "compact"}, environment_config=cropped) == levels()
-    assert levels(environment_config={"noop_max": 5}) == []
+PAPER_LEVELS = {"random", "human", "DQN", "Gorila"}
+"""Measured over episodes of at most 5 minutes; PAAC's are not."""
 
 
-def test_any_metric(engine: Engine, client: Client) -> None:
-    life = Life(engine, 0)
-    life.append({("loss/value", "actor 1"): 10, ("loss/value", "actor 2"): 10})
-    ask = {"run": life.run_id, "metric": "loss/value", "data": True, "smooth": 0, "theme": "dark"}
-    answer = client.get(f"{FIGURES}/curve", params=ask).json()
+@pytest.fixture
+def levels(engine: Engine, client: Client) -> Callable[..., set[str]]:
+    """Labels of the published scores beside runs on Pong, given each run's changes and evaluations."""
+
+    def found(*several: dict[str, Any], evaluated: Sequence[Sequence[str]] = ()) -> set[str]:
+        ids = []
+        for at, changes in enumerate(several):
+            recorded = RecordedRun(engine, at, changes={"environment": "ALE/Pong-v5"} | changes)
+            recorded.append({KEY: 5})
+            ids.append(recorded.run_id)
+            with writing(engine) as session:
+                session.add_all(
+                    evaluation_row(recorded.run_id, 1000, 1.0, protocol=protocol)
+                    for protocol in (evaluated[at] if evaluated else ())
+                )
+        answer = client.get(f"{FIGURES}/learning_curve", params={"run": ids}).json()
+        text = " ".join(note["text"] for note in answer["layout"].get("annotations", []))
+        return {label for label in (*PAPER_LEVELS, "PAAC nips", "PAAC nature", "A3C FF") if label in text}
+
+    return found
+
+
+Levels = Callable[..., set[str]]
+PAAC_LEVELS = {"PAAC nips", "PAAC nature"}
+DQN: dict[str, Any] = {"algorithm": "dqn"}
+CROPPED: dict[str, Any] = {"environment_config": {"crop": True}}
+
+
+def test_published_levels_have_the_protocol_of_the_runs_evaluations(levels: Levels) -> None:
+    assert levels({}) == PAAC_LEVELS
+    assert levels(DQN) == PAPER_LEVELS
+    assert levels(DQN, {}) == set(), "evaluated in different ways"
+    assert levels({"config": {"evaluation_protocol": "noop_starts_5min"}}, DQN) == PAPER_LEVELS
+    assert levels({"config": {"evaluation_protocol": "noop_starts_greedy"}}) == set()
+
+
+def test_published_levels_follow_evaluations_rather_than_the_config(levels: Levels) -> None:
+    both = [["noop_starts", "noop_starts_5min"]]
+    assert levels({}, evaluated=both) == PAPER_LEVELS | PAAC_LEVELS
+    sticky = {"environment_config": {"sticky_actions": 0.25}}
+    assert levels(sticky) == set()
+    assert levels(sticky, evaluated=[["noop_starts"]]) == PAAC_LEVELS
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"noop_max": 5}, {"max_frames": 18_000}, {"fire_at_reset": True}, {"life_loss_terminal": True}],
+)
+def test_published_levels_ignore_settings_of_training_alone(levels: Levels, settings: dict[str, Any]) -> None:
+    assert levels({"environment_config": settings}) == PAAC_LEVELS
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        CROPPED,
+        {"environment_config": {"observation_size": "42x42"}, "config": {"network": "compact"}},
+        {"environment_config": {"full_action_set": True}},
+        {"environment_config": {"frame_skip": 2}},
+        {"environment_config": {"mode": 1}},
+    ],
+)
+def test_published_levels_are_not_shown_beside_agents_that_see_or_do_other_things(
+    levels: Levels, changes: dict[str, Any]
+) -> None:
+    assert levels(changes) == set()
+    assert levels({}, changes) == set()
+
+
+def test_curve_draws_every_source_of_any_metric(engine: Engine, client: Client) -> None:
+    recorded = RecordedRun(engine, 0)
+    recorded.append({("loss/value", "actor 1"): 10, ("loss/value", "actor 2"): 10})
+    ask: dict[str, Any] = {
+        "run": recorded.run_id,
+        "metric": "loss/value",
+        "data": True,
+        "smooth": 0,
+        "theme": "dark",
+    }
+    answer = client.get(f"{FIGURES}/curve", params=ask | {"theme": "dark"}).json()
     assert {t["meta"]["source"] for t in answer["data"]} == {"actor 1", "actor 2"}
     assert answer["layout"]["yaxis"]["title"]["text"] == "Value loss"
     assert len(traces(answer, source="actor 1", y="mean")[0]["y"]) == 10
 
 
-def test_seeds_as_one_curve_with_the_numbers_of_its_series(engine: Engine, client: Client) -> None:
-    lives = [Life(engine, seed) for seed in range(3)]
-    other = Life(engine, 0, changes={"config": {"n_e": 8}})
-    for life in (*lives, other):
-        life.append({KEY: 400})
-    ask = {"run": [life.run_id for life in (*lives, other)], "points": 100, "smooth": 0.5, "interval": "sd"}
+def test_seed_curve_has_the_data_of_grouped_series(engine: Engine, client: Client) -> None:
+    recorded_runs = [RecordedRun(engine, seed) for seed in range(3)]
+    other = RecordedRun(engine, 0, changes={"config": {"n_e": 8}})
+    for recorded in (*recorded_runs, other):
+        recorded.append({KEY: 400})
+    ask: dict[str, Any] = {
+        "run": [recorded.run_id for recorded in (*recorded_runs, other)],
+        "points": 100,
+        "smooth": 0.5,
+        "interval": "sd",
+    }
     bare = client.get(f"{FIGURES}/seed_curve", params=ask).json()
     full = client.get(f"{FIGURES}/seed_curve", params=ask | {"data": True}).json()
     chart = client.get("/api/v1/series", params=ask | {"metric": KEY[0], "group_by": "seed"}).json()
@@ -217,10 +267,17 @@ def test_seeds_as_one_curve_with_the_numbers_of_its_series(engine: Engine, clien
     names = [trace["name"] for trace in traces(full, y="mean")]
     assert [name.partition(" (")[2] for name in names] == ["n_e = 16), 3 seeds", "n_e = 8), 1 seed"]
     assert "± 1 s.d." in full["layout"]["title"]["subtitle"]["text"]
+    ask["interval"] = "ci95"  # too few seeds for it
+    full = client.get(f"{FIGURES}/seed_curve", params=ask | {"data": True}).json()
+    chart = client.get("/api/v1/series", params=ask | {"metric": KEY[0], "group_by": "seed"}).json()
+    for group in chart["groups"]:
+        drawn = traces(full, group=group["id"], y="seed_values")
+        assert [trace["y"] for trace in drawn] == group["seed_values"]
+        assert len(drawn) == len(group["runs"])
 
 
-def test_a_page_stands_alone(client: Client, life: Life) -> None:
-    answer = client.get(f"{FIGURES}/learning_curve", params={"run": life.run_id, "format": "html"})
+def test_html_export_is_self_contained(client: Client, recorded: RecordedRun) -> None:
+    answer = client.get(f"{FIGURES}/learning_curve", params={"run": recorded.run_id, "format": "html"})
     assert answer.headers["content-type"].startswith("text/html")
     assert answer.headers["content-disposition"] == 'attachment; filename="learning_curve.html"'
     assert len(answer.text) > 3_000_000  # plotly.js is inside
@@ -228,7 +285,9 @@ def test_a_page_stands_alone(client: Client, life: Life) -> None:
     assert "Learning curve" in answer.text
 
 
-def test_an_episode_from_within(engine: Engine, service: RunningService, life: Life, tmp_path: Path) -> None:
+def test_episode_trace_draws_rewards_values_and_policy(
+    engine: Engine, service: RunningService, recorded: RecordedRun, tmp_path: Path
+) -> None:
     length, rng = 40, np.random.default_rng(0)
     replay = io.BytesIO()
     np.savez(
@@ -242,27 +301,20 @@ def test_an_episode_from_within(engine: Engine, service: RunningService, life: L
         lives=np.zeros(length, "i1"),
         action_names=np.array(["left", "right"]),
     )
-    path = tmp_path / "made.npz"
+    path = tmp_path / "episode.npz"
     path.write_bytes(replay.getvalue())
-    service.artifacts.put(path, life.run_id, "replays")
-    episode = Episode(
-        id=new_id(),
-        run_id=life.run_id,
-        attempt=1,
-        kind="training",
-        recorded_at=NOW,
-        agent_steps=1000,
-        frames=1000,
-        wall_time_s=1.0,
-        seed=0,
+    service.artifacts.put(path, recorded.run_id, "replays")
+    episode = episode_row(
+        recorded.run_id,
+        1000,
         episode_return=40.0,
         length_steps=length,
         length_frames=length,
-        replay="made.npz",
+        replay="episode.npz",
     )
     with writing(engine) as session:
         session.add(episode)
-    ask = {"episode": episode.id, "width": 390}
+    ask: dict[str, Any] = {"episode": episode.id, "width": 390}
     answer = service.client.get(f"{FIGURES}/episode_trace", params=ask).json()
     named = {trace["name"]: trace for trace in answer["data"]}
     assert list(named) == ["Reward", "Discounted return", "V", "left", "right"]
@@ -271,15 +323,16 @@ def test_an_episode_from_within(engine: Engine, service: RunningService, life: L
     assert "return 40" in answer["layout"]["title"]["text"].replace("<br>", " ")
 
 
-def test_wrong_and_unknown(client: Client, life: Life) -> None:
-    for name, ask, field in (
+def test_invalid_queries_return_422_and_unknown_ids_404(client: Client, recorded: RecordedRun) -> None:
+    wrong: list[tuple[str, dict[str, Any], str]] = [
         ("learning_curve", {"run": []}, "run"),
-        ("learning_curve", {"run": life.run_id, "width": 3}, "width"),
-        ("learning_curve", {"run": life.run_id, "theme": "pink"}, "theme"),
-        ("curve", {"run": life.run_id}, "metric"),
-        ("seed_curve", {"run": life.run_id, "interval": "iqr"}, "interval"),
+        ("learning_curve", {"run": recorded.run_id, "width": 3}, "width"),
+        ("learning_curve", {"run": recorded.run_id, "theme": "pink"}, "theme"),
+        ("curve", {"run": recorded.run_id}, "metric"),
+        ("seed_curve", {"run": recorded.run_id, "interval": "iqr"}, "interval"),
         ("episode_trace", {"episode": "x"}, "episode"),
-    ):
+    ]
+    for name, ask, field in wrong:
         answer = client.get(f"{FIGURES}/{name}", params=ask)
         assert answer.status_code == 422
         assert [error["field"] for error in answer.json()["errors"]] == [field]
@@ -289,10 +342,10 @@ def test_wrong_and_unknown(client: Client, life: Life) -> None:
     assert client.get(f"{FIGURES}/nonsense").status_code == 404
 
 
-def test_a_figure_is_strict_json(client: Client, life: Life) -> None:
-    text = client.get(f"{FIGURES}/learning_curve", params={"run": life.run_id, "data": True}).text
+def test_figure_is_strict_json(client: Client, recorded: RecordedRun) -> None:
+    text = client.get(f"{FIGURES}/learning_curve", params={"run": recorded.run_id, "data": True}).text
 
-    def refuse(word: str):
+    def refuse(word: str) -> None:
         raise AssertionError(word)
 
     assert json.loads(text, parse_constant=refuse)["data"]

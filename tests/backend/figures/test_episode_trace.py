@@ -1,39 +1,44 @@
+from typing import Any
+
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.figures.episode_trace import discounted, episode_trace
+from backend.figures.episode_trace import discounted, episode_trace_figure
+from tests.backend.figures.lines import valid
 
 rewards = st.lists(st.floats(-5, 5), min_size=1, max_size=30)
 
 
 @given(rewards, st.sampled_from([0.0, 0.5, 0.99, 1.0]), st.sampled_from([None, 1.0]))
-def test_discounted_returns(values: list[float], gamma: float, clip: float | None) -> None:
+def test_discounted_matches_definition(values: list[float], gamma: float, clip: float | None) -> None:
     clipped = [v if clip is None else max(-clip, min(clip, v)) for v in values]
     wanted = [sum(gamma**k * clipped[t + k] for k in range(len(clipped) - t)) for t in range(len(clipped))]
     np.testing.assert_allclose(discounted(np.array(values), gamma, clip), wanted, rtol=1e-9, atol=1e-9)
 
 
-def draw(length: int, n_actions: int = 3, **more):
+def draw(length: int, n_actions: int = 3, **more: Any) -> go.Figure:
     rng = np.random.default_rng(0)
     names = [f"action {at}" for at in range(n_actions)]
     policies = rng.dirichlet(np.ones(max(1, n_actions)), length)[:, :n_actions]
-    return episode_trace(rng.normal(size=length), rng.normal(size=length), policies, names, **more)
+    rewards, values = rng.normal(size=length), rng.normal(size=length)
+    return valid(episode_trace_figure(rewards, values, policies, names, **more))
 
 
-def by_name(figure) -> dict:
+def by_name(figure: go.Figure) -> dict[str, Any]:
     return {trace.name: trace for trace in figure.data}
 
 
-def test_q_is_no_share_of_a_whole() -> None:
+def test_action_values_are_not_stacked() -> None:
     figure = draw(50, action_values=True)
     assert by_name(figure)["action 0"].stackgroup is None
     assert "max Q" in by_name(figure)
     assert figure.layout.yaxis3.title.text == "Q(a)"
 
 
-def test_three_panels_over_one_axis() -> None:
+def test_figure_has_three_panels_with_shared_x_axis() -> None:
     figure = draw(50)
     assert list(by_name(figure)) == ["Reward", "V", "action 0", "action 1", "action 2"]
     assert [trace.yaxis for trace in figure.data] == ["y", "y2", "y3", "y3", "y3"]
@@ -44,10 +49,11 @@ def test_three_panels_over_one_axis() -> None:
 
 
 @pytest.mark.parametrize("length", [1, 999, 1000, 1001, 5000])
-def test_a_long_episode_is_bucketed_and_loses_no_reward(length: int) -> None:
+def test_long_episode_is_bucketed_without_losing_reward(length: int) -> None:
     rng = np.random.default_rng(0)
     rewards = rng.normal(size=length)
-    figure = episode_trace(rewards, np.ones(length), np.empty((length, 0)), [], max_points=1000)
+    ones, none = np.ones(length), np.empty((length, 0))
+    figure = valid(episode_trace_figure(rewards, ones, none, [], max_points=1000))
     reward, value = figure.data
     assert len(reward.y) <= 1000
     assert sum(reward.y) == pytest.approx(rewards.sum())
@@ -55,31 +61,32 @@ def test_a_long_episode_is_bucketed_and_loses_no_reward(length: int) -> None:
     assert reward.x[-1] == length - 1
 
 
-def test_a_policy_adds_up_to_one() -> None:
+def test_stacked_policy_sums_to_one() -> None:
     figure = draw(3000)
     stacked = np.array([trace.y for trace in figure.data if trace.stackgroup])
     assert stacked.sum(axis=0) == pytest.approx(np.ones(stacked.shape[1]))
 
 
-def test_lost_lives_are_marked() -> None:
+def test_lost_lives_are_marked_by_dotted_lines() -> None:
     figure = draw(6, lives=np.array([3, 3, 2, 2, 2, 1]))
     assert sorted({shape.x0 for shape in figure.layout.shapes}) == [2, 5]
-    assert "dotted: a life lost" in figure.layout.title.subtitle.text
+    assert "dotted: life lost" in figure.layout.title.subtitle.text
     assert not draw(6, lives=np.full(6, 3)).layout.shapes
 
 
-def test_what_v_should_have_been_stands_behind_it() -> None:
+def test_discounted_return_is_drawn_behind_value() -> None:
     names = list(by_name(draw(5, returns=np.arange(5.0))))
     assert names.index("Discounted return") < names.index("V")
 
 
-def test_an_agent_without_a_policy() -> None:
+def test_episode_without_policy_has_two_panels() -> None:
     assert list(by_name(draw(5, n_actions=0))) == ["Reward", "V"]
 
 
-def test_continuous_actions_are_drawn_as_numbers() -> None:
+def test_continuous_actions_are_drawn_as_lines() -> None:
     numbers = np.array([[0.5, -2.0], [1.5, 0.25], [0.0, 3.0]])
-    figure = episode_trace(np.zeros(3), np.zeros(3), np.zeros((3, 2)), ("HIP", "KNEE"), numbers=numbers)
+    zeros, names = np.zeros(3), ("HIP", "KNEE")
+    figure = valid(episode_trace_figure(zeros, zeros, np.zeros((3, 2)), names, numbers=numbers))
     drawn = {trace.name: list(trace.y) for trace in figure.data if trace.name in ("HIP", "KNEE")}
     assert drawn == {"HIP": [0.5, 1.5, 0.0], "KNEE": [-2.0, 0.25, 3.0]}
     assert figure.layout.yaxis3.title.text == "Action"

@@ -1,30 +1,43 @@
+from typing import Any
+
 import numpy as np
+import plotly.graph_objects as go
+import pytest
 
-from backend.figures.seed_curve import Group, seed_curve
+from backend.figures.seed_curve import SeedGroup, seed_curve_figure
 from backend.figures.theme import DASHES, colours
+from backend.metrics.grouping import Interval, Spread, interval_name
+from tests.backend.figures.lines import valid
 
-BAND = "95 % CI of the mean (Student's t)"
+MEDIAN = Spread("median", "ci95")
+BAND = interval_name(5, MEDIAN)
 
 
-def group(key: str = "a", **more) -> Group:
+def group(key: str = "a", **more: Any) -> SeedGroup:
     columns = {
         "x": np.array([64.0, 128.0, 192.0]),
-        "mean": np.array([1.0, 2.0, 3.0]),
+        "mean": np.array([1.1, 2.1, 3.1]),
+        "median": np.array([1.0, 2.0, 3.0]),
         "low": np.array([0.5, 1.5, np.nan]),
         "high": np.array([1.5, 2.5, np.nan]),
-        "n": np.array([3, 3, 1]),
+        "n": np.array([5, 5, 1]),
     }
-    about = {"name": "PAAC on Pong", "n_seeds": 3, "metric": "loss/value", "source": ""}
-    return Group(**({"id": key, "columns": columns, "n_total": 900, "n_shown": 3} | about | more))
+    default: dict[str, Any] = {"name": "PAAC on Pong", "n_seeds": 5, "metric": "loss/value", "source": ""}
+    default |= {"id": key, "columns": columns, "n_total": 900, "n_shown": 3}
+    return SeedGroup(**(default | more))
 
 
-def draw(*groups: Group, **more):
-    return seed_curve(groups, **({"metric": "loss/value", "x": "agent_steps", "interval": BAND} | more))
+def draw(*groups: SeedGroup, **more: Any) -> go.Figure:
+    defaults: dict[str, Any] = {"metric": "loss/value", "x": "agent_steps", "spread": MEDIAN}
+    return valid(seed_curve_figure(groups, **(defaults | more)))
 
 
-def test_the_mean_is_a_line_in_its_band() -> None:
-    low, high, mean = draw(group()).data
-    assert (low.y, high.y, mean.y) == ((0.5, 1.5, None), (1.5, 2.5, None), (1.0, 2.0, 3.0))
+@pytest.mark.parametrize(
+    ("interval", "centre"), [("ci95", (1.0, 2.0, 3.0)), ("sd", (1.1, 2.1, 3.1))], ids=["median", "mean"]
+)
+def test_centre_is_drawn_over_its_band(interval: Interval, centre: tuple[float, ...]) -> None:
+    low, high, mean = draw(group(), spread=Spread.chosen(None, interval)).data
+    assert (low.y, high.y, mean.y) == ((0.5, 1.5, None), (1.5, 2.5, None), centre)
     assert low.x == high.x == mean.x == (64.0, 128.0, 192.0)
     assert (low.fill, high.fill) == (None, "tonexty")
     assert low.line.width == high.line.width == 0
@@ -33,38 +46,76 @@ def test_the_mean_is_a_line_in_its_band() -> None:
     assert len({trace.legendgroup for trace in (low, high, mean)}) == 1
 
 
-def test_it_says_of_how_many_seeds() -> None:
+def test_trace_name_states_number_of_seeds() -> None:
     *_, mean = draw(group()).data
-    assert mean.name == "PAAC on Pong, 3 seeds"
-    assert mean.customdata == (3, 3, 1)
-    assert "%{customdata}" in mean.hovertemplate
-    assert draw(group(n_seeds=1)).data[-1].name == "PAAC on Pong, 1 seed"
+    assert mean.name == "PAAC on Pong, 5 seeds"
+    assert mean.customdata == (5, 5, 1)
+    assert "median of %{customdata}" in mean.hovertemplate
+    assert draw(one_seed()).data[-1].name == "PAAC on Pong, 1 seed"
 
 
-def test_the_band_is_named_where_there_is_one() -> None:
-    assert f"band: {BAND}" in draw(group()).layout.title.subtitle.text
-    assert "band" not in draw(group(n_seeds=1)).layout.title.subtitle.text
-    told = draw(group(), group("b"), smooth=0.9).layout.title.subtitle.text
-    assert "each smoothed 0.9" in told
-    assert "6 grid points of 1,800 points" in told
+def one_seed() -> SeedGroup:
+    return group(n_seeds=1, seed_values=[np.array([1.0, 2.0, 3.0])])
 
 
-def test_groups_are_told_apart_and_keep_their_colour() -> None:
-    def look(figure, key: str) -> tuple[str, str]:
+def few_seeds(**more: Any) -> SeedGroup:
+    return group(
+        "few", n_seeds=2, seed_values=[np.array([1.0, 2.0, 3.0]), np.array([5.0, 6.0, np.nan])], **more
+    )
+
+
+def test_each_seed_is_drawn_where_they_are_too_few_for_an_interval() -> None:
+    first, second = draw(few_seeds()).data
+    assert (first.y, second.y) == ((1.0, 2.0, 3.0), (5.0, 6.0, None))
+    assert first.x == second.x == (64.0, 128.0, 192.0)
+    assert (first.showlegend, second.showlegend) == (True, False)
+    assert first.line == second.line
+    assert first.name == second.name == "PAAC on Pong, 2 seeds"
+    assert [(trace.meta["y"], trace.meta["seed"]) for trace in (first, second)] == [
+        ("seed_values", 0),
+        ("seed_values", 1),
+    ]
+    assert [trace.meta["y"] for trace in draw(few_seeds(), spread=Spread("mean", "sd")).data] == [
+        "low",
+        "high",
+        "mean",
+    ]
+    bare = draw(few_seeds(columns=None)).data
+    assert [(trace.x, trace.y) for trace in bare] == [((), ())] * 2
+
+
+def test_subtitle_names_the_band_when_drawn() -> None:
+    assert f"median over seeds · band: {BAND}" in draw(group()).layout.title.subtitle.text
+    assert "band" not in draw(one_seed()).layout.title.subtitle.text
+    few = draw(few_seeds()).layout.title.subtitle.text
+    assert few.startswith("each seed (an interval needs 5) · ")
+    both = draw(few_seeds(), group()).layout.title.subtitle.text
+    assert BAND in both
+    assert "an interval needs 5" in both
+    assert draw(group(), spread=Spread("mean", "sd")).layout.title.subtitle.text.startswith(
+        "mean over seeds · band: ± 1 s.d."
+    )
+    subtitle = draw(group(), group("b"), smooth="0.9").layout.title.subtitle.text
+    assert "each seed smoothed 0.9" in subtitle
+    assert "6 grid points from 1,800 points" in subtitle
+
+
+def test_groups_differ_in_style_and_keep_their_colour() -> None:
+    def style_of(figure: go.Figure, key: str) -> tuple[str, str]:
         (mean,) = [t for t in figure.data if t.meta["group"] == key and t.showlegend]
         return mean.line.color, mean.line.dash
 
-    assert look(draw(group("a")), "a") == look(draw(group("a"), group("b")), "a")
-    assert look(draw(group("b"), order=["a", "b"]), "b") == look(draw(group("a"), group("b")), "b")
+    assert style_of(draw(group("a")), "a") == style_of(draw(group("a"), group("b")), "a")
+    assert style_of(draw(group("b"), order=["a", "b"]), "b") == style_of(draw(group("a"), group("b")), "b")
     keys = [f"{at:016x}" for at in range(len(colours("light")) * len(DASHES) // 4)]
     figure = draw(*map(group, keys))
-    assert len({look(figure, key) for key in keys}) == len(keys)
+    assert len({style_of(figure, key) for key in keys}) == len(keys)
 
 
-def test_without_numbers_a_trace_says_what_belongs_in_it() -> None:
+def test_trace_without_data_names_its_columns() -> None:
     traces = draw(group(columns=None, n_total=0, n_shown=0)).data
     assert [(trace.x, trace.y) for trace in traces] == [((), ())] * 3
-    assert [trace.meta["y"] for trace in traces] == ["low", "high", "mean"]
+    assert [trace.meta["y"] for trace in traces] == ["low", "high", "median"]
     assert {(t.meta["group"], t.meta["metric"], t.meta["source"]) for t in traces} == {
         ("a", "loss/value", "")
     }

@@ -1,35 +1,34 @@
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import redis
 from sqlalchemy import Engine
 
-from backend.db import Host
 from backend.db.clock import database_now
 from backend.db.engine import writing
 from backend.runs import repository as runs
 from backend.specs.states import RunState
-from tests.support.runs import make_run
+from tests.support.rows import host_row, make_run
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.service
 
 
-def _host(engine: Engine, name: str, seen_s_ago: float = 0) -> None:
+def _host(engine: Engine, name: str, age_s: float = -3600) -> None:
+    """Store a host: seen in the future, it is alive however long the test takes."""
     with writing(engine) as session:
-        seen = database_now(session) - timedelta(seconds=seen_s_ago)
-        session.add(
-            Host(
-                id=name, first_seen_at=seen, last_seen_at=seen, queues=["cpu", name], slots=2, cpu_count=4,
-                memory_bytes=8 * 2**30, devices=["cpu"], environments=["CartPole-v1"],
-                versions={"torch": "2"}, load={"cpu_pct": 50.0},
-            )
+        last_seen_at = database_now(session) - timedelta(seconds=age_s)
+        row = host_row(
+            name, first_seen_at=last_seen_at, last_seen_at=last_seen_at, queues=["cpu", name], slots=2,
+            environments=["CartPole-v1"],
         )  # fmt: skip
+        session.add(row)
 
 
-def test_who_is_there_and_what_runs_and_waits(service: RunningService) -> None:
+def test_hosts_are_listed_with_their_runs_and_queue_lengths(service: RunningService) -> None:
     _host(service.engine, "here")
-    _host(service.engine, "gone", seen_s_ago=3600)
+    _host(service.engine, "gone", age_s=3600)
     run = make_run(service.engine, RunState.RUNNING)
     make_run(service.engine)
     make_run(service.engine, queue="gpu")
@@ -41,12 +40,50 @@ def test_who_is_there_and_what_runs_and_waits(service: RunningService) -> None:
     gone, here = page["items"]
     assert (here["id"], here["alive"], here["draining"], here["slots"]) == ("here", True, False, 2)
     assert (here["devices"], here["environments"]) == (["cpu"], ["CartPole-v1"])
-    assert here["runs"] == [{"id": run.id, "name": run.name, "state": "running"}]
+    facts = {"progress": 0.0, "time_left_s": None, "agent_steps_per_s": None}
+    assert here["runs"] == [{"id": run.id, "name": run.name, "state": "running"} | facts]
     assert (gone["id"], gone["alive"], gone["runs"]) == ("gone", False, [])
     assert page["waiting"] == {"cpu": 1, "gpu": 1}
+    waiting = [(run["queue"], run["reason"]) for run in page["waiting_runs"]]
+    assert waiting == [("cpu", "a host is about to claim it"), ("gpu", "no host serves this queue")]
 
 
-def test_drain_and_undrain(service: RunningService, redis_url: str) -> None:
+def test_queued_run_has_a_place_and_an_expected_start(service: RunningService) -> None:
+    _host(service.engine, "here")
+    timed: dict[str, Any] = {"stop": {"wall_time_s": 600}}
+    for _ in range(2):
+        active = make_run(service.engine, RunState.RUNNING, **timed)
+        with writing(service.engine) as session:
+            found = runs.get(session, active.id, for_update=True)
+            assert found is not None
+            found.host, found.wall_time_s = "here", 500.0
+    older = make_run(service.engine, **timed)
+    asked = make_run(service.engine, **timed)
+    make_run(service.engine, queue="gpu")
+
+    def place() -> dict[str, Any]:
+        answer = service.client.get(f"/api/v1/runs/{asked.id}/queue")
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    second = place()
+    assert (second["position"], second["waiting"]) == (2, 2)
+    assert [run["id"] for run in second["ahead"]] == [older.id]
+    assert second["reason"] == "all slots are in use"
+    expected = datetime.fromisoformat(second["expected_start_at"])
+    assert abs((expected - datetime.now(UTC)).total_seconds() - 100) < 60
+    service.client.patch(f"/api/v1/runs/{asked.id}", json={"priority": 1})
+    first = place()
+    assert (first["position"], first["ahead"]) == (1, [])
+    service.client.post("/api/v1/hosts/here/drain")
+    drained = place()
+    assert (drained["expected_start_at"], drained["unknown_start"]) == (None, drained["reason"])
+    refused = service.client.get(f"/api/v1/runs/{active.id}/queue")
+    assert (refused.status_code, "is running" in refused.json()["detail"]) == (409, True)
+
+
+def test_drain_and_undrain_set_flag_and_poke_queues(service: RunningService, redis_url: str) -> None:
     _host(service.engine, "here")
     assert service.client.post("/api/v1/hosts/here/drain").json()["draining"] is True
     assert service.client.get("/api/v1/hosts").json()["items"][0]["draining"] is True
@@ -56,6 +93,6 @@ def test_drain_and_undrain(service: RunningService, redis_url: str) -> None:
         assert client.llen("here") == client.llen("cpu") == 1
 
 
-def test_unknown_hosts(service: RunningService) -> None:
+def test_drain_of_unknown_host_returns_404(service: RunningService) -> None:
     for name in ("nobody", "%00", "é"):
         assert service.client.post(f"/api/v1/hosts/{name}/drain").status_code == 404

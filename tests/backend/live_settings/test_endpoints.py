@@ -9,9 +9,9 @@ from backend.db.engine import reading, writing
 from backend.hosts import repository as hosts
 from backend.live_settings import repository
 from backend.runs import repository as runs
-from backend.specs.events import SettingsChanged
+from backend.specs.events import SettingsChangedEvent
 from backend.specs.states import RunState
-from tests.support.runs import make_run
+from tests.support.rows import make_run
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.service
@@ -30,29 +30,29 @@ def _locked(session: Any, run_id: str) -> Run:
     return run
 
 
-def _answer(service: RunningService, run_id: str, version: int, refused: str | None = None) -> None:
-    answer = SettingsChanged(
+def _apply(service: RunningService, run_id: str, version: int, refused: str | None = None) -> None:
+    event = SettingsChangedEvent(
         version=version, agent_steps=500, frames=2_000, wall_time_s=9.0, changes={}, refused=refused
     )
     with writing(service.engine) as session:
-        repository.settle(session, _locked(session, run_id), answer)
+        repository.settle(session, _locked(session, run_id), event)
 
 
-def test_asked_until_the_engine_has_answered(service: RunningService, redis_url: str) -> None:
+def test_change_is_pending_until_engine_applies_it(service: RunningService, redis_url: str) -> None:
     run_id = _running(service)
     url = f"/api/v1/runs/{run_id}/settings"
     with redis.Redis.from_url(redis_url) as client:
         client.flushall()
-        asked = service.client.patch(url, json={"config": {"learning_rate": 0.1, "beta": 0}}).json()
+        pending = service.client.patch(url, json={"config": {"learning_rate": 0.1, "beta": 0}}).json()
         assert client.llen(host_queue("here")) == 1
     expected = {"version": 1, "state": "asked", "changes": {"learning_rate": 0.1, "beta": 0.0}}
-    assert {name: asked[name] for name in expected} == expected
+    assert {name: pending[name] for name in expected} == expected
     before = service.client.get(f"/api/v1/runs/{run_id}").json()["spec"]["config"]
     assert before["learning_rate"] != 0.1
     with reading(service.engine) as session:
         assert [row.version for row in repository.pending(session, run_id)] == [1]
     for _ in range(2):
-        _answer(service, run_id, 1)
+        _apply(service, run_id, 1)
     config = service.client.get(f"/api/v1/runs/{run_id}").json()["spec"]["config"]
     assert config == before | {"learning_rate": 0.1, "beta": 0.0}
     (row,) = service.client.get(url).json()["items"]
@@ -62,20 +62,20 @@ def test_asked_until_the_engine_has_answered(service: RunningService, redis_url:
     assert f"learning_rate {before['learning_rate']} → 0.1" in log[0]["message"]
 
 
-def test_versions_count_and_refusals_are_kept(service: RunningService) -> None:
+def test_versions_are_numbered_and_refused_changes_are_listed(service: RunningService) -> None:
     run_id = _running(service)
     url = f"/api/v1/runs/{run_id}/settings"
     for rate in (0.1, 0.2, 0.3):
         service.client.patch(url, json={"config": {"learning_rate": rate}})
-    _answer(service, run_id, 2, refused="too late")
-    _answer(service, run_id, 1)
-    _answer(service, run_id, 9)
+    _apply(service, run_id, 2, refused="too late")
+    _apply(service, run_id, 1)
+    _apply(service, run_id, 9)
     shown = [(row["version"], row["state"]) for row in service.client.get(url).json()["items"]]
     assert shown == [(3, "asked"), (2, "refused"), (1, "applied")]
     assert service.client.get(f"/api/v1/runs/{run_id}").json()["spec"]["config"]["learning_rate"] == 0.1
 
 
-def test_where_no_engine_is_at_work_they_are_in_force_at_once(service: RunningService) -> None:
+def test_change_of_run_without_engine_is_applied_at_once(service: RunningService) -> None:
     for state in (RunState.QUEUED, RunState.STOPPED):
         run = make_run(service.engine, state)
         url = f"/api/v1/runs/{run.id}"
@@ -86,7 +86,7 @@ def test_where_no_engine_is_at_work_they_are_in_force_at_once(service: RunningSe
         assert after["revision"] == run.revision + 1
 
 
-def test_a_host_must_have_the_memory_for_more_actors(service: RunningService) -> None:
+def test_more_actors_than_host_memory_allows_are_rejected(service: RunningService) -> None:
     run = make_run(service.engine, RunState.RUNNING, algorithm="ga3c", environment="ALE/Pong-v5")
     url = f"/api/v1/runs/{run.id}/settings"
     with writing(service.engine) as session:
@@ -100,14 +100,16 @@ def test_a_host_must_have_the_memory_for_more_actors(service: RunningService) ->
     assert [e["field"] for e in refused.json()["errors"]] == ["config.n_actors"]
     assert service.client.get(url).json()["items"] == []
     assert service.client.patch(url, json={"config": {"n_actors": 34}}).status_code == 200
-    _answer(service, run.id, 1)
+    _apply(service, run.id, 1)
     with reading(service.engine) as session:
         now = runs.get(session, run.id)
         assert now is not None
         assert now.memory_estimate_bytes > run.memory_estimate_bytes
 
 
-def test_what_cannot_be_changed_live_is_refused(service: RunningService, subtests: pytest.Subtests) -> None:
+def test_settings_that_cannot_change_live_are_rejected_with_field(
+    service: RunningService, subtests: pytest.Subtests
+) -> None:
     run_id = _running(service)
     url = f"/api/v1/runs/{run_id}/settings"
     for config, field in [

@@ -1,17 +1,19 @@
-"""A run's series as plain lists, to compare the stored ones with; and random lives of a run."""
+"""Oracle of a run's series as plain lists, for comparison with the stored series."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sqlalchemy import Engine
+from sqlalchemy.orm import Session
 
 from backend.db.engine import reading, writing
 from backend.metrics import repository
 from backend.metrics.chunks import POINT_DTYPES, Columns
 from backend.runs import repository as runs
-from backend.specs.events import Points
-from tests.support.runs import make_run
+from backend.specs.events import PointsEvent
+from tests.support.rows import make_run
 
 Row = tuple[float, ...]
 Key = tuple[str, str]
@@ -20,8 +22,8 @@ METRICS: list[Key] = [("rollout/episode_return", ""), ("loss/value", ""), ("acto
 
 
 @dataclass
-class Life:
-    """A run in the database and, beside it, what it should hold."""
+class RecordedRun:
+    """A run in the database with a copy of the points that it should hold."""
 
     engine: Engine
     seed: int
@@ -30,7 +32,7 @@ class Life:
     revision: int = 0
     attempt: int = 1
     live: dict[Key, list[Row]] = field(default_factory=dict)
-    set_aside: dict[Key, list[Row]] = field(default_factory=dict)
+    superseded: dict[Key, list[Row]] = field(default_factory=dict)
     cut_at: dict[Key, int] = field(default_factory=dict)
     agent_steps: int = 0
 
@@ -50,13 +52,13 @@ class Life:
                     columns = [list(column) for column in zip(*part, strict=True)] or [[] for _ in range(6)]
                     named = dict(zip(POINT_DTYPES, columns, strict=True))
                     del named["revision"]
-                    points.append(Points(metric=metric, source=source, **named))
+                    points.append(PointsEvent(metric=metric, source=source, **named))
                 if n:
                     self.live.setdefault((metric, source), []).extend(new)
             repository.append(session, self.run_id, self.attempt, self.revision, points)
 
     def cut(self, share: float) -> None:
-        """Go on from a checkpoint at some share of the way."""
+        """Resume from a checkpoint at this share of the agent steps."""
         after = int(self.agent_steps * share)
         self.attempt += 1
         with writing(self.engine) as session:
@@ -65,13 +67,13 @@ class Life:
         for key, rows in self.live.items():
             goes = [row for row in rows if row[0] > after]
             if goes:
-                self.set_aside.setdefault(key, []).extend(goes)
+                self.superseded.setdefault(key, []).extend(goes)
                 self.live[key] = [row for row in rows if row[0] <= after]
                 self.cut_at[key] = self.revision
         self.agent_steps = after
 
     def stored(self, key: Key) -> list[Row]:
-        """The live rows the database has."""
+        """The live rows in the database."""
         with reading(self.engine) as session:
             for series in repository.list_series(session, [self.run_id]):
                 if (series.metric, series.source) == key:
@@ -98,7 +100,7 @@ class Life:
         )
         return list(rows)
 
-    def _touch(self, session) -> int:
+    def _touch(self, session: Session) -> int:
         run = runs.get(session, self.run_id, for_update=True)
         assert run is not None
         return runs.touch(session, run)
@@ -115,3 +117,24 @@ def columns_of(rows: list[Row]) -> Columns:
         name: np.array([row[at] for row in rows], dtype)
         for at, (name, dtype) in enumerate(POINT_DTYPES.items())
     }
+
+
+def slow_buckets(rows: Columns, size: int, x: str) -> list[dict[str, float]]:
+    """The definition, computed row by row."""
+    buckets = []
+    for first in range(0, len(rows["value"]), size):
+        inside = [float(v) for v in rows["value"][first : first + size]]
+        known = [v for v in inside if not math.isnan(v)]
+        finite = all(math.isfinite(v) for v in known)
+        mean = math.fsum(known) / len(known) if known and finite else sum(known) if known else math.nan
+        buckets.append(
+            {
+                x: float(rows[x][first : first + size][-1]),
+                "count": len(known),
+                "mean": mean,
+                "min": min(known, default=math.nan),
+                "max": max(known, default=math.nan),
+                "last": known[-1] if known else math.nan,
+            }
+        )
+    return buckets

@@ -1,4 +1,4 @@
-"""Points as Hypothesis draws them: every kind of number that an engine may say."""
+"""Hypothesis strategies of points: every kind of number that an engine may emit."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -18,7 +18,7 @@ values = st.one_of(
 
 @st.composite
 def columns(draw: st.DrawFn, max_rows: int = 200) -> Columns:
-    """Any columns at all: steps that jump back, overflowing differences, NaN with payloads."""
+    """Arbitrary columns: decreasing steps, overflowing differences, NaN with payloads."""
     n = draw(st.integers(0, max_rows))
     return {
         name: draw(hnp.arrays("<i8", n) if dtype == "<i8" else hnp.arrays("<f8", n, elements=values))
@@ -27,7 +27,7 @@ def columns(draw: st.DrawFn, max_rows: int = 200) -> Columns:
 
 
 def points(n: int, seed: int = 0) -> Columns:
-    """`n` rows as training gives them."""
+    """`n` rows as training emits them."""
     rng = np.random.default_rng(seed)
     steps = np.cumsum(rng.integers(1, 400, n))
     return {

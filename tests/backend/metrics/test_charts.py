@@ -1,26 +1,29 @@
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
+from sqlalchemy.orm import Session
 
+from backend.db import SeriesChunk
 from backend.db.engine import reading
 from backend.metrics import repository
-from backend.metrics.charts import Axes, Curve, curves
+from backend.metrics.charts import Axes, SeriesBuckets, curves
 from backend.metrics.chunks import CHUNK_ROWS, X_COLUMNS, Columns
 from backend.metrics.rollups import AGGREGATES, bucket_rows
-from backend.metrics.smoothing import smoothed
-from tests.backend.metrics.oracle import METRICS, Key, Life, columns_of
-from tests.backend.metrics.test_rollups import slow_buckets
+from backend.metrics.smoothing import Smoothing, smoothed
+from tests.backend.metrics.oracle import METRICS, Key, RecordedRun, columns_of, slow_buckets
 
 pytestmark = pytest.mark.service
 
 sizes = st.one_of(st.integers(0, 8), st.integers(0, 300), st.integers(CHUNK_ROWS - 3, 2 * CHUNK_ROWS + 3))
 appends = st.dictionaries(st.sampled_from(METRICS), sizes, min_size=1)
 steps = st.lists(
-    st.one_of(appends, appends, appends, st.floats(0, 1), st.just("look"), st.just("look")),
+    st.one_of(appends, appends, appends, st.floats(0, 1), st.just("update"), st.just("update")),
     min_size=1,
     max_size=12,
 )
@@ -30,13 +33,13 @@ axes = st.builds(
     max_points=st.sampled_from([1, 2, 3, 10, 50, 700, 10_000]),
     smooth=st.sampled_from([0.0, 0.0, 0.5, 0.9, 0.99]),
 )
-few = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def read(life: Life, how: Axes, since: int | None = None) -> dict[Key, Curve]:
-    with reading(life.engine) as session:
-        series = repository.list_series(session, [life.run_id])
-        found = curves(session, series, how, None if since is None else {life.run_id: since})
+def read(recorded: RecordedRun, how: Axes, since: int | None = None) -> dict[Key, SeriesBuckets]:
+    with reading(recorded.engine) as session:
+        series = repository.list_series(session, [recorded.run_id])
+        found = curves(session, series, how, None if since is None else {recorded.run_id: since})
         return {(one.metric, one.source): found[one.id] for one in series}
 
 
@@ -48,24 +51,24 @@ def same(one: Columns, other: Columns) -> bool:
 
 @dataclass
 class Reader:
-    """A page: it has a revision's buckets and asks for what is new."""
+    """A client that holds the buckets of a revision and requests what is new."""
 
-    life: Life
+    recorded: RecordedRun
     axes: Axes
     revision: int | None = None
-    curves: dict[Key, Curve] = field(default_factory=dict)
+    curves: dict[Key, SeriesBuckets] = field(default_factory=dict)
     kept: dict[Key, Columns] = field(default_factory=dict)
 
-    def look(self) -> None:
-        for key, curve in read(self.life, self.axes, self.revision).items():
+    def update(self) -> None:
+        for key, curve in read(self.recorded, self.axes, self.revision).items():
             before = self.kept.get(key)
             if curve.reset:
                 assert curve.first_bucket == 0
                 self.kept[key] = curve.buckets
-                cut = self.revision is not None and self.life.cut_at.get(key, 0) > self.revision
+                cut = self.revision is not None and self.recorded.cut_at.get(key, 0) > self.revision
                 other_size = key in self.curves and self.curves[key].bucket_rows != curve.bucket_rows
                 new = key not in self.curves
-                assert new or cut or other_size, "started again without need"
+                assert new or cut or other_size, "reset without need"
             else:
                 had = before or {name: column[:0] for name, column in curve.buckets.items()}
                 first = curve.first_bucket
@@ -74,34 +77,37 @@ class Reader:
                         np.array_equal(had[name][first], curve.buckets[name][0], equal_nan=True)
                         for name in had
                     )
-                    # A bucket to which only NaN came looks as before but for its x, which may be equal too.
-                    assert not same_first or np.isnan(self.life.live[key][-1][4]), "sent what was there"
+                    # A bucket that got only NaN is unchanged but for its x, which may be equal too.
+                    end = (first + 1) * curve.bucket_rows
+                    new_rows = self.recorded.live[key][self.curves[key].n_rows : end]
+                    only_nan = bool(new_rows) and all(np.isnan(row[4]) for row in new_rows)
+                    assert not same_first or only_nan, "sent known buckets again"
                 self.kept[key] = {
                     name: np.concatenate([had[name][:first], curve.buckets[name]]) for name in had
                 }
             self.curves[key] = curve
-        self.revision = self.life.revision
+        self.revision = self.recorded.revision
 
 
-def live(reader: Reader, steps: list) -> None:
+def replay(reader: Reader, steps: list[Any]) -> None:
     for step in steps:
-        if step == "look":
-            reader.look()
+        if step == "update":
+            reader.update()
         elif isinstance(step, dict):
-            reader.life.append(step)
+            reader.recorded.append(step)
         else:
-            reader.life.cut(step)
+            reader.recorded.cut(step)
 
 
 @few
 @given(steps, axes, st.integers(0, 10**6))
-def test_what_a_reader_pieces_together_is_the_whole(
-    engine: Engine, steps: list, how: Axes, seed: int
+def test_incremental_reads_add_up_to_full_read(
+    engine: Engine, steps: list[Any], how: Axes, seed: int
 ) -> None:
-    reader = Reader(Life(engine, seed), how)
-    live(reader, steps)
-    reader.look()
-    whole = read(reader.life, how)
+    reader = Reader(RecordedRun(engine, seed), how)
+    replay(reader, steps)
+    reader.update()
+    whole = read(reader.recorded, how)
     assert set(whole) == set(reader.kept)
     for key, curve in whole.items():
         assert curve.reset
@@ -111,13 +117,13 @@ def test_what_a_reader_pieces_together_is_the_whole(
 
 @few
 @given(steps, axes, st.integers(0, 10**6))
-def test_the_whole_is_what_the_definition_says(engine: Engine, steps: list, how: Axes, seed: int) -> None:
-    life = Life(engine, seed)
-    live(Reader(life, how), [step for step in steps if step != "look"])
-    for key, curve in read(life, how).items():
-        rows = columns_of(life.live[key])
-        size = bucket_rows(len(life.live[key]), how.max_points)
-        assert (curve.n_rows, curve.bucket_rows) == (len(life.live[key]), size)
+def test_full_read_matches_definition(engine: Engine, steps: list[Any], how: Axes, seed: int) -> None:
+    recorded = RecordedRun(engine, seed)
+    replay(Reader(recorded, how), [step for step in steps if step != "update"])
+    for key, curve in read(recorded, how).items():
+        rows = columns_of(recorded.live[key])
+        size = bucket_rows(len(recorded.live[key]), how.max_points)
+        assert (curve.n_rows, curve.bucket_rows) == (len(recorded.live[key]), size)
         wanted = slow_buckets(rows, size, how.x)
         for name in (how.x, *AGGREGATES):
             np.testing.assert_allclose(curve.buckets[name], [b[name] for b in wanted], rtol=1e-12, atol=1e-13)
@@ -127,69 +133,122 @@ def test_the_whole_is_what_the_definition_says(engine: Engine, steps: list, how:
             assert np.array_equal(curve.buckets["smoothed"], smooth[ends], equal_nan=True)
 
 
-def test_nothing_new_is_nothing_sent(engine: Engine) -> None:
-    life = Life(engine, 0)
-    life.append({METRICS[0]: 5000})
-    curve = read(life, Axes("frames", 100, 0.9), life.revision)[METRICS[0]]
+def test_read_without_new_points_sends_nothing(engine: Engine) -> None:
+    recorded = RecordedRun(engine, 0)
+    recorded.append({METRICS[0]: 5000})
+    curve = read(recorded, Axes("frames", 100, 0.9), recorded.revision)[METRICS[0]]
     assert not curve.reset
     assert curve.first_bucket == curve.n_buckets == 79
     assert not len(curve.buckets["smoothed"])
 
 
-def test_growth_sends_the_tail_alone(engine: Engine) -> None:
-    life = Life(engine, 0)
-    life.append({METRICS[0]: 100_000})
-    seen = life.revision
-    life.append({METRICS[0]: 3})
-    curve = read(life, Axes("agent_steps", 1000, 0.9), seen)[METRICS[0]]
+def test_read_after_growth_sends_only_the_tail(engine: Engine) -> None:
+    recorded = RecordedRun(engine, 0)
+    recorded.append({METRICS[0]: 100_000})
+    known_revision = recorded.revision
+    recorded.append({METRICS[0]: 3})
+    curve = read(recorded, Axes("agent_steps", 1000, 0.9), known_revision)[METRICS[0]]
     assert not curve.reset
     assert curve.first_bucket == 100_000 // 128
     assert len(curve.buckets["mean"]) == 1
 
 
-def test_a_cut_that_takes_all_leaves_an_empty_curve(engine: Engine) -> None:
-    life = Life(engine, 0)
-    life.append({METRICS[0]: 100})
-    seen = life.revision
-    life.agent_steps = 0
-    life.cut(0.0)
-    curve = read(life, Axes("agent_steps", 1000), seen)[METRICS[0]]
+def test_cut_of_all_points_resets_to_empty_curve(engine: Engine) -> None:
+    recorded = RecordedRun(engine, 0)
+    recorded.append({METRICS[0]: 100})
+    known_revision = recorded.revision
+    recorded.agent_steps = 0
+    recorded.cut(0.0)
+    curve = read(recorded, Axes("agent_steps", 1000), known_revision)[METRICS[0]]
     assert curve.reset
-    assert curve.n_rows == len(curve.buckets["mean"]) == len(life.live[METRICS[0]])
+    assert curve.n_rows == len(curve.buckets["mean"]) == len(recorded.live[METRICS[0]])
 
 
-def test_only_the_needed_chunks_are_read(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    life = Life(engine, 0)
-    life.append({METRICS[0]: 10 * CHUNK_ROWS})
-    seen = life.revision
-    life.append({METRICS[0]: 3})
-    read_rows: list[int] = []
-    blobs = repository._blobs
+def rows_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The rows of the chunks whose points are fetched from now on, in each query."""
+    found: list[int] = []
+    blobs = repository.stored_blobs
 
-    def counting(session, column, chunks):  # type: ignore[no-untyped-def]
+    def counting(session: Session, column: Any, chunks: Iterable[repository.ChunkInfo]) -> Any:
         chunks = list(chunks)
-        read_rows.append(sum(chunk.n_rows for chunk in chunks))
+        if column is SeriesChunk.columns:
+            found.append(sum(chunk.n_rows for chunk in chunks))
         return blobs(session, column, chunks)
 
-    monkeypatch.setattr(repository, "_blobs", counting)
-    read(life, Axes("agent_steps", 1000, 0.9), seen)
-    assert sum(read_rows) <= CHUNK_ROWS + 2 * 3
+    monkeypatch.setattr(repository, "stored_blobs", counting)
+    return found
 
 
-def test_a_long_series_is_drawn_without_reading_its_points(
+def test_incremental_read_loads_only_needed_chunks(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = RecordedRun(engine, 0)
+    recorded.append({METRICS[0]: 10 * CHUNK_ROWS})
+    known_revision = recorded.revision
+    recorded.append({METRICS[0]: 3})
+    read_rows = rows_read(monkeypatch)
+    read(recorded, Axes("agent_steps", 1000, 0.9), known_revision)
+    assert sum(read_rows) <= CHUNK_ROWS + 3, "open chunks once, and what is averaged"
+
+
+def test_full_read_of_long_series_decodes_only_open_chunks(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    life = Life(engine, 0)
-    life.append({METRICS[0]: 10 * CHUNK_ROWS + 100})
-    decoded: list[int] = []
-    points_of = repository.points_of
-
-    def counting(session, chunks, names):  # type: ignore[no-untyped-def]
-        chunks = list(chunks)
-        decoded.append(sum(chunk.n_rows for chunk in chunks))
-        return points_of(session, chunks, names)
-
-    monkeypatch.setattr(repository, "points_of", counting)
-    curve = read(life, Axes("agent_steps", 1000))[METRICS[0]]
+    recorded = RecordedRun(engine, 0)
+    recorded.append({METRICS[0]: 10 * CHUNK_ROWS + 100})
+    read_rows = rows_read(monkeypatch)
+    curve = read(recorded, Axes("agent_steps", 1000))[METRICS[0]]
     assert curve.n_rows == 10 * CHUNK_ROWS + 100
-    assert sum(decoded) == 100
+    assert sum(read_rows) == 100
+
+
+@pytest.mark.parametrize("smoothing", ["points", "ema", "window"])
+@pytest.mark.parametrize("x", X_COLUMNS)
+@pytest.mark.parametrize("n", [300, 2 * CHUNK_ROWS + 77])
+def test_range_of_x_has_finer_buckets_with_the_same_values(
+    engine: Engine, n: int, x: str, smoothing: Smoothing
+) -> None:
+    recorded = RecordedRun(engine, 0)
+    recorded.append({METRICS[0]: n})
+    scale = float(columns_of(recorded.live[METRICS[0]])[x][-1]) / 50
+    how = Axes(x, 10_000, 0.9 if smoothing == "points" else 0.0, smoothing, scale)
+    fine = read(recorded, how)[METRICS[0]].buckets
+    at = fine[x].astype("f8")
+    low, high = float(at[n // 2]), float(at[n // 2 + 100])
+    zoomed = read(recorded, replace(how, max_points=200, span=(low, high)))[METRICS[0]]
+    assert zoomed.bucket_rows == 1
+    assert zoomed.n_rows == zoomed.n_buckets == len(zoomed.buckets["mean"]) <= 200
+    assert zoomed.buckets[x][0] <= low
+    assert zoomed.buckets[x][-1] >= high
+    # Rows are read from a multiple of 16 on; several rows may have one x.
+    first = next(row for row in range(0, n, 16) if at[row] == zoomed.buckets[x][0] and at[row + 15] <= high)
+    for name, column in zoomed.buckets.items():
+        same_rows = fine[name][first : first + len(column)]
+        np.testing.assert_allclose(column, same_rows, rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+def test_range_of_x_is_sent_again_only_when_rows_in_it_arrived(engine: Engine) -> None:
+    recorded = RecordedRun(engine, 0)
+    recorded.append({METRICS[0]: 2000})
+    at = columns_of(recorded.live[METRICS[0]])["agent_steps"]
+    past = Axes("agent_steps", 100, 0.9, span=(float(at[500]), float(at[900])))
+    recent = replace(past, span=(float(at[1900]), 1e12))
+    known = recorded.revision
+    recorded.append({METRICS[0]: 40})
+    unchanged, changed = (read(recorded, how, known)[METRICS[0]] for how in (past, recent))
+    assert not unchanged.reset
+    assert unchanged.first_bucket == unchanged.n_buckets > 50
+    assert not len(unchanged.buckets["mean"])
+    assert changed.reset
+    assert len(changed.buckets["mean"]) == changed.n_buckets
+
+
+def test_zoom_of_a_long_series_reads_only_the_chunks_in_view(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded = RecordedRun(engine, 0)
+    recorded.append({METRICS[0]: 10 * CHUNK_ROWS})
+    at = columns_of(recorded.live[METRICS[0]])["agent_steps"]
+    middle = 5 * CHUNK_ROWS + 100
+    read_rows = rows_read(monkeypatch)
+    how = Axes("agent_steps", 1000, span=(float(at[middle]), float(at[middle + 500])))
+    assert read(recorded, how)[METRICS[0]].bucket_rows == 1
+    assert sum(read_rows) == CHUNK_ROWS

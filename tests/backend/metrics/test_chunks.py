@@ -1,6 +1,10 @@
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
+from numpy.typing import NDArray
 
 from backend.metrics.chunks import (
     CHUNK_ROWS,
@@ -22,14 +26,14 @@ def same_bits(one: Array, other: Array) -> bool:
 
 
 @given(columns())
-def test_every_bit_comes_back(rows: Columns) -> None:
-    back = decode(encode(rows))
-    assert list(back) == list(POINT_DTYPES)
-    assert all(same_bits(back[name], rows[name]) for name in POINT_DTYPES)
+def test_decode_restores_every_bit(rows: Columns) -> None:
+    decoded = decode(encode(rows))
+    assert list(decoded) == list(POINT_DTYPES)
+    assert all(same_bits(decoded[name], rows[name]) for name in POINT_DTYPES)
 
 
 @given(columns())
-def test_a_column_alone_is_the_column(rows: Columns) -> None:
+def test_decode_of_one_column_returns_that_column(rows: Columns) -> None:
     data = encode(rows)
     for name in POINT_DTYPES:
         alone = decode(data, [name])
@@ -52,12 +56,12 @@ def test_a_column_alone_is_the_column(rows: Columns) -> None:
         np.array([2.0**53, -(2.0**53), 2.0**53 + 2] * 40),
     ],
 )
-def test_each_way_of_storing_floats(value: Array) -> None:
+def test_every_float_encoding_restores_every_bit(value: Array) -> None:
     rows = points(len(value)) | {"value": value}
     assert same_bits(decode(encode(rows))["value"], value)
 
 
-def test_integers_whose_differences_overflow() -> None:
+def test_integers_with_overflowing_differences_are_restored() -> None:
     ends = np.iinfo(np.int64)
     rows = points(100) | {"frames": np.array([ends.min, ends.max] * 50)}
     assert same_bits(decode(encode(rows))["frames"], rows["frames"])
@@ -72,19 +76,21 @@ def test_integers_whose_differences_overflow() -> None:
     ],
     ids=["returns", "losses", "noise"],
 )
-def test_a_point_takes_few_bytes(value, most_bytes: float) -> None:
+def test_encoded_point_size_is_bounded(
+    value: Callable[[np.random.Generator, int], NDArray[Any]], most_bytes: float
+) -> None:
     rows = points(CHUNK_ROWS) | {"value": value(np.random.default_rng(1), CHUNK_ROWS)}
     assert len(encode(rows)) / CHUNK_ROWS < most_bytes
 
 
-def test_times_to_the_microsecond_take_less_than_half() -> None:
+def test_times_rounded_to_microseconds_compress_better() -> None:
     rows = points(CHUNK_ROWS)
     rounded = rows | {"wall_time_s": np.round(rows["wall_time_s"], 6)}
     saved = (len(encode(rows)) - len(encode(rounded))) / CHUNK_ROWS
     assert saved > 2.5
 
 
-def test_parts_join_to_the_whole() -> None:
+def test_joined_parts_equal_the_whole() -> None:
     rows = points(50)
     parts = [taken(rows, slice(0, 20)), taken(rows, slice(20, 20)), taken(rows, np.arange(20, 50))]
     whole = joined(parts)

@@ -1,10 +1,13 @@
 import csv
 import io
+import json
 import math
 import struct
 import zipfile
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -13,27 +16,34 @@ from sqlalchemy import Engine
 
 from backend.db.engine import reading
 from backend.metrics import export, tfevents
-from tests.backend.metrics.oracle import METRICS, Key, Life, Row
+from tests.backend.metrics.oracle import METRICS, Key, RecordedRun, Row
+from tests.support.rows import PROVENANCE
 
 BEGAN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+ATTEMPTS: list[dict[str, Any]] = [
+    {"attempt": 1, "host": "a"},
+    {"attempt": 2, "host": "b", **PROVENANCE.model_dump()},
+]
 
 
 @pytest.fixture
-def life(engine: Engine) -> Life:
-    """A run with a cut, an actor of its own, NaN, an infinity and points out of order."""
-    life = Life(engine, 1)
-    life.append({METRICS[0]: 5000, METRICS[2]: 7})
-    life.cut(0.7)
-    life.append({METRICS[0]: 100, METRICS[1]: 70_000})
-    return life
+def recorded(engine: Engine) -> RecordedRun:
+    """A run with a cut, a per-actor series, NaN and points out of order."""
+    recorded = RecordedRun(engine, 1)
+    recorded.append({METRICS[0]: 5000, METRICS[2]: 7})
+    recorded.cut(0.7)
+    recorded.append({METRICS[0]: 100, METRICS[1]: 70_000})
+    return recorded
 
 
-def points(life: Life) -> dict[Key, list[Row]]:
-    """All but the revisions, by series, in the order of the file."""
-    return {key: [row[:5] for row in life.live[key]] for key in sorted(life.live) if life.live[key]}
+def points(recorded: RecordedRun) -> dict[Key, list[Row]]:
+    """Points without revisions, by series, in file order."""
+    return {
+        key: [row[:5] for row in recorded.live[key]] for key in sorted(recorded.live) if recorded.live[key]
+    }
 
 
-def by_series(rows) -> dict[Key, list[Row]]:
+def by_series(rows: Iterable[Sequence[Any]]) -> dict[Key, list[Row]]:
     found: dict[Key, list[Row]] = {}
     for metric, source, *numbers in rows:
         found.setdefault((metric, source), []).append(tuple(float(n) for n in numbers))
@@ -47,39 +57,45 @@ def same(one: dict[Key, list[Row]], other: dict[Key, list[Row]]) -> bool:
 
 
 @pytest.mark.service
-def test_csv_is_complete_and_exact(life: Life) -> None:
-    with reading(life.engine) as session:
-        pieces = list(export.csv(session, life.run_id))
-    assert len(pieces) > 2  # streamed
-    header, *rows = csv.reader(io.StringIO(b"".join(pieces).decode()))
-    assert header == ["metric", "source", "agent_steps", "frames", "wall_time_s", "episodes", "value"]
-    assert same(by_series(rows), points(life))
+def test_csv_export_is_complete_and_exact(recorded: RecordedRun) -> None:
+    with reading(recorded.engine) as session:
+        chunks = list(export.csv(session, recorded.run_id, ATTEMPTS))
+    assert len(chunks) > 2  # streamed
+    header, *rows = csv.reader(io.StringIO(b"".join(chunks).decode()))
+    assert header[:-1] == ["metric", "source", "agent_steps", "frames", "wall_time_s", "episodes", "value"]
+    assert same(by_series(row[:-1] for row in rows), points(recorded))
+    assert header[-1] == "provenance"
+    assert [json.loads(row[-1]) for row in rows if row[-1]] == [ATTEMPTS]
+    assert rows[0][-1]
 
 
 @pytest.mark.service
-def test_parquet_is_complete_and_exact(life: Life) -> None:
-    with reading(life.engine) as session:
-        pieces = list(export.parquet(session, life.run_id))
-    assert len(pieces) > 2
-    table = pq.read_table(io.BytesIO(b"".join(pieces)))
+def test_parquet_export_is_complete_and_exact(recorded: RecordedRun) -> None:
+    with reading(recorded.engine) as session:
+        chunks = list(export.parquet(session, recorded.run_id, ATTEMPTS))
+    assert len(chunks) > 2
+    table = pq.read_table(io.BytesIO(b"".join(chunks)))
     assert table.schema.equals(export.SCHEMA)
+    assert json.loads(table.schema.metadata[b"provenance"]) == ATTEMPTS
     rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
-    assert same(by_series(rows), points(life))
+    assert same(by_series(rows), points(recorded))
 
 
 @pytest.mark.service
-def test_tensorboard_reads_every_point(life: Life, tmp_path: Path) -> None:
+def test_tensorboard_reads_every_exported_point(recorded: RecordedRun, tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    with reading(life.engine) as session:
-        data = b"".join(export.tensorboard(session, life.run_id, BEGAN))
+    with reading(recorded.engine) as session:
+        data = b"".join(export.tensorboard(session, recorded.run_id, ATTEMPTS, BEGAN))
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         assert archive.testzip() is None
         archive.extractall(tmp_path)
     folders = {"": "run", "3": "source-3"}
-    for key, rows in points(life).items():
+    for key, rows in points(recorded).items():
         board = EventAccumulator(str(tmp_path / folders[key[1]]), size_guidance={"scalars": 0})
         board.Reload()
+        [text] = board.Tensors("provenance")
+        assert json.loads(text.tensor_proto.string_val[0]) == ATTEMPTS
         scalars = board.Scalars(key[0])
         assert [s.step for s in scalars] == [row[0] for row in rows]
         assert [s.wall_time for s in scalars] == pytest.approx([BEGAN.timestamp() + row[2] for row in rows])
@@ -89,22 +105,25 @@ def test_tensorboard_reads_every_point(life: Life, tmp_path: Path) -> None:
 
 @pytest.mark.service
 @pytest.mark.parametrize("form", ["csv", "parquet", "tensorboard"])
-def test_the_same_each_time(life: Life, form: str) -> None:
+def test_export_is_deterministic(recorded: RecordedRun, form: str) -> None:
     def once() -> bytes:
-        with reading(life.engine) as session:
+        with reading(recorded.engine) as session:
             began = (BEGAN,) if form == "tensorboard" else ()
-            return b"".join(getattr(export, form)(session, life.run_id, *began))
+            return b"".join(getattr(export, form)(session, recorded.run_id, ATTEMPTS, *began))
 
     assert once() == once()
 
 
 @pytest.mark.service
-def test_a_run_without_points_has_files_too(engine: Engine, tmp_path: Path) -> None:
-    life = Life(engine, 0)
+def test_export_of_run_without_points_is_valid_and_empty(engine: Engine, tmp_path: Path) -> None:
+    recorded = RecordedRun(engine, 0)
     with reading(engine) as session:
-        assert b"".join(export.csv(session, life.run_id)).count(b"\n") == 1
-        assert pq.read_table(io.BytesIO(b"".join(export.parquet(session, life.run_id)))).num_rows == 0
-        data = b"".join(export.tensorboard(session, life.run_id, BEGAN))
+        assert b"".join(export.csv(session, recorded.run_id, ATTEMPTS)).count(b"\n") == 1
+        assert (
+            pq.read_table(io.BytesIO(b"".join(export.parquet(session, recorded.run_id, ATTEMPTS)))).num_rows
+            == 0
+        )
+        data = b"".join(export.tensorboard(session, recorded.run_id, ATTEMPTS, BEGAN))
     assert zipfile.ZipFile(io.BytesIO(data)).namelist() == []
 
 
@@ -117,14 +136,14 @@ def slow_crc32c(data: bytes) -> int:
     return crc ^ 0xFFFFFFFF
 
 
-def test_checksums() -> None:
+def test_crc32c_matches_slow_reference() -> None:
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 256, (5, 77), dtype="u1")
     assert tfevents.crc32c(rows).tolist() == [slow_crc32c(row.tobytes()) for row in rows]
     assert slow_crc32c(b"123456789") == 0xE3069283
 
 
-def test_records_are_framed_as_tensorflow_frames_them(tmp_path: Path) -> None:
+def test_tfevents_records_are_read_by_tensorboard(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
     from tensorboard.compat.proto.event_pb2 import Event
 

@@ -5,14 +5,31 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from backend.metrics.grouping import grid_step, group_key, on_grid, summary, t_975
+from backend.errors import Invalid
+from backend.metrics.grouping import (
+    Centre,
+    Interval,
+    Spread,
+    draws_seeds,
+    grid_step,
+    interval_name,
+    on_grid,
+    summary,
+)
+from backend.runs.groups import group_key
 from backend.specs.run import parse_run_spec
-from tests.support.runs import CARTPOLE
+from backend.statistics.estimates import median
+from tests.support.rows import CARTPOLE
 
 points = st.lists(
     st.tuples(st.integers(0, 5000), st.one_of(st.floats(-100, 100), st.just(math.nan))), max_size=60
 )
+
+
+CENTRES: tuple[Centre, ...] = ("mean", "iqm")
+MEDIAN = Spread("median", "ci95")
 
 
 def slow_on_grid(rows: list[tuple[int, float]], step: float, n_points: int, at: float) -> list[float]:
@@ -29,71 +46,114 @@ def slow_on_grid(rows: list[tuple[int, float]], step: float, n_points: int, at: 
 
 
 @given(points, st.integers(0, 8).map(lambda k: 2.0**k * 10), st.floats(0, 5000))
-def test_values_on_the_grid_are_what_the_definition_says(
-    rows: list[tuple[int, float]], step: float, at: float
-) -> None:
+def test_on_grid_matches_definition(rows: list[tuple[int, float]], step: float, at: float) -> None:
     n_points = math.ceil(5000 / step)
     x, y = np.array([r[0] for r in rows], "i8"), np.array([r[1] for r in rows], "f8")
     wanted = slow_on_grid(rows, step, n_points, at)
     np.testing.assert_allclose(on_grid(x, y, step, n_points, at), wanted, rtol=1e-9, atol=1e-9)
 
 
-def test_a_last_value_holds_to_where_the_run_is() -> None:
+@given(points, st.integers(0, 40), st.floats(0, 5000))
+def test_on_grid_from_a_later_point_has_the_same_values(
+    rows: list[tuple[int, float]], first: int, at: float
+) -> None:
+    x, y = np.array([r[0] for r in rows], "i8"), np.array([r[1] for r in rows], "f8")
+    np.testing.assert_allclose(on_grid(x, y, 64.0, 30, at, first), on_grid(x, y, 64.0, 80, at)[first:][:30])
+
+
+def test_on_grid_holds_last_value_until_current_position() -> None:
     x, y = np.array([10, 40, 50]), np.array([1.0, 2.0, 3.0])
     np.testing.assert_array_equal(on_grid(x, y, 10.0, 8, 65.0), [1, 1, 1, 2, 3, 3, 3, np.nan])
 
 
 @given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=40))
-def test_mean_and_intervals(values: list[float]) -> None:
+def test_summary_matches_mean_and_interval_definitions(values: list[float]) -> None:
     table = np.array(values)[:, None]
-    ci, sd = summary(table, "ci95"), summary(table, "sd")
-    assert ci["mean"][0] == pytest.approx(statistics.fmean(values), abs=1e-9)
+    ci, sd = summary(table, MEDIAN), summary(table, Spread("mean", "sd"))
+    assert ci["mean"][0] == sd["mean"][0] == pytest.approx(statistics.fmean(values), abs=1e-9)
     assert ci["n"][0] == len(values)
+    wanted = median(np.array(values))
+    assert ci["median"][0] == sd["median"][0] == wanted.value
+    if wanted.low is None:
+        assert np.isnan([ci["low"][0], ci["high"][0]]).all()
+    else:
+        assert (ci["low"][0], ci["high"][0]) == (wanted.low, wanted.high)
     if len(values) == 1:
-        assert np.isnan([ci["low"][0], ci["high"][0], sd["low"][0], sd["high"][0]]).all()
-        return
-    s = statistics.stdev(values)
-    assert sd["high"][0] - sd["mean"][0] == pytest.approx(s, abs=3e-6)
-    half = t_975(len(values) - 1) * s / math.sqrt(len(values))
-    assert ci["high"][0] - ci["mean"][0] == pytest.approx(half, abs=3e-6)
-    assert ci["mean"][0] - ci["low"][0] == pytest.approx(half, abs=3e-6)
+        assert np.isnan([sd["low"][0], sd["high"][0]]).all()
+    else:
+        s = statistics.stdev(values)
+        assert sd["high"][0] - sd["mean"][0] == pytest.approx(s, abs=3e-6)
+        assert sd["mean"][0] - sd["low"][0] == pytest.approx(s, abs=3e-6)
 
 
-def test_runs_that_end_early_leave_the_mean() -> None:
-    table = np.array([[1.0, 2.0, np.nan], [3.0, 4.0, 5.0]])
-    got = summary(table, "ci95")
-    assert got["mean"].tolist() == [2.0, 3.0, 5.0]
-    assert got["n"].tolist() == [2, 2, 1]
-    assert np.isnan(got["low"][2])
+@pytest.mark.parametrize("n", [13, 16, 30, 40])
+def test_intervals_of_means_match_scipy(n: int) -> None:
+    values = np.random.default_rng(n).lognormal(size=n)
+    mean, iqm = (summary(values[:, None], Spread(centre, "ci95")) for centre in CENTRES)
+    low, high = stats.t.interval(0.95, n - 1, values.mean(), stats.sem(values))
+    assert (mean["low"][0], mean["high"][0]) == pytest.approx((low, high), abs=1e-3)
+    assert iqm["iqm"][0] == pytest.approx(stats.trim_mean(values, 0.25))
+    yuen = stats.ttest_ind(values, np.zeros(n), equal_var=False, trim=0.25)
+    half = stats.t.ppf(0.975, n - 2 * (n // 4) - 1) * iqm["iqm"][0] / yuen.statistic
+    assert iqm["high"][0] - iqm["iqm"][0] == pytest.approx(half, rel=1e-3)
+    assert iqm["iqm"][0] - iqm["low"][0] == pytest.approx(half, rel=1e-3)
+
+
+@pytest.mark.parametrize(("centre", "least"), [("median", 5), ("mean", 11), ("iqm", 13)])
+def test_each_seed_is_drawn_where_an_interval_would_cover_too_little(centre: Centre, least: int) -> None:
+    spread = Spread(centre, "ci95")
+    for n, shown in ((least - 1, False), (least, True)):
+        got = summary(np.arange(float(n))[:, None], spread)
+        assert np.isfinite([got["low"][0], got["high"][0]]).all() == shown
+        assert draws_seeds(n, spread) != shown
+        assert (f"needs {least})" in interval_name(n, spread)) != shown
+        assert not draws_seeds(n, Spread(centre, "min_max"))
 
 
 @pytest.mark.parametrize(
-    ("degrees", "wanted"),
-    [(1, 12.706205), (4, 2.776445), (30, 2.042272), (31, 2.039513), (60, 2.000298), (1000, 1.962339)],
+    ("centre", "interval", "band"),
+    [
+        ("mean", "se", (3.0 - 0.5**0.5, 3.0 + 0.5**0.5)),
+        ("median", "min_max", (1.0, 5.0)),
+        ("iqm", "sd", (3.0 - 2.5**0.5, 3.0 + 2.5**0.5)),
+    ],
 )
-def test_quantiles_of_students_t(degrees: int, wanted: float) -> None:
-    assert t_975(degrees) == pytest.approx(wanted, abs=3e-6)
+def test_band_is_around_the_chosen_centre(
+    centre: Centre, interval: Interval, band: tuple[float, float]
+) -> None:
+    got = summary(np.arange(1.0, 6.0)[:, None], Spread(centre, interval))
+    assert (got["low"][0], got["high"][0]) == pytest.approx(band)
 
 
-def test_quantiles_fall_towards_the_normal_one() -> None:
-    quantiles = [t_975(v) for v in range(1, 200)]
-    assert quantiles == sorted(quantiles, reverse=True)
-    assert quantiles[-1] > statistics.NormalDist().inv_cdf(0.975)
+def test_standard_error_of_a_median_is_refused() -> None:
+    with pytest.raises(Invalid, match="a median has no standard error"):
+        Spread.chosen("median", "se")
+    assert Spread.chosen(None, "se").centre == Spread.chosen(None, "sd").centre == "mean"
+    assert Spread.chosen(None, "ci95").centre == "median"
+
+
+def test_summary_omits_runs_that_ended_early() -> None:
+    table = np.array([[1.0, 2.0, np.nan], [3.0, 4.0, 5.0]] * 3)
+    got = summary(table, MEDIAN)
+    assert got["mean"].tolist() == got["median"].tolist() == [2.0, 3.0, 5.0]
+    assert got["n"].tolist() == [6, 6, 3]
+    assert got["high"][:2].tolist() == [3.0, 4.0]
+    assert np.isnan(got["low"][2])
 
 
 @given(st.floats(1e-6, 1e12), st.integers(1, 5000))
-def test_the_step_is_the_least_power_of_two_that_fits(furthest: float, most: int) -> None:
+def test_grid_step_is_least_power_of_two_that_fits(furthest: float, most: int) -> None:
     step = grid_step(furthest, most)
     assert math.frexp(step)[0] == 0.5
     assert math.ceil(furthest / step) <= most < math.ceil(furthest / step * 2) + 1
 
 
-def test_no_extent_has_a_step_too() -> None:
+def test_grid_step_of_zero_extent_is_one() -> None:
     assert grid_step(0.0, 1000) == 1.0
 
 
 LINE = {
-    "id": "Own/Line-v0",
+    "id": "Custom/Line-v0",
     "title": "A line",
     "observation": "vector",
     "actions": "discrete",
@@ -101,14 +161,14 @@ LINE = {
 }
 
 
-def test_groups_ignore_the_seed_and_what_names_a_run() -> None:
+def test_group_key_ignores_seed_name_and_notes() -> None:
     spec = parse_run_spec(CARTPOLE | {"seed": 1, "name": "a"}).model_dump(mode="json")
     same = parse_run_spec(CARTPOLE | {"seed": 2, "notes": "b", "priority": 3}).model_dump(mode="json")
     assert group_key(spec) == group_key(same)
     before = spec | {"config": {k: v for k, v in spec["config"].items() if k != "standardise"}}
-    assert group_key(before) == group_key(spec), "from before there was this setting"
-    own = spec | {"environment": "Own/Line-v0", "own": LINE, "environment_config": {}}
-    assert group_key(own) == group_key(own | {"config": before["config"]})
+    assert group_key(before) == group_key(spec), "stored before this setting existed"
+    custom = spec | {"environment": "Custom/Line-v0", "custom": LINE, "environment_config": {}}
+    assert group_key(custom) == group_key(custom | {"config": before["config"]})
     for change in ({"config": {"n_e": 8}}, {"group": "g"}, {"config": {"standardise": True}}):
         other = parse_run_spec(CARTPOLE | change).model_dump(mode="json")
         assert group_key(spec) != group_key(other)

@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -7,34 +5,14 @@ from hypothesis import strategies as st
 
 from backend.metrics.chunks import CHUNK_ROWS, X_COLUMNS, Columns, n_rows, taken
 from backend.metrics.rollups import AGGREGATES, BASE_ROWS, bucket_rows, bucketed, folded, pack, unpack
+from tests.backend.metrics.oracle import slow_buckets
 from tests.backend.metrics.strategies import columns, points, values
 
 powers = st.integers(0, 8).map(lambda k: 1 << k)
 
 
-def slow_buckets(rows: Columns, size: int, x: str) -> list[dict[str, float]]:
-    """The definition, a row at a time."""
-    buckets = []
-    for first in range(0, len(rows["value"]), size):
-        inside = [float(v) for v in rows["value"][first : first + size]]
-        known = [v for v in inside if not math.isnan(v)]
-        finite = all(math.isfinite(v) for v in known)
-        mean = math.fsum(known) / len(known) if known and finite else sum(known) if known else math.nan
-        buckets.append(
-            {
-                x: float(rows[x][first : first + size][-1]),
-                "count": len(known),
-                "mean": mean,
-                "min": min(known, default=math.nan),
-                "max": max(known, default=math.nan),
-                "last": known[-1] if known else math.nan,
-            }
-        )
-    return buckets
-
-
 @given(columns(max_rows=300), powers, st.sampled_from(X_COLUMNS))
-def test_buckets_are_what_the_definition_says(rows: Columns, size: int, x: str) -> None:
+def test_bucketed_matches_definition(rows: Columns, size: int, x: str) -> None:
     assume(np.all(~np.isfinite(rows["value"]) | (np.abs(rows["value"]) < 1e300)))
     fast = bucketed(rows, size, (x,))
     slow = slow_buckets(rows, size, x)
@@ -46,7 +24,7 @@ def test_buckets_are_what_the_definition_says(rows: Columns, size: int, x: str) 
 
 
 @given(columns(max_rows=300), powers, st.integers(0, 299))
-def test_a_bucket_that_is_full_never_changes(rows: Columns, size: int, n_before: int) -> None:
+def test_full_bucket_never_changes(rows: Columns, size: int, n_before: int) -> None:
     before = bucketed(taken(rows, slice(0, n_before)), size, X_COLUMNS)
     after = bucketed(rows, size, X_COLUMNS)
     full = min(n_before, len(rows["value"])) // size
@@ -55,7 +33,7 @@ def test_a_bucket_that_is_full_never_changes(rows: Columns, size: int, n_before:
 
 
 @given(st.lists(values, min_size=1, max_size=CHUNK_ROWS), st.integers(4, 12).map(lambda k: 1 << k))
-def test_stored_buckets_fold_to_the_same_bits(value: list[float], size: int) -> None:
+def test_folded_stored_buckets_equal_direct_buckets(value: list[float], size: int) -> None:
     rows = points(CHUNK_ROWS) | {"value": np.resize(np.array(value), CHUNK_ROWS)}
     direct = bucketed(rows, size, ("frames",))
     stored = folded(unpack(pack(rows), "frames"), size // BASE_ROWS)
@@ -65,19 +43,19 @@ def test_stored_buckets_fold_to_the_same_bits(value: list[float], size: int) -> 
 
 
 @given(st.integers(0, 10**9), st.integers(1, 5000))
-def test_bucket_size_is_the_least_that_fits(n: int, most: int) -> None:
+def test_bucket_rows_is_least_power_of_two_that_fits(n: int, most: int) -> None:
     size = bucket_rows(n, most)
     assert size & (size - 1) == 0
     assert -(-n // size) <= most
     assert size == 1 or -(-n // (size // 2)) > most
 
 
-def test_a_lone_spike_survives() -> None:
+def test_single_spike_survives_bucketing() -> None:
     rows = points(CHUNK_ROWS)
     rows["value"][1234] = 1e6
     assert bucketed(rows, 1024, ())["max"].max() == 1e6
 
 
 @pytest.mark.parametrize("size", [1, 4, 64])
-def test_no_rows_make_no_buckets(size: int) -> None:
+def test_bucketed_of_no_rows_is_empty(size: int) -> None:
     assert n_rows(bucketed(points(0), size, X_COLUMNS)) == 0

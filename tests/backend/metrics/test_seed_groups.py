@@ -1,3 +1,6 @@
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -7,54 +10,57 @@ from sqlalchemy import Engine
 from backend.db.engine import reading
 from backend.metrics import repository
 from backend.metrics.charts import Axes
-from backend.metrics.grouping import grid_step, on_grid, summary
-from backend.metrics.seed_groups import GroupCurve, group_curve
-from backend.metrics.smoothing import smoothed
-from tests.backend.metrics.oracle import METRICS, Life, columns_of
+from backend.metrics.grouping import Spread, grid_step, on_grid, summary
+from backend.metrics.seed_groups import GroupGrid, group_curve
+from backend.metrics.smoothing import Smoothing, smoothed
+from tests.backend.metrics.oracle import METRICS, RecordedRun, columns_of
 
 pytestmark = pytest.mark.service
 
 KEY = METRICS[0]
+SPREAD = Spread("median", "ci95")
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.integers(0, 2), st.integers(1, 300)),
         st.tuples(st.just("cut"), st.integers(0, 2), st.floats(0, 1)),
-        st.tuples(st.just("look"), st.just(0), st.just(0)),
+        st.tuples(st.just("update"), st.just(0), st.just(0)),
     ),
     max_size=12,
 )
-few = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def read(lives: list[Life], how: Axes, since: list[int] | None = None) -> GroupCurve:
-    runs = [life.run_id for life in lives]
-    with reading(lives[0].engine) as session:
+def read(recorded_runs: list[RecordedRun], how: Axes, since: list[int] | None = None) -> GroupGrid:
+    runs = [recorded.run_id for recorded in recorded_runs]
+    with reading(recorded_runs[0].engine) as session:
         members = repository.list_series(session, runs, [KEY[0]])
         return group_curve(
-            session, members, how, "ci95", None if since is None else dict(zip(runs, since, strict=True))
+            session, members, how, SPREAD, None if since is None else dict(zip(runs, since, strict=True))
         )
 
 
 @few
 @given(steps, st.sampled_from([Axes("agent_steps", 20), Axes("wall_time_s", 100, 0.9), Axes("frames", 1000)]))
-def test_a_reader_pieces_together_the_mean_of_the_runs(engine: Engine, steps: list, how: Axes) -> None:
-    lives = [Life(engine, seed) for seed in range(3)]
-    for life in lives:
-        life.append({KEY: 20})
-    curve = read(lives, how)
-    kept, seen = curve.grid, [life.revision for life in lives]
-    for what, at, amount in [*steps, ("look", 0, 0)]:
+def test_incremental_reads_add_up_to_mean_of_runs(engine: Engine, steps: list[Any], how: Axes) -> None:
+    recorded_runs = [RecordedRun(engine, seed) for seed in range(3)]
+    for recorded in recorded_runs:
+        recorded.append({KEY: 20})
+    curve = read(recorded_runs, how)
+    kept, known_revisions = curve.grid, [recorded.revision for recorded in recorded_runs]
+    kept_values = curve.seed_values
+    for what, at, amount in [*steps, ("update", 0, 0)]:
         if what == "append":
-            lives[at].append({KEY: amount})
+            recorded_runs[at].append({KEY: amount})
         elif what == "cut":
-            lives[at].cut(amount)
+            recorded_runs[at].cut(amount)
         else:
-            curve = read(lives, how, seen)
-            seen = [life.revision for life in lives]
+            curve = read(recorded_runs, how, known_revisions)
+            known_revisions = [recorded.revision for recorded in recorded_runs]
             kept = {
                 name: np.concatenate([kept[name][: curve.first_bucket], curve.grid[name]]) for name in kept
             }
-    rows = [columns_of(life.live[KEY]) for life in lives]
+            kept_values = np.hstack([kept_values[:, : curve.first_bucket], curve.seed_values])
+    rows = [columns_of(recorded.live[KEY]) for recorded in recorded_runs]
     xs = [columns[how.x] for columns in rows]
     ys = [smoothed(c["value"], how.smooth) if how.smooth else c["value"] for c in rows]
     furthest = max((float(x.max()) for x in xs if len(x)), default=0.0)
@@ -63,21 +69,43 @@ def test_a_reader_pieces_together_the_mean_of_the_runs(engine: Engine, steps: li
     n = len(kept["x"])
     assert n == curve.n_points
     assert kept["x"].tolist() == [step * (k + 1) for k in range(n)]
-    wanted = summary(np.array([on_grid(x, y, step, n) for x, y in zip(xs, ys, strict=True)]), "ci95")
+    values = np.array([on_grid(x, y, step, n) for x, y in zip(xs, ys, strict=True)])
+    assert np.array_equal(kept_values, values, equal_nan=True)
+    wanted = summary(values, SPREAD)
     for name, column in wanted.items():
         assert np.array_equal(kept[name], column, equal_nan=True), name
 
 
-def test_growth_sends_the_tail_alone(engine: Engine) -> None:
-    lives = [Life(engine, seed) for seed in range(3)]
-    for life in lives:
-        life.append({KEY: 3000})
+def test_read_after_growth_sends_only_the_tail(engine: Engine) -> None:
+    recorded_runs = [RecordedRun(engine, seed) for seed in range(3)]
+    for recorded in recorded_runs:
+        recorded.append({KEY: 3000})
     how = Axes("agent_steps", 500)
-    whole, seen = read(lives, how), [life.revision for life in lives]
-    lives[0].append({KEY: 1})
-    new = read(lives, how, seen)
+    whole, known_revisions = read(recorded_runs, how), [recorded.revision for recorded in recorded_runs]
+    recorded_runs[0].append({KEY: 1})
+    new = read(recorded_runs, how, known_revisions)
     assert not new.reset
     assert new.first_bucket > 0.95 * whole.n_points
-    unchanged = read(lives, how, [life.revision for life in lives])
+    unchanged = read(recorded_runs, how, [recorded.revision for recorded in recorded_runs])
     assert unchanged.first_bucket == unchanged.n_points
     assert not len(unchanged.grid["mean"])
+
+
+@pytest.mark.parametrize("smoothing", ["points", "ema", "window"])
+def test_range_of_x_has_a_finer_grid_with_the_same_values(engine: Engine, smoothing: Smoothing) -> None:
+    recorded_runs = [RecordedRun(engine, seed) for seed in range(3)]
+    for recorded in recorded_runs:
+        recorded.append({KEY: 3000})
+    smooth = 0.9 if smoothing == "points" else 0.0
+    fine = Axes("agent_steps", 8192, smooth, smoothing, 50.0)
+    whole = read(recorded_runs, fine)
+    middle = float(whole.grid["x"][-1]) / 2
+    zoomed = read(recorded_runs, replace(fine, max_points=256, span=(middle, middle + 100 * whole.step)))
+    assert zoomed.step <= whole.step
+    assert middle - whole.step <= zoomed.grid["x"][0] <= middle
+    assert zoomed.grid["x"][-1] >= middle + 100 * whole.step
+    shared, at, to = np.intersect1d(whole.grid["x"], zoomed.grid["x"], return_indices=True)
+    assert len(shared) >= 100
+    if zoomed.step == whole.step:
+        for name in ("median", "n"):
+            np.testing.assert_allclose(whole.grid[name][at], zoomed.grid[name][to])

@@ -1,10 +1,15 @@
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 import redis
+from sqlalchemy import update
 
+from backend.db import Run
+from backend.db.engine import reading, writing
+from backend.runs import repository
 from backend.specs.states import RunState
-from tests.support.runs import make_run
+from tests.support.rows import make_run
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.service
@@ -22,21 +27,26 @@ def _states(service: RunningService) -> dict[str, str]:
     return {item["id"]: item["state"] for item in items}
 
 
-def test_each_run_it_fits_and_a_reason_for_the_others(service: RunningService) -> None:
+def _audited(service: RunningService) -> list[str]:
+    entries = service.client.get("/api/v1/audit", params={"path": "/api/v1/runs/bulk"}).json()["items"]
+    return [entry["action"] for entry in entries if entry["path"].endswith("/bulk")]
+
+
+def test_bulk_stop_applies_to_eligible_runs_and_reports_reasons_for_others(service: RunningService) -> None:
     runs = {state: make_run(service.engine, state).id for state in RunState}
     unknown = "0" * 26
     result = _bulk(service, action="stop", ids=[*runs.values(), unknown])
     assert (result["n_done"], result["n_refused"]) == (5, 4)
     refused = {item["id"]: item["detail"] for item in result["items"] if not item["done"]}
     assert "finished" in refused[runs[RunState.FINISHED]]
-    assert "no run" in refused[unknown]
+    assert refused[unknown] == f"run {unknown} does not exist or has been deleted"
     after = _states(service)
     assert after[runs[RunState.QUEUED]] == "stopped"
     assert after[runs[RunState.RUNNING]] == "stopping"
     assert after[runs[RunState.FINISHED]] == "finished"
 
 
-def test_a_dry_run_tells_the_same_and_changes_nothing(service: RunningService, redis_url: str) -> None:
+def test_bulk_dry_run_changes_nothing(service: RunningService, redis_url: str) -> None:
     for state in RunState:
         make_run(service.engine, state)
     before = _states(service)
@@ -47,12 +57,14 @@ def test_a_dry_run_tells_the_same_and_changes_nothing(service: RunningService, r
             assert dry["n_done"] > 0
             assert _states(service) == before
         assert client.keys() == []
+    assert _audited(service) == []
     wet = _bulk(service, action="resume", filter="")
     assert wet["n_done"] == 3
+    assert _audited(service) == ["change_runs"]
     assert _states(service) != before
 
 
-def test_by_filter(service: RunningService) -> None:
+def test_bulk_selects_runs_by_filter(service: RunningService) -> None:
     for seed in range(4):
         make_run(service.engine, RunState.FINISHED, seed=seed)
     assert _bulk(service, action="archive", filter="seed<2 or seed=3")["n_done"] == 3
@@ -63,7 +75,7 @@ def test_by_filter(service: RunningService) -> None:
     assert len(_states(service)) == 2
 
 
-def test_tags(service: RunningService) -> None:
+def test_bulk_adds_and_removes_tags(service: RunningService) -> None:
     one, two = make_run(service.engine, tags=["a"]), make_run(service.engine)
     ids = [one.id, two.id]
 
@@ -80,7 +92,9 @@ def test_tags(service: RunningService) -> None:
     assert tags() == [["b"], ["b"]]
 
 
-def test_wrong_requests(sqlite_service: RunningService, subtests: pytest.Subtests) -> None:
+def test_invalid_bulk_request_returns_422_with_field(
+    sqlite_service: RunningService, subtests: pytest.Subtests
+) -> None:
     for body, field in [
         ({"action": "explode", "ids": ["x"]}, "action"),
         ({"action": "stop"}, "body"),
@@ -96,3 +110,62 @@ def test_wrong_requests(sqlite_service: RunningService, subtests: pytest.Subtest
         with subtests.test(body=str(body)[:60]):
             answer = sqlite_service.client.post("/api/v1/runs/bulk", json=body)
             assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, field)
+
+
+def test_bulk_refuses_when_another_number_of_runs_matches_than_was_selected(service: RunningService) -> None:
+    for seed in range(3):
+        make_run(service.engine, RunState.FINISHED, seed=seed)
+    body = {"action": "archive", "filter": "seed>=1"}
+    answer = service.client.post("/api/v1/runs/bulk", json=body | {"expected": 3})
+    assert answer.status_code == 409
+    assert "2 runs match now" in answer.json()["detail"]
+    assert _bulk(service, **body, expected=2)["n_done"] == 2
+
+
+def test_bulk_in_parts_visits_each_matching_run_once(service: RunningService) -> None:
+    for seed in range(5):
+        make_run(service.engine, RunState.FINISHED, seed=seed)
+    # The action takes runs out of what the filter matches.
+    body: dict[str, Any] = {"action": "archive", "filter": "archived:false", "limit": 2}
+    after, sizes = None, []
+    for _ in range(3):
+        part = _bulk(service, **body, **({"after": after} if after else {}))
+        sizes.append(part["n_done"])
+        after = part["next_after"]
+    assert (sizes, after) == ([2, 2, 1], None)
+
+
+def test_bulk_names_the_tags_that_it_changed(service: RunningService) -> None:
+    runs = [make_run(service.engine, tags=["a"]), make_run(service.engine)]
+    items = _bulk(service, action="tag", ids=[run.id for run in runs], tags=["a", "b"])["items"]
+    changed = {item["id"]: item["changed_tags"] for item in items}
+    assert changed == {runs[0].id: ["b"], runs[1].id: ["a", "b"]}
+
+
+def test_deleted_runs_are_hidden_until_they_are_restored_or_purged(service: RunningService) -> None:
+    runs = [make_run(service.engine, state, seed=1) for state in (RunState.QUEUED, RunState.FINISHED)]
+    ids = [run.id for run in runs]
+    assert _bulk(service, action="delete", ids=ids, restorable=True)["n_done"] == 2
+    assert _states(service) == {}
+    client = service.client
+    assert client.get("/api/v1/runs").json()["total"] == 0
+    assert client.get(f"/api/v1/runs/{ids[0]}").status_code == 404
+    assert client.get("/api/v1/comparisons/groups", params={"by": "seed"}).json()["items"] == []
+    with writing(service.engine) as session:
+        assert repository.purge(session) == []  # too early
+    restored = _bulk(service, action="restore", ids=ids)
+    assert restored["n_done"] == 2
+    # A run that waited for a host must not start by itself.
+    assert _states(service) == {ids[0]: "stopped", ids[1]: "finished"}
+    assert client.delete(f"/api/v1/runs/{ids[1]}", params={"restorable": True}).status_code == 204
+    assert client.post(f"/api/v1/runs/{ids[1]}/restore").json()["id"] == ids[1]
+    assert client.post(f"/api/v1/runs/{ids[1]}/restore").status_code == 404
+    assert client.delete(f"/api/v1/runs/{ids[1]}", params={"restorable": True}).status_code == 204
+    with writing(service.engine) as session:
+        past = datetime.now(UTC) - timedelta(seconds=repository.RESTORABLE_S + 60)
+        session.execute(update(Run).where(Run.id == ids[1]).values(deleted_at=past))
+    with writing(service.engine) as session:
+        assert repository.purge(session) == [ids[1]]
+    assert client.post(f"/api/v1/runs/{ids[1]}/restore").status_code == 404
+    with reading(service.engine) as session:
+        assert repository.deleted(session, ids) == {ids[1]}

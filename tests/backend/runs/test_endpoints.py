@@ -10,9 +10,9 @@ from backend.db import LogLine, Run
 from backend.db.engine import reading, writing
 from backend.runs import repository
 from backend.specs.states import ENDED, RunState
-from tests.support.runs import CARTPOLE, make_run
-from tests.support.service import RunningService
-from tests.workers.support import until
+from tests.support.rows import CARTPOLE, PROVENANCE, add_attempt, make_run
+from tests.support.service import RunningService, created_run
+from tests.support.waiting import Patience, until
 
 pytestmark = pytest.mark.service
 
@@ -22,20 +22,19 @@ def _stored(service: RunningService) -> int:
         return len(session.scalars(select(Run.id)).all())
 
 
-def test_a_whole_number_may_be_written_with_a_point(service: RunningService) -> None:
+def test_integral_floats_are_accepted_as_integers(service: RunningService) -> None:
     body = CARTPOLE | {"seed": 3.0, "config": {"n_e": 8.0}, "priority": -1.0}
-    run = service.client.post("/api/v1/runs", json=body).json()
+    run = created_run(service.client.post("/api/v1/runs", json=body))
     assert (run["seed"], run["spec"]["config"]["n_e"], run["priority"]) == (3, 8, -1)
     changed = service.client.patch(f"/api/v1/runs/{run['id']}", json={"priority": 7.0})
     assert changed.json()["priority"] == 7
 
 
-def test_one_seed_is_one_run_several_are_items(service: RunningService) -> None:
-    one = service.client.post("/api/v1/runs", json=CARTPOLE | {"name": "first", "seed": 3})
-    assert one.status_code == 201
-    run = one.json()
+def test_create_returns_items_for_a_seed_and_for_seeds(service: RunningService) -> None:
+    run = created_run(service.client.post("/api/v1/runs", json=CARTPOLE | {"name": "first", "seed": 3}))
     assert (run["state"], run["seed"], run["name"], run["progress"]) == ("queued", 3, "first", 0)
-    several = service.client.post("/api/v1/runs", json=CARTPOLE | {"seeds": [4, 5, 6]})
+    # Generated clients send the default of what is left out.
+    several = service.client.post("/api/v1/runs", json=CARTPOLE | {"seed": None, "seeds": [4, 5, 6]})
     assert several.status_code == 201
     assert [r["seed"] for r in several.json()["items"]] == [4, 5, 6]
     assert [r["spec"]["seed"] for r in several.json()["items"]] == [4, 5, 6]
@@ -44,7 +43,7 @@ def test_one_seed_is_one_run_several_are_items(service: RunningService) -> None:
     assert listed["total"] == 4
 
 
-def test_each_of_several_named_runs_tells_its_seed(service: RunningService) -> None:
+def test_named_runs_of_several_seeds_have_seed_in_name(service: RunningService) -> None:
     several = service.client.post("/api/v1/runs", json=CARTPOLE | {"name": "wide", "seeds": [4, 5]})
     assert [r["name"] for r in several.json()["items"]] == ["wide seed 4", "wide seed 5"]
     alone = service.client.post("/api/v1/runs", json=CARTPOLE | {"name": "wide", "seeds": [4]})
@@ -56,7 +55,61 @@ def test_each_of_several_named_runs_tells_its_seed(service: RunningService) -> N
     ]
 
 
-def test_a_new_run_pokes_its_queue(service: RunningService, redis_url: str) -> None:
+RATES = {"config.learning_rate": [0.001, 0.003]}
+
+
+def test_grid_creates_a_run_for_each_combination_and_seed(service: RunningService) -> None:
+    body = CARTPOLE | {"seeds": [4, 5], "grid": RATES | {"config.t_max": [5]}, "group": "rates"}
+    items = service.client.post("/api/v1/runs", json=body).json()["items"]
+    assert [
+        (run["spec"]["config"]["learning_rate"], run["spec"]["config"]["t_max"], run["seed"], run["group"])
+        for run in items
+    ] == [(rate, 5, seed, "rates") for rate in (0.001, 0.003) for seed in (4, 5)]
+    # The value that is the default is named too.
+    assert [run["name"] for run in items][1:3] == [
+        "paac CartPole-v1 learning_rate=0.001 t_max=5 seed 5",
+        "paac CartPole-v1 learning_rate=0.003 t_max=5 seed 4",
+    ]
+    named = service.client.post("/api/v1/runs", json=CARTPOLE | {"name": "wide", "grid": RATES})
+    assert [run["name"] for run in named.json()["items"]] == [
+        "wide learning_rate=0.001",
+        "wide learning_rate=0.003",
+    ]
+
+
+def test_grid_with_the_same_idempotency_key_creates_its_runs_once(service: RunningService) -> None:
+    body, headers = CARTPOLE | {"grid": RATES}, {"Idempotency-Key": "one-click"}
+    first = service.client.post("/api/v1/runs", json=body, headers=headers)
+    again = service.client.post("/api/v1/runs", json=body, headers=headers)
+    assert again.json() == first.json()
+    assert _stored(service) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "fields"),
+    [
+        ({"grid": {}}, ["grid"]),
+        ({"grid": {"notes": ["a", "b"]}}, ["grid.notes"]),
+        ({"grid": {"config.t_max": 5}}, ["grid.config.t_max"]),
+        ({"grid": {"config.t_max": [5, 5]}}, ["grid.config.t_max"]),
+        ({"grid": {"config.t_max": [5, [6]]}}, ["grid.config.t_max"]),
+        ({"grid": {"config.t_max": [5, 0, 10**9]}}, ["config.t_max", "config.t_max"]),
+        ({"grid": {"config.no_such": [1, 2]}}, ["config.no_such"]),
+        ({"grid": {"config.n_e": [4, 8]}, "config": {"n_e": 8}}, ["grid.config.n_e"]),
+        ({"grid": {"config.t_max": list(range(1, 51))}, "seeds": [1, 2, 3]}, ["grid"]),
+        ({"grid": {f"config.a{n}": [1, 2] for n in range(20)}}, ["grid"]),
+    ],
+)
+def test_invalid_grid_names_its_fields_and_stores_nothing(
+    service: RunningService, change: dict[str, Any], fields: list[str]
+) -> None:
+    answer = service.client.post("/api/v1/runs", json=CARTPOLE | change)
+    assert answer.status_code == 422
+    assert [error["field"] for error in answer.json()["errors"]] == fields
+    assert _stored(service) == 0
+
+
+def test_create_pokes_the_queue(service: RunningService, redis_url: str) -> None:
     service.client.post("/api/v1/runs", json=CARTPOLE | {"queue": "gpu"})
     with redis.Redis.from_url(redis_url) as client:
         assert client.llen("gpu") == 1
@@ -96,7 +149,7 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
 ]
 
 
-def test_a_wrong_request_names_every_field_and_stores_nothing(
+def test_invalid_run_request_names_every_field_and_stores_nothing(
     sqlite_service: RunningService, subtests: pytest.Subtests
 ) -> None:
     for wrong, fields in WRONG:
@@ -127,7 +180,9 @@ UNREADABLE: list[tuple[bytes, int]] = [
 ]
 
 
-def test_what_is_not_a_request_is_told_so(sqlite_service: RunningService, subtests: pytest.Subtests) -> None:
+def test_malformed_body_returns_client_error_and_stores_nothing(
+    sqlite_service: RunningService, subtests: pytest.Subtests
+) -> None:
     for body, status in UNREADABLE:
         with subtests.test(body=body[:30]):
             answer = sqlite_service.client.post(
@@ -137,7 +192,7 @@ def test_what_is_not_a_request_is_told_so(sqlite_service: RunningService, subtes
             assert _stored(sqlite_service) == 0
 
 
-def test_unknown_ids_are_not_found(sqlite_service: RunningService, subtests: pytest.Subtests) -> None:
+def test_unknown_run_id_returns_404(sqlite_service: RunningService, subtests: pytest.Subtests) -> None:
     for run_id in ("x", "0" * 26, "%00", "%F0%9F%92%A5", "0" * 5000):
         for tail in ("", "/log", "/episodes", "/checkpoints", "/evaluations", "/series"):
             with subtests.test(run_id=run_id[:30], tail=tail):
@@ -146,17 +201,22 @@ def test_unknown_ids_are_not_found(sqlite_service: RunningService, subtests: pyt
                 assert answer.json()["title"] == "Not Found"
 
 
-def test_details_hold_history(service: RunningService) -> None:
+def test_run_detail_contains_transitions_and_attempts(service: RunningService) -> None:
     run = make_run(service.engine, RunState.STOPPED)
+    add_attempt(service.engine, run.id)  # of version 0.1.0
+    add_attempt(service.engine, run.id, 2, provenance=PROVENANCE.model_dump() | {"device": "cpu"})
     detail = service.client.get(f"/api/v1/runs/{run.id}").json()
     assert [t["after"] for t in detail["transitions"]] == [
         "queued", "starting", "running", "stopping", "stopped"
     ]  # fmt: skip
-    assert detail["attempts"] == []
+    assert [a["number"] for a in detail["attempts"]] == [1, 2]
+    assert [a["provenance"] for a in detail["attempts"]] == [
+        None, PROVENANCE.model_dump() | {"device": "cpu"}
+    ]  # fmt: skip
     assert detail["revision"] == 5
 
 
-def test_numbers_that_are_none_are_null(service: RunningService) -> None:
+def test_non_finite_scores_are_null_in_json(service: RunningService) -> None:
     run = make_run(service.engine)
     with writing(service.engine) as session:
         found = repository.get(session, run.id, for_update=True)
@@ -168,7 +228,9 @@ def test_numbers_that_are_none_are_null(service: RunningService) -> None:
     assert (listed["score"], listed["best_return"], listed["agent_steps_per_s"]) == (None, None, 10.5)
 
 
-def test_progress_and_time_left(sqlite_service: RunningService, subtests: pytest.Subtests) -> None:
+def test_progress_and_time_left_follow_the_nearest_bound(
+    sqlite_service: RunningService, subtests: pytest.Subtests
+) -> None:
     cases: list[tuple[int, float, dict[str, Any], float | None, float | None]] = [
         (2_500, 10, {"agent_steps": 10_000}, 0.25, 75),
         (2_500, 30, {"agent_steps": 10_000, "wall_time_s": 60}, 0.5, 30),
@@ -186,7 +248,7 @@ def test_progress_and_time_left(sqlite_service: RunningService, subtests: pytest
             assert (shown["progress"], shown["time_left_s"]) == (progress, left_s)
 
 
-def test_change_what_may_be_changed(service: RunningService) -> None:
+def test_patch_changes_metadata_and_rejects_other_fields(service: RunningService) -> None:
     run = make_run(service.engine, tags=["old"], group="g")
     url = f"/api/v1/runs/{run.id}"
     changed = service.client.patch(
@@ -203,7 +265,7 @@ def test_change_what_may_be_changed(service: RunningService) -> None:
 
 
 @pytest.mark.parametrize("action", ["stop", "kill"])
-def test_stop_by_state(service: RunningService, action: str) -> None:
+def test_stop_and_kill_in_every_state(service: RunningService, action: str) -> None:
     for state in RunState:
         run = make_run(service.engine, state)
         answer = service.client.post(f"/api/v1/runs/{run.id}/{action}")
@@ -217,7 +279,7 @@ def test_stop_by_state(service: RunningService, action: str) -> None:
             assert (answer.status_code, found["state"], found["stop_requested"]) == (200, "stopping", action)
 
 
-def test_stop_twice_is_harmless_and_kill_is_kept(service: RunningService) -> None:
+def test_stop_is_idempotent_and_does_not_replace_kill(service: RunningService) -> None:
     run = make_run(service.engine, RunState.RUNNING)
     first = service.client.post(f"/api/v1/runs/{run.id}/stop").json()
     assert service.client.post(f"/api/v1/runs/{run.id}/stop").json() == first
@@ -226,7 +288,7 @@ def test_stop_twice_is_harmless_and_kill_is_kept(service: RunningService) -> Non
     assert service.client.post(f"/api/v1/runs/{run.id}/stop").json() == killed
 
 
-def test_resume(service: RunningService) -> None:
+def test_resume_in_every_state(service: RunningService) -> None:
     for state in RunState:
         run = make_run(service.engine, state)
         answer = service.client.post(f"/api/v1/runs/{run.id}/resume")
@@ -237,7 +299,7 @@ def test_resume(service: RunningService) -> None:
             assert state.value in answer.json()["detail"]
 
 
-def test_resume_past_a_reached_bound_needs_a_larger_one(service: RunningService) -> None:
+def test_resume_at_reached_bound_needs_larger_bound(service: RunningService) -> None:
     run = make_run(service.engine, RunState.FINISHED)
     with writing(service.engine) as session:
         found = repository.get(session, run.id, for_update=True)
@@ -246,7 +308,7 @@ def test_resume_past_a_reached_bound_needs_a_larger_one(service: RunningService)
     url = f"/api/v1/runs/{run.id}/resume"
     refused = service.client.post(url)
     assert refused.status_code == 409
-    message = "it has done 10,000 agent steps, its bound is 10,000: give a larger bound"
+    message = "it has reached its limit of 10,000 agent steps (10,000 completed): set a higher limit"
     assert refused.json()["errors"] == [{"field": "stop.agent_steps", "message": message}]
     assert service.client.post(url, json={"stop": {"agent_steps": 9_000}}).status_code == 409
     assert service.client.post(url, json={"stop": {"agent_steps": 10**13}}).status_code == 422
@@ -256,7 +318,40 @@ def test_resume_past_a_reached_bound_needs_a_larger_one(service: RunningService)
     assert resumed["progress"] == 0.5
 
 
-def test_delete(service: RunningService) -> None:
+def test_resume_chooses_the_schedule_of_an_annealed_learning_rate(service: RunningService) -> None:
+    config = {"learning_rate_schedule": "linear"}
+    run = make_run(service.engine, RunState.STOPPED, config=config)
+    with writing(service.engine) as session:
+        found = repository.get(session, run.id, for_update=True)
+        assert found is not None
+        found.agent_steps = 7_500
+        # As version 0.1.0 stored it.
+        found.spec = {name: its for name, its in found.spec.items() if name != "annealing_agent_steps"}
+    url = f"/api/v1/runs/{run.id}"
+
+    def resumed(**body: Any) -> tuple[int | None, int]:
+        answer = service.client.post(f"{url}/resume", json=body)
+        assert answer.status_code == 200, answer.text
+        assert service.client.post(f"{url}/stop").json()["state"] == "stopped"
+        log = service.client.get(f"{url}/log", params={"tail": True, "search": "learning rate now"}).json()
+        return answer.json()["spec"]["annealing_agent_steps"], len(log["items"])
+
+    assert resumed(stop={"agent_steps": 30_000}, annealing="keep") == (10_000, 0)
+    assert resumed(stop={"agent_steps": 20_000}) == (10_000, 0)
+    assert resumed(annealing="extend") == (None, 1)
+    log = service.client.get(f"{url}/log", params={"search": "learning rate now"}).json()["items"]
+    assert (log[0]["level"], log[0]["message"]) == (
+        "warning",
+        "the learning rate now falls to 0 over 20,000 agent steps instead of 10,000: at 7,500 it changes "
+        "from 25% to 62% of its initial value",
+    )
+    assert resumed(stop={"agent_steps": 40_000}) == (None, 2)
+    constant = make_run(service.engine, RunState.STOPPED, config={"learning_rate_schedule": "constant"})
+    refused = service.client.post(f"/api/v1/runs/{constant.id}/resume", json={"annealing": "keep"})
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "annealing")
+
+
+def test_delete_in_every_state(service: RunningService) -> None:
     for state in RunState:
         run = make_run(service.engine, state)
         answer = service.client.delete(f"/api/v1/runs/{run.id}")
@@ -266,7 +361,7 @@ def test_delete(service: RunningService) -> None:
         assert again.status_code == (200 if held else 404)
 
 
-def test_delete_takes_the_files_along(service: RunningService, tmp_path: Any) -> None:
+def test_delete_removes_files(service: RunningService, tmp_path: Any) -> None:
     run = make_run(service.engine, RunState.STOPPED)
     file = tmp_path / "a.pt"
     file.write_bytes(b"x")
@@ -281,10 +376,10 @@ def test_delete_takes_the_files_along(service: RunningService, tmp_path: Any) ->
 
     assert not gone()
     service.client.delete(f"/api/v1/runs/{run.id}")
-    until(gone)  # the files go after the answer is sent
+    until(gone)  # files are deleted after the response is sent
 
 
-def test_archive(service: RunningService) -> None:
+def test_archive_hides_ended_run_from_list(service: RunningService) -> None:
     run = make_run(service.engine, RunState.FINISHED)
     other = make_run(service.engine, RunState.RUNNING)
     assert service.client.post(f"/api/v1/runs/{run.id}/archive").json()["archived"] is True
@@ -300,10 +395,10 @@ def test_archive(service: RunningService) -> None:
     assert back.json()["archived"] is False
 
 
-def test_chosen_runs_in_one_answer(service: RunningService) -> None:
+def test_list_by_ids_returns_known_runs(service: RunningService) -> None:
     runs = [make_run(service.engine, seed=seed).id for seed in range(4)]
-    asked = {"id": [runs[2], runs[0], "01ARZ3NDEKTSV4RRFFQ69G5FAV"]}
-    found = service.client.get("/api/v1/runs", params=asked).json()["items"]
+    params = {"id": [runs[2], runs[0], "01ARZ3NDEKTSV4RRFFQ69G5FAV"]}
+    found = service.client.get("/api/v1/runs", params=params).json()["items"]
     assert {run["id"] for run in found} == {runs[0], runs[2]}
     assert (
         service.client.get("/api/v1/runs", params={"id": "none"})
@@ -312,7 +407,7 @@ def test_chosen_runs_in_one_answer(service: RunningService) -> None:
     )
 
 
-def test_pages_hold_every_run_once_whatever_the_order(service: RunningService) -> None:
+def test_pages_contain_every_run_once_in_every_order(service: RunningService) -> None:
     runs = [make_run(service.engine, seed=seed) for seed in range(7)]
     with writing(service.engine) as session:
         for run, score in zip(runs, (3.0, None, 1.0, 3.0, None, -2.0, 3.0), strict=True):
@@ -322,7 +417,8 @@ def test_pages_hold_every_run_once_whatever_the_order(service: RunningService) -
     for sort in [f"{sign}{name}" for name in repository.SORTS for sign in ("", "-")]:
         seen: list[dict[str, Any]] = []
         params: dict[str, Any] = {"sort": sort, "limit": 2}
-        while True:
+        patience = Patience()
+        while patience.lasts():
             page = service.client.get("/api/v1/runs", params=params).json()
             seen += page["items"]
             if page["next_cursor"] is None:
@@ -335,7 +431,7 @@ def test_pages_hold_every_run_once_whatever_the_order(service: RunningService) -
             assert [r["score"] for r in seen] == [-2, 1, 3, 3, 3, None, None]
 
 
-def test_a_wrong_cursor_is_refused(service: RunningService, subtests: pytest.Subtests) -> None:
+def test_invalid_cursor_returns_404(service: RunningService, subtests: pytest.Subtests) -> None:
     def cursor(*key: Any) -> str:
         return base64.urlsafe_b64encode(json.dumps(key).encode()).decode()
 
@@ -360,7 +456,7 @@ def test_a_wrong_cursor_is_refused(service: RunningService, subtests: pytest.Sub
                 assert answer.json()["errors"][0]["field"] == "cursor"
 
 
-def test_log_pages_follows_searches(service: RunningService) -> None:
+def test_log_is_paged_tailed_and_searched(service: RunningService) -> None:
     run = make_run(service.engine)
     with writing(service.engine) as session:
         (first,) = session.scalars(select(LogLine)).all()

@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 
 from backend.db.engine import reading, writing
+from backend.metrics import repository as metrics
 from backend.runs import filters, repository
-from backend.runs.filters import All, BadFilter, Either, Not, Term, Word
+from backend.runs.filters import MAX_TERMS, All, BadFilter, Either, Not, Term, Word
+from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
-from tests.support.runs import make_run
+from tests.support.rows import make_run
 
 A, B, C = Term("tag", ":", "a"), Term("tag", ":", "b"), Term("tag", ":", "c")
 
@@ -34,25 +36,39 @@ A, B, C = Term("tag", ":", "a"), Term("tag", ":", "b"), Term("tag", ":", "c")
         ('"or"', Word("or")),
         ("environment:ALE/Pong-v5", Term("environment", ":", "ALE/Pong-v5")),
         ("archived:true", Term("archived", ":", True)),
+        ("config.Learning_Rate>=1e-3", Term("config.learning_rate", ">=", 0.001)),
+        ("config.recurrent=true", Term("config.recurrent", "=", True)),
+        ("config.lr>=1e-3", Term("config.lr", ">=", 0.001)),
+        ("Config.Optim.Name:adam", Term("config.Optim.Name", ":", "adam")),
+        ("eval/plain/mean_return.best>1", Term("eval/plain/mean_return.best", ">", 1.0)),
+        ('"a>b" x', All((Word("a>b"), Word("x")))),
     ],
 )
-def test_text_to_tree(text: str, tree: filters.Node) -> None:
+def test_parse_returns_expected_tree(text: str, tree: filters.Node) -> None:
     assert filters.parse(text) == tree
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("colour:red", "no field 'colour'"),
-        ("score:high", "needs a number"),
-        ("score>nan", "needs a number"),
-        ("score>1e999", "needs a number"),
-        ("name>3", "cannot be compared"),
-        ("state:flying", "no state"),
+        ("colour:red", "unknown field 'colour'"),
+        ("score:high", "requires a number"),
+        ("learning_rate:0.003", "did you mean config.learning_rate"),
+        ("config.my_setting>high", "requires a number with >"),
+        ("config.network>nips", "does not support >"),
+        ("eval/plain/mean_return>high", "requires a number"),
+        ("score > 10", "'>' stands alone"),
+        ("score>", "lacks a value"),
+        ("12:30", "double quotes"),
+        ("=", "stands alone"),
+        ("score>nan", "requires a number"),
+        ("score>1e999", "requires a number"),
+        ("name>3", "does not support"),
+        ("state:flying", "unknown state"),
         ("archived:maybe", "true or false"),
-        ("created_at>soon", "needs a time"),
+        ("created_at>soon", "requires a time"),
         ("(tag:a", "parenthesis is missing"),
-        ("tag:a)", "parenthesis too many"),
+        ("tag:a)", "unmatched closing parenthesis"),
         ("tag:a or", "missing at the end"),
         ("or tag:a", "missing before 'or'"),
         ("not", "missing at the end"),
@@ -60,18 +76,26 @@ def test_text_to_tree(text: str, tree: filters.Node) -> None:
         ('"open', "quote"),
         ("(" * 50 + "x" + ")" * 50, "deeply"),
         ("not " * 50 + "x", "deeply"),
-        ("a " * 300, "more than"),
+        (" or ".join("a" * (MAX_TERMS + 1)), f"has {MAX_TERMS + 1} terms; the maximum is {MAX_TERMS}"),
         ("a\0", "stored"),
         ("\ud800", "stored"),
     ],
 )
-def test_what_cannot_be_read_says_why(text: str, reason: str) -> None:
+def test_parse_raises_bad_filter_with_reason(text: str, reason: str) -> None:
     with pytest.raises(BadFilter, match=reason):
         filters.parse(text)
 
 
+def test_parse_does_not_count_ids_as_terms() -> None:
+    excluded = filters.parse("archived:false " + " ".join(f"id!={n:026}" for n in range(60)))
+    assert isinstance(excluded, All)
+    assert excluded.parts[-1] == Term("id", "!=", f"{59:026}")
+    with pytest.raises(BadFilter, match=f"has {MAX_TERMS + 1} terms"):
+        filters.parse(" or ".join(["id:a"] * (MAX_TERMS + 1)))
+
+
 @given(st.text())
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_parse_of_any_text_succeeds_or_raises_bad_filter(text: str) -> None:
     with suppress(BadFilter):
         filters.parse(text)
 
@@ -133,10 +157,84 @@ def some_runs(engine: Engine) -> Engine:
         ("not host:nowhere", [1, 2, 3, 4]),
     ],
 )
-def test_tree_to_runs(some_runs: Engine, text: str, seeds: list[int]) -> None:
+def test_filter_selects_expected_runs(some_runs: Engine, text: str, seeds: list[int]) -> None:
     with reading(some_runs) as session:
         rows, _, total = repository.page(
             session, filters.parse(text), sort="seed", descending=False, limit=10, cursor=None
         )
     assert [row.seed for row in rows] == seeds
     assert total == len(seeds)
+
+
+@pytest.fixture
+def measured_runs(engine: Engine) -> Engine:
+    """Runs that differ in settings and in a metric: the first has it twice, the last not at all."""
+    for seed, (learning_rate, values) in enumerate([(0.001, [30.0, 20.0]), (0.003, [10.0]), (0.01, [])]):
+        config = {"learning_rate": learning_rate, "standardise": seed == 2}
+        run = make_run(engine, seed=seed, name=f"seed {seed}", config=config)
+        n = len(values)
+        steps = list(range(n))
+        event = PointsEvent(
+            metric=METRIC, agent_steps=steps, frames=steps, wall_time_s=steps, episodes=steps, value=values
+        )
+        with writing(engine) as session:
+            metrics.append(session, run.id, 1, 1, [event] if n else [])
+    return engine
+
+
+METRIC = "eval/plain/mean_return"
+
+
+@pytest.mark.parametrize(
+    ("text", "seeds"),
+    [
+        ("config.learning_rate>=3e-3", [1, 2]),
+        ("config.learning_rate=0.001", [0]),
+        ("config.learning_rate!=0.001", [1, 2]),
+        ("config.network=mlp", [0, 1, 2]),
+        ("config.network:MLP", [0, 1, 2]),
+        ("config.standardise=true", [2]),
+        ("not config.standardise=true", [0, 1]),
+        ("config.n_actors>0", []),
+        ("stop.agent_steps=10000 device=auto", [0, 1, 2]),
+        ("eval/plain/mean_return>15", [0]),
+        ("eval/plain/mean_return.best>=30", [0]),
+        ("eval/plain/mean_return.mean=25", [0]),
+        ("eval/plain/mean_return.min<20", [1]),
+        ("not eval/plain/mean_return>15", [1, 2]),
+        ("config.learning_rate>=1e-3 and eval/plain/mean_return<15 or seed=2", [1, 2]),
+    ],
+)
+def test_filter_compares_settings_and_metrics(measured_runs: Engine, text: str, seeds: list[int]) -> None:
+    with reading(measured_runs) as session:
+        rows, _, total = repository.page(
+            session, filters.parse(text), sort="seed", descending=False, limit=10, cursor=None
+        )
+    assert ([row.seed for row in rows], total) == (seeds, len(seeds))
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize(
+    ("sort", "seeds"),
+    [
+        ("config.learning_rate", [0, 1, 2]),
+        ("config.standardise", [0, 1, 2]),
+        (METRIC, [1, 0]),
+        (f"{METRIC}.best", [1, 0]),
+    ],
+)
+def test_pages_sorted_by_setting_or_metric_hold_each_run_once(
+    measured_runs: Engine, sort: str, seeds: list[int], descending: bool
+) -> None:
+    found: list[int] = []
+    cursor = None
+    for _ in range(3):
+        with reading(measured_runs) as session:
+            rows, cursor, _ = repository.page(
+                session, All(()), sort=sort, descending=descending, limit=1, cursor=cursor
+            )
+        found += [row.seed for row in rows]
+    assert cursor is None
+    # Runs without a value come last in both directions.
+    ordered = seeds[::-1] if descending else seeds
+    assert found == ordered + [seed for seed in range(3) if seed not in seeds]

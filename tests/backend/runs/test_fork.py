@@ -7,8 +7,7 @@ from sqlalchemy import select
 from backend.db import Checkpoint, Run
 from backend.db.engine import reading, writing
 from backend.specs.states import RunState
-from tests.support.artifacts import make_checkpoint
-from tests.support.runs import make_run
+from tests.support.rows import make_checkpoint, make_run
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.service
@@ -18,24 +17,22 @@ def _parent(
     service: RunningService, folder: Path, *steps: int, **changes: Any
 ) -> tuple[Run, list[Checkpoint]]:
     run = make_run(service.engine, RunState.STOPPED, **changes)
-    made = [make_checkpoint(service.engine, run, n) for n in steps]
-    for checkpoint in made:
+    checkpoints = [make_checkpoint(service.engine, run, n) for n in steps]
+    for checkpoint in checkpoints:
         (folder / checkpoint.file).write_bytes(f"weights at {checkpoint.agent_steps}".encode())
         service.artifacts.put(folder / checkpoint.file, run.id, "checkpoints")
-    return run, made
+    return run, checkpoints
 
 
-def test_a_fork_begins_at_the_newest_checkpoint_with_its_changes(
-    service: RunningService, tmp_path: Path
-) -> None:
+def test_fork_starts_at_newest_checkpoint_with_changes(service: RunningService, tmp_path: Path) -> None:
     parent, _ = _parent(service, tmp_path, 100, 300, config={"learning_rate": 0.1}, tags=["a"])
     body = {"config": {"beta": 0.5}, "name": "bolder", "seed": 5, "tags": ["b"]}
-    made = service.client.post(f"/api/v1/runs/{parent.id}/fork", json=body)
-    assert made.status_code == 201
-    fork = made.json()
+    created = service.client.post(f"/api/v1/runs/{parent.id}/fork", json=body)
+    assert created.status_code == 201
+    fork = created.json()
     assert (fork["parent_id"], fork["forked_at_agent_steps"]) == (parent.id, 300)
     assert (fork["state"], fork["name"], fork["seed"], fork["tags"]) == ("queued", "bolder", 5, ["b"])
-    assert (fork["agent_steps"], fork["wall_time_s"], fork["progress"]) == (300, 3.0, 0.03)
+    assert (fork["agent_steps"], fork["wall_time_s"], fork["progress"]) == (300, 0.3, 0.03)
     assert fork["spec"]["config"]["learning_rate"] == 0.1
     assert fork["spec"]["config"]["beta"] == 0.5
     with reading(service.engine) as session:
@@ -47,7 +44,7 @@ def test_a_fork_begins_at_the_newest_checkpoint_with_its_changes(
     assert [(c["id"], c["forked_at_agent_steps"]) for c in detail["children"]] == [(fork["id"], 300)]
 
 
-def test_from_an_older_checkpoint_and_without_changes(service: RunningService, tmp_path: Path) -> None:
+def test_fork_from_older_checkpoint_and_fork_without_changes(service: RunningService, tmp_path: Path) -> None:
     parent, (older, _) = _parent(service, tmp_path, 100, 300, name="p")
     fork = service.client.post(f"/api/v1/runs/{parent.id}/fork", json={"checkpoint": older.id}).json()
     assert (fork["forked_at_agent_steps"], fork["name"]) == (100, "p fork")
@@ -58,7 +55,7 @@ def test_from_an_older_checkpoint_and_without_changes(service: RunningService, t
     assert bolder.json()["name"] == "p fork beta=0.5"
 
 
-def test_a_fork_outlives_its_parent(service: RunningService, tmp_path: Path) -> None:
+def test_fork_survives_deletion_of_parent(service: RunningService, tmp_path: Path) -> None:
     parent, _ = _parent(service, tmp_path, 100)
     fork = service.client.post(f"/api/v1/runs/{parent.id}/fork").json()
     assert service.client.delete(f"/api/v1/runs/{parent.id}").status_code == 204
@@ -66,7 +63,7 @@ def test_a_fork_outlives_its_parent(service: RunningService, tmp_path: Path) -> 
     assert (left["parent_id"], left["forked_at_agent_steps"]) == (None, 100)
 
 
-def test_what_cannot_be_forked_is_refused_and_stores_nothing(
+def test_invalid_fork_request_is_rejected_and_stores_nothing(
     service: RunningService, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     parent, (checkpoint,) = _parent(service, tmp_path, 100)
@@ -98,14 +95,14 @@ def test_what_cannot_be_forked_is_refused_and_stores_nothing(
     assert service.client.get("/api/v1/runs").json()["total"] == 3
 
 
-def test_a_fork_at_its_bound_is_told_so(service: RunningService, tmp_path: Path) -> None:
+def test_fork_at_its_bound_is_rejected_with_reason(service: RunningService, tmp_path: Path) -> None:
     parent, _ = _parent(service, tmp_path, 60_000)
     body = {"stop": {"agent_steps": 60_000}}
-    [told] = service.client.post(f"/api/v1/runs/{parent.id}/fork", json=body).json()["errors"]
-    assert told["message"] == "the checkpoint is at 60,000 already: give a larger bound"
+    [error] = service.client.post(f"/api/v1/runs/{parent.id}/fork", json=body).json()["errors"]
+    assert error["message"] == "the checkpoint is at 60,000 already: set a higher limit"
 
 
-def test_a_fork_past_its_score_is_refused(service: RunningService, tmp_path: Path) -> None:
+def test_fork_above_its_target_score_is_rejected(service: RunningService, tmp_path: Path) -> None:
     stop = {"agent_steps": 10_000, "score": 195.0}
     parent, (checkpoint,) = _parent(service, tmp_path, 100, stop=stop)
     url = f"/api/v1/runs/{parent.id}/fork"
@@ -116,7 +113,7 @@ def test_a_fork_past_its_score_is_refused(service: RunningService, tmp_path: Pat
     assert service.client.post(url, json={"stop": stop | {"score": 198.0}}).status_code == 201
 
 
-def test_what_shapes_the_network_stays(service: RunningService, tmp_path: Path) -> None:
+def test_fork_cannot_change_settings_of_network_shape(service: RunningService, tmp_path: Path) -> None:
     pong = {"environment": "ALE/Pong-v5", "config": {"network": "nips"}}
     for algorithm, body, field in (
         ("paac", {"environment_config": {"full_action_set": True}}, "environment_config.full_action_set"),
@@ -128,3 +125,26 @@ def test_what_shapes_the_network_stays(service: RunningService, tmp_path: Path) 
         answer = service.client.post(url, json=body)
         assert (answer.status_code, [e["field"] for e in answer.json()["errors"]]) == (422, [field])
         assert service.client.post(url, json={"environment_config": {"noop_max": 5}}).status_code == 201
+
+
+def test_fork_of_a_spec_stored_by_version_0_1_0_accepts_its_names(
+    service: RunningService, tmp_path: Path
+) -> None:
+    settings = {"observation_size": "42x42", "crop": True}
+    config = {"network": "compact"}
+    parent, _ = _parent(
+        service, tmp_path, 100, environment="ALE/Pong-v5", environment_config=settings, config=config
+    )
+    former = dict(parent.spec, own=None)
+    del former["custom"]
+    former["environment_config"] = dict(parent.spec["environment_config"], picture_size="42x42")
+    del former["environment_config"]["observation_size"]
+    with writing(service.engine) as session:
+        session.get_one(Run, parent.id).spec = former
+    url = f"/api/v1/runs/{parent.id}/fork"
+    fork = service.client.post(url, json={"environment_config": {"picture_size": "42x42", "noop_max": 5}})
+    assert fork.status_code == 201, fork.text
+    assert fork.json()["spec"]["environment_config"] == parent.spec["environment_config"] | {"noop_max": 5}
+    refused = service.client.post(url, json={"environment_config": {"picture_size": "84x84"}})
+    fields = {error["field"] for error in refused.json()["errors"]}
+    assert fields == {"environment_config.observation_size"}

@@ -9,10 +9,10 @@ from backend.db.engine import reading, writing
 from backend.runs import repository
 from backend.specs.run import parse_run_spec
 from backend.specs.states import ENDED, LEASED, TRANSITIONS, RunState
-from tests.support.runs import CARTPOLE, make_run
+from tests.support.rows import CARTPOLE, make_run
 
 
-def test_create_stores_the_whole_spec_and_pokes_its_queue(engine: Engine) -> None:
+def test_create_stores_spec_and_pokes_queue(engine: Engine) -> None:
     with writing(engine) as session:
         run = repository.create(session, parse_run_spec(CARTPOLE | {"seed": 7, "tags": ["a"]}))
     assert take_work(session) == ["cpu"]
@@ -25,7 +25,7 @@ def test_create_stores_the_whole_spec_and_pokes_its_queue(engine: Engine) -> Non
         assert [(t.before, t.after) for t in repository.transitions(session, run.id)] == [(None, "queued")]
 
 
-def test_that_a_run_is_no_more_is_told(engine: Engine) -> None:
+def test_delete_reports_change(engine: Engine) -> None:
     run = make_run(engine)
     with writing(engine) as session:
         repository.delete(session, session.get_one(Run, run.id))
@@ -33,7 +33,7 @@ def test_that_a_run_is_no_more_is_told(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("before", RunState)
-def test_only_legal_moves_are_made(engine: Engine, before: RunState) -> None:
+def test_transition_accepts_only_legal_moves(engine: Engine, before: RunState) -> None:
     for after in RunState:
         run = make_run(engine, before)
         with writing(engine) as session:
@@ -50,20 +50,20 @@ def test_only_legal_moves_are_made(engine: Engine, before: RunState) -> None:
                 assert (locked.state, locked.revision) == (before, revision)
 
 
-def test_every_move_is_written_down(engine: Engine) -> None:
+def test_every_transition_is_recorded_and_logged(engine: Engine) -> None:
     for state in RunState:
         run = make_run(engine, state)
         with reading(engine) as session:
             moves = repository.transitions(session, run.id)
-            asked = select(LogLine.message).where(LogLine.run_id == run.id).order_by(LogLine.id)
-            lines = session.scalars(asked).all()
+            query = select(LogLine.message).where(LogLine.run_id == run.id).order_by(LogLine.id)
+            lines = session.scalars(query).all()
         assert [m.before for m in moves[1:]] == [m.after for m in moves[:-1]]
         assert all(RunState(b.after) in TRANSITIONS[RunState(a.after)] for a, b in pairwise(moves))
         assert lines == [f"{m.after}: {m.reason}" for m in moves]
         assert run.revision == len(moves)
 
 
-def test_an_end_drops_lease_host_and_wish(engine: Engine) -> None:
+def test_transition_to_ended_state_clears_host_and_stop_request(engine: Engine) -> None:
     run = make_run(engine, RunState.RUNNING)
     with writing(engine) as session:
         locked = repository.get(session, run.id, for_update=True)
@@ -72,13 +72,13 @@ def test_an_end_drops_lease_host_and_wish(engine: Engine) -> None:
         repository.transition(session, locked, RunState.STOPPING, "asked")
         assert (locked.host, locked.stop_requested, locked.ended_at) == ("here", "stop", None)
         repository.transition(session, locked, RunState.STOPPED, "done")
-        assert (locked.host, locked.stop_requested) == (None, None)
+        assert [locked.host, locked.stop_requested] == [None, None]
         assert locked.ended_at is not None
     assert RunState.STOPPED in ENDED
     assert RunState.STOPPED not in LEASED
 
 
-def test_a_rolled_back_change_is_not_told(engine: Engine) -> None:
+def test_changes_are_reported_only_after_commit(engine: Engine) -> None:
     run = make_run(engine)
     with writing(engine) as session:
         repository.bump_revision(session, run.id)
@@ -88,7 +88,7 @@ def test_a_rolled_back_change_is_not_told(engine: Engine) -> None:
         assert take_changes(session) == []
 
 
-def test_delete_takes_everything_with_it(engine: Engine) -> None:
+def test_delete_removes_run_and_log_lines(engine: Engine) -> None:
     run = make_run(engine, RunState.FINISHED)
     with writing(engine) as session:
         found = repository.get(session, run.id, for_update=True)

@@ -1,4 +1,4 @@
-"""Runs that nobody named are told apart by what was changed."""
+"""Default names of runs and forks."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ PONG = {"algorithm": "paac", "environment": "ALE/Pong-v5", "stop": {"agent_steps
 
 
 @pytest.mark.parametrize(
-    ("asked", "name"),
+    ("changes", "name"),
     [
         ({}, "paac Pong-v5 seed 0"),
         ({"seed": 3, "tags": ["a"], "stop": {"score": 1}}, "paac Pong-v5 seed 3"),
@@ -31,28 +31,28 @@ PONG = {"algorithm": "paac", "environment": "ALE/Pong-v5", "stop": {"agent_steps
             "paac Pong-v5 n_e=4 n_w=1 t_max=7 +1 seed 0",
         ),
         (
-            # A world without pixels has defaults of its own.
+            # Environments without pixels have other defaults.
             {"environment": "CartPole-v1", "config": {"gamma": 0.9}},
             "paac CartPole-v1 gamma=0.9 seed 0",
         ),
     ],
 )
-def test_a_run_nobody_named_is_called_by_what_was_changed(asked: dict[str, Any], name: str) -> None:
-    assert default_name(parse_run_spec(PONG | asked)) == name
+def test_default_name_lists_changed_settings(changes: dict[str, Any], name: str) -> None:
+    assert default_name(parse_run_spec(PONG | changes)) == name
 
 
-def test_a_preset_is_named_and_so_is_what_it_was_changed_in() -> None:
-    (preset,) = (each for each in ALGORITHMS["paac"].presets if each.id == "two-cpu-cores")
-    world = {"environment_config": preset.environment_config}
-    asked = PONG | world | {"config": preset.config}
-    assert default_name(parse_run_spec(asked)) == "paac Pong-v5 two-cpu-cores seed 0"
-    faster = PONG | world | {"config": preset.config | {"learning_rate": 0.002}}
-    assert default_name(parse_run_spec(faster)) == "paac Pong-v5 two-cpu-cores learning_rate=0.002 seed 0"
+def test_default_name_contains_preset_and_its_changed_settings() -> None:
+    (preset,) = (each for each in ALGORITHMS["paac"].presets if each.id == "nips-cropped")
+    env = {"environment_config": preset.environment_config}
+    request = PONG | env | {"config": preset.config}
+    assert default_name(parse_run_spec(request)) == "paac Pong-v5 nips-cropped seed 0"
+    faster = PONG | env | {"config": preset.config | {"learning_rate": 0.002}}
+    assert default_name(parse_run_spec(faster)) == "paac Pong-v5 nips-cropped learning_rate=0.002 seed 0"
 
 
-def test_a_name_that_is_too_long_keeps_its_seed() -> None:
-    own = {
-        "id": f"Own/{'x' * 61}-v1234",
+def test_default_name_is_shortened_but_keeps_seed() -> None:
+    custom = {
+        "id": f"Custom/{'x' * 61}-v1234",
         "title": "A line",
         "observation": "vector",
         "actions": "discrete",
@@ -63,14 +63,14 @@ def test_a_name_that_is_too_long_keeps_its_seed() -> None:
         "exploration_anneal_updates": 999_999_999_999,
         "exploration_eps": 0.012_345_678_901_2,
     }
-    asked = {"algorithm": "gorila_dqn", "environment": own["id"], "own": own, "config": changes}
-    name = default_name(parse_run_spec(PONG | asked | {"seed": 2**31 - 1}))
-    assert name.startswith("gorila_dqn Own/xxx")
+    request = {"algorithm": "gorila_dqn", "environment": custom["id"], "custom": custom, "config": changes}
+    name = default_name(parse_run_spec(PONG | request | {"seed": 2**31 - 1}))
+    assert name.startswith("gorila_dqn Custom/xxx")
     assert name.endswith(" seed 2147483647")
     assert len(name) == 200
 
 
-def test_a_fork_is_named_by_what_it_does_otherwise() -> None:
+def test_fork_name_lists_changed_settings() -> None:
     before = parse_run_spec(PONG | {"config": {"n_e": 4}})
     after = parse_run_spec(PONG | {"config": {"n_e": 4, "beta": 0.5}})
     assert fork_name("parent", before, before) == "parent fork"

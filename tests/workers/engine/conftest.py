@@ -1,9 +1,19 @@
 """What every test of the engine wants."""
 
-from collections.abc import Iterator
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+
+if TYPE_CHECKING:
+    from tests.support.scripted_environment import Script
+
+# As runs set them. Ray reads them when it is first imported, which a unit may do before a run.
+os.environ["RAY_AUTH_MODE"] = "token"
+os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -13,7 +23,30 @@ def one_thread() -> None:
 
 
 @pytest.fixture(autouse=True)
-def subnormal_numbers() -> Iterator[None]:
-    """A command called in this process may have switched them off, as engines do; others test with them."""
-    yield
-    torch.set_flush_denormal(False)
+def seeded() -> None:
+    """A network that a test draws without a seed is the same in any order of the tests."""
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Script":
+    """A function that loads a script into `Scripted` and returns its part of a run's request."""
+    from backend.specs.environments.custom import FILE_VARIABLE
+    from tests.support import scripted_environment
+
+    def start(outcomes: Any, *, continuous: bool = False) -> dict[str, Any]:
+        file, request = scripted_environment.load(tmp_path, outcomes, continuous=continuous)
+        monkeypatch.setenv(FILE_VARIABLE, str(file))
+        return request
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def fork_server() -> None:
+    """One with PyTorch for all algorithms; an engine has its own. Without PyTorch each actor imports it."""
+    from tests.workers.engine.contract_runs import nothing
+    from workers.engine.processes.child import Child, preload
+
+    preload("workers.engine.methods.registry", "workers.engine.nn.fused.kernels")
+    Child(nothing, name="the first child").join()

@@ -8,7 +8,7 @@ import pytest
 from workers.engine.files import replacing
 
 
-def test_the_new_takes_the_place_of_the_old(tmp_path: Path) -> None:
+def test_replacing_swaps_in_the_new_file(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "file.txt"
     for content in ("old", "new"):
         with replacing(path) as partial:
@@ -19,7 +19,7 @@ def test_the_new_takes_the_place_of_the_old(tmp_path: Path) -> None:
     assert os.listdir(path.parent) == ["file.txt"]
 
 
-def test_a_block_that_fails_leaves_what_was(tmp_path: Path) -> None:
+def test_replacing_leaves_the_old_file_after_an_error(tmp_path: Path) -> None:
     path = tmp_path / "file.txt"
     path.write_text("old")
     with pytest.raises(NotADirectoryError, match="nowhere"), replacing(path) as partial:

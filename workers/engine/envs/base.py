@@ -1,4 +1,4 @@
-"""The one interface to every world: seeded episodes, one action at a time, a picture for people."""
+"""The interface of every environment: seeded episodes, one action at a time, frames to watch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 OnFrame = Callable[[NDArray[np.uint8]], None]
 
 Action = Any
-"""What one decision is: the index of a discrete action, or (D,) float32 in a `Box`."""
+"""Index of a discrete action, or (D,) float32 in a `Box`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Discrete:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """D numbers at once, each within its bounds; a world takes what lies outside for the bound."""
+    """D numbers, each within its bounds; environments clip values outside them."""
 
     low: tuple[float, ...]
     high: tuple[float, ...]
@@ -42,81 +42,82 @@ ActionSpace = Discrete | Box
 
 @dataclass(slots=True)
 class Step:
-    """What one decision led to."""
+    """The result of one decision."""
 
     reward: float
     """True, unclipped."""
-    terminal: bool
-    """Nothing that follows counts for learning (the episode's real end, or a lost life if so set)."""
-    ended: bool
-    """The episode is over: `reset` comes next."""
+    terminated: bool
+    """Gymnasium's: the next state has no value. Also set at a lost life under `life_loss_terminal`."""
+    episode_over: bool
+    """The episode is over, terminated or truncated: `reset` comes next. Not set at a mere lost life."""
     truncated: bool
-    """The episode was cut off: what would have followed still has a value."""
+    """Gymnasium's: a limit ended the episode. The next state still has a value."""
     frames: int
     """Emulator frames that passed."""
     crashed: bool = False
-    """The world broke instead: the episode, which is over, counts for nothing, and `reset` begins anew."""
+    """The environment crashed in this decision, which is dropped: the episode is over and is not counted.
+    `reset` comes next."""
 
 
-class WorldCrashedError(RuntimeError):
-    """An environment broke, and breaks again and again."""
+class EnvCrashedError(RuntimeError):
+    """An environment crashed."""
 
 
 MAX_CRASHES = 3
 
 
 class Crashes:
-    """What becomes of a world that breaks: a lost episode, unless it breaks again and again."""
+    """Counts an environment's crashes: each loses an episode; `MAX_CRASHES` in a row are an error."""
 
     def __init__(self) -> None:
         self._in_a_row = 0
 
-    def lost_episode(self, error: WorldCrashedError) -> Step:
-        """The step in which it broke.
+    def lost_episode(self, error: EnvCrashedError) -> Step:
+        """The step in which it crashed.
 
         Raises:
-            WorldCrashedError: it has broken `MAX_CRASHES` times without finishing an episode in between.
+            EnvCrashedError: it crashed `MAX_CRASHES` times without finishing an episode in between.
         """
         self._in_a_row += 1
         if self._in_a_row >= MAX_CRASHES:
             raise error
-        return Step(reward=0.0, terminal=True, ended=True, truncated=False, frames=0, crashed=True)
+        return Step(reward=0.0, terminated=True, episode_over=True, truncated=False, frames=0, crashed=True)
 
     def finished_episode(self) -> None:
-        """It works."""
+        """Reset the count: the environment works."""
         self._in_a_row = 0
 
 
-class World(Protocol):
-    """One environment. An episode is wholly determined by its seed and its actions."""
+class Env(Protocol):
+    """One environment. Its seed and actions determine an episode completely."""
 
     observation_shape: tuple[int, ...]
     """(H, W, C) of uint8 pixels, or (D,) of float32."""
     observation_dtype: np.dtype[Any]
     action_space: ActionSpace
     action_names: tuple[str, ...]
-    """Of each discrete action, or of each of the D numbers."""
+    """Name of each discrete action, or of each of the D numbers."""
     frames_per_second: float
-    """Pace of `on_frame` pictures at normal speed."""
+    """Rate of `on_frame` calls at normal speed."""
     on_frame: OnFrame | None
-    """Called with each (H, W, 3) RGB picture while set; costs nothing while it is None."""
+    """Called with each rendered (H, W, 3) RGB frame; nothing is rendered while it is None."""
 
     def reset(self, seed: int, out: NDArray[Any]) -> None:
-        """Begin the episode of this seed; write the first observation to `out`.
+        """Start the episode of this seed; write the first observation to `out`.
 
         Raises:
-            WorldCrashedError: the world cannot be begun.
+            EnvCrashedError: the environment cannot start.
         """
 
     def step(self, action: Action, out: NDArray[Any]) -> Step:
-        """Take one decision; write the next observation to `out`.
+        """Take one decision; write the next observation to `out`, which stays as it is if the step crashed.
 
         Raises:
-            WorldCrashedError: the world breaks again and again.
+            EnvCrashedError: the environment keeps crashing.
         """
 
     def lives(self) -> int:
-        """Lives left, 0 where the world has none."""
+        """Lives left, 0 if the environment has none."""
 
     def close(self) -> None:
         """Free the emulator."""

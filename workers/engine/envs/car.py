@@ -1,4 +1,4 @@
-"""gymnasium's car and track, stepped without what only its pictures need."""
+"""gymnasium's car and track, stepped without its rendering."""
 
 import math
 from typing import Any
@@ -16,7 +16,7 @@ _BRAKE_FORCE = 15.0
 class FastCar(dynamics.Car):
     """The same car by the same equations, in plain floats and without skid marks.
 
-    `power` is its share of the engine's power.
+    `power` is a fraction of the original engine power.
     """
 
     power = 1.0
@@ -55,8 +55,8 @@ class FastCar(dynamics.Car):
             )
 
 
-class _Touch(car_racing.FrictionDetector):
-    """Which tiles each wheel is on; no score is kept."""
+class _TileContacts(car_racing.FrictionDetector):
+    """Tracks which tiles each wheel is on; keeps no score."""
 
     def _contact(self, contact: Any, begin: bool) -> None:
         one, other = contact.fixtureA.body.userData, contact.fixtureB.body.userData
@@ -69,33 +69,33 @@ class _Touch(car_racing.FrictionDetector):
             wheel.tiles.discard(tile)
 
 
-class Course(CarRacing):
-    """gymnasium's CarRacing with a `FastCar`, driven frame by frame and never drawn.
+class RaceSimulation(CarRacing):
+    """gymnasium's CarRacing with a `FastCar`, stepped frame by frame and never rendered.
 
     Args:
-        power: the car's share of the engine's power.
+        power: of the car, as a fraction of the original engine power.
     """
 
     def __init__(self, power: float) -> None:
         super().__init__(render_mode=None, continuous=True)
         self._power = power
 
-    def begin(self, seed: int) -> None:
-        """A new track, the seed's, with the car at its start."""
+    def restart(self, seed: int) -> None:
+        """Build the seed's track and put the car at its start."""
         self.reset(seed=seed)
         assert self.car is not None
         self.car.destroy()  # type: ignore[no-untyped-call]
-        touch = _Touch(self, self.lap_complete_percent)  # type: ignore[no-untyped-call]
-        self.world.contactListener_bug_workaround = self.world.contactListener = touch
+        contacts = _TileContacts(self, self.lap_complete_percent)  # type: ignore[no-untyped-call]
+        self.world.contactListener_bug_workaround = self.world.contactListener = contacts
         self.car = FastCar(self.world, *self.track[0][1:4])  # type: ignore[no-untyped-call]
         self.car.power = self._power
-        self.frame()  # as gymnasium's own reset
+        self.step_frame()  # as gymnasium's own reset
 
-    def frame(self) -> None:
-        """One fiftieth of a second."""
+    def step_frame(self) -> None:
+        """Simulate one fiftieth of a second."""
         assert self.car is not None
         self.car.step(1.0 / FPS)  # type: ignore[no-untyped-call]
         self.world.Step(1.0 / FPS, 6 * 30, 2 * 30)
 
     def _render(self, mode: str) -> None:
-        """Nothing: whoever drives it draws it."""
+        """Does nothing: the caller renders."""

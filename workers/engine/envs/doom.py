@@ -1,8 +1,8 @@
-"""One ViZDoom process that plays maps given as bytes and leaves nothing behind, however it ends.
+"""One ViZDoom process that plays maps given as bytes and leaves no files behind, however it ends.
 
-ViZDoom runs the game as a child and talks to it through named shared memory. The child here dies with its
-parent, works in a folder that is gone once it runs, reads its map from a file without a name, and its shared
-memory loses its names as soon as both sides have it.
+ViZDoom runs the game as a child process and communicates through named shared memory. Here the child dies
+with its parent, runs in a temporary folder that is deleted once it has started and reads its map from an
+unnamed file; its shared memory is unlinked as soon as both sides have mapped it.
 """
 
 import os
@@ -20,14 +20,14 @@ import psutil
 import vizdoom
 from numpy.typing import NDArray
 
-from workers.engine.envs.base import WorldCrashedError
+from workers.engine.envs.base import EnvCrashedError
 
 _DIES_WITH_PARENT = (
     "import ctypes, os, signal, sys;"
     "ctypes.CDLL(None).prctl(1, signal.SIGKILL);"  # PR_SET_PDEATHSIG
     "os.execv(sys.argv[1], sys.argv[1:])"
 )
-_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  # where POSIX has it, not a file of ours
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  # where POSIX puts it, not a file of ours
 _CRASHES = (
     vizdoom.ViZDoomErrorException,
     vizdoom.ViZDoomUnexpectedExitException,
@@ -36,7 +36,7 @@ _CRASHES = (
 
 
 SEED = 0
-"""Of what is random in the game itself: how pictures of what lies about begin to move."""
+"""Seeds the game itself: the phase in which item animations start."""
 SETTLING_FRAMES = 8
 
 
@@ -44,12 +44,12 @@ class Doom:
     """A running game.
 
     Args:
-        wad: the first map, MAP01; every later one is as long.
-        buttons: what an action's numbers mean.
-        variables: what `variables` tells, in this order.
+        wad: the first map, MAP01; every later one has the same length.
+        buttons: meaning of an action's numbers.
+        variables: what `observe` returns beside the frame, in this order.
 
     Raises:
-        WorldCrashedError: the game did not start.
+        EnvCrashedError: the game did not start.
     """
 
     def __init__(
@@ -86,18 +86,18 @@ class Doom:
                 game.init()
                 self._settle()
             except _CRASHES as error:
-                raise WorldCrashedError(f"ViZDoom did not start: {error}") from error
+                raise EnvCrashedError(f"ViZDoom did not start: {error}") from error
         self.process = _newest_child()
         _unname_shared_memory(self.process)
         if threading.current_thread() is threading.main_thread():
-            for name, handler in handlers:  # ViZDoom has put its own in their places
+            for name, handler in handlers:  # ViZDoom replaced them
                 signal.signal(name, handler)
 
     def load(self, wad: bytes) -> None:
-        """Play another map from its beginning.
+        """Start another map.
 
         Raises:
-            WorldCrashedError: the game has died.
+            EnvCrashedError: the game has died.
         """
         os.pwrite(self._wad_fd, wad, 0)
         try:
@@ -105,32 +105,32 @@ class Doom:
             self._game.new_episode()
             self._settle()
         except _CRASHES as error:
-            raise WorldCrashedError(f"ViZDoom died: {error}") from error
+            raise EnvCrashedError(f"ViZDoom died: {error}") from error
 
     def _settle(self) -> None:
-        """Let the frames pass in which a new map does not yet listen to its player."""
+        """Skip the frames in which a new map ignores its player."""
         self._game.make_action([0.0] * self._game.get_available_buttons_size(), SETTLING_FRAMES)
 
     def act(self, numbers: list[float], frames: int) -> None:
-        """Hold an action.
+        """Repeat an action for `frames` frames.
 
         Raises:
-            WorldCrashedError: the game has died.
+            EnvCrashedError: the game has died.
         """
         try:
             self._game.make_action(numbers, frames)
         except _CRASHES as error:
-            raise WorldCrashedError(f"ViZDoom died: {error}") from error
+            raise EnvCrashedError(f"ViZDoom died: {error}") from error
 
-    def look(self) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-        """The picture, (120, 160, 3) RGB, and the variables.
+    def observe(self) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+        """The frame, (120, 160, 3) RGB, and the game variables.
 
         Raises:
-            WorldCrashedError: the game has died.
+            EnvCrashedError: the game has died.
         """
         state: Any = self._game.get_state()
         if state is None:
-            raise WorldCrashedError("ViZDoom shows nothing: its map has ended")
+            raise EnvCrashedError("ViZDoom has no state: its map has ended")
         return state.screen_buffer, state.game_variables
 
     def close(self) -> None:
@@ -145,7 +145,11 @@ def _binary() -> str:
 
 
 def _newest_child() -> psutil.Process:
-    ours = [child for child in psutil.Process().children() if child.name() == "vizdoom"]
+    ours = []
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):  # another one has just ended
+            if child.name() == "vizdoom":
+                ours.append(child)
     return max(ours, key=lambda child: (child.create_time(), child.pid))
 
 

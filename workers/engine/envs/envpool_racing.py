@@ -1,7 +1,7 @@
-"""EnvPool's CarRacing-v3: gymnasium's race rewritten in C++, with the reward and the car of both.
+"""EnvPool's CarRacing-v3: gymnasium's CarRacing rewritten in C++, with the same reward and car.
 
-A decision holds one of gymnasium's five discrete actions for `frame_skip` frames; rewards are summed. EnvPool
-takes a seed only when a pool is made, so each episode has a pool of its own, which costs some milliseconds.
+A decision repeats one of gymnasium's five discrete actions for `frame_skip` frames; rewards are summed.
+EnvPool takes a seed only when a pool is created, so each episode creates a pool, which costs milliseconds.
 """
 
 from typing import Any
@@ -17,12 +17,12 @@ from workers.engine.envs.base import Action, ActionSpace, Discrete, OnFrame, Ste
 
 SIZE = 84
 MAX_FRAMES = 1_000
-"""As EnvPool and gymnasium register the race."""
+"""As EnvPool and gymnasium register it."""
 
 cv2.setNumThreads(1)
 
 
-class EnvPoolRacingWorld:
+class EnvPoolRacingEnv:
     """One race."""
 
     observation_shape: tuple[int, ...] = (SIZE, SIZE, 3)
@@ -38,40 +38,42 @@ class EnvPoolRacingWorld:
         self.on_frame: OnFrame | None = None
 
     def reset(self, seed: int, out: NDArray[Any]) -> None:
-        """Make the pool of this seed."""
+        """Create the pool of this seed."""
         self.close()
         level, gymnasium.logger.min_level = gymnasium.logger.min_level, gymnasium.logger.ERROR
-        try:  # its spaces have numbers of double precision, of which gymnasium warns
+        try:  # gymnasium warns of its float64 spaces
             self._pool = envpool.make_gymnasium(
                 "CarRacing-v3", num_envs=1, num_threads=1, seed=seed % 2**31, max_episode_steps=MAX_FRAMES
             )
         finally:
             gymnasium.logger.min_level = level
-        picture, _ = self._pool.reset()
-        self._see(picture[0], out)
+        frame, _ = self._pool.reset()
+        self._observe(frame[0], out)
 
     def step(self, action: Action, out: NDArray[Any]) -> Step:
-        """Hold the action for `frame_skip` frames, fewer where the race ends."""
-        reward, frames, over, cut = 0.0, 0, False, False
+        """Repeat the action for `frame_skip` frames, fewer if the race ends."""
+        total_reward, frames, over, cut = 0.0, 0, False, False
         while frames < self._frame_skip and not (over or cut):
-            picture, earned, terminated, truncated, _ = self._pool.step(self._controls[int(action)])
-            reward += float(earned[0])
+            frame, reward, terminated, truncated, _ = self._pool.step(self._controls[int(action)])
+            total_reward += float(reward[0])
             over, cut = bool(terminated[0]), bool(truncated[0]) and not bool(terminated[0])
             frames += 1
             if self.on_frame is not None:
-                self.on_frame(picture[0])
-        self._see(picture[0], out)
-        return Step(reward=reward, terminal=over, ended=over or cut, truncated=cut, frames=frames)
+                self.on_frame(frame[0])
+        self._observe(frame[0], out)
+        return Step(
+            reward=total_reward, terminated=over, episode_over=over or cut, truncated=cut, frames=frames
+        )
 
     def lives(self) -> int:
-        """One car."""
+        """Always 0: there are no lives."""
         return 0
 
     def close(self) -> None:
-        """End the pool and its thread."""
+        """Close the pool and its thread."""
         if self._pool is not None:
             self._pool.close()
             self._pool = None
 
-    def _see(self, picture: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
-        cv2.resize(picture, (SIZE, SIZE), dst=out, interpolation=cv2.INTER_AREA)
+    def _observe(self, frame: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
+        cv2.resize(frame, (SIZE, SIZE), dst=out, interpolation=cv2.INTER_AREA)

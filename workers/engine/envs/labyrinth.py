@@ -1,11 +1,12 @@
 """Labyrinth on ViZDoom: apples and a portal in a random maze (Mnih et al. 2016, section 5.4).
 
-An episode's seed makes its maze, where apples and portal lie, and where the player begins. An apple earns 1.
-The portal earns 10, puts the player at a random place, and every apple back. An episode ends after 60 seconds
-of the game, at 35 frames a second. The agent sees 84×84 RGB; people see a map beside it.
+An episode's seed determines its maze, the cells of apples and portal, and the player's start. An apple gives
+a reward of 1. The portal gives 10, moves the player to a random cell and restores every apple. An episode
+ends after 60 seconds of the game, at 35 frames a second. The observation is 84×84 RGB; rendered frames show a
+map beside it.
 
-Differences from the paper, whose Labyrinth was never released: the maze's make, its size and its pictures are
-ours; apples look like Doom's health bonus, the portal like its soul sphere.
+Differences from the paper, whose Labyrinth was never released: the maze generator, the sizes and the textures
+are ours; apples look like Doom's health bonus, the portal like its soul sphere.
 """
 
 from typing import Any
@@ -16,10 +17,9 @@ from numpy.typing import NDArray
 from vizdoom import Button, GameVariable
 
 from backend.specs.environments.labyrinth import ACTIONS, SIZES, LabyrinthConfig
-from workers.engine.envs.base import Action, ActionSpace, Crashes, Discrete, OnFrame, Step, WorldCrashedError
+from workers.engine.envs.base import Action, ActionSpace, Crashes, Discrete, EnvCrashedError, OnFrame, Step
 from workers.engine.envs.doom import Doom
-from workers.engine.envs.labyrinth_map import beside
-from workers.engine.envs.maze import random_maze
+from workers.engine.envs.maze import random_maze, view_with_map
 from workers.engine.envs.udmf import Thing, middle, things_text, wad, walls_text
 
 SIZE = 84
@@ -52,11 +52,11 @@ _MOVES: dict[str, list[float]] = {
     "FORWARD_LOOK_LEFT": [SPEED, 0, -TURN_DEGREES_PER_FRAME],
     "FORWARD_LOOK_RIGHT": [SPEED, 0, TURN_DEGREES_PER_FRAME],
 }
-_HEALTH_OF_A_SPHERE = 50
-"""A soul sphere gives far more than this, all apples far less."""
+_SOUL_SPHERE_HEALTH = 50
+"""A soul sphere gives far more health than this, all apples far less."""
 
 
-class LabyrinthWorld:
+class LabyrinthEnv:
     """One labyrinth."""
 
     observation_shape: tuple[int, ...] = (SIZE, SIZE, 3)
@@ -73,10 +73,10 @@ class LabyrinthWorld:
         self.on_frame: OnFrame | None = None
 
     def reset(self, seed: int, out: NDArray[Any]) -> None:
-        """Build the seed's maze and begin in it.
+        """Build the seed's maze and start in it.
 
         Raises:
-            WorldCrashedError: the game does not start.
+            EnvCrashedError: the game does not start.
         """
         self._rng = np.random.default_rng(seed)
         self.floor = random_maze(self._rng, self._size.cells, self._size.rooms)
@@ -86,37 +86,37 @@ class LabyrinthWorld:
         self.portal, *self._all_apples = (cells[k] for k in chosen)
         self._starts = [cell for k, cell in enumerate(cells) if k not in chosen]
         self._frames = 0
-        self._enter()
-        self._look(out)
+        self._start_level()
+        self._observe(out)
 
     def step(self, action: Action, out: NDArray[Any]) -> Step:
-        """Hold the action for `frame_skip` frames.
+        """Repeat the action for `frame_skip` frames.
 
         Raises:
-            WorldCrashedError: the game dies again and again.
+            EnvCrashedError: the game keeps dying.
         """
         move = _MOVES[ACTIONS[int(action)]]
         frames = self._config.frame_skip
         try:
             if self.on_frame is None:
-                self._game.act(move, frames)
+                self.game.act(move, frames)
             else:
                 for _ in range(frames):
-                    self._game.act(move, 1)
-                    self._show(self.on_frame)
-            reward = self._earned()
-            self._look(out)
-        except WorldCrashedError as error:
+                    self.game.act(move, 1)
+                    self.on_frame(self.frame())
+            reward = self._collect_reward()
+            self._observe(out)
+        except EnvCrashedError as error:
             self.close()
             return self._crashes.lost_episode(error)
         self._frames += frames
         over = self._frames >= self._config.episode_s * GAME_FRAMES_PER_SECOND
         if over:
             self._crashes.finished_episode()
-        return Step(reward=reward, terminal=over, ended=over, truncated=False, frames=frames)
+        return Step(reward=reward, terminated=over, episode_over=over, truncated=False, frames=frames)
 
     def lives(self) -> int:
-        """There is only one."""
+        """Always 0: there are no lives."""
         return 0
 
     def close(self) -> None:
@@ -125,8 +125,8 @@ class LabyrinthWorld:
             self._doom.close()
             self._doom = None
 
-    def _enter(self) -> None:
-        """Begin at a random place of this episode's maze, with all its apples."""
+    def _start_level(self) -> None:
+        """Start at a random cell of this episode's maze, with all its apples."""
         start = self._starts[int(self._rng.integers(len(self._starts)))]
         angle = 90 * int(self._rng.integers(4))
         self.apples = list(self._all_apples)
@@ -135,42 +135,44 @@ class LabyrinthWorld:
         if self._doom is not None:
             try:
                 self._doom.load(level)
-            except WorldCrashedError:  # between two episodes: nothing is lost
+            except EnvCrashedError:  # between two episodes: no episode is lost
                 self.close()
         if self._doom is None:
             self._doom = Doom(level, _BUTTONS, _VARIABLES)
-        _, (*_, self._items, self._health) = self._doom.look()
+        _, (*_, self._items, self._health) = self._doom.observe()
 
-    def _earned(self) -> float:
-        """What was picked up since the last call; past the portal, another place."""
-        _, (x, y, _, items, health) = self._game.look()
-        through = health - self._health > _HEALTH_OF_A_SPHERE
+    def _collect_reward(self) -> float:
+        """The reward for items picked up since the last call; behind the portal the level restarts."""
+        _, (x, y, _, items, health) = self.game.observe()
+        through = health - self._health > _SOUL_SPHERE_HEALTH
         apples = int(items - self._items) - through
         self._items, self._health = items, health
         for _ in range(apples):
             self.apples.remove(min(self.apples, key=lambda cell: _distance(cell, x, y)))
         if through:
-            self._enter()
+            self._start_level()
         return float(APPLE_REWARD * apples + PORTAL_REWARD * through)
 
     @property
-    def _game(self) -> Doom:
+    def game(self) -> Doom:
+        """The running game."""
         assert self._doom is not None, "reset comes first"
         return self._doom
 
     @property
-    def place(self) -> tuple[float, float, float]:
-        """Where the player is: map units (x, y), and degrees counter-clockwise from east."""
-        _, (x, y, angle, _, _) = self._game.look()
+    def pose(self) -> tuple[float, float, float]:
+        """The player's position in map units (x, y), and heading in degrees counter-clockwise from east."""
+        _, (x, y, angle, _, _) = self.game.observe()
         return float(x), float(y), float(angle)
 
-    def _look(self, out: NDArray[np.uint8]) -> None:
-        picture, _ = self._game.look()
-        cv2.resize(picture, (SIZE, SIZE), dst=out, interpolation=cv2.INTER_AREA)
+    def _observe(self, out: NDArray[np.uint8]) -> None:
+        frame, _ = self.game.observe()
+        cv2.resize(frame, (SIZE, SIZE), dst=out, interpolation=cv2.INTER_AREA)
 
-    def _show(self, on_frame: OnFrame) -> None:
-        picture, (x, y, angle, _, _) = self._game.look()
-        on_frame(beside(picture, self.floor, self.portal, self.apples, (x, y, angle)))
+    def frame(self) -> NDArray[np.uint8]:
+        """The current frame: the agent's view beside a map."""
+        frame, (x, y, angle, _, _) = self.game.observe()
+        return view_with_map(frame, self.floor, self.portal, self.apples, (x, y, angle))
 
 
 def _distance(cell: tuple[int, int], x: float, y: float) -> float:

@@ -1,12 +1,11 @@
 """MuJoCo through gymnasium's v5 tasks, from state or from pixels, with no screen.
 
-From state, the observation is normalised by the constants of `workers.engine.envs.mujoco_scales` and held
-within ±10. From pixels, the task's own camera draws 84×84 RGB, of which the luminance is kept; the last four
-pictures are stacked, oldest first, along the last axis. An action outside its bounds is taken for the bound.
+From state, the observation is normalised by the constants of `workers.engine.envs.mujoco_scales` and clipped
+to ±10. From pixels, the task's camera renders 84×84 RGB, which is converted to luminance; the last four
+frames are stacked, oldest first, along the last axis. An action outside its bounds is clipped.
 
-Differences from the paper (Mnih et al. 2016, section 5.3), which tells neither its tasks' rewards nor their
-physics: gymnasium's. Its agents saw one picture and
-remembered; four pictures serve an agent without memory too.
+Differences from the paper (Mnih et al. 2016, section 5.3): rewards and physics are gymnasium's, as the paper
+gives neither. Its agents saw one frame and had an LSTM; four frames serve an agent without memory too.
 """
 
 import os
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 
 def _gl() -> str:
-    """The way to draw without a screen that this machine has."""
+    """The off-screen renderer that this machine has."""
     for name, library in (("egl", "libEGL.so.1"), ("osmesa", "libOSMesa.so.8")):
         try:
             CDLL(library)
@@ -30,7 +29,7 @@ def _gl() -> str:
     return "disable"
 
 
-GL = os.environ.setdefault("MUJOCO_GL", _gl())  # MuJoCo looks when it is first imported
+GL = os.environ.setdefault("MUJOCO_GL", _gl())  # MuJoCo reads it when first imported
 
 import gymnasium  # noqa: E402
 import mujoco  # noqa: E402
@@ -38,27 +37,27 @@ import mujoco  # noqa: E402
 from backend.specs.environments import ENVIRONMENTS  # noqa: E402
 from backend.specs.environments.mujoco import MujocoConfig, MujocoPixelsConfig, MujocoStateConfig  # noqa: E402
 from workers.engine.envs.base import OnFrame  # noqa: E402
-from workers.engine.envs.gymnasium_world import GymnasiumWorld  # noqa: E402
+from workers.engine.envs.gymnasium_env import GymnasiumEnv  # noqa: E402
 from workers.engine.envs.mujoco_scales import scales  # noqa: E402
 
 SIZE = 84
 STACK = 4
-SHOWN_PIXELS = 240
-"""Side of the picture for people."""
+FRAME_PIXELS = 240
+"""Side of a rendered frame."""
 LIMIT = 10.0
 
 cv2.setNumThreads(1)
 mujoco.set_mju_user_warning(
     lambda message: sys.stderr.write(f"MuJoCo: {message}\n")
-)  # else a file in the way
+)  # else it writes a file into the current folder
 
 
-class Camera:
-    """Draws a task, `size` pixels square, without what costs most: shadows, reflections and smooth edges."""
+class TaskRenderer:
+    """Renders a task, `size` pixels square, without what costs most: shadows, reflections, anti-aliasing."""
 
     def __init__(self, env: Any, size: int) -> None:
         if GL == "disable":
-            raise RuntimeError("pictures of MuJoCo need libEGL or libOSMesa: install the package libegl1")
+            raise RuntimeError("rendering MuJoCo needs libEGL or libOSMesa: install the package libegl1")
         model = env.model
         model.vis.quality.offsamples = 0
         model.vis.quality.shadowsize = 0
@@ -79,37 +78,37 @@ class Camera:
                 else:
                     setattr(self._view, name, value)
 
-    def take(self) -> NDArray[np.uint8]:
-        """The task as it is now, (size, size, 3) RGB."""
+    def render(self) -> NDArray[np.uint8]:
+        """A frame of the current state, (size, size, 3) RGB."""
         self._renderer.update_scene(self._data, self._view)
         return np.asarray(self._renderer.render(), np.uint8)
 
     def close(self) -> None:
-        """Free the drawing context."""
+        """Free the rendering context."""
         self._renderer.close()
 
 
-class MujocoWorld(GymnasiumWorld):
+class MujocoEnv(GymnasiumEnv):
     """One task from its state."""
 
     def __init__(self, environment: str, config: MujocoConfig) -> None:
         self._task = environment.removesuffix("-v5").removesuffix("-Pixels")
-        longest = config.max_episode_agent_steps
+        limit = config.max_episode_agent_steps
         env = gymnasium.make(
             f"{self._task}-v5",
             disable_env_checker=True,
-            **({} if longest is None else {"max_episode_steps": longest}),
+            **({} if limit is None else {"max_episode_steps": limit}),
         )
         super().__init__(env, ENVIRONMENTS[environment].action_names)
-        self._shown: Camera | None = None
-        self._can_show = True
+        self._frame_renderer: TaskRenderer | None = None
+        self._can_render = True
         normalise = isinstance(config, MujocoStateConfig) and config.normalise
         self._scales = scales(self._task) if normalise else None
 
     def close(self) -> None:
-        """Free the simulation and its cameras."""
-        if self._shown is not None:
-            self._shown.close()
+        """Free the simulation and its renderers."""
+        if self._frame_renderer is not None:
+            self._frame_renderer.close()
         super().close()
 
     def _observe(self, observation: Any, out: NDArray[Any]) -> None:
@@ -120,38 +119,38 @@ class MujocoWorld(GymnasiumWorld):
             out /= deviation
             np.clip(out, -LIMIT, LIMIT, out=out)
 
-    def _show(self, on_frame: OnFrame) -> None:
-        if self._shown is None and self._can_show:
+    def _render(self, on_frame: OnFrame) -> None:
+        if self._frame_renderer is None and self._can_render:
             try:
-                self._shown = Camera(self._env.unwrapped, SHOWN_PIXELS)
-            except Exception as error:  # whatever the driver lacks: what trains from state needs no drawing
-                self._can_show = False
-                sys.stderr.write(f"no pictures of {self._task}: {error}\n")
-        if self._shown is not None:
-            on_frame(self._shown.take())
+                self._frame_renderer = TaskRenderer(self._env.unwrapped, FRAME_PIXELS)
+            except Exception as error:  # any driver problem: training from state needs no rendering
+                self._can_render = False
+                sys.stderr.write(f"{self._task} cannot be rendered: {error}\n")
+        if self._frame_renderer is not None:
+            on_frame(self._frame_renderer.render())
 
 
-class MujocoPixelsWorld(MujocoWorld):
+class MujocoPixelsEnv(MujocoEnv):
     """One task through its camera."""
 
     def __init__(self, environment: str, config: MujocoPixelsConfig) -> None:
         super().__init__(environment, config)
         self.observation_shape = (SIZE, SIZE, STACK)
         self.observation_dtype = np.dtype(np.uint8)
-        self._camera = Camera(self._env.unwrapped, SIZE)
-        self._pictures = np.zeros((SIZE, SIZE, STACK), np.uint8)
+        self._renderer = TaskRenderer(self._env.unwrapped, SIZE)
+        self._stack = np.zeros((SIZE, SIZE, STACK), np.uint8)
 
     def reset(self, seed: int, out: NDArray[Any]) -> None:
-        """Begin the episode of this seed, with three black pictures before the first."""
-        self._pictures[:] = 0
+        """Start the episode of this seed; the first observation has three black frames and one real one."""
+        self._stack[:] = 0
         super().reset(seed, out)
 
     def close(self) -> None:
-        """Free the simulation and its cameras."""
-        self._camera.close()
+        """Free the simulation and its renderers."""
+        self._renderer.close()
         super().close()
 
     def _observe(self, observation: Any, out: NDArray[Any]) -> None:
-        self._pictures[..., :-1] = self._pictures[..., 1:]
-        self._pictures[..., -1] = cv2.cvtColor(self._camera.take(), cv2.COLOR_RGB2GRAY)
-        np.copyto(out, self._pictures)
+        self._stack[..., :-1] = self._stack[..., 1:]
+        self._stack[..., -1] = cv2.cvtColor(self._renderer.render(), cv2.COLOR_RGB2GRAY)
+        np.copyto(out, self._stack)

@@ -1,83 +1,137 @@
-"""Some of a vectorised world's environments, stepped one after the other in the calling process."""
+"""Some of a vectorised environment's environments, stepped one after the other. Needs no torch.
+
+A child process that steps a slice gets commands of one byte over a socket of its own and answers with the
+same byte: for cheap environments, pickled requests would take longer than the steps.
+"""
+
+import socket
+import time
 
 import numpy as np
 from numpy.typing import NDArray
 
 from backend.specs.run import RunSpec
-from workers.engine.envs import make_world, world_config
-from workers.engine.envs.camera import Camera
-from workers.engine.envs.shared import MAX_PICTURE_BYTES, NOBODY, SharedArrays
+from workers.engine.envs import env_config, make_env
+from workers.engine.envs.images import FrameEncoder
+from workers.engine.envs.info import SEND_INTERVAL_S, Totals, add_totals, info_of
+from workers.engine.envs.shared import MAX_LIVE_FRAME_BYTES, NOBODY, EnvArrays
+from workers.engine.processes.child import Channel
+
+RESET = 255
+"""Command: start new episodes everywhere, into slot 0. Any smaller byte: step into that slot."""
+INFO = "info"
+"""Kind of a message: scalars of custom environments' `info`."""
 
 
-class WorldSlice:
+class EnvSlice:
     """Environments `first` to `last - 1` over the arrays they share with whoever chooses actions."""
 
     def __init__(
-        self, spec: RunSpec, shared: SharedArrays, first: int, last: int, *, evaluation: bool = False
+        self, spec: RunSpec, shared: EnvArrays, first: int, last: int, *, protocol: str | None = None
     ) -> None:
-        config = world_config(spec, evaluation=evaluation)
+        config = env_config(spec, protocol)
         self._shared = shared
-        self._worlds = {i: make_world(spec.environment, config) for i in range(first, last)}
+        self._envs = {i: make_env(spec.environment, config) for i in range(first, last)}
+        infos = [info_of(env) for env in self._envs.values()]
+        self._infos = [info for info in infos if info is not None]
         self._watched = NOBODY
-        self._camera = Camera()
+        self._encoder = FrameEncoder()
 
     def reset(self) -> None:
         """Begin an episode everywhere, into slot 0."""
         shared = self._shared
-        for i in self._worlds:
-            shared.ended_B[i] = False
+        for i in self._envs:
+            shared.episode_over_B[i] = False
             shared.episode_return_B[i] = shared.episode_length_B[i] = shared.episode_frames_B[i] = 0
             self._begin(i, 0)
 
     def step(self, slot: int) -> None:
         """Take the decisions in `action_B`; where an episode ends the next begins at once."""
-        if self._shared.watched[0] != self._watched:
-            self._watch(int(self._shared.watched[0]))
-        for i in self._worlds:
+        if self._shared.live_environment[0] != self._watched:
+            self._watch(int(self._shared.live_environment[0]))
+        for i in self._envs:
             if self._shared.acting_B[i]:
                 self._step(i, slot)
 
+    @property
+    def has_info(self) -> bool:
+        """Whether `take_info` returns anything, ever."""
+        return bool(self._infos)
+
+    def take_info(self) -> Totals:
+        """Scalars of custom environments' `info` since the last call."""
+        totals: Totals = {}
+        for info in self._infos:
+            add_totals(totals, info.take())
+        return totals
+
     def close(self) -> None:
-        """Close every world."""
-        for world in self._worlds.values():
-            world.close()
+        """Close every environment."""
+        for env in self._envs.values():
+            env.close()
 
-    def _watch(self, watched: int) -> None:
-        for i, world in self._worlds.items():
-            world.on_frame = self._draw if i == watched else None
-        self._watched = watched
+    def _watch(self, live_environment: int) -> None:
+        for i, env in self._envs.items():
+            env.on_frame = self._draw if i == live_environment else None
+        self._watched = live_environment
 
-    def _draw(self, picture: NDArray[np.uint8]) -> None:
-        jpeg = self._camera.draw(picture)
-        if jpeg is not None and len(jpeg) <= MAX_PICTURE_BYTES:
-            self._shared.picture[: len(jpeg)] = jpeg
-            self._shared.picture_bytes[0] = len(jpeg)
+    def _draw(self, frame: NDArray[np.uint8]) -> None:
+        jpeg = self._encoder.encode(frame)
+        if jpeg is not None and len(jpeg) <= MAX_LIVE_FRAME_BYTES:
+            self._shared.live_frame[: len(jpeg)] = jpeg
+            self._shared.live_frame_bytes[0] = len(jpeg)
 
     def _begin(self, i: int, slot: int) -> None:
         shared = self._shared
         shared.episode_seed_B[i] = shared.seed_B[i]
-        self._worlds[i].reset(int(shared.seed_B[i]), shared.observation_SB[slot, i])
-        shared.lives_B[i] = self._worlds[i].lives()
+        self._envs[i].reset(int(shared.seed_B[i]), shared.observation_SB[slot, i])
+        shared.lives_B[i] = self._envs[i].lives()
 
     def _step(self, i: int, slot: int) -> None:
         shared = self._shared
-        if shared.ended_B[i]:
+        if shared.episode_over_B[i]:
             shared.episode_return_B[i] = shared.episode_length_B[i] = shared.episode_frames_B[i] = 0
-        result = self._worlds[i].step(shared.action_B[i], shared.observation_SB[slot, i])
+        result = self._envs[i].step(shared.action_B[i], shared.observation_SB[slot, i])
         shared.crashed_B[i] = result.crashed
         shared.reward_B[i] = result.reward
-        shared.terminal_B[i] = result.terminal
-        shared.ended_B[i] = result.ended
+        shared.terminated_B[i] = result.terminated
+        shared.episode_over_B[i] = result.episode_over
         shared.truncated_B[i] = result.truncated
         shared.frames_B[i] = result.frames
         shared.episode_return_B[i] += result.reward
         shared.episode_length_B[i] += 1
         shared.episode_frames_B[i] += result.frames
-        if not result.ended:
-            shared.lives_B[i] = self._worlds[i].lives()
+        if not result.episode_over:
+            shared.lives_B[i] = self._envs[i].lives()
             return
-        if result.truncated:
+        if result.truncated or result.crashed:
             shared.final_observation_B[i] = shared.observation_SB[slot, i]
         ended_seed = shared.episode_seed_B[i]
         self._begin(i, slot)
         shared.episode_seed_B[i] = ended_seed
+
+
+def run_slice(
+    channel: Channel,
+    spec: RunSpec,
+    shared: EnvArrays,
+    first: int,
+    last: int,
+    protocol: str | None,
+    with_info: bool,
+    commands: socket.socket,
+) -> None:
+    """Entry point of a child process: step a slice until `commands` closes."""
+    envs = EnvSlice(spec, shared, first, last, protocol=protocol)
+    with_info = with_info and envs.has_info
+    info_sent_at = 0.0
+    commands.sendall(bytes([RESET]))
+    while command := commands.recv(1):
+        if command[0] == RESET:
+            envs.reset()
+        else:
+            envs.step(command[0])
+        if with_info and time.monotonic() - info_sent_at >= SEND_INTERVAL_S:
+            info_sent_at = time.monotonic()
+            channel.send(INFO, envs.take_info())
+        commands.sendall(command)

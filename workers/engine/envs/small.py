@@ -1,4 +1,4 @@
-"""Our own small worlds: Catch from pixels, and a task that needs memory."""
+"""Small built-in environments: Catch from pixels, and a task that needs memory."""
 
 from typing import Any
 
@@ -13,10 +13,10 @@ CELL_PIXELS = 7
 PADDLE_CELLS = 2
 
 
-class CatchWorld:
-    """A ball falls, a row a decision, from a random column of a 12×12 board; a paddle moves along the bottom.
+class CatchEnv:
+    """A ball falls one row per decision from a random column of a 12×12 board; a paddle moves at the bottom.
 
-    The episode ends after 11 decisions: 1 where the paddle is under the ball, else -1.
+    The episode ends after 11 decisions. Reward: 1 if the paddle is under the ball, else -1.
     """
 
     observation_shape: tuple[int, ...] = (CELLS * CELL_PIXELS, CELLS * CELL_PIXELS, 1)
@@ -45,10 +45,10 @@ class CatchWorld:
         over = row + 1 == CELLS - 1
         caught = 0 <= column - self._paddle < PADDLE_CELLS
         reward = (1.0 if caught else -1.0) if over else 0.0
-        return Step(reward=reward, terminal=over, ended=over, truncated=False, frames=1)
+        return Step(reward=reward, terminated=over, episode_over=over, truncated=False, frames=1)
 
     def lives(self) -> int:
-        """There is one ball."""
+        """Always 0: there are no lives."""
         return 0
 
     def close(self) -> None:
@@ -68,12 +68,12 @@ def _fill(out: NDArray[np.uint8], row: int, column: int, cells: int, value: int)
     out[row * c : (row + 1) * c, column * c : (column + cells) * c] = value
 
 
-class MemoryWorld:
-    """A cue, left or right, is seen in the first observation only; after a delay comes the question.
+class MemoryEnv:
+    """A cue, left or right, is shown in the first observation only; after a delay the agent is asked for it.
 
-    Observation (3,): cue is left, cue is right, the question is asked. The answer earns 1 or -1 and ends the
-    episode; every decision before it does nothing. As both cues are equally likely, no agent without memory
-    has a mean above 0.
+    Observation (3,): cue is left, cue is right, the question is asked. The answer gives a reward of 1 or -1
+    and ends the episode; earlier decisions have no effect. Both cues are equally likely, so an agent without
+    memory has a mean return of at most 0.
     """
 
     observation_shape: tuple[int, ...] = (3,)
@@ -100,10 +100,10 @@ class MemoryWorld:
         reward = (1.0 if int(action) == self._cue else -1.0) if asked else 0.0
         self._t += 1
         self._observe(out)
-        return Step(reward=reward, terminal=asked, ended=asked, truncated=False, frames=1)
+        return Step(reward=reward, terminated=asked, episode_over=asked, truncated=False, frames=1)
 
     def lives(self) -> int:
-        """None."""
+        """Always 0: there are no lives."""
         return 0
 
     def close(self) -> None:
@@ -113,8 +113,8 @@ class MemoryWorld:
         shown = self._t == 0
         out[:] = (shown and self._cue == 0, shown and self._cue == 1, self._t == self._delay)
         if self.on_frame is not None:
-            picture = np.zeros((80, 160, 3), np.uint8)
-            picture[:, :80, 0] = 255 * out[0]
-            picture[:, 80:, 1] = 255 * out[1]
-            picture[32:48] |= np.uint8(255 * out[2])
-            self.on_frame(picture)
+            frame = np.zeros((80, 160, 3), np.uint8)
+            frame[:, :80, 0] = 255 * out[0]
+            frame[:, 80:, 1] = 255 * out[1]
+            frame[32:48] |= np.uint8(255 * out[2])
+            self.on_frame(frame)

@@ -1,6 +1,6 @@
 """A maze as a Doom map in UDMF text, in a WAD of three lumps.
 
-No node builder and no script compiler is needed: the engine builds what it lacks. Format: the ZDoom project's
+No node builder or script compiler is needed: the game builds its nodes. Format: the ZDoom project's
 UDMF specification 1.1.
 """
 
@@ -12,18 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 CELL = 128
-"""Map units along a cell's side."""
+"""Side of a cell in map units."""
 SCALE = 1.5
-"""What lies about is drawn this much larger than in Doom: the agent sees 84×84 pixels."""
+"""Items are drawn this much larger than in Doom, to be visible at 84×84 pixels."""
 TEXTMAP_BYTES = 1 << 18
-"""Every map's text is padded to this, so that one map can be written over another in place."""
+"""Every map's text is padded to this length, so that one map can overwrite another in place."""
 
 _WALLS = ("STONE2", "BRICK7", "STARTAN3", "MARBLE1", "METAL1", "BROWN1")
 _EVERY_GAME = "".join(f"skill{k}=true;" for k in range(1, 6)) + "single=true;coop=true;dm=true;"
 
 
 class Thing(NamedTuple):
-    """Something in the middle of a cell."""
+    """An item or the player, in the middle of a cell."""
 
     kind: int
     """Doom's editor number."""
@@ -33,13 +33,13 @@ class Thing(NamedTuple):
 
 
 def middle(cell: tuple[int, int]) -> tuple[float, float]:
-    """Map units (x, y) of a cell's middle; rows go south."""
+    """Map units (x, y) of a cell's centre; rows go south."""
     y, x = cell
     return (x + 0.5) * CELL, -(y + 0.5) * CELL
 
 
 def walls_text(floor: NDArray[np.bool_], rng: np.random.Generator) -> str:
-    """Vertices, lines, sides and the one sector of a maze; each wall has one of a few textures."""
+    """UDMF text of a maze's vertices, lines, sides and single sector; wall textures are random."""
     corners: dict[tuple[int, int], int] = {}
     lines: list[tuple[int, int]] = []
 
@@ -68,7 +68,7 @@ def walls_text(floor: NDArray[np.bool_], rng: np.random.Generator) -> str:
 
 
 def things_text(things: Iterable[Thing]) -> str:
-    """What is in the maze."""
+    """UDMF text of the things in the maze."""
     return "\n".join(
         f"thing{{x={x};y={y};type={thing.kind};angle={thing.angle};scale={SCALE};{_EVERY_GAME}}}"
         for thing in things
@@ -77,14 +77,14 @@ def things_text(things: Iterable[Thing]) -> str:
 
 
 def wad(walls: str, things: str) -> bytes:
-    """The map MAP01; all maps have the same size and directory.
+    """A WAD file with the map MAP01; all maps have the same size and directory.
 
     Raises:
         ValueError: the map is too large.
     """
     text = f'namespace="zdoom";\n{things}\n{walls}\n'.encode()
     if len(text) > TEXTMAP_BYTES:
-        raise ValueError(f"a map of {len(text)} bytes; {TEXTMAP_BYTES} are the most")
+        raise ValueError(f"the map has {len(text)} bytes; the limit is {TEXTMAP_BYTES}: use a smaller maze")
     lumps = [(b"MAP01", b""), (b"TEXTMAP", text.ljust(TEXTMAP_BYTES)), (b"ENDMAP", b"")]
     body, directory = b"", b""
     header = struct.Struct("<4sii")

@@ -1,38 +1,23 @@
 """Many environments stepped together (Clemente et al. 2017, section 3, Figure 1)."""
 
-import json
-import os
 import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from backend.specs.run import RunSpec
-from workers.engine.envs import Box, make_world, world_config
-from workers.engine.envs.process import RESET
-from workers.engine.envs.shared import NOBODY, Layout, SharedArrays
-from workers.engine.envs.slice import WorldSlice
+from workers.engine.envs import Box, env_config, make_env
+from workers.engine.envs.info import Totals, add_totals, info_of
+from workers.engine.envs.shared import NOBODY, EnvArrays
+from workers.engine.envs.slice import RESET, EnvSlice, run_slice
+from workers.engine.processes.child import Child, preload, stop
 
 MAX_SLOTS = RESET
 START_TIMEOUT_S = 120.0
-
-
-class WorldDiedError(RuntimeError):
-    """A process that steps environments is gone; `signal` killed it, if one did."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        try:
-            status = process.wait(timeout=5.0)
-        except subprocess.TimeoutExpired:
-            status = 0
-        self.signal = -status if status < 0 else None
-        how = f"was killed by signal {-status}" if status < 0 else f"is gone (exit status {status})"
-        super().__init__(f"a process of the engine {how}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +31,10 @@ class FinishedEpisode:
     length_steps: int
     length_frames: int
     crashed: bool = False
-    """The world broke and was begun anew: what there is of the episode counts for nothing."""
+    """The environment crashed and was reset: the episode does not count."""
 
 
-class VectorWorld:
+class VectorEnv:
     """B environments behind one `step`; each begins its next episode in the step in which one ends.
 
     Observations lie in shared memory, in `slots` slots; a step fills one of them and leaves the others.
@@ -63,77 +48,67 @@ class VectorWorld:
         processes: int,
         slots: int,
         next_seed: Callable[[int], int],
-        evaluation: bool = False,
+        protocol: str | None = None,
+        with_info: bool = False,
     ) -> None:
-        """Start the processes and wait until every world is built.
+        """Start the processes and wait until every environment is built.
 
         Args:
             environments: B.
             processes: that step them, at most one an environment; 0 steps them in this process.
             slots: S, at most 255.
             next_seed: environment index -> seed of its next episode (below 2**32).
-            evaluation: play under `evaluation_config`.
+            protocol: of an evaluation; None: play as in training.
+            with_info: whether `take_info` will be called now and then.
 
         Raises:
-            WorldDiedError: a process could not start.
+            ChildError: a process could not start.
+            UnsupportedProtocolError: the environment does not have the protocol.
         """
-        config = world_config(spec, evaluation=evaluation)
-        probe = make_world(spec.environment, config)
+        config = env_config(spec, protocol)
+        probe = make_env(spec.environment, config)
         self.action_space = probe.action_space
         self.action_names = probe.action_names
         self.observation_shape = probe.observation_shape
         self.observation_dtype = probe.observation_dtype
+        self._with_info = with_info and info_of(probe) is not None
         probe.close()
         if not 1 <= slots <= MAX_SLOTS:
             raise ValueError(f"slots: 1 to {MAX_SLOTS}, got {slots}")
         self._next_seed = next_seed
-        layout = Layout.model_validate(
-            {
-                "slots": slots,
-                "environments": environments,
-                "observation_shape": self.observation_shape,
-                "observation_dtype": self.observation_dtype.name,
-                "action_shape": self.action_space.shape if isinstance(self.action_space, Box) else (),
-            }
+        self.shared = EnvArrays(
+            slots=slots,
+            environments=environments,
+            observation_shape=self.observation_shape,
+            observation_dtype=self.observation_dtype.name,
+            action_shape=self.action_space.shape if isinstance(self.action_space, Box) else (),
         )
-        memory_fd = os.memfd_create("callboard-environments")
-        self.shared = SharedArrays(layout, memory_fd, create=True)
-        self._channels: list[socket.socket] = []
-        self._processes: list[subprocess.Popen[bytes]] = []
-        self.shared.watched[0] = NOBODY
-        self._local: WorldSlice | None = None
+        self.shared.live_environment[0] = NOBODY
+        self._commands: list[socket.socket] = []
+        self.children: list[Child] = []
+        self._local: EnvSlice | None = None
         if processes == 0:
-            self._local = WorldSlice(spec, self.shared, 0, environments, evaluation=evaluation)
+            self._local = EnvSlice(spec, self.shared, 0, environments, protocol=protocol)
         else:
-            self._start(spec, layout, memory_fd, processes, evaluation)
-        os.close(memory_fd)
+            self._start(spec, environments, processes, protocol)
+        self.shared.close()
 
-    def _start(self, spec: RunSpec, layout: Layout, memory_fd: int, processes: int, evaluation: bool) -> None:
-        environments = layout.environments
+    def _start(self, spec: RunSpec, environments: int, processes: int, protocol: str | None) -> None:
+        preload("workers.engine.envs.slice")
         bounds = np.linspace(0, environments, min(processes, environments) + 1).astype(int)
-        for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        for first, last in pairwise(bounds.tolist()):
             mine, theirs = socket.socketpair()
-            task = {
-                "spec": spec.model_dump(mode="json"),
-                "evaluation": evaluation,
-                "layout": layout.model_dump(mode="json"),
-                "memory_fd": memory_fd,
-                "socket_fd": theirs.fileno(),
-                "first": first,
-                "last": last,
-                "parent": os.getpid(),
-            }
-            command = [sys.executable, "-m", "workers.engine.envs.process", json.dumps(task)]
-            # Out of the terminal's foreground group: Ctrl-C is the engine's to answer.
-            self._processes.append(
-                subprocess.Popen(command, pass_fds=(memory_fd, theirs.fileno()), process_group=0)
-            )
-            theirs.close()
+            name = f"the process of environments {first} to {last - 1}"
+            with theirs:
+                child = Child(
+                    run_slice, spec, self.shared, first, last, protocol, self._with_info, theirs, name=name
+                )
             mine.settimeout(START_TIMEOUT_S)
-            self._channels.append(mine)
-        self._gather()
-        for channel in self._channels:
-            channel.settimeout(None)  # a machine that sleeps is not a dead one
+            self._commands.append(mine)
+            self.children.append(child)
+        self._await_answers()
+        for commands in self._commands:
+            commands.settimeout(None)  # a machine that sleeps is not a dead one
 
     def reset(self) -> None:
         """Begin an episode everywhere; the first observations are in slot 0."""
@@ -153,13 +128,13 @@ class VectorWorld:
             acting_B: (B,) who acts, where not all do; the others rest.
 
         Raises:
-            WorldDiedError: a process is gone.
+            ChildError: a process failed, or is gone.
         """
         shared = self.shared
         shared.action_B[:] = action_B
         shared.acting_B[:] = True if acting_B is None else acting_B
         self._command(slot)
-        ended = np.flatnonzero(shared.ended_B & shared.acting_B).tolist()
+        ended = np.flatnonzero(shared.episode_over_B & shared.acting_B).tolist()
         finished = [
             FinishedEpisode(
                 environment=i,
@@ -176,27 +151,40 @@ class VectorWorld:
         self._reseed(ended)
         return finished
 
+    def take_info(self) -> Totals:
+        """Scalars of custom environments' `info` that arrived since the last call.
+
+        Raises:
+            ChildError: a process failed.
+        """
+        if self._local is not None:
+            return self._local.take_info()
+        totals: Totals = {}
+        for child in self.children if self._with_info else ():
+            while child.channel.poll():
+                add_totals(totals, child.reply())
+        return totals
+
     def watch(self, environment: int | None) -> None:
         """Draw this environment while it is stepped, or none."""
-        self.shared.watched[0] = NOBODY if environment is None else environment
+        self.shared.live_environment[0] = NOBODY if environment is None else environment
 
-    def take_picture(self) -> bytes | None:
+    def take_frame(self) -> bytes | None:
         """JPEG of the watched environment, once for each new one."""
-        size = int(self.shared.picture_bytes[0])
+        size = int(self.shared.live_frame_bytes[0])
         if not size:
             return None
-        picture = self.shared.picture[:size].tobytes()
-        self.shared.picture_bytes[0] = 0
-        return picture
+        frame = self.shared.live_frame[:size].tobytes()
+        self.shared.live_frame_bytes[0] = 0
+        return frame
 
     def close(self) -> None:
-        """Close the worlds and end the processes."""
+        """Close the environments and end the processes."""
         if self._local is not None:
             self._local.close()
-        for channel in self._channels:
-            channel.close()
-        for process in self._processes:
-            process.wait()
+        for commands in self._commands:
+            commands.close()
+        stop(self.children)
 
     def _reseed(self, environments: Any) -> None:
         for i in environments:
@@ -206,18 +194,18 @@ class VectorWorld:
         if self._local is not None:
             self._local.reset() if command == RESET else self._local.step(command)
             return
-        for channel, process in zip(self._channels, self._processes, strict=True):
+        for commands, child in zip(self._commands, self.children, strict=True):
             try:
-                channel.sendall(bytes([command]))
+                commands.sendall(bytes([command]))
             except OSError as error:
-                raise WorldDiedError(process) from error
-        self._gather()
+                raise child.failure() from error
+        self._await_answers()
 
-    def _gather(self) -> None:
-        for channel, process in zip(self._channels, self._processes, strict=True):
+    def _await_answers(self) -> None:
+        for commands, child in zip(self._commands, self.children, strict=True):
             try:
-                answer = channel.recv(1)
+                answer = commands.recv(1)
             except OSError as error:
-                raise WorldDiedError(process) from error
+                raise child.failure() from error
             if not answer:
-                raise WorldDiedError(process)
+                raise child.failure()

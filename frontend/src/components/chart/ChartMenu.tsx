@@ -3,7 +3,46 @@ import { IconDots } from '@tabler/icons-react';
 import type { PlotlyHTMLElement } from 'plotly.js';
 import type { ReactNode, RefObject } from 'react';
 import type { Curve, XAxis } from '@/api/series';
-import { saveCsv, savePicture } from './export';
+import { loadPlotly } from './Chart';
+import { mergedAtEqualX } from './fill';
+
+/** Downloads a chart as an image. */
+export async function downloadImage(
+  element: PlotlyHTMLElement,
+  format: 'png' | 'svg',
+  name: string,
+): Promise<void> {
+  const plotly = await loadPlotly();
+  const { clientWidth: width, clientHeight: height } = element;
+  await plotly.downloadImage(element, {
+    format,
+    filename: name,
+    width,
+    height,
+    ...(format === 'png' ? { scale: 2 } : {}),
+  });
+}
+
+type Cell = string | number | null | undefined;
+
+const cell = (value: Cell): string => {
+  const text = String(value ?? '');
+  return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+};
+
+/** Downloads rows as CSV. */
+export function downloadCsv(
+  header: readonly string[],
+  rows: readonly (readonly Cell[])[],
+  name: string,
+): void {
+  const text = [header, ...rows].map((row) => row.map(cell).join(',')).join('\n');
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([`${text}\n`], { type: 'text/csv' }));
+  link.download = `${name}.csv`;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
 
 type Props = {
   element: RefObject<PlotlyHTMLElement | null>;
@@ -13,49 +52,48 @@ type Props = {
   /** Whether the vertical axis is logarithmic. */
   log: boolean;
   onLog: (log: boolean) => void;
-  /** Further items: where the chart stands, and how large. */
+  /** Further items, such as the chart's size and position. */
   children?: ReactNode;
 };
 
-/** How large and on which scale a chart is drawn, and what it shows as a file. */
+/** A chart's menu: scale, full screen and downloads. */
 export function ChartMenu({ element, curves, x, name, log, onLog, children }: Props) {
   const csv = (): void => {
-    const rows = curves.flatMap((curve) =>
-      curve.x.map((at, index) => [
+    const rows = curves.flatMap((curve) => {
+      const drawn = mergedAtEqualX(curve);
+      return drawn.x.map((at, index) => [
+        curve.run,
         curve.metric,
         curve.source,
         at,
-        curve.mean[index],
-        curve.min[index],
-        curve.max[index],
-        curve.smoothed?.[index],
-      ]),
-    );
-    saveCsv(['metric', 'source', x, 'mean', 'min', 'max', 'smoothed'], rows, name);
+        drawn.mean[index],
+        drawn.min[index],
+        drawn.max[index],
+        drawn.smoothed?.[index],
+      ]);
+    });
+    downloadCsv(['run', 'metric', 'source', x, 'mean', 'min', 'max', 'smoothed'], rows, name);
   };
-  const picture = (format: 'png' | 'svg') => (): void => {
-    if (element.current) void savePicture(element.current, format, name);
+  const image = (format: 'png' | 'svg') => (): void => {
+    if (element.current) void downloadImage(element.current, format, name);
   };
   return (
     <Menu position="bottom-end">
       <Menu.Target>
-        <ActionIcon variant="subtle" color="gray" aria-label={`View and save ${name}`}>
+        <ActionIcon variant="subtle" color="gray" aria-label={`Options for ${name}`}>
           <IconDots size={16} />
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Label>Drag in it to zoom, double-click to see all</Menu.Label>
-        <Menu.CheckboxItem closeMenuOnClick checked={log} onChange={onLog}>
-          Logarithmic scale
-        </Menu.CheckboxItem>
+        <Menu.Item onClick={() => onLog(!log)}>{log ? 'Linear scale' : 'Logarithmic scale'}</Menu.Item>
         <Menu.Item onClick={() => void element.current?.closest('.panel')?.requestFullscreen()}>
           Full screen
         </Menu.Item>
         {children}
         <Menu.Divider />
-        <Menu.Item onClick={picture('png')}>Picture (PNG)</Menu.Item>
-        <Menu.Item onClick={picture('svg')}>Drawing (SVG)</Menu.Item>
-        <Menu.Item onClick={csv}>Points as drawn (CSV)</Menu.Item>
+        <Menu.Item onClick={image('png')}>Download PNG</Menu.Item>
+        <Menu.Item onClick={image('svg')}>Download SVG</Menu.Item>
+        <Menu.Item onClick={csv}>Download CSV (downsampled)</Menu.Item>
       </Menu.Dropdown>
     </Menu>
   );

@@ -1,45 +1,126 @@
-import { SegmentedControl, Slider } from '@mantine/core';
+import { Button, NativeSelect, Slider, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import type { XAxis } from '@/api/series';
-import { X_AXES } from '@/lib/axes';
+import { SMOOTHINGS, type Smoothing, X_AXES, type XAxis } from '@/api/series';
+import { parseNumber } from '@/lib/format';
 import classes from './Chart.module.css';
+import { useCurveView } from './curveView';
 
-type Props = { x: XAxis; smooth: number; onX: (x: XAxis) => void; onSmooth: (smooth: number) => void };
+const LABELS: Record<Smoothing['kind'], string> = {
+  points: 'EMA over points',
+  ema: 'EMA over x',
+  window: 'Window of x',
+};
 
-/** How learning curves are drawn: over what, and how smooth. */
-export function CurveControls({ x, smooth, onX, onSmooth }: Props) {
-  const [moving, setMoving] = useState(smooth);
-  const [set, setSet] = useState(smooth);
-  // Back and forward change the address without the slider being moved.
-  if (set !== smooth) {
-    setSet(smooth);
-    setMoving(smooth);
-  }
+const X_TITLES: Partial<Record<XAxis, string>> = {
+  updates: 'Exact at checkpoints, interpolated between them',
+  wall_time_s: 'Without evaluations and interruptions',
+  clock_time_s: 'Since the start of the training, with evaluations and interruptions',
+};
+
+/** The smoothing, the x axis and the zoom of all charts of the page. */
+export function CurveControls() {
+  const { view, change } = useCurveView();
+  const { x, smoothing, zoom } = view;
+  const { unit = '' } = X_AXES.find(({ id }) => id === x) ?? {};
   return (
     <>
+      {zoom && (
+        <Button size="xs" variant="default" onClick={() => change({ zoom: null })}>
+          Reset zoom
+        </Button>
+      )}
       <span className={classes.smooth}>
-        <span aria-hidden="true">Smoothing</span>
-        <Slider
+        <NativeSelect
           size="xs"
-          min={0}
-          max={0.99}
-          step={0.01}
-          label={(value) => value.toFixed(2)}
-          value={moving}
-          onChange={setMoving}
-          onChangeEnd={onSmooth}
-          thumbLabel="Smoothing: weight of the past"
-          className={classes.slider}
+          aria-label="Smoothing"
+          value={smoothing.kind}
+          data={SMOOTHINGS.map((kind) => ({ value: kind, label: LABELS[kind] }))}
+          onChange={({ currentTarget }) => {
+            const kind = SMOOTHINGS.find((each) => each === currentTarget.value) ?? 'points';
+            change({ smoothing: { ...smoothing, kind } });
+          }}
         />
-        <span className="num">{moving.toFixed(2)}</span>
+        {smoothing.kind === 'points' ? (
+          <Weight
+            key={smoothing.weight}
+            weight={smoothing.weight}
+            onWeight={(weight) => change({ smoothing: { ...smoothing, weight } })}
+          />
+        ) : (
+          <Scale
+            key={`${x} ${smoothing.scale}`}
+            label={`${smoothing.kind === 'ema' ? 'Time constant' : 'Window'} in ${unit}`}
+            unit={unit}
+            scale={smoothing.scale}
+            onScale={(scale) => change({ smoothing: { ...smoothing, scale } })}
+          />
+        )}
       </span>
-      <SegmentedControl
+      <NativeSelect
         size="xs"
-        aria-label="Horizontal axis"
+        aria-label="X axis"
+        title={X_TITLES[x]}
+        leftSection="x"
+        leftSectionPointerEvents="none"
         value={x}
         data={X_AXES.map(({ id, label }) => ({ value: id, label }))}
-        onChange={(value) => onX(value)}
+        onChange={({ currentTarget }) => {
+          const chosen = X_AXES.find(({ id }) => id === currentTarget.value);
+          if (chosen) change({ x: chosen.id });
+        }}
       />
+    </>
+  );
+}
+
+function Weight({ weight, onWeight }: { weight: number; onWeight: (weight: number) => void }) {
+  const [dragged, setDragged] = useState(weight);
+  return (
+    <>
+      <Slider
+        size="xs"
+        min={0}
+        max={0.99}
+        step={0.01}
+        label={(value) => value.toFixed(2)}
+        value={dragged}
+        onChange={setDragged}
+        onChangeEnd={onWeight}
+        thumbLabel="Smoothing factor"
+        className={classes.slider}
+      />
+      <span className="num">{dragged.toFixed(2)}</span>
+    </>
+  );
+}
+
+type ScaleProps = { label: string; unit: string; scale: number; onScale: (scale: number) => void };
+
+/** Applied with Enter or when the field is left. */
+function Scale({ label, unit, scale, onScale }: ScaleProps) {
+  const [typed, setTyped] = useState(String(scale));
+  const number = parseNumber(typed);
+  const valid = number > 0 && number <= 1e15;
+  const apply = (): void => {
+    if (valid && number !== scale) onScale(number);
+  };
+  return (
+    <>
+      <TextInput
+        size="xs"
+        inputMode="decimal"
+        aria-label={label}
+        title={label}
+        error={!valid}
+        classNames={{ root: classes.scale ?? '', input: 'num' }}
+        value={typed}
+        onChange={({ currentTarget }) => setTyped(currentTarget.value)}
+        onBlur={apply}
+        onKeyDown={({ key }) => {
+          if (key === 'Enter') apply();
+        }}
+      />
+      <span>{unit}</span>
     </>
   );
 }

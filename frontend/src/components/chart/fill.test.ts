@@ -1,7 +1,7 @@
 import type { Data } from 'plotly.js';
 import { describe, expect, it } from 'vitest';
 import type { Chart, Curve } from '@/api/series';
-import { fill, flatRange, inPanel, shownOfTotal, withoutEmptyShares } from './fill';
+import { fill, mergedAtEqualX, shownOfTotal, withoutEmptyShares } from './fill';
 
 const curve = (more: Partial<Curve>): Curve =>
   ({
@@ -11,6 +11,8 @@ const curve = (more: Partial<Curve>): Curve =>
     x: [1, 2],
     mean: [3, 4],
     min: [2, 3],
+    max: [4, 5],
+    count: [1, 1],
     smoothed: null,
     n_total: 2,
     n_shown: 2,
@@ -22,74 +24,123 @@ const filled = (traces: Data[], series: Chart) =>
   fill({ data: traces, layout: {} }, series) as { x: unknown; y: unknown }[];
 
 describe('fill', () => {
-  it('puts the column a trace asks for into it', () => {
-    const [low] = filled([trace({ run: 'A', metric: 'm', source: '', y: 'min' })], chart(curve({})));
-    expect(low).toMatchObject({ x: [1, 2], y: [2, 3] });
-  });
-
-  it('leaves traces that have their own numbers alone', () => {
-    const own = { type: 'scatter', x: [9], y: [9], meta: { run: 'A', protocol: 'noop_starts' } } as Data;
-    expect(filled([own], chart(curve({})))[0]).toBe(own);
-  });
-
-  it('puts a group of seeds into its mean and its band', () => {
-    const group = { id: 'G', metric: 'm', source: '', x: [8], mean: [2], low: [1], high: [3], n: [5] };
-    const seeds = { ...chart(), groups: [group] } as unknown as Chart;
-    const [low, mean] = filled(
-      [
-        trace({ group: 'G', metric: 'm', source: '', y: 'low' }),
-        trace({ group: 'G', metric: 'm', source: '', y: 'mean' }),
+  it('fills a trace with its column', () => {
+    const smoothed = curve({ smoothed: [5, 6] });
+    const [line] = filled([trace({ run: 'A', metric: 'm', source: '', y: 'smoothed' })], chart(smoothed));
+    expect(line).toMatchObject({
+      x: [1, 2],
+      y: [5, 6],
+      customdata: [
+        [2, 4, 1],
+        [3, 5, 1],
       ],
+    });
+  });
+
+  it('leaves a trace with data of its own unchanged', () => {
+    const complete = { type: 'scatter', x: [9], y: [9], meta: { run: 'A', protocol: 'noop_starts' } } as Data;
+    expect(filled([complete], chart(curve({})))[0]).toBe(complete);
+  });
+
+  const group = { id: 'G', metric: 'm', source: '', x: [8], median: [2], low: [1], high: [3], n: [5] };
+  const ofGroup = (y: string, seed?: number) => trace({ group: 'G', metric: 'm', source: '', y, seed });
+
+  it('fills the median and the band of a group of seeds', () => {
+    const seeds = { ...chart(), groups: [group] } as unknown as Chart;
+    const [low, median] = filled([ofGroup('low'), ofGroup('median')], seeds);
+    expect(low).toMatchObject({ x: [8], y: [1] });
+    expect(median).toMatchObject({ x: [8], y: [2], customdata: [[1, 3, 5]] });
+  });
+
+  it('fills each seed of a group that has too few for a band', () => {
+    const few = { ...group, seed_values: [[5], [6]] };
+    const seeds = { ...chart(), groups: [few] } as unknown as Chart;
+    const [first, second, missing] = filled(
+      [0, 1, 2].map((seed) => ofGroup('seed_values', seed)),
       seeds,
     );
-    expect(low).toMatchObject({ x: [8], y: [1] });
-    expect(mean).toMatchObject({ x: [8], y: [2], customdata: [5] });
+    expect(first).toMatchObject({ x: [8], y: [5] });
+    expect(second).toMatchObject({ x: [8], y: [6] });
+    expect(missing).toMatchObject({ x: [8], y: [] });
   });
 
-  it('empties a trace whose series has no points any more', () => {
-    const [gone] = filled([trace({ run: 'B', metric: 'm', source: '', y: 'mean' })], chart(curve({})));
-    expect(gone).toMatchObject({ x: [], y: [] });
+  it('empties a trace whose series is missing', () => {
+    const [missing] = filled([trace({ run: 'B', metric: 'm', source: '', y: 'mean' })], chart(curve({})));
+    expect(missing).toMatchObject({ x: [], y: [] });
   });
 });
 
-describe('few points', () => {
-  const modes = (x: number[]) =>
+describe('fill, behind the line', () => {
+  const behind = (more: object, run = 'A') => trace({ run, metric: 'm', source: '', ...more });
+  const envelope = (run?: string) => behind({ y: 'max', low: 'min', from: 8 }, run);
+  const buckets = curve({
+    x: [1, 2, 3, 4],
+    mean: [1, 2, 3, 4],
+    min: [0, 1, 2, 3],
+    max: [2, 3, 4, 9],
+    count: [8, 9, 1, 8],
+  });
+
+  it('outlines the range of buckets with many values, and names it once', () => {
+    const other = { ...buckets, run: 'B' };
+    const [first, second] = filled([envelope(), envelope('B')], chart(buckets, other));
+    expect(first).toMatchObject({
+      x: [1, 2, 2, 1, null, 4, 4],
+      y: [2, 3, 1, 0, null, 9, 3],
+      showlegend: true,
+    });
+    expect(second).toMatchObject({ showlegend: false });
+  });
+
+  it('draws buckets with few values as points, without a range', () => {
+    const few = chart(curve({}));
+    const [points, range] = filled([behind({ y: 'mean', below: 8 }), envelope()], few);
+    expect(points).toMatchObject({ x: [1, 2], y: [3, 4] });
+    expect(range).toMatchObject({ x: [], showlegend: false });
+    expect(filled([behind({ y: 'mean', below: 8 })], chart(buckets))[0]).toMatchObject({ x: [3], y: [3] });
+  });
+
+  it('averages episodes that end at the same agent step', () => {
+    const merged = mergedAtEqualX({
+      x: [10, 10, 20, 20, 20],
+      count: [1, 3, 1, 0, 1],
+      mean: [0, 4, 6, null, 8],
+      min: [0, 1, 6, null, 8],
+      max: [0, 7, 6, null, 8],
+      smoothed: [0, 2, 3, 3.5, 4],
+    });
+    expect(merged).toEqual({
+      x: [10, 20],
+      count: [4, 2],
+      mean: [3, 7],
+      min: [0, 6],
+      max: [7, 8],
+      smoothed: [2, 4],
+    });
+  });
+});
+
+describe('fill, by number of points', () => {
+  const mode = (x: number[]) =>
     (
       filled([trace({ run: 'A', metric: 'm', source: '', y: 'mean' })], chart(curve({ x, mean: x }))) as {
         mode?: string;
       }[]
     )[0]?.mode;
 
-  it('are marked, for a line through one is nothing', () => {
-    expect(modes([1])).toBe('lines+markers');
-    expect(modes(Array.from({ length: 50 }, (_, at) => at))).toBeUndefined();
+  it('adds markers to a single point and none to 50', () => {
+    expect(mode([1])).toBe('lines+markers');
+    expect(mode(Array.from({ length: 50 }, (_, at) => at))).toBeUndefined();
   });
 });
 
-describe('flatRange', () => {
-  const drawn = (...y: (number | null)[]) => [{ type: 'scatter', y } as Data];
-
-  it('gives room around what changes by rounding alone', () => {
-    const [low, high] = flatRange(drawn(0.003, 0.0030000000000000005, null)) ?? [0, 0];
-    expect(low).toBeCloseTo(0.0015);
-    expect(high).toBeCloseTo(0.0045);
-    expect(flatRange(drawn(-5, -5))).toEqual([-7.5, -2.5]);
-  });
-
-  it('leaves all else to the picture', () => {
-    expect(flatRange(drawn(0.003, 0.0031))).toBeUndefined();
-    expect(flatRange(drawn(0, 0))).toBeUndefined();
-    expect(flatRange([])).toBeUndefined();
-  });
-});
-
-it('says how many points are drawn', () => {
+it('shownOfTotal counts the points, and those shown when downsampled', () => {
   expect(shownOfTotal([curve({ n_total: 4000, n_shown: 1000 })])).toBe('1,000 of 4,000 points');
   expect(shownOfTotal([curve({})])).toBe('2 points');
   expect(shownOfTotal([curve({ n_total: 1, n_shown: 1 })])).toBe('1 point');
 });
 
-it('leaves shares that are nothing out of the legend, and no other line', () => {
+it('withoutEmptyShares hides only all-zero shares from the legend', () => {
   const traces = [
     { name: 'lag 0', stackgroup: 'shares', y: [0.5, 1] },
     { name: 'lag 64+', stackgroup: 'shares', y: [0, null] },
@@ -103,22 +154,10 @@ it('leaves shares that are nothing out of the legend, and no other line', () => 
 });
 
 describe('on a log scale', () => {
-  it('moves labels to their exponents, and leaves out what has no place there', () => {
-    const label = (y: number) => ({ text: `level ${y}`, yref: 'y' as const, y });
-    const line = (y0: number) => ({ type: 'line' as const, yref: 'y' as const, y0, y1: y0 });
-    const layout = { annotations: [label(100), label(-20)], shapes: [line(100), line(-20)] };
-    expect(inPanel(layout, true)).toMatchObject({
-      yaxis: { type: 'log' },
-      annotations: [{ text: 'level 100', y: 2 }],
-      shapes: [{ y0: 100 }],
-    });
-    expect(inPanel(layout)).toMatchObject(layout);
-  });
-
-  it('says that points are left out', () => {
+  it('shownOfTotal mentions omitted points', () => {
     const low = curve({ mean: [-1, 4] });
     expect(shownOfTotal([low])).toBe('2 points');
-    expect(shownOfTotal([low], true)).toBe('2 points; 0 and below have no place on a log scale');
+    expect(shownOfTotal([low], true)).toBe('2 points; values ≤ 0 are not shown on a log scale');
     expect(shownOfTotal([curve({})], true)).toBe('2 points');
   });
 });

@@ -1,48 +1,139 @@
-import type { Annotations, Data, Layout, PlotData } from 'plotly.js';
+import type { Data, PlotData } from 'plotly.js';
 import type { Figure } from '@/api/figures';
 import type { Chart, Curve, GroupCurve } from '@/api/series';
-import { plural } from '@/lib/format';
+import { formatInteger, plural } from '@/lib/format';
 
-/** What a trace without numbers says of the column it draws: of a run, or of a group of seeds. */
-type Meta = { run?: string; group?: string; metric?: string; source?: string; y?: string };
+/** Which column of which run or group a trace without data shows. */
+type Meta = {
+  run?: string;
+  group?: string;
+  metric?: string;
+  source?: string;
+  y?: string;
+  seed?: number;
+  /** The trace is the outline from column `low` to `y` of buckets with at least `from` values. */
+  from?: number;
+  /** The trace shows buckets with fewer values than this. */
+  below?: number;
+};
 
-const COLUMNS = ['mean', 'min', 'max', 'last', 'smoothed'] as const;
-const GROUP_COLUMNS = ['mean', 'low', 'high'] as const;
+type Value = number | null;
+type Buckets = Pick<Curve, 'x' | 'mean' | 'min' | 'max' | 'smoothed' | 'count'>;
 
-function columnOf(curve: Curve, name: string): (number | null)[] {
-  const column = COLUMNS.find((each) => each === name);
-  return (column && curve[column]) ?? curve.mean;
+const GROUP_COLUMNS = ['mean', 'median', 'iqm', 'low', 'high'] as const;
+
+function groupColumnOf(curve: GroupCurve, name: string, seed = 0): Value[] {
+  if (name === 'seed_values') return curve.seed_values[seed] ?? [];
+  return curve[GROUP_COLUMNS.find((each) => each === name) ?? 'median'];
 }
 
-function groupColumnOf(curve: GroupCurve, name: string): (number | null)[] {
-  return curve[GROUP_COLUMNS.find((each) => each === name) ?? 'mean'];
+/** `pick` of the known values. */
+function known(pick: (...values: number[]) => number, values: readonly (Value | undefined)[]): Value {
+  const some = values.filter((value) => value != null);
+  return some.length > 0 ? pick(...some) : null;
 }
 
-/** So few points are seen as such; a line through one would be nothing at all. */
-const FEW = 8;
-const marked = (x: readonly unknown[]): Partial<PlotData> =>
-  x.length > 0 && x.length <= FEW ? { mode: 'lines+markers' } : {};
+/** Buckets with one x merged: several episodes may end at one agent step. */
+export function mergedAtEqualX(curve: Buckets): Buckets {
+  const starts = [...curve.x.keys()].filter((at) => at === 0 || curve.x[at] !== curve.x[at - 1]);
+  if (starts.length === curve.x.length) return curve;
+  const parts = starts.map((start, index) => [start, starts[index + 1] ?? curve.x.length] as const);
+  const counted = curve.count.map((count, at) => (curve.mean[at] == null ? 0 : count));
+  const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+  const mean = parts.map(([start, end]): Value => {
+    const count = sum(counted.slice(start, end));
+    const total = sum(
+      curve.mean.slice(start, end).map((value, at) => (value ?? 0) * (counted[start + at] ?? 0)),
+    );
+    return count > 0 ? total / count : null;
+  });
+  return {
+    x: parts.map(([start]) => curve.x[start] ?? null),
+    mean,
+    min: parts.map(([start, end]) => known(Math.min, curve.min.slice(start, end))),
+    max: parts.map(([start, end]) => known(Math.max, curve.max.slice(start, end))),
+    smoothed: curve.smoothed && parts.map(([, end]) => curve.smoothed?.[end - 1] ?? null),
+    count: parts.map(([start, end]) => sum(curve.count.slice(start, end))),
+  };
+}
 
-/** The service's figure with the numbers of series put into the traces that ask for them. */
+/** The outline of each stretch of buckets with at least `from` values, separated by gaps. */
+function outline({ x, min, max, count }: Buckets, from: number): { x: Value[]; y: Value[] } {
+  const outlined: { x: Value[]; y: Value[] } = { x: [], y: [] };
+  let stretch: number[] = [];
+  const close = (): void => {
+    if (stretch.length === 0) return;
+    const back = stretch.toReversed();
+    const gap = outlined.x.length > 0 ? [null] : [];
+    outlined.x.push(...gap, ...[...stretch, ...back].map((at) => x[at] ?? null));
+    outlined.y.push(...gap, ...stretch.map((at) => max[at] ?? null), ...back.map((at) => min[at] ?? null));
+    stretch = [];
+  };
+  for (const at of x.keys()) {
+    if ((count[at] ?? 0) >= from && min[at] != null && max[at] != null) stretch.push(at);
+    else close();
+  }
+  close();
+  return outlined;
+}
+
+/** Up to this many points get markers; a line through one point would be invisible. */
+const MAX_MARKERS = 8;
+const markers = (x: readonly unknown[]): object =>
+  x.length > 0 && x.length <= MAX_MARKERS ? { mode: 'lines+markers' } : {};
+
+/** Of each point of a line: the lowest and highest value, and the number of values. */
+export type Details = readonly [low: Value, high: Value, count: number];
+
+function curveTrace(meta: Meta, buckets: Buckets): object {
+  const { x, mean, min, max, smoothed, count } = buckets;
+  if (meta.from !== undefined) return outline(buckets, meta.from);
+  if (meta.below !== undefined) {
+    const few = [...x.keys()].filter((at) => (count[at] ?? 0) < (meta.below ?? 0));
+    return { x: few.map((at) => x[at]), y: few.map((at) => mean[at]) };
+  }
+  const details = x.map((_, at): Details => [min[at] ?? null, max[at] ?? null, count[at] ?? 0]);
+  return { x, y: (meta.y === 'smoothed' ? smoothed : null) ?? mean, customdata: details, ...markers(x) };
+}
+
+function groupTrace({ y = '', seed }: Meta, curve: GroupCurve): object {
+  const details = curve.n.map((n, at): Details => [curve.low[at] ?? null, curve.high[at] ?? null, n]);
+  const isCentre = y === 'mean' || y === 'median' || y === 'iqm';
+  return {
+    x: curve.x,
+    y: groupColumnOf(curve, y, seed),
+    ...(isCentre ? { customdata: details } : {}),
+    ...markers(curve.x),
+  };
+}
+
+/** The traces of the service's figure, filled with the data of their series. */
 export function fill(figure: Figure, chart: Chart): Data[] {
+  const merged = new Map<Curve, Buckets>();
+  let named = false;
   return figure.data.map((trace) => {
     const { meta } = trace as { meta?: Meta };
     if (meta?.y === undefined) return trace;
-    const { run, group, metric, source, y } = meta;
-    const alike = (each: Curve | GroupCurve): boolean => each.metric === metric && each.source === source;
-    if (group !== undefined) {
-      const curve = chart.groups.find((each) => each.id === group && alike(each));
-      const numbers = { x: curve?.x ?? [], y: curve ? groupColumnOf(curve, y) : [] };
-      const of = y === 'mean' ? { customdata: curve?.n ?? [] } : {};
-      return { ...trace, ...(numbers as Partial<PlotData>), ...of, ...marked(numbers.x) } as Data;
+    const matches = (each: Curve | GroupCurve): boolean =>
+      each.metric === meta.metric && each.source === meta.source;
+    if (meta.group !== undefined) {
+      const curve = chart.groups.find((each) => each.id === meta.group && matches(each));
+      return { ...trace, ...(curve ? groupTrace(meta, curve) : { x: [], y: [] }) };
     }
-    const curve = chart.series.find((each) => each.run === run && alike(each));
-    const numbers = { x: curve?.x ?? [], y: curve ? columnOf(curve, y) : [] };
-    return { ...trace, ...(numbers as Partial<PlotData>), ...marked(numbers.x) } as Data;
+    const curve = chart.series.find((each) => each.run === meta.run && matches(each));
+    if (!curve) return { ...trace, x: [], y: [] };
+    const buckets = merged.get(curve) ?? mergedAtEqualX(curve);
+    merged.set(curve, buckets);
+    const values = curveTrace(meta, buckets) as Partial<PlotData>;
+    if (meta.from === undefined) return { ...trace, ...values } as Data;
+    // One legend entry for all ranges.
+    const showlegend = !named && (values.x?.length ?? 0) > 0;
+    named ||= showlegend;
+    return { ...trace, ...values, showlegend } as Data;
   });
 }
 
-/** Shares that are nothing throughout, left out of the legend: it would hide those that are something. */
+/** Hides all-zero shares of a stacked chart from the legend, which has little room. */
 export function withoutEmptyShares(traces: readonly Data[]): Data[] {
   return traces.map((trace) => {
     const { stackgroup, y } = trace as { stackgroup?: string; y?: readonly unknown[] };
@@ -52,56 +143,14 @@ export function withoutEmptyShares(traces: readonly Data[]): Data[] {
 
 type Counted = { n_total: number; n_shown: number; mean?: readonly (number | null)[] };
 
-/** "1,000 of 123,456 points", where not every point is drawn; and what a log scale leaves out. */
+/** "1,000 of 123,456 points" for a downsampled chart; mentions what a log scale omits. */
 export function shownOfTotal(curves: readonly Counted[], log = false): string {
-  const left = log && curves.some(({ mean }) => mean?.some((value) => value !== null && value <= 0));
-  return pointsOf(curves) + (left ? '; 0 and below have no place on a log scale' : '');
+  const omits = log && curves.some(({ mean }) => mean?.some((value) => value !== null && value <= 0));
+  return pointsOf(curves) + (omits ? '; values ≤ 0 are not shown on a log scale' : '');
 }
 
 function pointsOf(curves: readonly Counted[]): string {
   const total = curves.reduce((sum, curve) => sum + curve.n_total, 0);
   const shown = curves.reduce((sum, curve) => sum + curve.n_shown, 0);
-  const words = (count: number): string => count.toLocaleString('en');
-  return shown < total ? `${words(shown)} of ${words(total)} points` : plural(total, 'point');
-}
-
-/** A layout without its title, which the panel around the picture already says; on a log scale if asked. */
-export function inPanel(layout: Partial<Layout> = {}, log = false): Partial<Layout> {
-  const { title, ...rest } = layout;
-  const { autorangeoptions, ...yaxis } = rest.yaxis ?? {};
-  return {
-    ...rest,
-    margin: { ...rest.margin, t: 8 },
-    // What should be in view on a linear scale may not even exist on this one.
-    ...(log && {
-      yaxis: { ...yaxis, type: 'log' as const },
-      annotations: (rest.annotations ?? []).flatMap(onLog),
-      shapes: (rest.shapes ?? []).filter(({ yref, y0 }) => yref !== 'y' || Number(y0) > 0),
-    }),
-  };
-}
-
-/** An annotation where plotly wants it on a log scale: at the exponent; none of what has no place there. */
-function onLog(annotation: Partial<Annotations>): Partial<Annotations>[] {
-  if (annotation.yref !== 'y') return [annotation];
-  const y = Number(annotation.y);
-  return y > 0 ? [{ ...annotation, y: Math.log10(y) }] : [];
-}
-
-/** Numbers nearer than this share of their size are one number, but for rounding. */
-const ALIKE = 1e-9;
-
-/** The vertical range of what never changes, which its rounding would stretch over the plot; none of others. */
-export function flatRange(traces: readonly Data[]): [number, number] | undefined {
-  let [least, most] = [Infinity, -Infinity];
-  for (const trace of traces) {
-    for (const y of (trace as { y?: Iterable<unknown> }).y ?? []) {
-      if (typeof y !== 'number') continue;
-      least = Math.min(least, y);
-      most = Math.max(most, y);
-    }
-  }
-  const size = Math.max(Math.abs(least), Math.abs(most));
-  if (size === 0 || !Number.isFinite(size) || most - least > ALIKE * size) return undefined;
-  return [most - size / 2, most + size / 2];
+  return shown < total ? `${formatInteger(shown)} of ${plural(total, 'point')}` : plural(total, 'point');
 }

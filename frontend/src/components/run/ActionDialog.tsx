@@ -1,63 +1,92 @@
-import { TextInput } from '@mantine/core';
+import { Radio, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import { runActions, useRunChange, type Run, type StopSpec } from '@/api/runs';
-import { Confirm } from '@/components/Confirm';
-import { nextBound } from '@/lib/bound';
-import { formatWhole } from '@/lib/format';
-import { parseNumber } from '@/lib/number';
+import { runActions, useRunMutation, type ResumeRequest, type Run, type StopSpec } from '@/api/runs';
+import { ConfirmDialog } from '@/components/ConfirmDialog';
+import { showToast } from '@/components/toasts';
+import { formatInteger, parseNumber } from '@/lib/format';
+import { nextBound } from '@/lib/run';
 import type { Action } from './actions';
+import { annealingChange, type Annealing } from './annealing';
 
 type Props = { run: Run; action: Action | null; onClose: () => void; onDeleted?: () => void };
 
 const stopOf = (run: Run): StopSpec => run.spec.stop as StopSpec;
 
-function offeredBound(run: Run): string {
+function proposedBound(run: Run): string {
   const bound = stopOf(run).agent_steps;
-  return bound == null ? '' : formatWhole(nextBound(bound, run.agent_steps));
+  return bound == null ? '' : formatInteger(nextBound(bound, run.agent_steps));
 }
 
-/** Asks before an action, says what it will do, and does it. */
+/** Describes an action, asks for confirmation, and runs it. */
 export function ActionDialog({ run, action, onClose, onDeleted }: Props) {
-  const [bound, setBound] = useState(() => offeredBound(run));
+  const [bound, setBound] = useState(() => proposedBound(run));
   const asksBound = action?.id === 'resume' && stopOf(run).agent_steps != null;
-  const badBound = asksBound && !Number.isInteger(parseNumber(bound));
-  const resumeStop = (): StopSpec | undefined => {
+  const invalidBound = asksBound && !Number.isInteger(parseNumber(bound));
+  const [annealing, setAnnealing] = useState<Annealing>(
+    run.spec.annealing_agent_steps == null ? 'extend' : 'keep',
+  );
+  const annealed = asksBound && !invalidBound ? annealingChange(run, parseNumber(bound)) : null;
+  const resumeRequest = (): ResumeRequest => {
     const stop = stopOf(run);
-    if (stop.agent_steps == null) return undefined;
-    const asked = parseNumber(bound);
-    return asked === stop.agent_steps ? undefined : { ...stop, agent_steps: asked };
+    const requested = parseNumber(bound);
+    return {
+      ...(asksBound && requested !== stop.agent_steps ? { stop: { ...stop, agent_steps: requested } } : {}),
+      ...(annealed ? { annealing } : {}),
+    };
   };
 
-  const change = useRunChange(async (id: Action['id']): Promise<void> => {
-    if (id === 'resume') await runActions.resume(run.id, resumeStop());
+  const restore = useRunMutation((id: string) => runActions.restore(id));
+  const unarchive = useRunMutation((id: string) => runActions.archive(id, false));
+  const change = useRunMutation(async (id: Action['id']): Promise<void> => {
+    if (id === 'resume') await runActions.resume(run.id, resumeRequest());
     else if (id === 'archive' || id === 'unarchive') await runActions.archive(run.id, id === 'archive');
     else await runActions[id](run.id);
-    if (id === 'delete') onDeleted?.();
+    if (id === 'delete') {
+      showToast(`Deleted ${run.name}.`, () => restore.mutateAsync(run.id));
+      onDeleted?.();
+    } else if (id === 'archive') {
+      showToast(`Archived ${run.name}.`, () => unarchive.mutateAsync(run.id));
+    }
   });
 
   return (
-    <Confirm
+    <ConfirmDialog
       opened={action !== null}
       onClose={onClose}
       title={action ? `${action.label.replace(/ \(.*/, '')}: ${run.name}` : ''}
-      action={action?.label ?? ''}
+      action={action ? (action.confirm?.action ?? action.label) : ''}
+      dismiss={action?.confirm?.dismiss ?? 'Cancel'}
       danger={action?.danger ?? false}
-      disabled={badBound}
+      disabled={invalidBound}
       onConfirm={() => (action ? change.mutateAsync(action.id) : Promise.resolve())}
     >
-      {action?.says}
+      {action?.description}
       {asksBound && (
         <TextInput
           mt={12}
           label="Train until"
-          description={`It has done ${formatWhole(run.agent_steps)} agent steps.`}
+          description={`So far it has trained for ${formatInteger(run.agent_steps)} agent steps.`}
           inputMode="numeric"
           classNames={{ input: 'num' }}
           value={bound}
           onChange={({ currentTarget }) => setBound(currentTarget.value)}
-          error={badBound && 'Give a whole number of agent steps.'}
+          error={invalidBound && 'Enter a whole number of agent steps.'}
         />
       )}
-    </Confirm>
+      {annealed && (
+        <Radio.Group
+          mt={12}
+          label="Learning rate"
+          description={`Currently annealed to 0 over ${formatInteger(annealed.over)} agent steps.`}
+          value={annealing}
+          onChange={setAnnealing}
+        >
+          <Stack gap={8} mt={8}>
+            <Radio value="extend" label="Anneal to the new limit" description={annealed.extended} />
+            <Radio value="keep" label="Keep its schedule" description={annealed.kept} />
+          </Stack>
+        </Radio.Group>
+      )}
+    </ConfirmDialog>
   );
 }

@@ -2,23 +2,27 @@ import { ActionIcon, Menu } from '@mantine/core';
 import { IconDots } from '@tabler/icons-react';
 import { useRef, useState } from 'react';
 import type { Run } from '@/api/runs';
-import { MenuLink } from '@/components/links';
+import { MenuLink } from '@/components/controls';
+import { useDenied } from '@/components/permission';
 import { ActionDialog } from './ActionDialog';
+import { ELSEWHERE, isExternal } from '@/lib/run';
 import { actionsFor, type Action } from './actions';
 
-/** What may be done to a run, behind three dots. */
+/** The menu of a run’s actions. */
 export function ActionMenu({ run }: { run: Run }) {
+  const denied = useDenied();
   const [action, setAction] = useState<Action | null>(null);
-  const dots = useRef<HTMLButtonElement>(null);
+  const external = isExternal(run);
+  const button = useRef<HTMLButtonElement>(null);
   const close = (): void => {
     setAction(null);
-    dots.current?.focus();
+    button.current?.focus();
   };
   return (
     <>
       <Menu position="bottom-end" withinPortal>
         <Menu.Target>
-          <ActionIcon ref={dots} variant="subtle" color="gray" aria-label={`Actions for ${run.name}`}>
+          <ActionIcon ref={button} variant="subtle" color="gray" aria-label={`Actions for ${run.name}`}>
             <IconDots size={16} />
           </ActionIcon>
         </Menu.Target>
@@ -26,17 +30,23 @@ export function ActionMenu({ run }: { run: Run }) {
           {actionsFor(run).map((each) => (
             <Menu.Item
               key={each.id}
-              {...(each.danger ? { style: { color: 'var(--failed)' } } : {})}
+              {...(each.danger && (denied ?? each.unavailable) === undefined
+                ? { style: { color: 'var(--failed)' } }
+                : {})}
+              disabled={(denied ?? each.unavailable) !== undefined}
+              title={denied ?? each.unavailable}
               onClick={() => setAction(each)}
             >
               {each.label}
             </Menu.Item>
           ))}
-          <MenuLink to="/new" search={{ from: run.id }}>
+          {denied !== undefined && <Menu.Label>{denied}</Menu.Label>}
+          {external && <Menu.Label>{ELSEWHERE.resume}</Menu.Label>}
+          <MenuLink to="/new" search={{ from: run.id }} disabled={external || denied !== undefined}>
             Clone
           </MenuLink>
           {run.agent_steps > 0 && (
-            <MenuLink to="/new" search={{ fork: run.id }}>
+            <MenuLink to="/new" search={{ fork: run.id }} disabled={external || denied !== undefined}>
               Fork
             </MenuLink>
           )}

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Run } from '@/api/runs';
-import type { RunState } from '@/lib/states';
+import type { RunState } from '@/lib/run';
 import { actionsFor } from './actions';
 
 const run = (state: RunState, more: Partial<Run> = {}): Run =>
@@ -13,26 +13,59 @@ const run = (state: RunState, more: Partial<Run> = {}): Run =>
     ...more,
   }) as unknown as Run;
 
-const ids = (...args: Parameters<typeof run>): string[] => actionsFor(run(...args)).map(({ id }) => id);
-
 describe('actionsFor', () => {
-  it('stops or kills what runs', () => expect(ids('running')).toEqual(['stop', 'kill']));
-  it('only kills what is stopping', () =>
-    expect(ids('stopping', { stop_requested: 'stop' })).toEqual(['kill']));
-  it('waits for what is being killed', () => expect(ids('stopping', { stop_requested: 'kill' })).toEqual([]));
-  it('unqueues or deletes what waits', () => expect(ids('queued')).toEqual(['stop', 'delete']));
-  it('resumes, archives or deletes what has ended', () =>
-    expect(ids('stopped')).toEqual(['resume', 'archive', 'delete']));
-  it('fetches back what is archived', () =>
-    expect(ids('finished', { archived: true })).toEqual(['resume', 'unarchive', 'delete']));
+  it.each<[string, Run, string[]]>([
+    ['a running run', run('running'), ['stop', 'kill']],
+    ['a run that is stopping', run('stopping', { stop_requested: 'stop' }), ['kill']],
+    ['a run that is being killed', run('stopping', { stop_requested: 'kill' }), []],
+    ['a queued run', run('queued'), ['stop', 'delete']],
+    ['an ended run', run('stopped'), ['resume', 'archive', 'delete']],
+    ['an archived run', run('finished', { archived: true }), ['resume', 'unarchive', 'delete']],
+  ])('offers %s its actions', (_, subject, ids) =>
+    expect(actionsFor(subject).map(({ id }) => id)).toEqual(ids),
+  );
 
-  it('says how much a kill loses', () => {
+  it.each<[string, RunState, [string, boolean][]]>([
+    [
+      'running',
+      'running',
+      [
+        ['stop', true],
+        ['kill', false],
+      ],
+    ],
+    ['stopping', 'stopping', [['kill', false]]],
+    [
+      'lost',
+      'lost',
+      [
+        ['stop', true],
+        ['delete', true],
+      ],
+    ],
+    [
+      'ended',
+      'failed',
+      [
+        ['resume', false],
+        ['archive', true],
+        ['delete', true],
+      ],
+    ],
+  ])('names why actions are unavailable for an external run that is %s', (_, state, expected) => {
+    const actions = actionsFor(run(state, { origin: 'external' }));
+    expect(actions.map(({ id, unavailable }) => [id, unavailable === undefined])).toEqual(expected);
+    for (const { unavailable } of actions)
+      if (unavailable) expect(unavailable).toContain('trained elsewhere');
+  });
+
+  it('labels a kill with the time it may lose', () => {
     const kill = actionsFor(run('running')).find(({ id }) => id === 'kill');
     expect(kill?.label.replace('\u00a0', ' ')).toBe('Kill now (loses up to 40 s)');
   });
 
-  it('says how much a deletion takes along', () => {
+  it('describes a deletion with the agent steps it discards', () => {
     const remove = actionsFor(run('failed')).find(({ id }) => id === 'delete');
-    expect(remove?.says).toContain('1,234,567 agent steps');
+    expect(remove?.description).toContain('1,234,567 agent steps');
   });
 });

@@ -1,16 +1,19 @@
 import type { Run } from '@/api/runs';
-import { formatDuration, formatWhole } from '@/lib/format';
-import { hasEnded } from '@/lib/states';
+import { formatDuration, formatInteger } from '@/lib/format';
+import { ELSEWHERE, hasEnded, isExternal } from '@/lib/run';
 
 export type ActionId = 'stop' | 'kill' | 'resume' | 'archive' | 'unarchive' | 'delete';
 
 export type Action = {
   id: ActionId;
-  /** The words on the button that asks and on the one that does it. */
   label: string;
-  /** What will happen, exactly. */
-  says: string;
+  /** The labels of the dialog's buttons, where "Cancel" and the action's own label would be unclear. */
+  confirm?: { action: string; dismiss: string };
+  /** What exactly will happen. */
+  description: string;
   danger: boolean;
+  /** Why it is not possible with this run. */
+  unavailable?: string;
 };
 
 function checkpointInterval_s(run: Run): number | null {
@@ -19,30 +22,30 @@ function checkpointInterval_s(run: Run): number | null {
   return typeof interval === 'number' ? interval : null;
 }
 
-/** What may be lost when the run is ended at once. */
+/** What a kill may lose. */
 function loss(run: Run): string {
   const interval = checkpointInterval_s(run);
   return interval === null
-    ? 'loses what came after its last checkpoint'
+    ? 'loses progress since its latest checkpoint'
     : `loses up to ${formatDuration(interval)}`;
 }
 
-function stopping(run: Run): Action[] {
+function stopActions(run: Run): Action[] {
   const kill: Action = {
     id: 'kill',
     label: `Kill now (${loss(run)})`,
-    says:
-      'Its processes are ended at once, without a last checkpoint. Training since the newest checkpoint is lost; ' +
-      'everything up to there is kept, and the run can be resumed from it.',
+    description:
+      'Ends its processes immediately, without a final checkpoint. Training since the latest checkpoint is lost; ' +
+      'everything before it is kept, and the run can be resumed from there.',
     danger: true,
   };
   if (run.state === 'stopping') return run.stop_requested === 'kill' ? [] : [kill];
   const stop: Action = {
     id: 'stop',
     label: 'Stop and keep a checkpoint',
-    says:
-      'It finishes the update it is in, saves a checkpoint and ends. Nothing is lost, and it can be resumed from ' +
-      'exactly there.',
+    description:
+      'Finishes the current update, saves a checkpoint and ends. Nothing is lost, and the run can be resumed from ' +
+      'exactly this point.',
     danger: false,
   };
   return [stop, kill];
@@ -51,37 +54,70 @@ function stopping(run: Run): Action[] {
 const RESUME: Action = {
   id: 'resume',
   label: 'Resume',
-  says: 'It goes back into the queue and goes on from its newest checkpoint as soon as a host has a free slot.',
+  description:
+    'Puts the run back in the queue. It continues from its latest checkpoint as soon as a host has a free slot.',
   danger: false,
 };
 
-const UNQUEUE: Action = {
+const CANCEL: Action = {
   id: 'stop',
-  label: 'Take out of the queue',
-  says: 'It is not started. It stays in the list as stopped and can be resumed.',
+  label: 'Cancel',
+  confirm: { action: 'Cancel run', dismiss: 'Keep in queue' },
+  description: 'The run is not started. It stays in the list as stopped and can be resumed.',
   danger: false,
 };
 
-/** What may be done to a run in the state it is in. */
+/** Of an external run: its script ends it, when it next sends something. */
+function externalStopActions(run: Run): Action[] {
+  const kill: Action = {
+    id: 'kill',
+    label: 'Kill now',
+    description: '',
+    danger: true,
+    unavailable: ELSEWHERE.kill,
+  };
+  if (run.state === 'stopping') return [kill];
+  const stop: Action = {
+    id: 'stop',
+    label: 'Stop',
+    description:
+      'Asks its script to end, in the response to its next heartbeat. If the script sends nothing for a minute, the ' +
+      'run is marked as stopped.',
+    danger: false,
+  };
+  return [stop, kill];
+}
+
+const MARK_STOPPED: Action = {
+  id: 'stop',
+  label: 'Mark as stopped',
+  description: 'Marks the run as stopped. If its script sends data again, they are still recorded.',
+  danger: false,
+};
+
+/** The actions that a run's state allows. */
 export function actionsFor(run: Run): Action[] {
-  if (run.state === 'starting' || run.state === 'running' || run.state === 'stopping') return stopping(run);
+  const external = isExternal(run);
+  if (run.state === 'starting' || run.state === 'running' || run.state === 'stopping') {
+    return external ? externalStopActions(run) : stopActions(run);
+  }
   const remove: Action = {
     id: 'delete',
     label: 'Delete',
-    says:
-      `Its settings, its curves, its log, its episodes with their videos and all its checkpoints are deleted` +
-      `${run.agent_steps > 0 ? `, ${formatWhole(run.agent_steps)} agent steps of training with them` : ''}. ` +
-      'This cannot be undone.',
+    description:
+      `Deletes its config, curves, log, episodes with their videos, and all checkpoints` +
+      `${run.agent_steps > 0 ? `: ${formatInteger(run.agent_steps)} agent steps of training` : ''}. ` +
+      'You can undo this for an hour.',
     danger: true,
   };
-  if (!hasEnded(run.state)) return [UNQUEUE, remove];
+  if (!hasEnded(run.state)) return [external ? MARK_STOPPED : CANCEL, remove];
   const archive: Action = run.archived
-    ? { id: 'unarchive', label: 'Fetch back', says: 'It is shown among the runs again.', danger: false }
+    ? { id: 'unarchive', label: 'Unarchive', description: 'Shows the run in the list again.', danger: false }
     : {
         id: 'archive',
         label: 'Archive',
-        says: 'It is left out of the list of runs. Nothing is deleted, and it can be fetched back.',
+        description: 'Hides the run from the list. Nothing is deleted, and it can be unarchived.',
         danger: false,
       };
-  return [RESUME, archive, remove];
+  return [external ? { ...RESUME, unavailable: ELSEWHERE.resume } : RESUME, archive, remove];
 }

@@ -1,21 +1,21 @@
 import { Button } from '@mantine/core';
 import { useState } from 'react';
-import { accountActions, useAccountChange } from '@/api/account';
+import { accountActions, useAccountMutation } from '@/api/account';
 import { asProblem } from '@/api/problem';
-import { PasswordField } from '@/components/PasswordField';
+import { PasswordField } from '@/components/controls';
 import classes from './account.module.css';
 
-/** Changes one's own password; someone who came in by a link may have none yet. */
+/** Changes the user's own password; a user who signed in by a link may not have one yet. */
 export function PasswordPanel() {
   const [current, setCurrent] = useState('');
   const [next, setNext] = useState('');
-  const change = useAccountChange(async () => {
+  const change = useAccountMutation(async () => {
     await accountActions.changePassword(current, next);
     setCurrent('');
     setNext('');
   });
-  const fields = new Map(asProblem(change.error).fields.map(({ field, message }) => [field, message]));
-  const failed = change.isError && fields.size === 0 ? asProblem(change.error).message : undefined;
+  const fieldErrors = new Map(asProblem(change.error).fields.map(({ field, message }) => [field, message]));
+  const otherError = change.isError && fieldErrors.size === 0 ? asProblem(change.error).message : undefined;
   return (
     <form
       className={`panel ${classes.panel}`}
@@ -26,11 +26,11 @@ export function PasswordPanel() {
     >
       <h2 className="section-title">Password</h2>
       <PasswordField
-        label="Present password"
-        description="Leave it empty if you have none yet."
+        label="Current password"
+        description="Leave empty if you have none yet."
         autoComplete="current-password"
         value={current}
-        error={fields.get('current')}
+        error={fieldErrors.get('current')}
         onChange={({ currentTarget }) => setCurrent(currentTarget.value)}
       />
       <PasswordField
@@ -38,7 +38,7 @@ export function PasswordPanel() {
         autoComplete="new-password"
         required
         value={next}
-        error={fields.get('new') ?? failed}
+        error={fieldErrors.get('new') ?? otherError}
         onChange={({ currentTarget }) => setNext(currentTarget.value)}
       />
       <div className="row">
@@ -46,7 +46,7 @@ export function PasswordPanel() {
           Change password
         </Button>
         <span role="status" className="muted">
-          {change.isSuccess ? 'Changed. Your other browsers are signed out.' : ''}
+          {change.isSuccess ? 'Password changed. Your other sessions are signed out.' : ''}
         </span>
       </div>
     </form>

@@ -1,35 +1,43 @@
 import { Button, Code, CopyButton, NativeSelect, TextInput } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
-import { accountActions, ROLES, tokensQuery, useAccountChange, type Role, type Token } from '@/api/account';
-import { BusyButton } from '@/components/BusyButton';
-import { Confirm } from '@/components/Confirm';
+import { accountActions, ROLES, tokensQuery, useAccountMutation, type Role, type Token } from '@/api/account';
+import { ConfirmDialog } from '@/components/ConfirmDialog';
+import { LoadingButton, ShowMore } from '@/components/controls';
 import { Empty, Loading, Problem } from '@/components/feedback';
-import { RunName } from '@/components/RunName';
-import { Time } from '@/components/Time';
+import { TruncatedName, RelativeTime } from '@/components/text';
 import { formatDay } from '@/lib/format';
 import classes from './account.module.css';
+import { creatorName } from './names';
 
 const LIFETIMES = [
-  { value: '30', label: '30 days' },
-  { value: '365', label: 'a year' },
-  { value: '', label: 'for ever' },
+  { value: '30', label: 'In 30 days' },
+  { value: '365', label: 'In 1 year' },
+  { value: '', label: 'Never' },
 ];
 
-/** Keys for scripts: made, shown once, revoked. */
-export function TokensPanel({ role: mine }: { role: Role }) {
-  const { data, error, refetch } = useInfiniteQuery(tokensQuery);
+const EXTERNAL_RUNS = 'external_runs';
+const EXTERNAL_ROLE = 'own external runs only';
+
+/** API tokens: created, shown once, revoked. */
+export function TokensPanel({ role: ownRole }: { role: Role }) {
+  const pages = useInfiniteQuery(tokensQuery);
+  const { data, error, refetch } = pages;
   const [name, setName] = useState('');
-  const [role, setRole] = useState<Role>(mine);
+  const [role, setRole] = useState<Role | typeof EXTERNAL_RUNS>(ownRole);
   const [days, setDays] = useState('30');
-  const [leaving, setLeaving] = useState<Token | null>(null);
+  const [revoking, setRevoking] = useState<Token | null>(null);
   const panel = useRef<HTMLElement>(null);
   const blank = name !== '' && name.trim() === '';
-  const create = useAccountChange(() =>
-    accountActions.createToken({ name: name.trim(), role, expires_in_days: days ? Number(days) : null }),
+  const create = useAccountMutation(() =>
+    accountActions.createToken({
+      name: name.trim(),
+      ...(role === EXTERNAL_RUNS ? { role: 'operator', scope: role } : { role }),
+      expires_in_days: days ? Number(days) : null,
+    }),
   );
   const tokens = data?.pages.flatMap(({ items }) => items);
-  const allowed = ROLES.slice(0, ROLES.indexOf(mine) + 1);
+  const allowed = ROLES.slice(0, ROLES.indexOf(ownRole) + 1);
   return (
     <section ref={panel} tabIndex={-1} className={`panel ${classes.panel}`} aria-label="Tokens">
       <h2 className="section-title">Tokens for scripts</h2>
@@ -41,37 +49,40 @@ export function TokensPanel({ role: mine }: { role: Role }) {
         }}
       >
         <TextInput
-          label="What it is for"
+          label="Name"
           required
           maxLength={100}
           value={name}
-          error={blank && 'Say what it is for.'}
+          error={blank && 'Enter a name.'}
           onChange={({ currentTarget }) => setName(currentTarget.value)}
         />
         <NativeSelect
           size="xs"
-          label="May do as much as"
-          data={allowed}
+          label="Role"
+          data={[
+            ...allowed,
+            ...(allowed.includes('operator') ? [{ value: EXTERNAL_RUNS, label: EXTERNAL_ROLE }] : []),
+          ]}
           value={role}
-          onChange={({ currentTarget }) => setRole(currentTarget.value as Role)}
+          onChange={({ currentTarget }) => setRole(currentTarget.value as typeof role)}
         />
         <NativeSelect
           size="xs"
-          label="Works for"
+          label="Expires"
           data={LIFETIMES}
           value={days}
           onChange={({ currentTarget }) => setDays(currentTarget.value)}
         />
-        <BusyButton type="submit" variant="default" loading={create.isPending}>
-          Make a token
-        </BusyButton>
+        <LoadingButton type="submit" variant="default" loading={create.isPending}>
+          Create token
+        </LoadingButton>
       </form>
       {create.isError && <Problem error={create.error} />}
       {create.data && (
         <div className={classes.secret} role="status">
           <span>
-            The token “{create.data.name}”. It is shown only now; send it as{' '}
-            <Code>Authorization: Bearer</Code>.
+            Token “{create.data.name}”. Copy it now; it will not be shown again. Send it in the header{' '}
+            <Code>Authorization: Bearer …</Code>
           </span>
           <Code block>{create.data.token}</Code>
           <CopyButton value={create.data.token}>
@@ -85,17 +96,19 @@ export function TokensPanel({ role: mine }: { role: Role }) {
       )}
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {!tokens && !error && <Loading label="Loading the tokens" lines={2} />}
-      {tokens?.length === 0 && <Empty>You have no token.</Empty>}
+      {tokens?.length === 0 && <Empty>You have no tokens.</Empty>}
       {tokens && tokens.length > 0 && (
         <div className={classes.table}>
           <table className="grid">
             <thead>
               <tr>
-                <th>For</th>
+                <th>Name</th>
                 <th>Role</th>
-                <th>Made</th>
-                <th>Works until</th>
-                <th>
+                <th>Created</th>
+                <th>Created with</th>
+                <th>Last used</th>
+                <th>Expires</th>
+                <th className="actions">
                   <span className="visually-hidden">Actions</span>
                 </th>
               </tr>
@@ -103,20 +116,24 @@ export function TokensPanel({ role: mine }: { role: Role }) {
             <tbody>
               {tokens.map((token) => (
                 <tr key={token.id}>
-                  <td className={classes.name} title={token.name}>
-                    <RunName name={token.name} />
+                  <td className={classes.name}>
+                    <TruncatedName name={token.name} />
                   </td>
-                  <td>{token.role}</td>
+                  <td>{token.scope === EXTERNAL_RUNS ? EXTERNAL_ROLE : token.role}</td>
                   <td>
-                    <Time at={token.created_at} />
+                    <RelativeTime at={token.created_at} />
                   </td>
-                  <td>{token.expires_at ? formatDay(token.expires_at) : 'it is revoked'}</td>
-                  <td className="right">
+                  <td>{creatorName(token)}</td>
+                  <td title={token.last_used_address ? `From ${token.last_used_address}` : undefined}>
+                    {token.last_used_at ? <RelativeTime at={token.last_used_at} /> : 'Never'}
+                  </td>
+                  <td>{token.expires_at ? formatDay(token.expires_at) : 'Never'}</td>
+                  <td className="actions">
                     <Button
                       size="compact-xs"
                       variant="default"
                       aria-label={`Revoke ${token.name}`}
-                      onClick={() => setLeaving(token)}
+                      onClick={() => setRevoking(token)}
                     >
                       Revoke
                     </Button>
@@ -127,10 +144,11 @@ export function TokensPanel({ role: mine }: { role: Role }) {
           </table>
         </div>
       )}
+      <ShowMore query={pages} />
       <Revoke
-        token={leaving}
-        onClose={() => setLeaving(null)}
-        // Its row, and with it the button that had the focus, is gone.
+        token={revoking}
+        onClose={() => setRevoking(null)}
+        // Its row is gone, and with it the button that had the focus.
         onRevoked={() => panel.current?.focus()}
       />
     </section>
@@ -140,12 +158,12 @@ export function TokensPanel({ role: mine }: { role: Role }) {
 type RevokeProps = { token: Token | null; onClose: () => void; onRevoked: () => void };
 
 function Revoke({ token, onClose, onRevoked }: RevokeProps) {
-  const revoke = useAccountChange((id: string) => accountActions.revokeToken(id));
+  const revoke = useAccountMutation((id: string) => accountActions.revokeToken(id));
   return (
-    <Confirm
+    <ConfirmDialog
       opened={token !== null}
       onClose={onClose}
-      title={`Revoke the token “${token?.name ?? ''}”`}
+      title={`Revoke token “${token?.name ?? ''}”`}
       action="Revoke"
       danger
       onConfirm={async () => {
@@ -153,7 +171,8 @@ function Revoke({ token, onClose, onRevoked }: RevokeProps) {
         onRevoked();
       }}
     >
-      Scripts that use it are refused from now on. This cannot be undone; make another token for them.
-    </Confirm>
+      Requests that use this token, or a token created with it, will be rejected. This cannot be undone;
+      scripts that use it need a new token.
+    </ConfirmDialog>
   );
 }

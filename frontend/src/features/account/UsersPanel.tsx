@@ -1,25 +1,23 @@
 import { Button, NativeSelect, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
-import { accountActions, ROLES, useAccountChange, usersQuery, type Role, type User } from '@/api/account';
+import { accountActions, ROLES, useAccountMutation, usersQuery, type Role, type User } from '@/api/account';
 import { asProblem } from '@/api/problem';
-import { BusyButton } from '@/components/BusyButton';
-import { Confirm } from '@/components/Confirm';
+import { ConfirmDialog } from '@/components/ConfirmDialog';
+import { LoadingButton, PasswordField } from '@/components/controls';
 import { Loading, Problem } from '@/components/feedback';
-import { PasswordField } from '@/components/PasswordField';
-import { RunName } from '@/components/RunName';
-import { Time } from '@/components/Time';
+import { TruncatedName, RelativeTime } from '@/components/text';
 import classes from './account.module.css';
 
-/** Who may come in, and what they may do. For admins. */
+/** User accounts and their roles, for admins. */
 export function UsersPanel({ me }: { me: string }) {
   const { data: users, error, refetch } = useQuery(usersQuery);
-  const [leaving, setLeaving] = useState<User | null>(null);
+  const [removing, setRemoving] = useState<User | null>(null);
   const panel = useRef<HTMLElement>(null);
-  const change = useAccountChange(({ id, role }: { id: string; role: Role }) =>
+  const change = useAccountMutation(({ id, role }: { id: string; role: Role }) =>
     accountActions.changeUser(id, role),
   );
-  const remove = useAccountChange((id: string) => accountActions.deleteUser(id));
+  const remove = useAccountMutation((id: string) => accountActions.deleteUser(id));
   return (
     <section ref={panel} tabIndex={-1} className={`panel ${classes.panel}`} aria-label="Users">
       <h2 className="section-title">Users</h2>
@@ -34,7 +32,7 @@ export function UsersPanel({ me }: { me: string }) {
               <tr>
                 <th>Name</th>
                 <th>Role</th>
-                <th>Since</th>
+                <th>Created</th>
                 <th>
                   <span className="visually-hidden">Actions</span>
                 </th>
@@ -43,8 +41,8 @@ export function UsersPanel({ me }: { me: string }) {
             <tbody>
               {users.map((user) => (
                 <tr key={user.id}>
-                  <td className={classes.name} title={user.name}>
-                    <RunName name={user.name} />
+                  <td className={classes.name}>
+                    <TruncatedName name={user.name} />
                     {user.id === me && <span className="muted"> (you)</span>}
                   </td>
                   <td>
@@ -63,7 +61,7 @@ export function UsersPanel({ me }: { me: string }) {
                     )}
                   </td>
                   <td>
-                    <Time at={user.created_at} />
+                    <RelativeTime at={user.created_at} />
                   </td>
                   <td className="right">
                     {user.id !== me && (
@@ -71,7 +69,7 @@ export function UsersPanel({ me }: { me: string }) {
                         size="compact-xs"
                         variant="default"
                         aria-label={`Remove ${user.name}`}
-                        onClick={() => setLeaving(user)}
+                        onClick={() => setRemoving(user)}
                       >
                         Remove
                       </Button>
@@ -83,20 +81,20 @@ export function UsersPanel({ me }: { me: string }) {
           </table>
         </div>
       )}
-      <Confirm
-        opened={leaving !== null}
-        onClose={() => setLeaving(null)}
-        title={`Remove ${leaving?.name ?? ''}`}
+      <ConfirmDialog
+        opened={removing !== null}
+        onClose={() => setRemoving(null)}
+        title={`Remove user ${removing?.name ?? ''}`}
         action="Remove"
         danger
         onConfirm={async () => {
-          if (leaving) await remove.mutateAsync(leaving.id);
-          // Their row, and with it the button that had the focus, is gone.
+          if (removing) await remove.mutateAsync(removing.id);
+          // Its row is gone, and with it the button that had the focus.
           panel.current?.focus();
         }}
       >
-        They are signed out and their tokens are refused. The runs they started stay.
-      </Confirm>
+        The user is signed out and their tokens are revoked. Runs they started are kept.
+      </ConfirmDialog>
     </section>
   );
 }
@@ -105,10 +103,10 @@ function NewUser() {
   const [name, setName] = useState('');
   const [password, setPassword] = useState('');
   const [role, setRole] = useState<Role>('operator');
-  const create = useAccountChange(() => accountActions.createUser({ name: name.trim(), password, role }));
+  const create = useAccountMutation(() => accountActions.createUser({ name: name.trim(), password, role }));
   const problem = asProblem(create.error);
   const blank = name !== '' && name.trim() === '';
-  const told = new Map(problem.fields.map(({ field, message }) => [field, message]));
+  const fieldErrors = new Map(problem.fields.map(({ field, message }) => [field, message]));
   return (
     <form
       className={classes.line}
@@ -131,17 +129,18 @@ function NewUser() {
         value={name}
         error={
           blank
-            ? 'Give a name.'
-            : (told.get('name') ?? (create.isError && told.size === 0 ? problem.message : undefined))
+            ? 'Enter a name.'
+            : (fieldErrors.get('name') ??
+              (create.isError && fieldErrors.size === 0 ? problem.message : undefined))
         }
         onChange={({ currentTarget }) => setName(currentTarget.value)}
       />
       <PasswordField
-        label="First password"
+        label="Initial password"
         required
         autoComplete="new-password"
         value={password}
-        error={told.get('password')}
+        error={fieldErrors.get('password')}
         onChange={({ currentTarget }) => setPassword(currentTarget.value)}
       />
       <NativeSelect
@@ -151,9 +150,9 @@ function NewUser() {
         value={role}
         onChange={({ currentTarget }) => setRole(currentTarget.value as Role)}
       />
-      <BusyButton type="submit" variant="default" loading={create.isPending}>
+      <LoadingButton type="submit" variant="default" loading={create.isPending}>
         Add user
-      </BusyButton>
+      </LoadingButton>
     </form>
   );
 }

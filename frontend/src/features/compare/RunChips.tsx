@@ -1,96 +1,102 @@
-import { ActionIcon, useComputedColorScheme } from '@mantine/core';
+import { ActionIcon } from '@mantine/core';
 import { IconEye, IconEyeOff, IconX } from '@tabler/icons-react';
 import { Link } from '@tanstack/react-router';
 import type { MouseEvent, RefObject } from 'react';
 import type { Run } from '@/api/runs';
-import { RunName } from '@/components/RunName';
-import { styles } from '@/components/chart/colours';
-import { Swatch } from '@/components/chart/Swatch';
+import { Swatch, useLineStyles } from '@/components/chart/lineStyles';
+import { TruncatedName } from '@/components/text';
+import { shortNames } from '@/lib/shortNames';
 import classes from './compare.module.css';
-import { carries, useDrop } from './dragging';
+import { dragSource, useDropTarget } from './dragAndDrop';
 
 type Props = {
   runs: readonly Run[];
-  /** Of all that are chosen; some may be on their way. */
+  /** The ids of all compared runs, of which some may still be loading. */
   ids: readonly string[];
-  /** Ids in the address that no run has, or has any more. */
-  gone: readonly string[];
-  /** Whether the chart draws groups of them: then none has a line of its own. */
+  /** Ids in the URL of runs that do not exist. */
+  missing: readonly string[];
+  /** Whether the chart shows groups, so that single runs have no line. */
   grouped: boolean;
   hidden: ReadonlySet<string>;
   onHide: (id: string, hide: boolean) => void;
   onAdd: (id: string) => void;
   onRemove: (id: string) => void;
-  /** The box that finds more runs. */
+  /** The search for more runs. */
   finder: RefObject<HTMLInputElement | null>;
 };
 
-/** The compared runs: each can be hidden and taken out; one that is dropped here is put in. */
-export function RunChips({ runs, ids, gone, grouped, hidden, onHide, onAdd, onRemove, finder }: Props) {
-  const scheme = useComputedColorScheme('light');
-  const looks = styles(ids, scheme);
-  /** The focus goes on to the next chip, or where there is none to where others are found. */
+/** The compared runs, which can be hidden and removed; a run dropped here is added. */
+export function RunChips({ runs, ids, missing, grouped, hidden, onHide, onAdd, onRemove, finder }: Props) {
+  const { ofRun } = useLineStyles();
+  const names = shortNames(runs);
+  /** Removes a run and moves the focus to the next chip, or else to the search. */
   const remove = ({ currentTarget }: MouseEvent, id: string): void => {
     const chip = currentTarget.closest('li');
     const next = chip?.nextElementSibling ?? chip?.previousElementSibling;
-    const button = next?.querySelector<HTMLElement>('[data-out]');
+    const button = next?.querySelector<HTMLElement>('[data-remove]');
     (button ?? finder.current)?.focus();
     onRemove(id);
   };
   return (
-    <ul className={classes.chips} aria-label="Compared runs" {...useDrop(onAdd)}>
-      {ids.length + gone.length === 0 && <li className="muted">Drag a run here, or press + at one below.</li>}
+    <ul className={classes.chips} aria-label="Compared runs" {...useDropTarget(onAdd)}>
+      {ids.length + missing.length === 0 && (
+        <li className="muted">Drag a run here, or press + next to one below.</li>
+      )}
       {runs.map((run) => {
-        const away = !grouped && hidden.has(run.id);
+        const isHidden = !grouped && hidden.has(run.id);
         return (
-          <li key={run.id} className={classes.chip} data-hidden={away || undefined} {...carries(run.id)}>
-            {!grouped && <Swatch {...looks.get(run.id)} />}
+          <li
+            key={run.id}
+            className={classes.chip}
+            data-hidden={isHidden || undefined}
+            {...dragSource(run.id)}
+          >
+            {!grouped && <Swatch {...ofRun(run.id)} />}
             <Link
               to="/runs/$runId"
               params={{ runId: run.id }}
               className="ellipsis"
               aria-label={run.name}
-              title={run.name}
               draggable={false}
             >
-              <RunName name={run.name} />
+              <TruncatedName name={names.get(run.id) ?? run.name} title={run.name} />
             </Link>
             {!grouped && (
               <ActionIcon
                 size={20}
                 variant="subtle"
                 color="gray"
-                aria-label={`${away ? 'Show' : 'Hide'} ${run.name}`}
-                onClick={() => onHide(run.id, !away)}
+                aria-label={`${isHidden ? 'Show' : 'Hide'} ${run.name}`}
+                onClick={() => onHide(run.id, !isHidden)}
               >
-                {away ? <IconEyeOff size={14} /> : <IconEye size={14} />}
+                {isHidden ? <IconEyeOff size={14} /> : <IconEye size={14} />}
               </ActionIcon>
             )}
             <ActionIcon
               size={20}
               variant="subtle"
               color="gray"
-              aria-label={`Take ${run.name} out`}
+              aria-label={`Remove ${run.name}`}
               onClick={(event) => remove(event, run.id)}
-              data-out
+              data-remove
             >
               <IconX size={14} />
             </ActionIcon>
           </li>
         );
       })}
-      {gone.map((id) => (
+      {missing.map((id) => (
         <li key={id} className={classes.chip}>
-          <span className="ellipsis muted" title={`There is no run ${id}, or no longer`}>
+          <span className="ellipsis muted" title={`Run ${id} does not exist or has been deleted`}>
             deleted run <span className="num">{id.slice(-6)}</span>
           </span>
           <ActionIcon
             size={20}
             variant="subtle"
             color="gray"
-            aria-label={`Take the deleted run ${id} out`}
+            aria-label={`Remove deleted run ${id}`}
             onClick={(event) => remove(event, id)}
-            data-out
+            data-remove
           >
             <IconX size={14} />
           </ActionIcon>

@@ -1,51 +1,52 @@
-import { SegmentedControl, TextInput, useComputedColorScheme } from '@mantine/core';
+import { NativeSelect, SegmentedControl } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useEffect, useEffectEvent, useState } from 'react';
-import { comparisonQuery, type Comparison, type GroupStatistics } from '@/api/comparisons';
+import { type Comparison, comparisonQuery, type GroupStatistics } from '@/api/comparisons';
 import type { Run } from '@/api/runs';
-import { styles, type Style } from '@/components/chart/colours';
-import { Swatch } from '@/components/chart/Swatch';
+import { type LineStyle, Swatch, useLineStyles } from '@/components/chart/lineStyles';
+import { differenceScaleOf, formatEstimate, Interval, scaleOf, verdict } from '@/components/Estimate';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { ScrollPanel } from '@/components/ScrollPanel';
-import { formatCount, formatDuration, formatScore, formatWhole } from '@/lib/format';
-import { groupBy } from '@/lib/group';
-import { parseNumber } from '@/lib/number';
-import { hasEnded } from '@/lib/states';
-import { shortWorld } from '@/lib/world';
+import { shortEnvironmentName } from '@/lib/environments';
+import { formatCount, formatDuration, formatScore, formatInteger, protocolLabel } from '@/lib/format';
+import { hasEnded } from '@/lib/run';
+import curves from '@/components/chart/curves.module.css';
 import classes from './compare.module.css';
-import { formatEstimate, scaleOf } from './estimates';
-import { Improvements } from './Improvements';
-import { Interval } from './Interval';
-
-const WAIT_MS = 400;
+import { Threshold } from './Threshold';
 
 export type StatisticsView = {
   score: Comparison['score'];
   at: Comparison['at'];
   threshold: number | undefined;
+  protocol: string | undefined;
 };
 
 type Props = {
   runs: readonly Run[];
-  /** Whether the chart above draws groups, each in a colour of its own. */
+  /** Whether the chart shows groups, each in its own colour. */
   grouped: boolean;
   view: StatisticsView;
   onView: (view: StatisticsView) => void;
 };
 
-/** Which setting is better, and how sure one may be: groups of seeds with intervals, world by world. */
+/** Groups of seeds with intervals, one table per environment, and their pairwise comparison. */
 export function Statistics({ runs, grouped, view, onView }: Props) {
   const ids = runs.map(({ id }) => id);
-  const growing = runs.some(({ state }) => !hasEnded(state));
-  const { data, error, refetch } = useQuery(comparisonQuery({ runs: ids, ...view, growing }));
-  const scheme = useComputedColorScheme('light');
-  const drawn = grouped ? (data?.groups.map(({ id }) => id) ?? []) : [];
-  const looks = styles(drawn, scheme);
-  const worlds = groupBy(data?.groups ?? [], ({ environment }) => environment);
+  const training = runs.some(({ state }) => !hasEnded(state));
+  const { data, error, refetch } = useQuery(comparisonQuery({ runs: ids, ...view, training }));
+  const { ofGroup } = useLineStyles();
+  const styles = new Map(
+    (grouped ? (data?.groups ?? []) : []).flatMap(({ id, style }) => {
+      const found = ofGroup(style);
+      return found ? [[id, found] as const] : [];
+    }),
+  );
+  // One that came with the address may have no evaluations, or none yet.
+  const protocols = [...new Set([...(data?.protocols ?? []), ...(view.protocol ? [view.protocol] : [])])];
+  const environments = Map.groupBy(data?.groups ?? [], ({ environment }) => environment);
   return (
     <section className={classes.statistics} aria-label="Statistics">
-      <header className={classes.head}>
-        <h2 className="section-title">Which is better, and how sure is it?</h2>
+      <header className={curves.head}>
+        <h2 className="section-title">Statistical comparison</h2>
         <span className="grow" />
         <SegmentedControl
           size="xs"
@@ -53,17 +54,29 @@ export function Statistics({ runs, grouped, view, onView }: Props) {
           value={view.score}
           data={[
             { value: 'training', label: 'Last 100 training episodes' },
-            { value: 'evaluation', label: 'Newest evaluation' },
+            { value: 'evaluation', label: 'Latest evaluation' },
           ]}
           onChange={(score) => onView({ ...view, score })}
         />
+        {view.score === 'evaluation' && (
+          <NativeSelect
+            size="xs"
+            aria-label="Evaluation protocol"
+            value={view.protocol ?? ''}
+            data={[
+              { value: '', label: 'Each config’s own protocol' },
+              ...protocols.map((id) => ({ value: id, label: protocolLabel(id) })),
+            ]}
+            onChange={({ currentTarget }) => onView({ ...view, protocol: currentTarget.value || undefined })}
+          />
+        )}
         <SegmentedControl
           size="xs"
-          aria-label="Compared at"
+          aria-label="Compare at"
           value={view.at}
           data={[
-            { value: 'common', label: 'Where the shortest ends' },
-            { value: 'end', label: 'Each at its end' },
+            { value: 'common', label: 'At the shortest run’s length' },
+            { value: 'end', label: 'At each run’s end' },
           ]}
           onChange={(at) => onView({ ...view, at })}
         />
@@ -76,91 +89,75 @@ export function Statistics({ runs, grouped, view, onView }: Props) {
       </header>
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {!data && !error && <Loading label="Computing the statistics" lines={3} />}
-      {[...worlds].map(([world, groups]) => (
+      {[...environments].map(([environment, groups]) => (
         <GroupsTable
-          key={world}
+          key={environment}
           groups={groups}
-          looks={looks}
+          styles={styles}
           threshold={data?.threshold ?? null}
-          {...(worlds.size > 1 ? { world } : {})}
+          evaluated={data?.score === 'evaluation'}
+          {...(environments.size > 1 ? { environment } : {})}
         />
       ))}
-      {data && data.improvements.length > 0 && <Improvements comparison={data} />}
+      {data?.groups.some(({ external }) => external) && (
+        <p className="muted" role="note">
+          External runs have no evaluations: they are compared by training return only, assuming default
+          environment settings.
+        </p>
+      )}
+      {data && data.improvements.length > 0 && <PairwiseTable comparison={data} />}
       {data?.improvements.length === 0 && data.groups.length > 1 && (
-        <Empty>To say which is better, two settings need two seeds each, or more, in one world.</Empty>
+        <Empty>
+          A comparison needs two configs in the same environment
+          {data.score === 'evaluation' && ', evaluated under the same protocol,'} with at least two seeds
+          each.
+        </Empty>
       )}
       {data && (
         <span className="muted">
-          {data.method}; runs that differ in their seed alone are a group
-          {data.threshold !== null && '; times are of training, medians over its runs'}.
+          {data.method}
+          {data.improvements.length > 1 &&
+            `; p-values are corrected by Holm’s method for ${data.improvements.length} comparisons, intervals are not`}
+          . A group contains the runs that differ only in their seed
+          {data.threshold !== null && '; times to threshold are medians over its runs, of training time'}.
         </span>
       )}
     </section>
   );
 }
 
-/** Asks once typing has come to rest. */
-function Threshold({ value, onValue }: { value: number | undefined; onValue: (value?: number) => void }) {
-  const [typed, setTyped] = useState(value === undefined ? '' : String(value));
-  const [shown, setShown] = useState(value);
-  // Back and forward change the address without a key being pressed.
-  if (shown !== value) {
-    setShown(value);
-    if (parseNumber(typed) !== value) setTyped(value === undefined ? '' : String(value));
-  }
-  const number = parseNumber(typed);
-  const empty = typed.trim() === '';
-  const bad = !empty && !Number.isFinite(number);
-  const ask = useEffectEvent(() => {
-    if (!bad) onValue(empty ? undefined : number);
-  });
-  useEffect(() => {
-    const timer = setTimeout(() => ask(), WAIT_MS);
-    return () => clearTimeout(timer);
-  }, [typed]);
-  return (
-    <label className="row">
-      Time to a score of
-      <TextInput
-        w={72}
-        inputMode="decimal"
-        classNames={{ input: 'num' }}
-        value={typed}
-        error={bad}
-        onChange={({ currentTarget }) => setTyped(currentTarget.value)}
-      />
-    </label>
-  );
-}
-
 type TableProps = {
   groups: readonly GroupStatistics[];
-  looks: ReadonlyMap<string, Style>;
+  styles: ReadonlyMap<string, LineStyle>;
   threshold: number | null;
-  world?: string;
+  /** Whether the scores are of evaluations, each under a protocol. */
+  evaluated: boolean;
+  environment?: string;
 };
 
-function GroupsTable({ groups, looks, threshold, world }: TableProps) {
+function GroupsTable({ groups, styles, threshold, evaluated, environment }: TableProps) {
   const [from, to] = scaleOf(groups);
   return (
     <ScrollPanel
-      label={world ? `Scores in ${shortWorld(world)}` : 'Scores by setting'}
+      label={environment ? `Scores in ${shortEnvironmentName(environment)}` : 'Scores by config'}
       className={classes.scroll}
     >
       <table className="grid">
-        {world && <caption className={classes.caption}>{shortWorld(world)}</caption>}
+        {environment && <caption className={classes.caption}>{shortEnvironmentName(environment)}</caption>}
         <thead>
           <tr>
-            <th>Setting</th>
+            <th>Config</th>
             <th className="right">Seeds</th>
+            {evaluated && <th>Protocol</th>}
             <th className="right">At agent steps</th>
-            <th>Interquartile mean [95 %]</th>
+            <th>Median [95 % CI]</th>
             <th aria-hidden="true" />
+            <th className="right">Interquartile mean</th>
             {threshold !== null && (
               <>
                 <th className="right">Reached {formatScore(threshold)}</th>
-                <th className="right">Agent steps to it [95 %]</th>
-                <th className="right">Time to it [95 %]</th>
+                <th className="right">Agent steps to {formatScore(threshold)} [95 % CI]</th>
+                <th className="right">Time to {formatScore(threshold)} [95 % CI]</th>
               </>
             )}
           </tr>
@@ -169,28 +166,31 @@ function GroupsTable({ groups, looks, threshold, world }: TableProps) {
           {groups.map((group) => (
             <tr key={group.id}>
               <td>
-                <span className={`row ${classes.setting}`}>
-                  {looks.has(group.id) && <Swatch {...looks.get(group.id)} />}
+                <span className={`row ${classes.groupName}`}>
+                  {styles.has(group.id) && <Swatch {...styles.get(group.id)} />}
                   {group.name}
                 </span>
               </td>
               <td className="right num">
                 {group.n === group.runs.length ? group.n : `${group.n} of ${group.runs.length}`}
               </td>
+              {evaluated && <td className="nowrap">{protocolLabel(group.protocol ?? '')}</td>}
               <td className="right num">
-                {group.at_agent_steps === null ? 'each end' : formatWhole(group.at_agent_steps)}
+                {group.at_agent_steps === null ? 'final' : formatInteger(group.at_agent_steps)}
               </td>
-              <td className="num nowrap">{formatEstimate(group.iqm, formatScore)}</td>
+              <td className="num nowrap">{formatEstimate(group.median, formatScore)}</td>
               <td style={{ width: '12%' }}>
-                {group.iqm && (
+                {group.median && (
                   <Interval
-                    estimate={group.iqm}
+                    estimate={group.median}
                     from={from}
                     to={to}
-                    colour={looks.get(group.id)?.colour ?? 'var(--accent)'}
+                    colour={styles.get(group.id)?.colour ?? 'var(--accent)'}
+                    scores={group.runs.flatMap(({ score }) => score ?? [])}
                   />
                 )}
               </td>
+              <td className="right num">{formatEstimate(group.iqm, formatScore)}</td>
               {threshold !== null && (
                 <>
                   <td className="right num">
@@ -206,6 +206,52 @@ function GroupsTable({ groups, looks, threshold, world }: TableProps) {
               )}
             </tr>
           ))}
+        </tbody>
+      </table>
+    </ScrollPanel>
+  );
+}
+
+const percent = (fraction: number): string => `${(fraction * 100).toFixed(0)} %`;
+
+/** For each pair of groups, how they differ, and whether the difference is significant. */
+function PairwiseTable({ comparison: { groups, improvements } }: { comparison: Comparison }) {
+  const byId = new Map(groups.map((group) => [group.id, group]));
+  const scales = new Map(
+    [...Map.groupBy(improvements, ({ a }) => byId.get(a)?.environment)].map(([environment, pairs]) => [
+      environment,
+      differenceScaleOf(pairs),
+    ]),
+  );
+  return (
+    <ScrollPanel label="Pairwise comparison" className={classes.scroll}>
+      <table className="grid">
+        <thead>
+          <tr>
+            <th>A</th>
+            <th>B</th>
+            <th className="right">P(A &gt; B)</th>
+            <th>Difference A − B [95 % CI]</th>
+            <th aria-hidden="true" />
+            <th>Verdict</th>
+          </tr>
+        </thead>
+        <tbody>
+          {improvements.map((pair) => {
+            const [from, to] = scales.get(byId.get(pair.a)?.environment) ?? [0, 0];
+            return (
+              <tr key={`${pair.a} ${pair.b}`}>
+                <td>{byId.get(pair.a)?.name}</td>
+                <td>{byId.get(pair.b)?.name}</td>
+                <td className="right num nowrap">{formatEstimate(pair.probability, percent)}</td>
+                <td className="num nowrap">{formatEstimate(pair.difference, formatScore)}</td>
+                <td style={{ width: '20%' }}>
+                  <Interval estimate={pair.difference} from={from} to={to} mark={0} colour="var(--accent)" />
+                </td>
+                <td className="nowrap">{verdict(pair)}</td>
+              </tr>
+            );
+          })}
         </tbody>
       </table>
     </ScrollPanel>

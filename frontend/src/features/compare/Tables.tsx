@@ -1,16 +1,48 @@
 import type { Run } from '@/api/runs';
-import { RunName } from '@/components/RunName';
-import { StateMark } from '@/components/StateMark';
-import { ScrollPanel } from '@/components/ScrollPanel';
 import { Empty } from '@/components/feedback';
-import { DASH, formatCount, formatDuration, formatScore, formatSetting } from '@/lib/format';
+import { StateBadge } from '@/components/run/StateBadge';
+import { ScrollPanel } from '@/components/ScrollPanel';
+import { TruncatedName } from '@/components/text';
+import { shortNames } from '@/lib/shortNames';
+import { DASH, formatCount, formatDuration, formatScore, formatValue } from '@/lib/format';
 import classes from './compare.module.css';
-import { differencesOf } from './differences';
 
-/** How far each run came. */
+export type Difference = {
+  /** Such as `config.n_e`. */
+  path: string;
+  /** One value per run, in the runs' order. */
+  values: unknown[];
+};
+
+const SECTIONS = ['config', 'environment_config', 'stop'] as const;
+const TOP_LEVEL = ['algorithm', 'environment', 'seed', 'device'] as const;
+
+function flatten(run: Run): Map<string, unknown> {
+  const values = new Map<string, unknown>();
+  for (const key of TOP_LEVEL) values.set(key, run.spec[key]);
+  for (const section of SECTIONS) {
+    for (const [key, value] of Object.entries((run.spec[section] ?? {}) as Record<string, unknown>)) {
+      values.set(`${section}.${key}`, value);
+    }
+  }
+  return values;
+}
+
+/** The config values in which the runs differ; a value that a run lacks counts as different. */
+export function configDiff(runs: readonly Run[]): Difference[] {
+  const all = runs.map(flatten);
+  const paths = [...new Set(all.flatMap((config) => [...config.keys()]))];
+  return paths.flatMap((path) => {
+    const values = all.map((config) => config.get(path));
+    const distinct = new Set(values.map((value) => JSON.stringify(value)));
+    return distinct.size > 1 ? { path, values } : [];
+  });
+}
+
+/** The progress and the scores of each run. */
 export function ScoresTable({ runs }: { runs: readonly Run[] }) {
   return (
-    <ScrollPanel label="Each run" className={classes.scroll}>
+    <ScrollPanel label="Runs" className={classes.scroll}>
       <table className="grid">
         <thead>
           <tr>
@@ -29,7 +61,7 @@ export function ScoresTable({ runs }: { runs: readonly Run[] }) {
             <tr key={run.id}>
               <td>{run.name}</td>
               <td>
-                <StateMark state={run.state} reason={run.state_reason} />
+                <StateBadge state={run.state} reason={run.state_reason} />
               </td>
               <td className="right num">{run.seed}</td>
               <td className="right num">{formatCount(run.agent_steps)}</td>
@@ -47,19 +79,20 @@ export function ScoresTable({ runs }: { runs: readonly Run[] }) {
   );
 }
 
-/** The settings in which the runs differ, and no others. */
-export function DifferencesTable({ runs }: { runs: readonly Run[] }) {
-  const differences = differencesOf(runs);
-  if (differences.length === 0) return <Empty>These runs have the same settings.</Empty>;
+/** The config values in which the runs differ. */
+export function ConfigDiffTable({ runs }: { runs: readonly Run[] }) {
+  const differences = configDiff(runs);
+  const names = shortNames(runs);
+  if (differences.length === 0) return <Empty>The configs are identical.</Empty>;
   return (
-    <ScrollPanel label="What differs" className={classes.scroll}>
+    <ScrollPanel label="Config diff" className={classes.scroll}>
       <table className="grid">
         <thead>
           <tr>
             <th>Setting</th>
             {runs.map((run) => (
-              <th key={run.id} className={`right ${classes.run}`} title={run.name} aria-label={run.name}>
-                <RunName name={run.name} />
+              <th key={run.id} className={`right ${classes.run}`} aria-label={run.name}>
+                <TruncatedName name={names.get(run.id) ?? run.name} title={run.name} />
               </th>
             ))}
           </tr>
@@ -70,7 +103,7 @@ export function DifferencesTable({ runs }: { runs: readonly Run[] }) {
               <td className="num">{path}</td>
               {values.map((value, index) => (
                 <td key={runs[index]?.id ?? index} className="right num">
-                  {value === undefined ? DASH : formatSetting(value)}
+                  {value === undefined ? DASH : formatValue(value)}
                 </td>
               ))}
             </tr>

@@ -1,11 +1,35 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import type { RunDetail } from '@/api/runs';
-import { chartQuery } from '@/api/series';
+import { type Axes, type Chart, chartQuery, NO_SMOOTHING } from '@/api/series';
 import { Problem } from '@/components/feedback';
 import { DASH, formatBytes, formatCount, formatNumber, plural } from '@/lib/format';
 import classes from './gorila.module.css';
-import { inOrder, newest, rangeOf, type Parts } from './newest';
+
+/** A metric's value by source, such as `actor 3`; the source '' is the whole run. */
+type BySource = ReadonlyMap<string, number>;
+
+/** The latest value of each source of a metric. */
+export function latestBySource(chart: Chart | undefined, metric: string): BySource {
+  const latest = new Map<string, number>();
+  for (const curve of chart?.series ?? []) {
+    const last = curve.metric === metric ? curve.last.at(-1) : undefined;
+    if (last != null) latest.set(curve.source, last);
+  }
+  return latest;
+}
+
+const numberOf = (source: string): number => Number(/\d+/.exec(source)?.[0] ?? 0);
+
+/** The entries sorted by the number in their source: actor 9, actor 10. */
+export const sortedBySource = (values: BySource): [string, number][] =>
+  [...values].sort(([a], [b]) => numberOf(a) - numberOf(b));
+
+/** The smallest and the largest value; undefined without any. */
+export function rangeOf(bySource: BySource): [number, number] | undefined {
+  const values = [...bySource.values()];
+  return values.length > 0 ? [Math.min(...values), Math.max(...values)] : undefined;
+}
 
 const METRICS = [
   'speed/updates_per_s',
@@ -30,9 +54,11 @@ const METRICS = [
   'gorila/episodes',
 ] as const;
 
-const percent = (share: number): string => `${Math.round(100 * share)}%`;
+const AXES: Axes = { x: 'agent_steps', smoothing: NO_SMOOTHING, zoom: null, points: 1 };
 
-/** Gorila as Figure 2 of its paper draws it, with the newest numbers on it. */
+const percent = (fraction: number): string => `${Math.round(100 * fraction)}%`;
+
+/** Gorila's architecture as in Figure 2 of its paper, with the latest values. */
 export function GorilaFigure({ run }: { run: RunDetail }) {
   const client = useQueryClient();
   const { data, error, refetch } = useQuery(
@@ -40,67 +66,70 @@ export function GorilaFigure({ run }: { run: RunDetail }) {
       runs: [run.id],
       metrics: METRICS,
       source: ['*'],
-      x: 'agent_steps',
-      smooth: 0,
-      points: 1,
+      axes: AXES,
     }),
   );
   if (error) return <Problem error={error} onRetry={() => void refetch()} />;
-  const of = (metric: (typeof METRICS)[number]): Parts => newest(data, metric);
-  const now = (metric: (typeof METRICS)[number]): number | undefined => of(metric).get('');
+  const latest = (metric: (typeof METRICS)[number]): BySource => latestBySource(data, metric);
+  const total = (metric: (typeof METRICS)[number]): number | undefined => latest(metric).get('');
   const config = run.spec.config as Record<string, unknown>;
   const bundled = config.replay === 'bundled';
-  const several = (setting: 'n_actors' | 'n_learners' | 'n_shards', one: string): string =>
-    plural(Number(config[setting]), one);
-  const fills = of('gorila/replay_fill');
+  const count = (field: 'n_actors' | 'n_learners' | 'n_shards', noun: string): string =>
+    plural(Number(config[field]), noun);
+  const fills = latest('gorila/replay_fill');
 
   return (
-    <section className={`panel ${classes.figure}`} aria-label="Gorila's parts">
-      <Box title={`Parameter server, ${several('n_shards', 'shard')}`} symbol="θ⁺">
-        <Fact name="Updates a second">{formatCount(now('speed/updates_per_s'))}</Fact>
-        <Fact name="Stale gradients discarded">{formatCount(now('gorila/stale_discards'))}</Fact>
-        <Fact name="Updates lost with a shard">{formatCount(now('gorila/lost_updates'))}</Fact>
-        <Strip name="Updates of each shard" parts={of('gorila/shard_updates')} text={formatCount} />
+    <section className={`panel ${classes.figure}`} aria-label="Gorila architecture">
+      <Box title={`Parameter server, ${count('n_shards', 'shard')}`} symbol="θ⁺">
+        <Fact name="Updates per second">{formatCount(total('speed/updates_per_s'))}</Fact>
+        <Fact name="Stale gradients discarded">{formatCount(total('gorila/stale_discards'))}</Fact>
+        <Fact name="Updates lost with a shard">{formatCount(total('gorila/lost_updates'))}</Fact>
+        <Strip name="Updates by shard" values={latest('gorila/shard_updates')} text={formatCount} />
       </Box>
       <div className={classes.between}>
-        <Flow way="up" name="gradients">
-          {formatCount(now('gorila/pushes_per_s'))}/s, {formatBytes(now('gorila/push_bytes_per_s'))}/s
+        <Flow direction="up" name="gradients">
+          {formatCount(total('gorila/pushes_per_s'))}/s, {formatBytes(total('gorila/push_bytes_per_s'))}/s
         </Flow>
-        <Flow way="down" name="θ⁺ where it has changed">
-          {formatCount(now('gorila/pulls_per_s'))}/s, {formatBytes(now('gorila/pull_bytes_per_s'))}/s
+        <Flow direction="down" name="changed θ⁺">
+          {formatCount(total('gorila/pulls_per_s'))}/s, {formatBytes(total('gorila/pull_bytes_per_s'))}/s
         </Flow>
       </div>
       <div className={classes.work} data-bundled={bundled || undefined}>
-        {bundled && <p className={classes.caption}>{several('n_actors', 'bundle')} of one each</p>}
-        <Box title={several('n_learners', 'learner')} symbol="Q(s, a; θ), Q(s, a; θ⁻)">
-          <Fact name="Loss |y − Q|">{formatNumber(now('loss/td'))}</Fact>
-          <Fact name="Outliers discarded">{formatCount(now('gorila/outlier_discards'))}</Fact>
-          <Fact name="Staleness, mean and greatest">
-            {formatNumber(now('gorila/gradient_staleness'))},{' '}
-            {formatCount(now('gorila/gradient_staleness_max'))}
+        {bundled && (
+          <p className={classes.caption}>
+            {count('n_actors', 'bundle')} of one actor, learner and replay memory
+          </p>
+        )}
+        <Box title={count('n_learners', 'learner')} symbol="Q(s, a; θ), Q(s, a; θ⁻)">
+          <Fact name="Loss |y − Q|">{formatNumber(total('loss/td'))}</Fact>
+          <Fact name="Outliers discarded">{formatCount(total('gorila/outlier_discards'))}</Fact>
+          <Fact name="Staleness, mean and max">
+            {formatNumber(total('gorila/gradient_staleness'))},{' '}
+            {formatCount(total('gorila/gradient_staleness_max'))}
           </Fact>
           <Strip
-            name="Gradients by updates late"
-            parts={of('gorila/gradient_staleness_share')}
+            name="Gradients by staleness"
+            values={latest('gorila/gradient_staleness_share')}
             text={percent}
             labelled
           />
         </Box>
-        <Flow way="left" name="minibatches">
+        <Flow direction="left" name="minibatches">
           of {String(config.batch_size)}
-          {config.replay === 'local' && `, ${formatCount(now('gorila/replay_detours'))} from others' shards`}
+          {config.replay === 'local' &&
+            `, ${formatCount(total('gorila/replay_detours'))} from others' shards`}
         </Flow>
         <Box title={bundled ? 'Replay memories' : plural(fills.size, 'replay shard')} symbol="D">
-          {!bundled && <Fact name="Chunks lost">{formatCount(now('gorila/lost_chunks'))}</Fact>}
-          <Strip name="Filled" parts={fills} text={percent} most={1} />
+          {!bundled && <Fact name="Chunks lost">{formatCount(total('gorila/lost_chunks'))}</Fact>}
+          <Strip name="Filled" values={fills} text={percent} max={1} />
         </Box>
-        <Flow way="left" name="(s, a, r, s′)">
-          {formatCount(now('speed/agent_steps_per_s'))}/s
+        <Flow direction="left" name="(s, a, r, s′)">
+          {formatCount(total('speed/agent_steps_per_s'))}/s
         </Flow>
-        <Box title={several('n_actors', 'actor')} symbol="argmax Q(s, a; θ)">
-          <Fact name="Random actions, ε">{formatNumber(now('exploration/epsilon'))}</Fact>
-          <Strip name="Updates in each one's θ" parts={of('gorila/version_seen')} text={formatCount} />
-          <Strip name="Episodes of each" parts={of('gorila/episodes')} text={formatCount} />
+        <Box title={count('n_actors', 'actor')} symbol="argmax Q(s, a; θ)">
+          <Fact name="Exploration ε">{formatNumber(total('exploration/epsilon'))}</Fact>
+          <Strip name="θ version by actor" values={latest('gorila/version_seen')} text={formatCount} />
+          <Strip name="Episodes by actor" values={latest('gorila/episodes')} text={formatCount} />
         </Box>
       </div>
     </section>
@@ -127,9 +156,17 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
   );
 }
 
-function Flow({ way, name, children }: { way: 'up' | 'down' | 'left'; name: string; children: ReactNode }) {
+function Flow({
+  direction,
+  name,
+  children,
+}: {
+  direction: 'up' | 'down' | 'left';
+  name: string;
+  children: ReactNode;
+}) {
   return (
-    <p className={classes.flow} data-way={way}>
+    <p className={classes.flow} data-direction={direction}>
       <svg viewBox="0 0 48 10" aria-hidden="true">
         <path d="M47 5H2M8 1L2 5l6 4" />
       </svg>
@@ -141,25 +178,25 @@ function Flow({ way, name, children }: { way: 'up' | 'down' | 'left'; name: stri
 
 type StripProps = {
   name: string;
-  parts: Parts;
+  values: BySource;
   text: (value: number) => string;
-  /** What a full bar stands for; by default the greatest of them. */
-  most?: number;
-  /** With each part's name under it: only for few. */
+  /** The value of a full bar; by default the largest one. */
+  max?: number;
+  /** Show each source's name under its bar, for a few sources. */
   labelled?: boolean;
 };
 
-/** A bar for each part of a run. */
-function Strip({ name, parts, text, most, labelled }: StripProps) {
-  const range = rangeOf(parts);
+/** One bar per source. */
+function Strip({ name, values, text, max, labelled }: StripProps) {
+  const range = rangeOf(values);
   const [low, high] = range ? [text(range[0]), text(range[1])] : [DASH, DASH];
-  const full = most ?? (range ? range[1] : 1);
+  const full = max ?? (range ? range[1] : 1);
   return (
     <div className={classes.strip}>
       <dt className="muted">{name}</dt>
       <dd className="num">{labelled ? `up to ${high}` : low === high ? high : `${low} to ${high}`}</dd>
       <dd className={classes.bars} aria-hidden={!labelled}>
-        {inOrder(parts).map(([source, value]) => (
+        {sortedBySource(values).map(([source, value]) => (
           <span key={source} title={`${source}: ${text(value)}`}>
             <span style={{ height: `${full > 0 ? (100 * value) / full : 0}%` }} />
             {labelled && <small className="num">{source}</small>}

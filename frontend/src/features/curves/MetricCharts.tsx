@@ -1,52 +1,84 @@
-import { Button, Menu } from '@mantine/core';
+import { Button, Menu, TextInput } from '@mantine/core';
+import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
+import { useMemo, useState } from 'react';
 import type { Run } from '@/api/runs';
-import { seriesNamesQuery, type XAxis } from '@/api/series';
+import { seriesNamesQuery } from '@/api/series';
+import { CurveControls } from '@/components/chart/CurveControls';
 import { Empty, Loading, Problem } from '@/components/feedback';
-import { groupBy } from '@/lib/group';
-import { hasEnded } from '@/lib/states';
-import { moved, ordered, toggled, useArrangement } from './arrangement';
-import classes from './curves.module.css';
-import { MetricChart } from './MetricChart';
+import { hasEnded } from '@/lib/run';
+import { matching, ordered, reordered, resized, sizeOf, toggled, useArrangement } from './arrangement';
+import classes from '@/components/chart/curves.module.css';
+import { MetricChart } from '@/components/chart/MetricChart';
+import { placementOf } from '@/components/chart/PanelHandles';
 
 type Props = {
   run: Run;
-  x: XAxis;
-  smooth: number;
-  /** Which metrics, by their name. */
-  only: (metric: string) => boolean;
+  /** Which metrics to show, by name. */
+  filter: (metric: string) => boolean;
 };
 
-/** Metrics of a run, in sections by the part of their names before the slash. */
-export function MetricCharts({ run, x, smooth, only }: Props) {
+const ALL_SOURCES = ['*'];
+const sectionOf = (metric: string): string => metric.split('/')[0] ?? metric;
+
+/** A run's metrics, in sections by the prefix of their names. */
+export function MetricCharts({ run, filter }: Props) {
   const { data, error, refetch } = useQuery(seriesNamesQuery(run.id));
   const [arrangement, arrange] = useArrangement();
+  const [find, setFind] = useState('');
+  const runs = useMemo(() => [run.id], [run.id]);
   if (error) return <Problem error={error} onRetry={() => void refetch()} />;
   if (!data) return <Loading label="Loading the metrics" />;
-  const metrics = [...new Set(data.items.map(({ metric }) => metric))].filter(only).sort();
+  const metrics = [...new Set(data.items.map(({ metric }) => metric))].filter(filter).sort();
   if (metrics.length === 0)
     return (
       <Empty>
         {hasEnded(run.state)
-          ? 'The run ended before it reported anything.'
-          : 'No metric yet; the engine reports some seconds after it starts.'}
+          ? 'The run ended before it reported any metrics.'
+          : 'No metrics yet; the first are reported a few seconds after the run starts.'}
       </Empty>
     );
-  const { hidden, large, order } = arrangement;
-  const shown = metrics.filter((metric) => !hidden.includes(metric));
-  const sectionOf = (metric: string): string => metric.split('/')[0] ?? metric;
+  const { hidden, order, collapsed = [] } = arrangement;
+  const visible = metrics.filter((metric) => !hidden.includes(metric));
+  const shown = matching(visible, find);
+  const sections = [...Map.groupBy(shown, sectionOf)];
+  const names = sections.map(([section]) => section);
+  const allFolded = names.every((name) => collapsed.includes(name));
+  const hide = (others: readonly string[], hiding: boolean): void => {
+    const rest = hidden.filter((each) => !others.includes(each));
+    arrange({ ...arrangement, hidden: hiding ? [...rest, ...others] : rest });
+  };
   return (
     <div className={classes.sections}>
-      <div className="row">
+      <div className={classes.head}>
+        <TextInput
+          type="search"
+          size="xs"
+          aria-label="Find metrics"
+          placeholder="Find metrics"
+          value={find}
+          onChange={({ currentTarget }) => setFind(currentTarget.value)}
+        />
         <span className="grow" />
+        <CurveControls />
+        <Button
+          variant="default"
+          size="xs"
+          onClick={() => arrange({ ...arrangement, collapsed: allFolded ? [] : names })}
+        >
+          {allFolded ? 'Expand all' : 'Collapse all'}
+        </Button>
         <Menu closeOnItemClick={false} position="bottom-end">
           <Menu.Target>
             <Button variant="default" size="xs">
-              {shown.length < metrics.length ? `${shown.length} of ${metrics.length} charts` : 'Charts'}
+              {visible.length < metrics.length ? `${visible.length} of ${metrics.length} charts` : 'Charts'}
             </Button>
           </Menu.Target>
-          <Menu.Dropdown className={classes.choice}>
-            {metrics.map((metric) => (
+          <Menu.Dropdown className={classes.menu}>
+            <Menu.Item onClick={() => hide(matching(metrics, find), false)}>Show all</Menu.Item>
+            <Menu.Item onClick={() => hide(matching(metrics, find), true)}>Hide all</Menu.Item>
+            <Menu.Divider />
+            {matching(metrics, find).map((metric) => (
               <Menu.CheckboxItem
                 key={metric}
                 checked={!hidden.includes(metric)}
@@ -58,53 +90,51 @@ export function MetricCharts({ run, x, smooth, only }: Props) {
           </Menu.Dropdown>
         </Menu>
       </div>
-      {shown.length === 0 && <Empty>Every chart is hidden: choose some under Charts.</Empty>}
-      {[...groupBy(shown, sectionOf)]
-        .map(([section, names]) => [section, ordered(names, order)] as const)
-        .map(([section, names]) => (
+      {visible.length === 0 && <Empty>All charts are hidden. Select some under Charts.</Empty>}
+      {visible.length > 0 && shown.length === 0 && <Empty>No matching metrics.</Empty>}
+      {sections
+        .map(([section, its]) => [section, ordered(its, order)] as const)
+        .map(([section, its]) => (
           <section key={section} aria-label={`Metrics of ${section}`}>
             <h3 className="section-title" style={{ marginBottom: 8 }}>
-              {section}
+              <button
+                type="button"
+                className={classes.fold}
+                aria-expanded={!collapsed.includes(section)}
+                onClick={() => arrange({ ...arrangement, collapsed: toggled(collapsed, section) })}
+              >
+                {collapsed.includes(section) ? <IconChevronRight size={14} /> : <IconChevronDown size={14} />}
+                {section} <span className="muted">{its.length}</span>
+              </button>
             </h3>
-            <div className={classes.grid}>
-              {names.map((metric) => (
-                <MetricChart
-                  key={metric}
-                  run={run}
-                  title={metric}
-                  named
-                  metrics={[metric]}
-                  figure={{ metric }}
-                  x={x}
-                  // An evaluation is a mean already.
-                  smooth={section === 'eval' ? 0 : smooth}
-                  large={large.includes(metric)}
-                  menu={
-                    <>
-                      <Menu.CheckboxItem
-                        closeMenuOnClick
-                        checked={large.includes(metric)}
-                        onChange={() => arrange({ ...arrangement, large: toggled(large, metric) })}
-                      >
-                        Large
-                      </Menu.CheckboxItem>
-                      {([-1, 1] as const).map((by) => (
-                        <Menu.Item
-                          key={by}
-                          disabled={metric === (by < 0 ? names[0] : names.at(-1))}
-                          onClick={() => arrange({ ...arrangement, order: moved(order, names, metric, by) })}
-                        >
-                          {by < 0 ? 'Move forward' : 'Move back'}
-                        </Menu.Item>
-                      ))}
-                      <Menu.Item onClick={() => arrange({ ...arrangement, hidden: toggled(hidden, metric) })}>
-                        Hide
-                      </Menu.Item>
-                    </>
-                  }
-                />
-              ))}
-            </div>
+            {!collapsed.includes(section) && (
+              <div className={classes.placed}>
+                <div>
+                  {its.map((metric) => (
+                    <MetricChart
+                      key={metric}
+                      runs={runs}
+                      title={metric}
+                      monospace
+                      label={`${metric} of ${run.name}`}
+                      fileName={`${run.name} ${metric}`.replaceAll('/', ' ')}
+                      id={metric}
+                      metrics={[metric]}
+                      source={ALL_SOURCES}
+                      figure={{ metric }}
+                      placement={placementOf(
+                        its,
+                        metric,
+                        sizeOf(arrangement, metric),
+                        (names) => arrange({ ...arrangement, order: reordered(order, names) }),
+                        (size) => arrange(resized(arrangement, metric, size)),
+                      )}
+                      menu={<Menu.Item onClick={() => hide([metric], true)}>Hide</Menu.Item>}
+                    />
+                  ))}
+                </div>
+              </div>
+            )}
           </section>
         ))}
     </div>

@@ -1,17 +1,30 @@
 import { expect, it } from 'vitest';
-import { moved, ordered, toggled } from './arrangement';
+import { LARGE, SMALL } from '@/components/chart/panelSize';
+import { type Arrangement, matching, ordered, reordered, resized, sizeOf, toggled } from './arrangement';
 
-it('puts what was moved first and leaves the rest as it comes', () => {
+it('ordered puts names of the order first and keeps the others as given', () => {
   expect(ordered(['a', 'b', 'c', 'd'], ['c', 'a'])).toEqual(['c', 'a', 'b', 'd']);
 });
 
-it('moves a chart past its neighbour and no further than the end', () => {
-  const order = moved([], ['a', 'b', 'c'], 'c', -1);
-  expect(ordered(['a', 'b', 'c'], order)).toEqual(['a', 'c', 'b']);
-  expect(moved(order, ['a', 'c', 'b'], 'a', -1)).toBe(order);
-  expect(moved(['x', 'y'], ['a', 'b'], 'a', 1)).toEqual(['x', 'y', 'b', 'a']);
+it('reordered keeps the order of names of other sections', () => {
+  expect(reordered(['x', 'a', 'y'], ['b', 'a'])).toEqual(['x', 'y', 'b', 'a']);
 });
 
-it('takes a name in and out', () => {
+it('resized keeps sizes by metric and reads those of earlier versions', () => {
+  const before: Arrangement = { hidden: [], large: ['a'], order: [] };
+  expect(sizeOf(before, 'a')).toEqual(LARGE);
+  const after = resized(before, 'a', { columns: 6, height: 300 });
+  expect(sizeOf(after, 'a')).toEqual({ columns: 6, height: 300 });
+  expect(sizeOf(resized(after, 'a', SMALL), 'a')).toEqual(SMALL);
+  expect(sizeOf(after, 'b')).toEqual(SMALL);
+});
+
+it('toggled adds a missing name and removes a present one', () => {
   expect(toggled(toggled(['a'], 'b'), 'a')).toEqual(['b']);
+});
+
+it('matching finds the metrics with all typed words', () => {
+  const names = ['eval/plain/mean_return', 'loss/value', 'rollout/episode_return'];
+  expect(matching(names, 'RETURN mean')).toEqual(['eval/plain/mean_return']);
+  expect(matching(names, ' ')).toEqual(names);
 });

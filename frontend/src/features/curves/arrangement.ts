@@ -1,49 +1,71 @@
 import { useLocalStorage } from '@mantine/hooks';
+import {
+  formatSizes,
+  LARGE,
+  type PanelSize,
+  parseSizes,
+  sameSize,
+  SMALL,
+} from '@/components/chart/panelSize';
 
-/** How someone arranged the charts of metrics: which are hidden or large, and which come first. */
+/** The user's arrangement of the metric charts. */
 export type Arrangement = {
   hidden: readonly string[];
+  /** Charts of the largest size, as earlier versions stored them. */
   large: readonly string[];
+  /** Other sizes, in the form of `formatSizes`. */
+  sizes?: string;
   order: readonly string[];
+  /** Sections whose charts are folded. */
+  collapsed?: readonly string[];
 };
 
 const KEY = 'callboard-run-charts';
-const AS_IT_COMES: Arrangement = { hidden: [], large: [], order: [] };
+const DEFAULT: Arrangement = { hidden: [], large: [], order: [], collapsed: [] };
 
-/** The arrangement, remembered in this browser. */
+/** The arrangement, stored in this browser. */
 export function useArrangement(): [Arrangement, (next: Arrangement) => void] {
-  const [kept, setKept] = useLocalStorage<Arrangement>({
+  const [stored, setStored] = useLocalStorage<Arrangement>({
     key: KEY,
-    defaultValue: AS_IT_COMES,
+    defaultValue: DEFAULT,
     getInitialValueInEffect: false,
   });
-  return [kept, setKept];
+  return [stored, setStored];
 }
 
-/** The names in their order; those no one moved come after those that were, as they are given. */
+/** The names sorted by `order`; names that it lacks follow in the given order. */
 export function ordered(names: readonly string[], order: readonly string[]): string[] {
-  const place = (name: string): number => {
-    const at = order.indexOf(name);
-    return at < 0 ? order.length : at;
+  const position = (name: string): number => {
+    const index = order.indexOf(name);
+    return index < 0 ? order.length : index;
   };
-  return names.toSorted((a, b) => place(a) - place(b));
+  return names.toSorted((a, b) => position(a) - position(b));
 }
 
-/** The order after `name` has changed places with the one before (-1) or after it (1) in `names`. */
-export function moved(
-  order: readonly string[],
-  names: readonly string[],
-  name: string,
-  by: -1 | 1,
-): readonly string[] {
-  const at = names.indexOf(name);
-  const other = names[at + by];
-  if (at < 0 || other === undefined) return order;
-  const next = [...names];
-  next[at] = other;
-  next[at + by] = name;
-  return [...order.filter((each) => !names.includes(each)), ...next];
+/** The order in which `names` are as given; names of other sections keep theirs. */
+export const reordered = (order: readonly string[], names: readonly string[]): readonly string[] => [
+  ...order.filter((each) => !names.includes(each)),
+  ...names,
+];
+
+/** The size of a metric's chart. */
+export const sizeOf = ({ large, sizes }: Arrangement, metric: string): PanelSize =>
+  parseSizes(sizes).get(metric) ?? (large.includes(metric) ? LARGE : SMALL);
+
+/** The arrangement with another size of a metric's chart. */
+export function resized(arrangement: Arrangement, metric: string, size: PanelSize): Arrangement {
+  const sizes = new Map(parseSizes(arrangement.sizes)).set(metric, size);
+  if (sameSize(size, SMALL)) sizes.delete(metric);
+  const large = arrangement.large.filter((each) => each !== metric);
+  return { ...arrangement, large, sizes: formatSizes(sizes) };
 }
 
+/** The list without `name` if it contains it, otherwise with it. */
 export const toggled = (list: readonly string[], name: string): readonly string[] =>
   list.includes(name) ? list.filter((each) => each !== name) : [...list, name];
+
+/** The names that contain each of the typed words. */
+export function matching(names: readonly string[], find: string): string[] {
+  const words = find.toLowerCase().split(/\s+/);
+  return names.filter((name) => words.every((word) => name.toLowerCase().includes(word)));
+}

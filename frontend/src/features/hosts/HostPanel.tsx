@@ -1,21 +1,24 @@
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
-import { setDraining, useHostChange, type Host } from '@/api/hosts';
-import { BusyButton } from '@/components/BusyButton';
-import { Confirm } from '@/components/Confirm';
-import { RunName } from '@/components/RunName';
-import { StateMark } from '@/components/StateMark';
-import { Time } from '@/components/Time';
-import { DASH, formatBytes, plural } from '@/lib/format';
+import { setDraining, useHostMutation, type Host } from '@/api/hosts';
+import { ConfirmDialog } from '@/components/ConfirmDialog';
+import { LoadingButton } from '@/components/controls';
+import { PermittedButton, useDenied } from '@/components/permission';
+import { ProgressBar } from '@/components/ProgressBar';
+import { StateBadge } from '@/components/run/StateBadge';
+import { TruncatedName, RelativeTime } from '@/components/text';
+import { DASH, formatBytes, formatCount, plural } from '@/lib/format';
 import classes from './hosts.module.css';
+import { DiskMeter } from './DiskMeter';
 import { Meter } from './Meter';
 
-/** One machine: what it has, how busy it is, what runs there. */
+/** A host: its resources, load, versions and active runs. */
 export function HostPanel({ host }: { host: Host }) {
-  const [asking, setAsking] = useState(false);
-  const change = useHostChange((draining: boolean) => setDraining(host.id, draining));
+  const [confirming, setConfirming] = useState(false);
+  const denied = useDenied();
+  const change = useHostMutation((draining: boolean) => setDraining(host.id, draining));
   const { cpu_pct: cpu, memory_used_bytes: memory, gpus, recent } = host.load;
-  const state = !host.alive ? 'does not answer' : host.draining ? 'draining' : 'taking runs';
+  const state = !host.alive ? 'offline' : host.draining ? 'draining' : 'accepting runs';
   const versions = Object.entries(host.versions);
   return (
     <section className={`panel ${classes.host}`} aria-label={host.id}>
@@ -25,43 +28,53 @@ export function HostPanel({ host }: { host: Host }) {
           {state}
         </span>
         <span className="muted">
-          heard of <Time at={host.last_seen_at} />
+          {host.alive ? 'last heartbeat:' : 'has not responded since'} <RelativeTime at={host.last_seen_at} />
         </span>
         <span className="grow" />
-        <BusyButton
-          variant="default"
-          loading={change.isPending}
-          onClick={() => (host.draining ? change.mutate(false) : setAsking(true))}
-        >
-          {host.draining ? 'Take runs again' : 'Drain'}
-        </BusyButton>
+        {denied === undefined ? (
+          <LoadingButton
+            variant="default"
+            loading={change.isPending}
+            onClick={() => (host.draining ? change.mutate(false) : setConfirming(true))}
+          >
+            {host.draining ? 'Accept runs again' : 'Drain'}
+          </LoadingButton>
+        ) : (
+          <PermittedButton variant="default" denied={denied}>
+            {host.draining ? 'Accept runs again' : 'Drain'}
+          </PermittedButton>
+        )}
       </header>
       <div className={classes.meters} data-stale={!host.alive || undefined}>
         <Meter
           label="CPU"
-          past={recent.cpu}
+          history={recent.cpu}
+          duration_s={recent.duration_s}
           value={cpu == null ? null : cpu / 100}
           text={`${Math.round(cpu ?? 0)}% of ${plural(host.cpu_count, 'core')}`}
         />
         <Meter
           label="Memory"
-          past={recent.memory}
+          history={recent.memory}
+          duration_s={recent.duration_s}
           value={memory == null ? null : memory / host.memory_bytes}
           text={`${formatBytes(memory)} of ${formatBytes(host.memory_bytes)}`}
         />
-        {gpus.map(({ gpu_pct: busy, memory_used_bytes: used, memory_bytes: all }, index) => (
+        <DiskMeter load={host.load} />
+        {gpus.map(({ gpu_pct: gpu, memory_used_bytes: used, memory_bytes: total }, index) => (
           <Meter
             key={index}
             label={`GPU ${index}`}
-            past={recent.gpus[index]}
-            value={busy == null ? null : busy / 100}
-            text={`${Math.round(busy ?? 0)}%, ${formatBytes(used)} of ${formatBytes(all)}`}
+            history={recent.gpus[index]}
+            duration_s={recent.duration_s}
+            value={gpu == null ? null : gpu / 100}
+            text={`${Math.round(gpu ?? 0)}%, ${formatBytes(used)} of ${formatBytes(total)}`}
           />
         ))}
         <Meter
           label="Slots"
           value={host.runs.length / host.slots}
-          text={`${host.runs.length} of ${host.slots} taken`}
+          text={`${host.runs.length} of ${host.slots} in use`}
         />
       </div>
       <dl className={classes.facts}>
@@ -71,29 +84,42 @@ export function HostPanel({ host }: { host: Host }) {
         <dd>{host.devices.join(', ') || 'cpu'}</dd>
         <dt>Versions</dt>
         <dd className="num">{versions.map(([name, version]) => `${name} ${version}`).join(', ') || DASH}</dd>
-        <dt>Runs here</dt>
+        <dt>Active runs</dt>
         <dd>
           {host.runs.length === 0 && <span className="muted">none</span>}
           {host.runs.map((run) => (
-            <span key={run.id} className="row">
-              <StateMark state={run.state} />
+            <span key={run.id} className={classes.run}>
+              <StateBadge state={run.state} />
               <Link to="/runs/$runId" params={{ runId: run.id }} className="ellipsis" aria-label={run.name}>
-                <RunName name={run.name} />
+                <TruncatedName name={run.name} />
               </Link>
+              {run.progress !== null && (
+                <ProgressBar
+                  fraction={run.progress}
+                  timeLeft_s={run.time_left_s}
+                  label={`Progress of ${run.name}`}
+                />
+              )}
+              {run.agent_steps_per_s !== null && (
+                <span className="num muted nowrap">{formatCount(run.agent_steps_per_s)} agent steps/s</span>
+              )}
             </span>
           ))}
         </dd>
       </dl>
-      <Confirm
-        opened={asking}
-        onClose={() => setAsking(false)}
+      <ConfirmDialog
+        opened={confirming}
+        onClose={() => setConfirming(false)}
         title={`Drain ${host.id}`}
         action="Drain"
         onConfirm={() => change.mutateAsync(true)}
       >
-        It finishes what it runs and takes nothing new until you let it. Nothing is stopped
-        {host.runs.length > 0 ? `: ${plural(host.runs.length, 'run goes', 'runs go')} on` : ''}.
-      </Confirm>
+        The host accepts no new runs until you select “Accept runs again”. No runs are stopped
+        {host.runs.length > 0
+          ? `: ${plural(host.runs.length, 'active run continues', 'active runs continue')}`
+          : ''}
+        .
+      </ConfirmDialog>
     </section>
   );
 }

@@ -1,19 +1,25 @@
+import { formatCoarseDuration } from '@/lib/format';
 import classes from './hosts.module.css';
 
 type Props = {
   label: string;
-  /** The share in use, from 0 to 1. */
+  /** The fraction in use, from 0 to 1. */
   value: number | null;
   text: string;
-  /** The shares of the last minutes, oldest first. */
-  past?: readonly number[] | undefined;
+  /** The fractions of the latest readings, oldest first. */
+  history?: readonly number[] | undefined;
+  /** How long ago the first of them was. */
+  duration_s?: number | null | undefined;
 };
 
-const KEPT = 60;
+const MAX_HISTORY = 60;
 
-/** How much of something is in use, and was. */
-export function Meter({ label, value, text, past }: Props) {
-  const points = past?.map((share, index) => `${KEPT - past.length + index},${(1 - share) * 20}`);
+/** The current and recent use of a resource. */
+export function Meter({ label, value, text, history, duration_s }: Props) {
+  const points = history?.map(
+    (fraction, index) => `${MAX_HISTORY - history.length + index},${(1 - fraction) * 20}`,
+  );
+  const period = duration_s ? `last ${formatCoarseDuration(duration_s)}` : 'recent';
   return (
     <div className={classes.meter}>
       <span className="muted">{label}</span>
@@ -28,17 +34,24 @@ export function Meter({ label, value, text, past }: Props) {
       >
         <span style={{ transform: `scaleX(${Math.min(1, value ?? 0)})` }} />
       </span>
-      {points && (
+      {/* Its height is kept without a history, so that all meters of a row align. */}
+      {points ? (
         <svg
-          viewBox={`0 0 ${KEPT - 1} 20`}
+          viewBox={`0 0 ${MAX_HISTORY - 1} 20`}
           preserveAspectRatio="none"
           className={classes.graph}
           aria-hidden="true"
         >
+          <title>{`${period}, from 0 to 100%`}</title>
           <polyline points={points.join(' ')} vectorEffect="non-scaling-stroke" />
         </svg>
+      ) : (
+        <span className={classes.graph} aria-hidden="true" />
       )}
-      <span className="num">{value === null ? 'not reported' : text}</span>
+      <span className={classes.reading}>
+        <span className="num">{value === null ? 'not reported' : text}</span>
+        {points && <span className={classes.scale}>{period}, 0–100%</span>}
+      </span>
     </div>
   );
 }

@@ -1,40 +1,62 @@
-import { type KeyboardEvent, useId } from 'react';
+import { useId, type KeyboardEvent } from 'react';
 import classes from './launch.module.css';
 
-export type Choice = { id: string; title: string; text: string };
+/** An option of a group, with paragraphs that are shown while it is selected. */
+export type Choice = { id: string; title: string; text: readonly (string | undefined)[] };
 
-type Props = { label: string; choices: readonly Choice[]; value: string; onChange: (id: string) => void };
+type Props = {
+  label: string;
+  choices: readonly Choice[];
+  value: string;
+  onChange: (id: string) => void;
+  /** Side by side instead of one below the other. */
+  wide?: boolean;
+};
 
-/** One of a few, each with a line on what it is for. Arrows move the choice, as in any radio group. */
-export function Choices({ label, choices, value, onChange }: Props) {
+/** A compact radio group: titles, and the description of the selected one. */
+export function Choices({ label, choices, value, onChange, wide = false }: Props) {
   const group = useId();
+  const selected = choices.find(({ id }) => id === value);
   const onKey = (event: KeyboardEvent<HTMLDivElement>): void => {
     const by = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key];
     if (by === undefined) return;
     event.preventDefault();
-    const at = choices.findIndex(({ id }) => id === value);
-    const next = choices[(at + by + choices.length) % choices.length];
+    const index = choices.findIndex(({ id }) => id === value);
+    const next = choices[(index + by + choices.length) % choices.length];
     if (!next) return;
     onChange(next.id);
     document.getElementById(group + next.id)?.focus();
   };
   return (
-    <div role="radiogroup" aria-label={label} style={{ display: 'grid', gap: 8 }} onKeyDown={onKey}>
-      {choices.map(({ id, title, text }) => (
-        <button
-          key={id}
-          id={group + id}
-          type="button"
-          role="radio"
-          aria-checked={id === value}
-          tabIndex={id === value ? 0 : -1}
-          className={classes.choice}
-          onClick={() => onChange(id)}
-        >
-          {title}
-          <small>{text}</small>
-        </button>
-      ))}
-    </div>
+    <>
+      <div
+        role="radiogroup"
+        aria-label={label}
+        className={wide ? classes.wideChoices : classes.choices}
+        onKeyDown={onKey}
+      >
+        {choices.map(({ id, title, text }, index) => (
+          <button
+            key={id}
+            id={group + id}
+            type="button"
+            role="radio"
+            aria-checked={id === value}
+            // Without a selected option the first can be reached.
+            tabIndex={id === value || (!selected && index === 0) ? 0 : -1}
+            className={classes.choice}
+            title={text[0]}
+            onClick={() => onChange(id)}
+          >
+            {title}
+          </button>
+        ))}
+      </div>
+      <div className={`muted ${classes.description}`} aria-live="polite">
+        {selected?.text.filter(Boolean).map((paragraph) => (
+          <p key={paragraph}>{paragraph}</p>
+        ))}
+      </div>
+    </>
   );
 }

@@ -1,21 +1,22 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
-import type { Environment } from '@/api/catalog';
+import type { Environment } from '@/api/catalogue';
 import { runsQuery } from '@/api/runs';
-import { formatBytes, formatCount, formatDuration } from '@/lib/format';
-import { costOf, rateOf, type Begun } from './cost';
+import { formatBytes, formatCount, formatDuration, formatInteger } from '@/lib/format';
+import type { ConfigField } from '@/lib/schema';
+import { costOf, rateOf, type StartingPoint } from './cost';
 import type { Draft } from './draft';
-import type { Setting } from '@/lib/schema';
 import classes from './launch.module.css';
+import { isSweep } from './requests';
 
 type Props = {
-  settings: readonly Setting[];
+  fields: readonly ConfigField[];
   draft: Draft;
-  world: Environment | undefined;
-  begun: Begun | undefined;
+  environment: Environment | undefined;
+  startingPoint: StartingPoint | undefined;
 };
 
-/** One line on what the run will cost: frames, time at a measured rate, memory. */
-export function CostLine({ settings, draft, world, begun }: Props) {
+/** The run's expected cost: frames, time at a measured rate, memory. */
+export function CostLine({ fields, draft, environment, startingPoint }: Props) {
   const { data } = useInfiniteQuery(
     runsQuery({
       algorithm: [draft.algorithm],
@@ -25,16 +26,22 @@ export function CostLine({ settings, draft, world, begun }: Props) {
       limit: 10,
     }),
   );
-  const cost = costOf(settings, draft, world, data?.pages[0]?.items ?? [], begun);
+  const cost = costOf(fields, draft, environment, data?.pages[0]?.items ?? [], startingPoint);
+  const atMost = isSweep(fields, draft) ? 'at most ' : '';
   const rate = cost.measuredBy && rateOf(cost.measuredBy);
   return (
     <span role="status" aria-label="Cost">
-      {cost.nRuns > 1 && <>{cost.nRuns} runs, each </>}
+      {cost.nRuns > 1 && (
+        <>
+          {atMost}
+          {formatInteger(cost.nRuns)} runs, each{' '}
+        </>
+      )}
       {cost.frames === null ? (
-        'without a bound on agent steps'
+        'no limit on agent steps'
       ) : (
         <>
-          <span className="num">{formatCount(cost.agentSteps)}</span> {begun && 'more '}agent steps ={' '}
+          <span className="num">{formatCount(cost.agentSteps)}</span> {startingPoint && 'more '}agent steps ={' '}
           <span className="num">{formatCount(cost.frames)}</span> frames
         </>
       )}
@@ -44,11 +51,17 @@ export function CostLine({ settings, draft, world, begun }: Props) {
         <>
           {' '}
           · about <span className="num">{formatDuration(cost.time_s)}</span>
+          {cost.nRuns > 1 && (
+            <>
+              , {atMost}
+              <span className="num">{formatDuration(cost.nRuns * cost.time_s)}</span> of training in total
+            </>
+          )}
           {cost.measuredBy && rate && (
             <span className="muted">
               {' '}
-              at <span className="num">{formatCount(rate)}</span> agent steps/s, as{' '}
-              <span className={`ellipsis ${classes.like}`} title={cost.measuredBy.name}>
+              at <span className="num">{formatCount(rate)}</span> agent steps/s, measured by{' '}
+              <span className={`ellipsis ${classes.measuredRun}`} title={cost.measuredBy.name}>
                 {cost.measuredBy.name}
               </span>
             </span>

@@ -1,179 +1,195 @@
-import { TextInput } from '@mantine/core';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useCallback, useMemo, useState, type SubmitEvent } from 'react';
 import { flushSync } from 'react-dom';
-import { useInfiniteQuery } from '@tanstack/react-query';
-import { forkRun } from '@/api/fork';
+import { hostsQuery } from '@/api/hosts';
 import { asProblem, type FieldProblem } from '@/api/problem';
-import { checkpointsQuery } from '@/api/runParts';
-import { startRuns, useRunChange, type Run } from '@/api/runs';
-import { BusyButton } from '@/components/BusyButton';
-import { CostLine } from './CostLine';
+import { checkpointsQuery } from '@/api/runResources';
+import { forkRun, type Run, createRuns, useRunMutation } from '@/api/runs';
+import { createSweep } from '@/api/sweeps';
+import { useDenied } from '@/components/permission';
+import type { Raw } from '@/lib/schema';
+import { ConfigPanels } from './ConfigPanels';
+import { environmentOf, fieldsOf, type Catalogue, type Draft } from './draft';
+import { ForkSidebar } from './ForkSidebar';
+import classes from './launch.module.css';
+import { LaunchBar } from './LaunchBar';
+import { LaunchSidebar } from './LaunchSidebar';
+import { notesOf } from './notes';
+import { PresetPanel } from './PresetPanel';
 import {
-  faultsText,
-  MAX_SEEDS,
-  nRunsOf,
-  problemsOf,
-  settingsOf,
+  groupOf,
+  gridOf,
+  isSweep,
+  sweepName,
+  sweepProblems,
   toForkRequest,
   toRequest,
-  worldOf,
-  type Catalogue,
-  type Draft,
-} from './draft';
-import classes from './launch.module.css';
-import { ForkSide } from './ForkSide';
-import { LaunchSide } from './LaunchSide';
+  toSweepRequest,
+} from './requests';
 import { RunFields } from './RunFields';
-import type { Raw } from '@/lib/schema';
-import { SettingsPanel } from './SettingsPanel';
+import { SweepFields } from './SweepFields';
+import { validate } from './validation';
 
 type Props = {
   catalogue: Catalogue;
-  start: Draft;
-  /** The run whose checkpoint the new one begins from. */
+  initialDraft: Draft;
+  /** The run to fork. */
   parent?: Run | undefined;
   checkpoint?: string | undefined;
+  /** Whether all hyperparameters are shown. */
+  all: boolean;
+  onAll: (all: boolean) => void;
   onStarted: (runs: Run[]) => void;
+  onSweepStarted: (id: string) => void;
 };
 
-/** What is still refused once a field, and with it its section, is touched. */
-const withoutPath = (problems: readonly FieldProblem[], path: string): FieldProblem[] =>
-  problems.filter(({ field }) => !['', path, path.split('.')[0]].includes(field));
+/** A key under which the service starts the runs of one click once, also when the request is repeated. */
+const newKey = (): string => Array.from(crypto.getRandomValues(new Uint32Array(4)), String).join('-');
 
-/** What was refused, field by field; what concerns no field stands under an empty name. */
-function refusalsOf(error: unknown): readonly FieldProblem[] {
+/** The errors that remain after an edit, which clears those of its field, of its section and of the form. */
+const withoutPath = (errors: readonly FieldProblem[], path: string): FieldProblem[] =>
+  errors.filter(({ field }) => !['', path, path.split('.')[0]].includes(field));
+
+/** The service's errors by field; an error of the whole request has an empty field. */
+function fieldErrorsOf(error: unknown): readonly FieldProblem[] {
   const { title, detail, fields } = asProblem(error);
   return fields.length > 0 ? fields : [{ field: '', message: `${title}. ${detail}` }];
 }
 
-/** Goes to the first field at fault, or to the first of the section that is. */
-const focusFault = (form: HTMLFormElement): void =>
-  form.querySelector<HTMLElement>('[aria-invalid=true], [data-fault] :is(input, select)')?.focus();
+/** Focuses the first invalid input, or the first input of an invalid section. */
+const focusFirstInvalid = (form: HTMLFormElement): void =>
+  form.querySelector<HTMLElement>('[aria-invalid=true], [data-invalid] :is(input, select)')?.focus();
 
-/** Everything one may set before a run starts. */
-export function LaunchForm({ catalogue, start, parent, checkpoint, onStarted }: Props) {
-  const [draft, setDraft] = useState(start);
-  const [from, setFrom] = useState(checkpoint ?? null);
-  const [refusals, setRefusals] = useState<readonly FieldProblem[]>([]);
-  const settings = useMemo(
-    () => settingsOf(catalogue, draft),
-    // The fields follow from these two alone, whatever is typed into them.
+/** The form for a new run or a fork. */
+export function LaunchForm(props: Props) {
+  const { catalogue, initialDraft, parent, checkpoint, all, onAll, onStarted, onSweepStarted } = props;
+  const [draft, setDraft] = useState(initialDraft);
+  const [checkpointId, setCheckpointId] = useState(checkpoint ?? null);
+  const [serverErrors, setServerErrors] = useState<readonly FieldProblem[]>([]);
+  // What a clone or a fork changes counts as edited; what a preset changes does not.
+  const [edited, setEdited] = useState<ReadonlySet<string>>(
+    () => new Set(initialDraft.preset === null ? Object.keys(initialDraft.raw) : []),
+  );
+  // A changed draft is another request, and a repeated one the same.
+  const key = useMemo(() => ({ draft, text: newKey() }), [draft]);
+  const refusal = useDenied('operator');
+  const fields = useMemo(
+    () => fieldsOf(catalogue, draft),
+    // The fields depend on these two parts of the draft only.
     // eslint-disable-next-line react-hooks/exhaustive-deps
     [catalogue, draft.algorithm, draft.environment],
   );
   const { data } = useInfiniteQuery({ ...checkpointsQuery(parent?.id ?? ''), enabled: parent !== undefined });
+  const { data: hosts } = useQuery(hostsQuery);
   const checkpoints = data?.pages.flatMap(({ items }) => items) ?? [];
-  const begun = parent && (checkpoints.find(({ id }) => from === null || id === from) ?? parent);
-  const problems = problemsOf(settings, draft);
-  const shown = useMemo(
-    () => new Map([...refusals, ...problems].map(({ field, message }) => [field, message])),
-    [refusals, problems],
+  const startingPoint =
+    parent && (checkpoints.find(({ id }) => checkpointId === null || id === checkpointId) ?? parent);
+  const draftErrors = validate(fields, draft, parent !== undefined);
+  const errors = useMemo(
+    () => new Map([...serverErrors, ...draftErrors].map(({ field, message }) => [field, message])),
+    [serverErrors, draftErrors],
   );
-  const launch = useRunChange(async () => {
-    const made = parent
-      ? [await forkRun(parent.id, toForkRequest(settings, draft, from))]
-      : await startRuns(toRequest(settings, draft));
-    onStarted(made);
+  const sweep = parent === undefined && isSweep(fields, draft);
+  const launch = useRunMutation(async () => {
+    if (sweep) {
+      onSweepStarted((await createSweep(toSweepRequest(fields, draft), key.text)).id);
+      return;
+    }
+    const created = parent
+      ? [await forkRun(parent.id, toForkRequest(fields, draft, checkpointId))]
+      : await createRuns(toRequest(fields, draft), key.text);
+    onStarted(created);
   });
 
   const edit = useCallback((change: Partial<Draft>): void => {
     setDraft((draft) => ({ ...draft, ...change }));
-    setRefusals([]);
+    setServerErrors([]);
   }, []);
   const onChange = useCallback((path: string, raw: Raw): void => {
     setDraft((draft) => ({ ...draft, raw: { ...draft.raw, [path]: raw } }));
-    setRefusals((before) => withoutPath(before, path));
+    setEdited((before) => (before.has(path) ? before : new Set([...before, path])));
+    setServerErrors((before) => withoutPath(before, path));
   }, []);
   const onReset = useCallback((path: string): void => {
     setDraft((draft) => ({
       ...draft,
       raw: Object.fromEntries(Object.entries(draft.raw).filter(([each]) => each !== path)),
     }));
-    setRefusals((before) => withoutPath(before, path));
+    setServerErrors((before) => withoutPath(before, path));
   }, []);
 
   const submit = (event: SubmitEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const form = event.currentTarget;
-    if (problems.length > 0) {
-      focusFault(form);
+    if (refusal) return;
+    if (draftErrors.length > 0) {
+      focusFirstInvalid(form);
       return;
     }
     launch.mutate(undefined, {
       onError: (error) => {
-        flushSync(() => setRefusals(refusalsOf(error)));
-        focusFault(form);
+        const problems = fieldErrorsOf(error);
+        flushSync(() => setServerErrors(sweep ? sweepProblems(problems) : problems));
+        focusFirstInvalid(form);
       },
     });
   };
 
-  const world = worldOf(catalogue, draft);
-  const nRuns = nRunsOf(draft);
-
   return (
-    <form onSubmit={submit} noValidate>
-      <div className={classes.layout}>
-        {parent ? (
-          <ForkSide
-            parent={parent}
-            checkpoints={checkpoints}
-            checkpoint={from}
-            problem={shown.get('checkpoint')}
-            onCheckpoint={(id) => {
-              setFrom(id);
-              setRefusals([]);
-            }}
-          />
-        ) : (
-          <LaunchSide catalogue={catalogue} draft={draft} onEdit={edit} />
+    <form onSubmit={submit} noValidate className={classes.layout}>
+      {parent ? (
+        <ForkSidebar
+          parent={parent}
+          checkpoints={checkpoints}
+          checkpoint={checkpointId}
+          error={errors.get('checkpoint')}
+          onCheckpoint={(id) => {
+            setCheckpointId(id);
+            setServerErrors([]);
+          }}
+        />
+      ) : (
+        <>
+          <LaunchSidebar catalogue={catalogue} draft={draft} hosts={hosts?.items} onEdit={edit} />
+          <PresetPanel catalogue={catalogue} draft={draft} onEdit={edit} />
+        </>
+      )}
+      {/* Before the fields, so that few tabs lead to it; drawn below them. */}
+      <LaunchBar
+        catalogue={catalogue}
+        fields={fields}
+        draft={draft}
+        draftErrors={draftErrors}
+        serverErrors={serverErrors}
+        startingPoint={startingPoint}
+        refusal={refusal}
+        starting={launch.isPending}
+        onNSeeds={(nSeeds) => edit({ nSeeds })}
+      />
+      <div className={classes.main}>
+        <ConfigPanels
+          fields={fields}
+          draft={draft}
+          errors={errors}
+          notes={notesOf(draft, environmentOf(catalogue, draft), hosts?.items ?? [])}
+          edited={edited}
+          all={all}
+          onAll={onAll}
+          several={parent === undefined}
+          onChange={onChange}
+          onReset={onReset}
+        />
+        {parent === undefined && Object.keys(gridOf(fields, draft)).length > 0 && (
+          <SweepFields draft={draft} error={errors.get('maxSeeds')} onChange={edit} />
         )}
-        <div style={{ display: 'grid', gap: 16, minWidth: 0 }}>
-          <SettingsPanel
-            settings={settings}
-            draft={draft}
-            refusals={shown}
-            onChange={onChange}
-            onReset={onReset}
-          />
-          <RunFields draft={draft} problems={shown} onChange={edit} />
-        </div>
+        <RunFields
+          draft={draft}
+          errors={errors}
+          sweep={sweep}
+          proposedGroup={parent ? '' : sweep ? draft.name.trim() || sweepName(draft) : groupOf(fields, draft)}
+          onChange={edit}
+        />
       </div>
-      <footer className={classes.footer}>
-        {refusals.length > 0 ? (
-          <span role="alert" className={classes.problem}>
-            Not started. {faultsText(settings, [...refusals, ...problems])}
-          </span>
-        ) : problems.length > 0 ? (
-          <span role="status" className={classes.problem}>
-            {faultsText(settings, problems)}
-          </span>
-        ) : (
-          <CostLine settings={settings} draft={draft} world={world} begun={begun} />
-        )}
-        <span className="grow" />
-        {!parent && (
-          <span className="row">
-            <label htmlFor="n-seeds">Seeds</label>
-            <TextInput
-              id="n-seeds"
-              w={56}
-              inputMode="numeric"
-              autoComplete="off"
-              aria-label={`Number of seeds, 1 to ${MAX_SEEDS}: one run each`}
-              title={shown.get('nSeeds') ?? 'One run for each seed.'}
-              classNames={{ input: 'num' }}
-              value={draft.nSeeds}
-              error={shown.has('nSeeds')}
-              // What is typed replaces the one seed.
-              onFocus={({ currentTarget }) => currentTarget.select()}
-              onChange={({ currentTarget }) => edit({ nSeeds: currentTarget.value })}
-            />
-          </span>
-        )}
-        <BusyButton type="submit" size="sm" loading={launch.isPending}>
-          {parent ? 'Start fork' : nRuns > 1 ? `Start ${nRuns} runs` : 'Start run'}
-        </BusyButton>
-      </footer>
     </form>
   );
 }

@@ -1,56 +1,62 @@
 import { NativeSelect, Textarea, TextInput, type InputWrapperProps } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { hostsQuery } from '@/api/hosts';
-import { parseNumber } from '@/lib/number';
-import { nRunsOf, type Draft } from './draft';
+import { MAX_PRIORITY, MIN_PRIORITY } from '@/api/runBounds';
+import { formatInteger, parseNumber } from '@/lib/format';
+import { nSeedsOf, type Draft } from './draft';
 import classes from './launch.module.css';
+import { sweepName } from './requests';
 
 type Props = {
   draft: Draft;
-  problems: ReadonlyMap<string, string>;
+  errors: ReadonlyMap<string, string>;
+  /** Whether the runs are a sweep's, which chooses their seeds. */
+  sweep: boolean;
+  /** The group that the runs get if none is typed; empty for none. */
+  proposedGroup: string;
   onChange: (change: Partial<Draft>) => void;
 };
 
-/** The help below the field, as that of the settings. */
+/** The help below the input, as with config inputs. */
 const ORDER: NonNullable<InputWrapperProps['inputWrapperOrder']> = ['label', 'input', 'error', 'description'];
 
-/** What is the same for every algorithm: name, seed, tags, and where it may run. */
-export function RunFields({ draft, problems, onChange }: Props) {
+/** The fields of every run: name, seed, tags, notes and placement. */
+export function RunFields({ draft, errors, sweep, proposedGroup, onChange }: Props) {
   const { data: hosts } = useQuery(hostsQuery);
-  const n = nRunsOf(draft);
+  const n = nSeedsOf(draft);
   const first = parseNumber(draft.firstSeed);
   const error = (...fields: string[]): string | undefined =>
-    [...problems].find(([field]) =>
-      fields.some((each) => field === each || field.startsWith(`${each}.`)),
-    )?.[1];
+    [...errors].find(([field]) => fields.some((each) => field === each || field.startsWith(`${each}.`)))?.[1];
   return (
     <>
-      <section className={`panel ${classes.block}`} aria-label="This run">
-        <h2 className="section-title">This run</h2>
+      <section className={`panel ${classes.block}`} aria-label={sweep ? 'This sweep' : 'This run'}>
+        <h2 className="section-title">{sweep ? 'This sweep' : 'This run'}</h2>
         <div className={classes.fields}>
           <TextInput
             label="Name"
-            placeholder="made of its settings"
+            placeholder={sweep ? sweepName(draft) : 'generated from the config'}
             value={draft.name}
             error={error('name')}
             onChange={({ currentTarget }) => onChange({ name: currentTarget.value })}
           />
-          <TextInput
-            label={n > 1 ? 'First seed' : 'Seed'}
-            inputWrapperOrder={ORDER}
-            description={
-              n === 1
-                ? 'The same seed starts from the same weights and worlds.'
-                : problems.has('seed')
-                  ? 'The others count up from it.'
-                  : `Seeds ${first} to ${first + n - 1}: one run each.`
-            }
-            inputMode="numeric"
-            classNames={{ input: 'num' }}
-            value={draft.firstSeed}
-            error={error('seed', 'seeds')}
-            onChange={({ currentTarget }) => onChange({ firstSeed: currentTarget.value })}
-          />
+          {!sweep && (
+            <TextInput
+              label={n > 1 ? 'First seed' : 'Seed'}
+              inputWrapperOrder={ORDER}
+              description={
+                n === 1
+                  ? 'Seeds the initial weights and the environments.'
+                  : errors.has('seed')
+                    ? 'The other seeds follow consecutively.'
+                    : `Seeds ${first} to ${first + n - 1}: one run each.`
+              }
+              inputMode="numeric"
+              classNames={{ input: 'num' }}
+              value={draft.firstSeed}
+              error={error('seed', 'seeds')}
+              onChange={({ currentTarget }) => onChange({ firstSeed: currentTarget.value })}
+            />
+          )}
           <TextInput
             label="Tags"
             inputWrapperOrder={ORDER}
@@ -62,7 +68,8 @@ export function RunFields({ draft, problems, onChange }: Props) {
           <TextInput
             label="Group"
             inputWrapperOrder={ORDER}
-            description="Runs of one question share a group."
+            description="Use one group per experiment."
+            placeholder={proposedGroup}
             value={draft.group}
             error={error('group')}
             onChange={({ currentTarget }) => onChange({ group: currentTarget.value })}
@@ -86,7 +93,7 @@ export function RunFields({ draft, problems, onChange }: Props) {
             size="xs"
             label="Queue"
             inputWrapperOrder={ORDER}
-            description="Which hosts may take it."
+            description="Which hosts may run it."
             data={['cpu', 'gpu']}
             value={draft.queue}
             error={error('queue')}
@@ -96,7 +103,7 @@ export function RunFields({ draft, problems, onChange }: Props) {
             size="xs"
             label="Host"
             inputWrapperOrder={ORDER}
-            description="Only this one, or any."
+            description="A specific host, or any."
             data={[{ value: '', label: 'any host' }, ...(hosts?.items.map(({ id }) => id) ?? [])]}
             value={draft.host}
             error={error('host')}
@@ -106,7 +113,7 @@ export function RunFields({ draft, problems, onChange }: Props) {
             size="xs"
             label="Device"
             inputWrapperOrder={ORDER}
-            description="Where the network computes."
+            description="Where the network runs."
             data={['auto', 'cpu', 'cuda']}
             value={draft.device}
             error={error('device')}
@@ -115,7 +122,7 @@ export function RunFields({ draft, problems, onChange }: Props) {
           <TextInput
             label="Priority"
             inputWrapperOrder={ORDER}
-            description="Higher goes first, −100 to 100."
+            description={`Higher starts first, ${formatInteger(MIN_PRIORITY)} to ${formatInteger(MAX_PRIORITY)}.`}
             inputMode="numeric"
             classNames={{ input: 'num' }}
             value={draft.priority}

@@ -1,70 +1,81 @@
-/** What a run will cost, as far as it can be told beforehand. */
-import type { Environment } from '@/api/catalog';
+/** The expected cost of a run. */
+import type { Environment } from '@/api/catalogue';
 import type { Run } from '@/api/runs';
-import { nRunsOf, rawOf, type Draft } from './draft';
-import { parseRaw, type Setting } from '@/lib/schema';
+import type { ConfigField } from '@/lib/schema';
+import { parseValues } from '@/lib/values';
+import { rawOf, type Draft } from './draft';
+import { nRunsOf } from './requests';
 
 export type Cost = {
   nRuns: number;
   agentSteps: number | null;
   frames: number | null;
-  /** Training time of one run, and the run whose rate says so. */
+  /** Training time of one run; of several values of a field, the largest counts. */
   time_s: number | null;
   memoryBytes: number | null;
+  /** The run whose rate was used for the time. */
   measuredBy: Run | null;
 };
 
-/** What lies behind a run that begins from a checkpoint; its bounds count it too. */
-export type Begun = { agent_steps: number; wall_time_s: number | null };
+/** The progress of the checkpoint that a fork starts from; the fork's bounds include it. */
+export type StartingPoint = { agent_steps: number; wall_time_s: number | null };
 
-const numberAt = (settings: readonly Setting[], draft: Draft, path: string): number | null => {
-  const setting = settings.find((each) => each.path === path);
-  if (!setting) return null;
-  const { value } = parseRaw(setting, rawOf(draft, setting));
+const numberAt = (fields: readonly ConfigField[], draft: Draft, path: string): number | null => {
+  const field = fields.find((each) => each.path === path);
+  if (!field) return null;
+  const value = largestOf(field, draft);
   return typeof value === 'number' ? value : null;
 };
 
-/** Agent steps a second of a run over its whole training time. */
+/** A field's value; of several numbers the largest, and of other lists none. */
+function largestOf(field: ConfigField, draft: Draft): unknown {
+  const { values } = parseValues(field, rawOf(draft, field));
+  if (values.length < 2) return values[0];
+  const numbers = values.filter((value) => typeof value === 'number');
+  return numbers.length > 0 ? Math.max(...numbers) : undefined;
+}
+
+/** A run's agent steps per second over its whole training time. */
 export function rateOf(run: Run): number | null {
   return run.wall_time_s !== null && run.wall_time_s > 5 ? run.agent_steps / run.wall_time_s : null;
 }
 
-/** Whether the fields that decide a run's memory are the same. */
-function sameShape(settings: readonly Setting[], draft: Draft, run: Run): boolean {
+/** Whether the fields that determine memory and rate are equal. */
+function hasSameSize(fields: readonly ConfigField[], draft: Draft, run: Run): boolean {
   const config = run.spec.config as Record<string, unknown> | undefined;
-  return settings
+  return fields
     .filter(({ section, group }) => section === 'config' && (group === 'parallelism' || group === 'network'))
-    .every((setting) => parseRaw(setting, rawOf(draft, setting)).value === config?.[setting.key]);
+    .every((field) => largestOf(field, draft) === config?.[field.key]);
 }
 
-/** The cost of a draft, measured by an earlier run of the same algorithm in the same world. */
+/** The cost of a draft, estimated from earlier runs of its algorithm in its environment. */
 export function costOf(
-  settings: readonly Setting[],
+  fields: readonly ConfigField[],
   draft: Draft,
-  world: Environment | undefined,
+  environment: Environment | undefined,
   earlier: readonly Run[],
-  begun: Begun = { agent_steps: 0, wall_time_s: 0 },
+  startingPoint: StartingPoint = { agent_steps: 0, wall_time_s: 0 },
 ): Cost {
-  const further = (path: string, done: number | null): number | null => {
-    const bound = numberAt(settings, draft, path);
+  const remaining = (path: string, done: number | null): number | null => {
+    const bound = numberAt(fields, draft, path);
     return bound === null ? null : Math.max(0, bound - (done ?? 0));
   };
-  const agentSteps = further('stop.agent_steps', begun.agent_steps);
-  const bound_s = further('stop.wall_time_s', begun.wall_time_s);
-  const perStep =
-    numberAt(settings, draft, 'environment_config.frame_skip') ?? world?.frames_per_agent_step ?? null;
-  const like = earlier.find((run) => rateOf(run) !== null && sameShape(settings, draft, run)) ?? null;
-  const measuredBy = like ?? earlier.find((run) => rateOf(run) !== null) ?? null;
+  const agentSteps = remaining('stop.agent_steps', startingPoint.agent_steps);
+  const bound_s = remaining('stop.wall_time_s', startingPoint.wall_time_s);
+  const framesPerStep =
+    numberAt(fields, draft, 'environment_config.frame_skip') ?? environment?.frames_per_agent_step ?? null;
+  const similar = earlier.find((run) => rateOf(run) !== null && hasSameSize(fields, draft, run)) ?? null;
+  const measuredBy = similar ?? earlier.find((run) => rateOf(run) !== null) ?? null;
   const rate = measuredBy && rateOf(measuredBy);
   const times = [agentSteps !== null && rate ? agentSteps / rate : null, bound_s].filter(
     (time) => time !== null,
   );
   return {
-    nRuns: nRunsOf(draft),
+    nRuns: nRunsOf(fields, draft),
     agentSteps,
-    frames: agentSteps !== null && perStep !== null ? agentSteps * perStep : null,
+    frames: agentSteps !== null && framesPerStep !== null ? agentSteps * framesPerStep : null,
     time_s: times.length > 0 ? Math.min(...times) : null,
-    memoryBytes: like?.memory_estimate_bytes ?? null,
+    memoryBytes: similar?.memory_estimate_bytes ?? null,
     measuredBy,
   };
 }

@@ -1,28 +1,17 @@
-/** What the form holds, and the request it becomes. */
-import type { Algorithm, Environment, Preset } from '@/api/catalog';
-import type { FieldProblem } from '@/api/problem';
-import type { ForkRequest } from '@/api/fork';
+/** The state of the launch form. */
+import type { Algorithm, Environment, Preset } from '@/api/catalogue';
+import { MAX_NAME, MAX_RUNS } from '@/api/runBounds';
 import type { Run, RunFields, StopSpec } from '@/api/runs';
 import schemas from '@/api/schemas.json';
-import { nextBound } from '@/lib/bound';
-import { formatWhole } from '@/lib/format';
-import { parseNumber } from '@/lib/number';
-import {
-  groupTitle,
-  allSettings,
-  isChanged,
-  parseRaw,
-  toRaw,
-  type Raw,
-  type Section,
-  type Setting,
-} from '@/lib/schema';
+import { parseNumber } from '@/lib/format';
+import { nextBound } from '@/lib/run';
+import { allFields, isChanged, toRaw, type ConfigField, type Raw, type Section } from '@/lib/schema';
 
 export type Draft = {
   environment: string;
   algorithm: string;
   preset: string | null;
-  /** What was typed or preset, by path; a field that is not here holds its default. */
+  /** Typed or preset values by path; fields that are not here have their default. */
   raw: Record<string, Raw>;
   name: string;
   group: string;
@@ -30,6 +19,10 @@ export type Draft = {
   notes: string;
   firstSeed: string;
   nSeeds: string;
+  /** Whether several combinations of values are started as a sweep, whose seeds are added in turns. */
+  sweep: boolean;
+  /** Seeds of each combination of a sweep. */
+  maxSeeds: string;
   device: 'auto' | 'cpu' | 'cuda';
   queue: 'cpu' | 'gpu';
   host: string;
@@ -38,58 +31,57 @@ export type Draft = {
 
 export type Catalogue = { algorithms: readonly Algorithm[]; environments: readonly Environment[] };
 
-const FIRST_WORLD = 'ALE/Pong-v5';
-/** A run needs a bound; where no preset brings one, this is what the form proposes. */
-const FIRST_BOUND_AGENT_STEPS = 1_000_000;
-export const MAX_SEEDS = 100;
-const MAX_SEED = 2 ** 31 - 1;
-const MAX_NAME = 200;
-const MAX_NOTES = 20_000;
-const MAX_TAGS = 50;
-const MAX_TAG = 50;
+const DEFAULT_ENVIRONMENT = 'ALE/Pong-v5';
+/** A run needs a bound: the proposed one when no preset has any. */
+const DEFAULT_AGENT_STEPS = 1_000_000;
 
-export const worldOf = ({ environments }: Catalogue, draft: Draft): Environment | undefined =>
+export const environmentOf = ({ environments }: Catalogue, draft: Draft): Environment | undefined =>
   environments.find(({ id }) => id === draft.environment);
 
 export const algorithmOf = ({ algorithms }: Catalogue, draft: Draft): Algorithm | undefined =>
   algorithms.find(({ id }) => id === draft.algorithm);
 
-/** The algorithms that can learn in this world: those that see what it shows and choose what it takes. */
-export const algorithmsFor = ({ algorithms }: Catalogue, world: Environment | undefined): Algorithm[] =>
+/** The algorithms that support an environment's observation and action spaces. */
+export const algorithmsFor = ({ algorithms }: Catalogue, environment: Environment | undefined): Algorithm[] =>
   algorithms.filter(
     ({ observations, actions }) =>
-      world && observations.includes(world.observation) && actions.includes(world.actions),
+      environment && observations.includes(environment.observation) && actions.includes(environment.actions),
   );
 
-/** The presets of the algorithm that are meant for this kind of world. */
+/** The presets of the algorithm for this environment. */
 export function presetsOf(catalogue: Catalogue, draft: Draft): Preset[] {
-  const world = worldOf(catalogue, draft);
+  const environment = environmentOf(catalogue, draft);
+  if (!environment) return [];
+  const suits = (meant: readonly string[], own: string): boolean => meant.length === 0 || meant.includes(own);
   return (algorithmOf(catalogue, draft)?.presets ?? []).filter(
-    ({ observation, families }) =>
-      observation === world?.observation && (families.length === 0 || families.includes(world.family)),
+    ({ observation, actions, families, environments }) =>
+      observation === environment.observation &&
+      suits(actions, environment.actions) &&
+      suits(families, environment.family) &&
+      suits(environments, environment.id),
   );
 }
 
-/** Every field that this algorithm in this world has. */
-export function settingsOf(catalogue: Catalogue, draft: Draft): Setting[] {
-  const world = worldOf(catalogue, draft);
+/** All config fields of the algorithm in the environment. */
+export function fieldsOf(catalogue: Catalogue, draft: Draft): ConfigField[] {
+  const environment = environmentOf(catalogue, draft);
   const algorithm = algorithmOf(catalogue, draft);
-  return world && algorithm ? allSettings(algorithm, world, schemas.StopSpec) : [];
+  return environment && algorithm ? allFields(algorithm, environment, schemas.StopSpec) : [];
 }
 
-const flat = (section: Section, values: Record<string, unknown>): Record<string, Raw> =>
+const toRawByPath = (section: Section, values: Record<string, unknown>): Record<string, Raw> =>
   Object.fromEntries(Object.entries(values).map(([key, value]) => [`${section}.${key}`, toRaw(value)]));
 
 const presetRaw = (preset: Preset | undefined): Record<string, Raw> =>
   preset
     ? {
-        ...flat('config', preset.config),
-        ...flat('environment_config', preset.environment_config),
-        ...flat('stop', preset.stop),
+        ...toRawByPath('config', preset.config),
+        ...toRawByPath('environment_config', preset.environment_config),
+        ...toRawByPath('stop', preset.stop),
       }
-    : { 'stop.agent_steps': toRaw(FIRST_BOUND_AGENT_STEPS) };
+    : { 'stop.agent_steps': toRaw(DEFAULT_AGENT_STEPS) };
 
-/** The draft with the settings of a preset, or with the defaults alone. */
+/** The draft with the values of a preset, or with the defaults for null. */
 export function withPreset(catalogue: Catalogue, draft: Draft, id: string | null): Draft {
   const preset = presetsOf(catalogue, draft).find((each) => each.id === id);
   return { ...draft, preset: preset?.id ?? null, raw: presetRaw(preset) };
@@ -98,16 +90,20 @@ export function withPreset(catalogue: Catalogue, draft: Draft, id: string | null
 const withFirstPreset = (catalogue: Catalogue, draft: Draft): Draft =>
   withPreset(catalogue, draft, presetsOf(catalogue, draft)[0]?.id ?? null);
 
-/** A new form: the asked world, or Pong. */
-export function newDraft(catalogue: Catalogue, asked: { environment?: string; algorithm?: string }): Draft {
-  const world =
-    catalogue.environments.find(({ id }) => id === asked.environment) ??
-    catalogue.environments.find(({ id }) => id === FIRST_WORLD) ??
-    catalogue.environments[0];
-  const fitting = algorithmsFor(catalogue, world);
-  const algorithm = fitting.find(({ id }) => id === asked.algorithm) ?? fitting[0];
+/** A new draft for the requested environment and algorithm, where they exist and fit together. */
+export function newDraft(
+  catalogue: Catalogue,
+  requested: { environment?: string; algorithm?: string },
+): Draft {
+  const { environments } = catalogue;
+  const environment =
+    environments.find(({ id }) => id === requested.environment) ??
+    environments.find(({ id }) => id === DEFAULT_ENVIRONMENT) ??
+    environments[0];
+  const supported = algorithmsFor(catalogue, environment);
+  const algorithm = supported.find(({ id }) => id === requested.algorithm) ?? supported[0];
   return withFirstPreset(catalogue, {
-    environment: world?.id ?? '',
+    environment: environment?.id ?? '',
     algorithm: algorithm?.id ?? '',
     preset: null,
     raw: {},
@@ -117,6 +113,8 @@ export function newDraft(catalogue: Catalogue, asked: { environment?: string; al
     notes: '',
     firstSeed: '0',
     nSeeds: '1',
+    sweep: false,
+    maxSeeds: '10',
     device: 'auto',
     queue: 'cpu',
     host: '',
@@ -124,32 +122,31 @@ export function newDraft(catalogue: Catalogue, asked: { environment?: string; al
   });
 }
 
-/** The bounds of a run that goes on from where this one is. */
-function furtherStop(stop: StopSpec, { agent_steps, wall_time_s, score }: Run): StopSpec {
-  const further = { ...stop };
-  if (stop.agent_steps != null) further.agent_steps = nextBound(stop.agent_steps, agent_steps);
-  if (stop.wall_time_s != null) further.wall_time_s = nextBound(stop.wall_time_s, wall_time_s ?? 0);
-  // A score it has reached would end it at once; how much higher it can go nobody knows.
-  if (stop.score != null && score != null && score >= stop.score) further.score = null;
-  return further;
+/** The bounds for a fork of a run, extended where the run has reached them. */
+function extendedStop(stop: StopSpec, { agent_steps, wall_time_s, score }: Run): StopSpec {
+  const extended = { ...stop };
+  if (stop.agent_steps != null) extended.agent_steps = nextBound(stop.agent_steps, agent_steps);
+  if (stop.wall_time_s != null) extended.wall_time_s = nextBound(stop.wall_time_s, wall_time_s ?? 0);
+  // A score already reached would end the fork immediately, and there is no sensible higher one to propose.
+  if (stop.score != null && score != null && score >= stop.score) extended.score = null;
+  return extended;
 }
 
-/** A form filled in from a run. */
-export function draftFrom(catalogue: Catalogue, run: Run, what: 'copy' | 'fork' = 'copy'): Draft {
+/** A draft filled in from a run, to clone or to fork it. */
+export function draftFrom(catalogue: Catalogue, run: Run, purpose: 'copy' | 'fork' = 'copy'): Draft {
   const spec = run.spec as unknown as RunFields;
-  const draft = newDraft(catalogue, spec);
   const raw = {
-    ...flat('config', spec.config),
-    ...flat('environment_config', spec.environment_config),
-    ...flat('stop', what === 'fork' ? furtherStop(spec.stop, run) : spec.stop),
+    ...toRawByPath('config', spec.config),
+    ...toRawByPath('environment_config', spec.environment_config),
+    ...toRawByPath('stop', purpose === 'fork' ? extendedStop(spec.stop, run) : spec.stop),
   };
-  const filled: Draft = {
-    ...draft,
+  const draft: Draft = {
+    ...newDraft(catalogue, spec),
     environment: run.environment,
     algorithm: run.algorithm,
     preset: null,
     raw,
-    name: `${run.name.slice(0, 190)} ${what}`,
+    name: `${run.name.slice(0, MAX_NAME - purpose.length - 1)} ${purpose}`,
     group: run.group ?? '',
     tags: run.tags.join(', '),
     notes: run.notes,
@@ -159,187 +156,50 @@ export function draftFrom(catalogue: Catalogue, run: Run, what: 'copy' | 'fork' 
     host: run.wanted_host ?? '',
     priority: String(run.priority),
   };
-  return { ...filled, raw: onlyChanged(settingsOf(catalogue, filled), raw) };
+  return { ...draft, raw: onlyChanged(fieldsOf(catalogue, draft), raw) };
 }
 
-const onlyChanged = (settings: readonly Setting[], raw: Record<string, Raw>): Record<string, Raw> =>
+const onlyChanged = (fields: readonly ConfigField[], raw: Record<string, Raw>): Record<string, Raw> =>
   Object.fromEntries(
-    settings.flatMap((setting) => {
-      const typed = raw[setting.path];
-      return typed !== undefined && isChanged(setting, typed) ? [[setting.path, typed]] : [];
+    fields.flatMap((field) => {
+      const value = raw[field.path];
+      return value !== undefined && isChanged(field, value) ? [[field.path, value]] : [];
     }),
   );
 
-/** The draft in another world: settings that still mean something stay, but for a preset of other worlds. */
-export function withWorld(catalogue: Catalogue, draft: Draft, environment: string): Draft {
-  const before = worldOf(catalogue, draft);
-  const next = { ...draft, environment };
-  const world = worldOf(catalogue, next);
-  const fitting = algorithmsFor(catalogue, world);
-  const fits = fitting.some(({ id }) => id === draft.algorithm);
-  const suits = draft.preset === null || presetsOf(catalogue, next).some(({ id }) => id === draft.preset);
-  if (fits && before && world?.observation === before.observation && suits) {
-    const known = new Set(settingsOf(catalogue, next).map(({ path }) => path));
+/** The draft in another environment: its values are kept if algorithm and preset suit that environment too. */
+export function withEnvironment(catalogue: Catalogue, draft: Draft, id: string): Draft {
+  const before = environmentOf(catalogue, draft);
+  const next = { ...draft, environment: id };
+  const environment = environmentOf(catalogue, next);
+  const supported = algorithmsFor(catalogue, environment);
+  const isSupported = supported.some((algorithm) => algorithm.id === draft.algorithm);
+  const presetFits =
+    draft.preset === null || presetsOf(catalogue, next).some((each) => each.id === draft.preset);
+  if (isSupported && before && environment?.observation === before.observation && presetFits) {
+    const known = new Set(fieldsOf(catalogue, next).map(({ path }) => path));
     return {
       ...next,
       raw: Object.fromEntries(Object.entries(draft.raw).filter(([path]) => known.has(path))),
     };
   }
-  const algorithm = fits ? draft.algorithm : fitting[0]?.id;
+  const algorithm = isSupported ? draft.algorithm : supported[0]?.id;
   return withFirstPreset(catalogue, { ...next, algorithm: algorithm ?? draft.algorithm });
 }
 
 export const withAlgorithm = (catalogue: Catalogue, draft: Draft, algorithm: string): Draft =>
   withFirstPreset(catalogue, { ...draft, algorithm });
 
-export const rawOf = (draft: Draft, setting: Setting): Raw =>
-  draft.raw[setting.path] ?? toRaw(setting.fallback);
+export const rawOf = (draft: Draft, field: ConfigField): Raw => draft.raw[field.path] ?? toRaw(field.default);
 
-const wholeIn = (raw: string, min: number, max: number, what: string): string | null => {
-  const value = parseNumber(raw);
-  return Number.isInteger(value) && value >= min && value <= max
-    ? null
-    : `${what} is a whole number from ${min.toLocaleString('en')} to ${max.toLocaleString('en')}.`;
-};
+/** The number of seeds; 1 while it is invalid. */
+export function nSeedsOf({ nSeeds }: Draft): number {
+  const n = parseNumber(nSeeds);
+  return Number.isInteger(n) && n >= 1 && n <= MAX_RUNS ? n : 1;
+}
 
-/** How many runs are asked for; one while that cannot be told. */
-export const nRunsOf = ({ nSeeds }: Draft): number =>
-  wholeIn(nSeeds, 1, MAX_SEEDS, '') === null ? parseNumber(nSeeds) : 1;
-
-const splitTags = (text: string): string[] =>
+export const splitTags = (text: string): string[] =>
   text
     .split(',')
     .map((tag) => tag.trim())
     .filter(Boolean);
-
-const lengthOf = (text: string): number => Array.from(text).length;
-
-const atMost = (text: string, max: number, what: string): string | null =>
-  lengthOf(text) > max
-    ? `${what} has at most ${formatWhole(max)} characters; this has ${formatWhole(lengthOf(text))}.`
-    : null;
-
-function tagProblem(tags: readonly string[]): string | null {
-  if (tags.length > MAX_TAGS) return `A run has at most ${MAX_TAGS} tags; these are ${tags.length}.`;
-  if (tags.some((tag) => /["\\]/.test(tag))) return 'A tag has no quotes and no backslashes.';
-  return tags.map((tag) => atMost(tag, MAX_TAG, 'A tag')).find((problem) => problem !== null) ?? null;
-}
-
-/** Everything wrong with the draft that can be told before asking the service. */
-export function problemsOf(settings: readonly Setting[], draft: Draft): FieldProblem[] {
-  const found = settings.flatMap((setting) => {
-    const { problem } = parseRaw(setting, rawOf(draft, setting));
-    return problem === null ? [] : { field: setting.path, message: problem };
-  });
-  const add = (field: string, message: string | null): void => {
-    if (message) found.push({ field, message });
-  };
-  const bounds = settings.filter(({ section }) => section === 'stop');
-  if (bounds.every((setting) => String(rawOf(draft, setting)).trim() === '')) {
-    add('stop', 'Give at least one bound: a run must know when it is finished.');
-  }
-  add('nSeeds', wholeIn(draft.nSeeds, 1, MAX_SEEDS, 'The number of seeds'));
-  add('seed', wholeIn(draft.firstSeed, 0, MAX_SEED, 'A seed'));
-  add('name', atMost(draft.name.trim(), MAX_NAME, 'A name'));
-  add('group', atMost(draft.group.trim(), MAX_NAME, 'A group'));
-  add('tags', tagProblem(splitTags(draft.tags)));
-  add('notes', atMost(draft.notes, MAX_NOTES, 'A note'));
-  add('priority', wholeIn(draft.priority, -100, 100, 'A priority'));
-  return found;
-}
-
-/** The fields beside the settings, as the page calls them. */
-const TITLES: Readonly<Record<string, string>> = {
-  checkpoint: 'Checkpoint',
-  name: 'Name',
-  seed: 'Seed',
-  seeds: 'Seed',
-  tags: 'Tags',
-  group: 'Group',
-  notes: 'Notes',
-  queue: 'Queue',
-  host: 'Host',
-  device: 'Device',
-  priority: 'Priority',
-};
-
-/** What the page calls a field, or the group at whose head it tells of a whole section; else nothing. */
-function titleOf(settings: readonly Setting[], field: string): string | undefined {
-  const root = field.split('.')[0] ?? '';
-  const group = settings.find(({ section }) => section === field)?.group;
-  return settings.find(({ path }) => path === field)?.title ?? (group && groupTitle(group)) ?? TITLES[root];
-}
-
-/** Names the fields at fault, each of which tells what is wrong; what has no field that tells is told here. */
-export function faultsText(settings: readonly Setting[], faults: readonly FieldProblem[]): string {
-  const titles = new Set<string>();
-  const told = new Set<string>();
-  for (const { field, message } of faults) {
-    const title = titleOf(settings, field);
-    if (title) titles.add(title);
-    // The field of seeds has no room to tell it.
-    else told.add(field && field !== 'nSeeds' ? `${field}: ${message}` : message);
-  }
-  const named = titles.size > 0 ? [`Another value is needed: ${[...titles].join(', ')}.`] : [];
-  return [...told, ...named].join(' ');
-}
-
-const section = (name: Section, settings: readonly Setting[], draft: Draft): Record<string, never> =>
-  Object.fromEntries(
-    settings
-      .filter((setting) => setting.section === name && isChanged(setting, rawOf(draft, setting)))
-      .map((setting) => [setting.key, parseRaw(setting, rawOf(draft, setting)).value as never]),
-  );
-
-const allOf = (name: Section, settings: readonly Setting[], draft: Draft): Record<string, never> =>
-  Object.fromEntries(
-    settings
-      .filter((setting) => setting.section === name)
-      .map((setting) => [setting.key, parseRaw(setting, rawOf(draft, setting)).value as never]),
-  );
-
-/** The request for a fork: every setting, for what it leaves out would stay as the parent has it. */
-export function toForkRequest(
-  settings: readonly Setting[],
-  draft: Draft,
-  checkpoint: string | null,
-): ForkRequest {
-  return {
-    checkpoint,
-    config: allOf('config', settings, draft),
-    environment_config: allOf('environment_config', settings, draft),
-    stop: allOf('stop', settings, draft),
-    name: draft.name.trim() || null,
-    seed: parseNumber(draft.firstSeed),
-    device: draft.device,
-    queue: draft.queue,
-    host: draft.host || null,
-    priority: parseNumber(draft.priority),
-    group: draft.group.trim() || null,
-    tags: splitTags(draft.tags),
-    notes: draft.notes,
-  };
-}
-
-/** The request: only what differs from the defaults, which are the service's to know. */
-export function toRequest(settings: readonly Setting[], draft: Draft): RunFields {
-  const first = parseNumber(draft.firstSeed);
-  const n = nRunsOf(draft);
-  const seeds = n === 1 ? { seed: first } : { seeds: Array.from({ length: n }, (_, index) => first + index) };
-  return {
-    algorithm: draft.algorithm,
-    environment: draft.environment,
-    config: section('config', settings, draft),
-    environment_config: section('environment_config', settings, draft),
-    stop: section('stop', settings, draft),
-    ...seeds,
-    ...(draft.name.trim() ? { name: draft.name.trim() } : {}),
-    ...(draft.group.trim() ? { group: draft.group.trim() } : {}),
-    ...(draft.host ? { host: draft.host } : {}),
-    tags: splitTags(draft.tags),
-    notes: draft.notes,
-    device: draft.device,
-    queue: draft.queue,
-    priority: parseNumber(draft.priority),
-  } as RunFields;
-}

@@ -19,7 +19,7 @@ type Props = {
   onLevel: (level: Level) => void;
 };
 
-/** What the run said, line by line; follows while its end is in view. */
+/** The run's log, which follows new lines until scrolled up. */
 export function LogTab({ run, find, level, onFind, onLevel }: Props) {
   const client = useQueryClient();
   const [typed, setTyped] = useState(find);
@@ -28,15 +28,15 @@ export function LogTab({ run, find, level, onFind, onLevel }: Props) {
   const { data, error, refetch } = useQuery(logQuery(client, run, find));
   const older = useMutation({ mutationFn: () => loadOlder(client, run, find) });
   const scroller = useRef<HTMLDivElement>(null);
-  const least = LEVELS.indexOf(level);
+  const minimum = LEVELS.indexOf(level);
   const lines = useMemo(
     () =>
       data?.items.filter(
-        (line) => LEVELS.indexOf(line.level as Level) >= least || line.level === 'critical',
+        (line) => LEVELS.indexOf(line.level as Level) >= minimum || line.level === 'critical',
       ) ?? [],
-    [data, least],
+    [data, minimum],
   );
-  // The compiler cannot see into this hook; its functions are used in this component only.
+  // Not memoisable by the React compiler; its functions stay within this component.
   // eslint-disable-next-line react-hooks/incompatible-library
   const virtual = useVirtualizer({
     count: lines.length,
@@ -65,11 +65,11 @@ export function LogTab({ run, find, level, onFind, onLevel }: Props) {
         />
         <NativeSelect
           size="xs"
-          aria-label="Least level shown"
+          aria-label="Minimum level"
           value={level}
           data={LEVELS.map((each) => ({
             value: each,
-            label: each === 'debug' ? 'everything' : `${each} and above`,
+            label: each === 'debug' ? 'All levels' : `${each} and above`,
           }))}
           onChange={({ currentTarget }) => onLevel(currentTarget.value as Level)}
         />
@@ -89,15 +89,15 @@ export function LogTab({ run, find, level, onFind, onLevel }: Props) {
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {!data && !error && <Loading label="Loading the log" lines={10} />}
       {data && lines.length === 0 && (
-        <Empty>{find || level !== 'debug' ? 'No line fits.' : 'Nothing has been said yet.'}</Empty>
+        <Empty>{find || level !== 'debug' ? 'No matching lines.' : 'No log entries yet.'}</Empty>
       )}
       {lines.length > 0 && (
         <div className="panel">
           <div className={`${classes.columns} ${classes.heads}`} aria-hidden="true">
-            <span>time</span>
-            <span className="right">agent steps</span>
-            <span>level</span>
-            <span>message</span>
+            <span>Time</span>
+            <span className="right">Agent steps</span>
+            <span>Level</span>
+            <span>Message</span>
           </div>
           <div
             ref={scroller}

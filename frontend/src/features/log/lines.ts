@@ -1,61 +1,64 @@
 import { queryOptions, type QueryClient } from '@tanstack/react-query';
-import { api, take } from '@/api/client';
+import { api, unwrap } from '@/api/client';
 import { keys } from '@/api/keys';
-import type { LogLine } from '@/api/runParts';
+import type { LogLine } from '@/api/runResources';
 
-const TAIL = 500;
-/** A page that follows a log for a week keeps this much of it. */
+const PAGE_SIZE = 500;
+/** The number of lines kept while following a log. */
 export const MAX_LINES = 5000;
 
-export type Lines = { items: LogLine[]; /** Whether there are older lines than these. */ older: boolean };
+export type Lines = { items: LogLine[]; /** Whether the run has older lines. */ older: boolean };
 
-const read = (
+const fetchLines = (
   run: string,
   find: string,
   query: { after?: number; before?: number; tail?: boolean },
   signal?: AbortSignal,
 ) =>
-  take(
+  unwrap(
     api.GET('/api/v1/runs/{run_id}/log', {
-      params: { path: { run_id: run }, query: { ...query, limit: TAIL, ...(find ? { search: find } : {}) } },
+      params: {
+        path: { run_id: run },
+        query: { ...query, limit: PAGE_SIZE, ...(find ? { search: find } : {}) },
+      },
       ...(signal ? { signal } : {}),
     }),
   );
 
-/** The lines one had and those that came after, of which no more than fit are kept. */
-export function follow(had: Lines, news: readonly LogLine[]): Lines {
-  if (news.length === 0) return had;
-  const all = [...had.items, ...news];
-  return { items: all.slice(-MAX_LINES), older: had.older || all.length > MAX_LINES };
+/** Appends new lines and drops the oldest beyond `MAX_LINES`. */
+export function appendLines(previous: Lines, added: readonly LogLine[]): Lines {
+  if (added.length === 0) return previous;
+  const all = [...previous.items, ...added];
+  return { items: all.slice(-MAX_LINES), older: previous.older || all.length > MAX_LINES };
 }
 
-/** A run's log from its end; fetched again, only new lines come over the wire. */
+/** The end of a run's log; a refetch transfers only new lines. */
 export const logQuery = (client: QueryClient, run: string, find: string) => {
-  const queryKey = keys.ofRun(run, 'log', find);
+  const queryKey = keys.runResource(run, 'log', find);
   return queryOptions({
     queryKey,
     queryFn: async ({ signal }): Promise<Lines> => {
-      const had = client.getQueryData<Lines>(queryKey);
-      const last = had?.items.at(-1);
-      if (!had || !last) {
-        const { items } = await read(run, find, { tail: true }, signal);
-        return { items, older: items.length === TAIL };
+      const previous = client.getQueryData<Lines>(queryKey);
+      const last = previous?.items.at(-1);
+      if (!previous || !last) {
+        const { items } = await fetchLines(run, find, { tail: true }, signal);
+        return { items, older: items.length === PAGE_SIZE };
       }
-      const { items } = await read(run, find, { after: last.id }, signal);
-      return follow(had, items);
+      const { items } = await fetchLines(run, find, { after: last.id }, signal);
+      return appendLines(previous, items);
     },
     structuralSharing: false,
   });
 };
 
-/** Puts the lines before the first one shown in front of it. */
+/** Fetches the lines before the first one shown. */
 export async function loadOlder(client: QueryClient, run: string, find: string): Promise<void> {
   const { queryKey } = logQuery(client, run, find);
   const first = client.getQueryData<Lines>(queryKey)?.items[0];
   if (!first) return;
-  const { items } = await read(run, find, { before: first.id });
+  const { items } = await fetchLines(run, find, { before: first.id });
   client.setQueryData<Lines>(
     queryKey,
-    (had) => had && { items: [...items, ...had.items], older: items.length === TAIL },
+    (previous) => previous && { items: [...items, ...previous.items], older: items.length === PAGE_SIZE },
   );
 }

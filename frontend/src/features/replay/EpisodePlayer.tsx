@@ -2,76 +2,89 @@ import { ActionIcon, Button, Loader, NativeSelect } from '@mantine/core';
 import { useReducedMotion, useWindowEvent } from '@mantine/hooks';
 import { IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { useMemo, useState } from 'react';
-import { traceQuery, type Episode } from '@/api/runParts';
+import { useMemo, useState, type CSSProperties } from 'react';
+import { traceQuery, type Episode } from '@/api/runResources';
 import { Problem } from '@/components/feedback';
 import { formatClock } from '@/lib/format';
-import { lostLives } from './draw';
-import { discounted } from './returns';
-import { ActionNumbers } from './ActionNumbers';
+import { ActionComponents, PolicyBars, QBars, rangeOfQ } from './ActionBars';
+import { jumpsOf, nextOf, valueErrors } from './jumps';
 import { Observations } from './Observations';
-import { PolicyBars } from './PolicyBars';
-import { QBars, rangeOfQ } from './QBars';
 import classes from './replay.module.css';
-import { toTrace } from './trace';
-import { TraceLine } from './TraceLine';
+import { Timeline } from './Timeline';
+import { discountedReturns, toTrace } from './trace';
 import { usePlayback } from './usePlayback';
-import { videoQuery, videoUrl } from './video';
+import { shapeOf, USUAL_SHAPE, videoQuery, videoUrl } from './video';
 
-type Key = Pick<KeyboardEvent, 'key' | 'ctrlKey' | 'altKey' | 'metaKey' | 'target' | 'preventDefault'>;
+type Key = Pick<
+  KeyboardEvent,
+  'key' | 'ctrlKey' | 'altKey' | 'metaKey' | 'shiftKey' | 'target' | 'preventDefault'
+>;
+
+/** The page itself and the parts of it that are focused when nothing in them is. */
+const UNFOCUSED = 'body, main, section, header';
 
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
 
 type Props = {
   episode: Episode;
   onEnded?: () => void;
-  /** How the run's learner discounts and clips, to show what V should have said. */
+  /** The learner's discount and reward clipping, to compute the discounted return. */
   learner?: { gamma: number; clip: number | null } | undefined;
-  /** With room: the picture large, the policy beside it. */
+  /** The layout of the replay page: a large video with the policy beside it. */
   large?: boolean;
-  /** The decision to begin at; it stays there. */
+  /** The step to start at, paused. */
   at?: number | undefined;
-  /** Is told the decision that was looked for. */
+  /** Receives the step after each seek. */
   onAt?: (step: number) => void;
 };
 
-/** An episode: its video, and under it what was earned and thought, in step with the picture. */
+/** An episode's video with its rewards, values and policy at each step. */
 export function EpisodePlayer({ episode, onEnded, learner, large = false, at, onAt }: Props) {
-  const [tries, setTries] = useState(0);
-  const still = useReducedMotion();
-  const drawn = useQuery(videoQuery(episode.run_id, episode.id, tries));
-  const recorded = useQuery(traceQuery(episode.id));
-  const trace = useMemo(() => recorded.data && toTrace(recorded.data), [recorded.data]);
-  const { attach, step, sought, playing, speed, duration_s, time_s, toggle, setSpeed, ...playback } =
+  const [retries, setRetries] = useState(0);
+  const [shape, setShape] = useState(USUAL_SHAPE);
+  const reducedMotion = useReducedMotion();
+  const video = useQuery(videoQuery(episode.run_id, episode.id, retries));
+  const recording = useQuery(traceQuery(episode.id));
+  const trace = useMemo(() => recording.data && toTrace(recording.data), [recording.data]);
+  const { attach, step, hasSeeked, playing, speed, duration_s, time_s, toggle, setSpeed, ...playback } =
     usePlayback(trace?.actions.length ?? episode.length_steps, at);
   const seek = (to: number): void => {
     playback.seek(to);
     onAt?.(to);
   };
   const returns = useMemo(
-    () => trace && learner && discounted(trace.rewards, learner.gamma, learner.clip),
+    () => trace && learner && discountedReturns(trace.rewards, learner.gamma, learner.clip),
     [trace, learner],
   );
   const qRange = useMemo(() => rangeOfQ(trace?.actionValues ? trace.policies : []), [trace]);
-  const lost = useMemo(() => (trace ? lostLives(trace.lives) : []), [trace]);
-  const nextLost = lost.find((at) => at > step) ?? lost[0];
-  const ready = drawn.data === 'ready';
+  const errors = useMemo(() => trace && returns && valueErrors(trace.values, returns), [trace, returns]);
+  const jumps = useMemo(() => trace && jumpsOf(trace, errors), [trace, errors]);
+  const jump = (to: number | null | undefined): void => {
+    if (to != null) seek(to);
+  };
+  const ready = video.data === 'ready';
 
   const onKey = (event: Key): void => {
-    if (event.ctrlKey || event.altKey || event.metaKey) return; // the browser's own
+    if (event.ctrlKey || event.altKey || event.metaKey) return; // shortcuts of the browser
     const target = event.target as HTMLElement;
-    // A select and a slider have their own keys, and a button its space.
-    if (target.matches('select, [role=slider]') || (event.key === ' ' && target.matches('button'))) return;
+    // Selects handle these keys themselves, sliders the arrows and buttons the space key.
+    if (target.matches('select') || (event.key === ' ' && target.matches('button'))) return;
+    if (target.matches('[role=slider]') && event.key.startsWith('Arrow')) return;
     const last = (trace?.actions.length ?? episode.length_steps) - 1;
     if (event.key === ' ') toggle();
     else if (event.key === ',' || event.key === 'ArrowLeft') seek(Math.max(0, step - 1));
     else if (event.key === '.' || event.key === 'ArrowRight') seek(Math.min(last, step + 1));
     else if (/^[1-8]$/.test(event.key)) setSpeed(Number(event.key));
+    else if (event.key.toLowerCase() === 'r') jump(nextOf(jumps?.rewards ?? [], step, event.shiftKey));
+    else if (event.key.toLowerCase() === 'l') jump(nextOf(jumps?.lostLives ?? [], step, event.shiftKey));
+    else if (event.key === 'e') jump(jumps?.largestError);
     else return;
     event.preventDefault();
   };
-  // Large, it is what its page is for: its keys work before anything on it was clicked.
-  useWindowEvent('keydown', (event) => large && event.target === document.body && onKey(event));
+  // On the replay page the keys work without focusing the player first.
+  useWindowEvent('keydown', (event) => {
+    if (large && event.target instanceof Element && event.target.matches(UNFOCUSED)) onKey(event);
+  });
 
   const action = trace?.actions[step];
   return (
@@ -87,14 +100,15 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false, at, on
           episode={episode.id}
           step={step}
           steps={trace?.actions.length ?? episode.length_steps}
+          playback={{ playing, speed, duration_s }}
         />
       )}
-      <div className={classes.stage}>
-        {drawn.isError ? (
+      <div className={classes.stage} style={{ '--shape': shape } as CSSProperties}>
+        {video.isError ? (
           <div style={{ display: 'grid', gap: 8, padding: 12 }}>
-            <Problem error={drawn.error} />
-            <Button variant="default" onClick={() => setTries(tries + 1)}>
-              Draw it again
+            <Problem error={video.error} />
+            <Button variant="default" onClick={() => setRetries(retries + 1)}>
+              Render again
             </Button>
           </div>
         ) : ready ? (
@@ -103,16 +117,17 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false, at, on
             src={videoUrl(episode.id)}
             muted
             playsInline
-            autoPlay={!still && !sought}
+            autoPlay={!reducedMotion && !hasSeeked}
             preload="auto"
             aria-label={`Video of the episode that ended at agent step ${episode.agent_steps}`}
+            onLoadedMetadata={({ currentTarget }) => setShape(shapeOf(currentTarget))}
             onEnded={onEnded}
             onClick={toggle}
           />
         ) : (
           <span className="row" role="status">
             <Loader size={14} color="gray" />
-            {drawn.data === 'running' ? 'drawing the video…' : 'the video waits to be drawn…'}
+            {video.data === 'running' ? 'Rendering…' : 'Queued for rendering…'}
           </span>
         )}
       </div>
@@ -135,25 +150,40 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false, at, on
             .map((each) => ({ value: String(each), label: `${each}×` }))}
           onChange={({ currentTarget }) => setSpeed(Number(currentTarget.value))}
         />
-        {nextLost !== undefined && (
-          <Button variant="default" onClick={() => seek(nextLost)}>
+        {large && jumps && jumps.rewards.length > 0 && (
+          <Button variant="default" title="R" onClick={() => jump(nextOf(jumps.rewards, step))}>
+            Next reward
+          </Button>
+        )}
+        {jumps && jumps.lostLives.length > 0 && (
+          <Button variant="default" title="L" onClick={() => jump(nextOf(jumps.lostLives, step))}>
             Next lost life
+          </Button>
+        )}
+        {large && typeof jumps?.largestError === 'number' && (
+          <Button variant="default" title="E" onClick={() => jump(jumps.largestError)}>
+            Largest value error
           </Button>
         )}
         <span className="num muted grow right">
           {formatClock(time_s)} / {formatClock(duration_s)}
         </span>
       </div>
-      {recorded.isError && <Problem error={recorded.error} onRetry={() => void recorded.refetch()} />}
+      {recording.isError && <Problem error={recording.error} onRetry={() => void recording.refetch()} />}
       {trace && (
         <>
-          <TraceLine trace={trace} returns={returns} step={step} onSeek={seek} />
+          <Timeline trace={trace} returns={returns} errors={errors} step={step} onSeek={seek} />
           {Array.isArray(action) ? (
-            <ActionNumbers names={trace.actionNames} numbers={action} />
+            <ActionComponents names={trace.actionNames} values={action} />
           ) : trace.actionValues ? (
-            <QBars names={trace.actionNames} q={trace.policies[step] ?? []} range={qRange} chosen={action} />
+            <QBars
+              names={trace.actionNames}
+              q={trace.policies[step] ?? []}
+              range={qRange}
+              selected={action}
+            />
           ) : (
-            <PolicyBars names={trace.actionNames} policy={trace.policies[step] ?? []} chosen={action} />
+            <PolicyBars names={trace.actionNames} policy={trace.policies[step] ?? []} selected={action} />
           )}
         </>
       )}

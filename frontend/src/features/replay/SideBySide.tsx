@@ -1,67 +1,81 @@
-import { ActionIcon, Loader, NativeSelect, SegmentedControl, Slider } from '@mantine/core';
+import { ActionIcon, Button, NativeSelect, SegmentedControl, Slider, TextInput } from '@mantine/core';
 import { IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
-import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useCallback, useEffect, useRef, useState, type KeyboardEvent } from 'react';
-import { episodesQuery } from '@/api/runParts';
 import type { Run } from '@/api/runs';
-import { Problem } from '@/components/feedback';
-import { RunName } from '@/components/RunName';
-import { formatClock, formatCount, formatScore } from '@/lib/format';
+import { formatClock, formatInteger, parseNumber } from '@/lib/format';
+import { shortNames } from '@/lib/shortNames';
 import classes from './replay.module.css';
-import { videoQuery, videoUrl } from './video';
+import { SideTile, type Selection } from './SideTile';
 
-const MOST = 6;
+const MAX_RUNS = 6;
 const SPEEDS = [0.5, 1, 2, 4, 8];
-/** What one key moves all of them by. */
+/** The distance of one key press. */
 const STEP_S = 0.1;
 
-type Which = 'best' | 'newest';
+type Mode = 'best' | 'latest' | 'equal';
 
-/** Two to six agents playing on one time line. */
+/** The agent step that every run has reached: the proposed one for episodes at an equal training step. */
+const commonStep = (runs: readonly Run[]): number => Math.min(...runs.map(({ agent_steps }) => agent_steps));
+
+/** Replays of up to six runs on one timeline. */
 export function SideBySide({ runs }: { runs: readonly Run[] }) {
   const videos = useRef(new Map<string, HTMLVideoElement>());
-  const [which, setWhich] = useState<Which>('best');
+  const [mode, setMode] = useState<Mode>('best');
+  const [typedStep, setTypedStep] = useState<string | null>(null);
+  const [page, setPage] = useState(0);
   const [playing, setPlaying] = useState(false);
   const [speed, setSpeed] = useState(1);
   const [clock, setClock] = useState({ time_s: 0, duration_s: 0 });
-  const shown = runs.slice(0, MOST);
+  const nPages = Math.max(1, Math.ceil(runs.length / MAX_RUNS));
+  const first = Math.min(page, nPages - 1) * MAX_RUNS;
+  const shown = runs.slice(first, first + MAX_RUNS);
+  const names = shortNames(runs);
+  const stepText = typedStep ?? formatInteger(commonStep(runs));
+  const step = parseNumber(stepText);
+  const isStep = Number.isInteger(step) && step >= 0;
+  const selection: Selection = mode === 'equal' ? { at: isStep ? step : commonStep(runs) } : mode;
 
   const attach = useCallback((run: string, element: HTMLVideoElement | null): void => {
     if (element) videos.current.set(run, element);
     else videos.current.delete(run);
   }, []);
-  const all = (then: (video: HTMLVideoElement) => void): void => videos.current.forEach(then);
-  const play = (on: boolean): void => {
-    setPlaying(on);
-    if (on && [...videos.current.values()].every(({ ended }) => ended)) seek(0);
-    all((video) => {
-      if (!on) video.pause();
+  const forEachVideo = (action: (video: HTMLVideoElement) => void): void => videos.current.forEach(action);
+  const setPlayback = (play: boolean): void => {
+    setPlaying(play);
+    if (play && [...videos.current.values()].every(({ ended }) => ended)) seek(0);
+    forEachVideo((video) => {
+      if (!play) video.pause();
       else if (!video.ended) void video.play().catch(() => undefined);
     });
   };
   const seek = (to_s: number): void => {
     const time_s = Math.max(0, Math.min(to_s, clock.duration_s));
-    all((video) => {
+    forEachVideo((video) => {
       video.currentTime = Math.min(time_s, video.duration || 0);
-      // One that had ended would stay there.
+      // A video that had ended does not resume by itself.
       if (playing && !video.ended) void video.play().catch(() => undefined);
     });
     setClock((before) => ({ ...before, time_s }));
   };
-  const hasten = (to: number): void => {
+  const turn = (by: number): void => {
+    setPlayback(false);
+    setClock({ time_s: 0, duration_s: 0 });
+    setPage(first / MAX_RUNS + by);
+  };
+  const changeSpeed = (to: number): void => {
     setSpeed(to);
-    all((video) => (video.playbackRate = to));
+    forEachVideo((video) => (video.playbackRate = to));
   };
   const onKey = (event: KeyboardEvent): void => {
-    if (event.ctrlKey || event.altKey || event.metaKey) return; // the browser's own
+    if (event.ctrlKey || event.altKey || event.metaKey) return; // shortcuts of the browser
     const target = event.target as HTMLElement;
-    // A choice and a slider have their own keys, and a button its space.
+    // Inputs and sliders handle these keys themselves, and buttons the space key.
     if (target.matches('select, input, [role=slider]') || (event.key === ' ' && target.matches('button')))
       return;
-    if (event.key === ' ') play(!playing);
+    if (event.key === ' ') setPlayback(!playing);
     else if (event.key === ',' || event.key === 'ArrowLeft') seek(clock.time_s - STEP_S);
     else if (event.key === '.' || event.key === 'ArrowRight') seek(clock.time_s + STEP_S);
-    else if (/^[1-8]$/.test(event.key)) hasten(Number(event.key));
+    else if (/^[1-8]$/.test(event.key)) changeSpeed(Number(event.key));
     else return;
     event.preventDefault();
   };
@@ -70,11 +84,11 @@ export function SideBySide({ runs }: { runs: readonly Run[] }) {
     if (!playing) return;
     let request = 0;
     const tick = (): void => {
-      const found = [...videos.current.values()];
-      const duration_s = Math.max(0, ...found.map((video) => video.duration || 0));
-      const time_s = Math.max(0, ...found.map((video) => video.currentTime));
+      const all = [...videos.current.values()];
+      const duration_s = Math.max(0, ...all.map((video) => video.duration || 0));
+      const time_s = Math.max(0, ...all.map((video) => video.currentTime));
       setClock({ time_s, duration_s });
-      if (found.every((video) => video.ended)) setPlaying(false);
+      if (all.every((video) => video.ended)) setPlaying(false);
       else request = requestAnimationFrame(tick);
     };
     request = requestAnimationFrame(tick);
@@ -85,7 +99,7 @@ export function SideBySide({ runs }: { runs: readonly Run[] }) {
     <div
       className={`panel ${classes.agent}`}
       role="group"
-      aria-label="Episodes side by side"
+      aria-label="Side-by-side replay"
       tabIndex={-1}
       onKeyDown={onKey}
     >
@@ -93,7 +107,7 @@ export function SideBySide({ runs }: { runs: readonly Run[] }) {
         <ActionIcon
           variant="default"
           aria-label={playing ? 'Pause all' : 'Play all'}
-          onClick={() => play(!playing)}
+          onClick={() => setPlayback(!playing)}
         >
           {playing ? <IconPlayerPause size={16} /> : <IconPlayerPlay size={16} />}
         </ActionIcon>
@@ -118,28 +132,46 @@ export function SideBySide({ runs }: { runs: readonly Run[] }) {
           data={[...new Set([...SPEEDS, speed])]
             .sort((a, b) => a - b)
             .map((each) => ({ value: String(each), label: `${each}×` }))}
-          onChange={({ currentTarget }) => hasten(Number(currentTarget.value))}
+          onChange={({ currentTarget }) => changeSpeed(Number(currentTarget.value))}
         />
         <SegmentedControl
           size="xs"
-          aria-label="Which episodes"
-          value={which}
+          aria-label="Episodes"
+          value={mode}
           data={[
-            { value: 'best', label: 'Best' },
-            { value: 'newest', label: 'Newest' },
+            { value: 'best', label: 'Best recorded' },
+            { value: 'latest', label: 'Latest' },
+            { value: 'equal', label: 'Equal training step' },
           ]}
           onChange={(value) => {
-            play(false);
-            setWhich(value);
+            setPlayback(false);
+            setMode(value);
+            // It stays the same while the runs train.
+            setTypedStep(formatInteger(commonStep(runs)));
           }}
         />
+        {mode === 'equal' && (
+          <TextInput
+            w={136}
+            inputMode="numeric"
+            aria-label="Training step, in agent steps"
+            title="Of each run, the last recorded episode that ended at this agent step or before."
+            classNames={{ input: 'num' }}
+            rightSection={<span className="muted">steps</span>}
+            rightSectionWidth={44}
+            value={stepText}
+            error={!isStep}
+            onChange={({ currentTarget }) => setTypedStep(currentTarget.value)}
+          />
+        )}
       </div>
-      <div className={classes.wall}>
+      <div className={classes.tiles}>
         {shown.map((run) => (
-          <Agent
+          <SideTile
             key={run.id}
             run={run}
-            which={which}
+            name={names.get(run.id) ?? run.name}
+            selection={selection}
             attach={attach}
             onLoaded={(video) => {
               video.playbackRate = speed;
@@ -148,69 +180,19 @@ export function SideBySide({ runs }: { runs: readonly Run[] }) {
           />
         ))}
       </div>
-      {runs.length > MOST && (
-        <span className="muted">
-          The first {MOST} of {runs.length} runs.
-        </span>
+      {nPages > 1 && (
+        <div className="row">
+          <span className="muted" role="status">
+            Runs {first + 1} to {first + shown.length} of {runs.length}
+          </span>
+          <Button variant="default" disabled={first === 0} onClick={() => turn(-1)}>
+            Previous
+          </Button>
+          <Button variant="default" disabled={first + MAX_RUNS >= runs.length} onClick={() => turn(1)}>
+            Next
+          </Button>
+        </div>
       )}
     </div>
-  );
-}
-
-type AgentProps = {
-  run: Run;
-  which: Which;
-  attach: (run: string, element: HTMLVideoElement | null) => void;
-  onLoaded: (video: HTMLVideoElement) => void;
-};
-
-function Agent({ run, which, attach, onLoaded }: AgentProps) {
-  const list = useInfiniteQuery(episodesQuery(run.id, which === 'best' ? '-episode_return' : '-agent_steps'));
-  const newest = list.data?.pages[0]?.items[0];
-  // What is shown stays while newer episodes come in.
-  const [episode, setEpisode] = useState(newest);
-  const [asked, setAsked] = useState(which);
-  if ((!episode || asked !== which) && newest && !list.isPlaceholderData) {
-    setEpisode(newest);
-    setAsked(which);
-  }
-  const drawn = useQuery({ ...videoQuery(run.id, episode?.id ?? '', 0), enabled: episode !== undefined });
-  const ref = useCallback((element: HTMLVideoElement | null) => attach(run.id, element), [attach, run.id]);
-  return (
-    <figure className={classes.seat}>
-      <div className={classes.stage}>
-        {drawn.error ? (
-          <Problem error={drawn.error} />
-        ) : episode && drawn.data === 'ready' ? (
-          <video
-            key={episode.id}
-            ref={ref}
-            src={videoUrl(episode.id)}
-            muted
-            playsInline
-            preload="auto"
-            aria-label={`Video of an episode of ${run.name}`}
-            onLoadedMetadata={({ currentTarget }) => onLoaded(currentTarget)}
-          />
-        ) : list.isSuccess && !newest ? (
-          'no episode kept yet'
-        ) : (
-          <span className="row" role="status">
-            <Loader size={14} color="gray" /> drawing the video…
-          </span>
-        )}
-      </div>
-      <figcaption>
-        <span className="ellipsis" title={run.name}>
-          <RunName name={run.name} />
-        </span>
-        {episode && (
-          <span className="muted">
-            return <span className="num">{formatScore(episode.episode_return)}</span> after{' '}
-            <span className="num">{formatCount(episode.agent_steps)}</span> agent steps
-          </span>
-        )}
-      </figcaption>
-    </figure>
   );
 }

@@ -1,6 +1,6 @@
-import type { Trace as Recorded } from '@/api/runParts';
+import type { Trace as Recorded } from '@/api/runResources';
 
-/** An episode as its line shows it; what was not finite is NaN and leaves a gap. */
+/** A recorded episode, by step; missing values are NaN and leave gaps in the timeline. */
 export type Trace = {
   rewards: Float64Array;
   values: Float64Array;
@@ -9,9 +9,24 @@ export type Trace = {
   lives: readonly number[];
   actionNames: readonly string[];
   framesPerStep: number;
-  /** The agent thinks in Q: what stands for a policy is Q of each action. */
+  /** Whether `policies` holds the Q value of each action instead of its probability. */
   actionValues: boolean;
 };
+
+/** Atari's action names, in words: UPRIGHTFIRE is "up right fire". */
+const WORDS = /NOOP|FIRE|UP|DOWN|LEFT|RIGHT/g;
+
+/** An action's name in words, such as "forward, look left" for `forward_look_left`. */
+export function readableAction(name: string): string {
+  const upper = name.toUpperCase();
+  if (name === upper && upper.replace(WORDS, '') === '') {
+    return (upper.match(WORDS) ?? []).join(' ').toLowerCase().replace('noop', 'no-op');
+  }
+  return name
+    .toLowerCase()
+    .replace(/_(?=look|turn|strafe)/g, ', ')
+    .replaceAll('_', ' ');
+}
 
 const floats = (values: readonly (number | null)[]): Float64Array =>
   Float64Array.from(values, (value) => value ?? NaN);
@@ -22,7 +37,27 @@ export const toTrace = (recorded: Recorded): Trace => ({
   policies: recorded.policies,
   actions: recorded.actions,
   lives: recorded.lives,
-  actionNames: recorded.action_names,
+  actionNames: recorded.action_names.map(readableAction),
   framesPerStep: recorded.frames_per_step,
   actionValues: recorded.action_values,
 });
+
+/**
+ * The discounted return at each step, which V or Q estimates: R_t = r_t + gamma * R_{t+1}, with rewards clipped as
+ * by the learner. The reward after the episode's end counts as 0.
+ */
+export function discountedReturns(
+  rewards: ArrayLike<number>,
+  gamma: number,
+  clip: number | null,
+): Float64Array {
+  const returns = new Float64Array(rewards.length);
+  let total = 0;
+  for (let t = rewards.length - 1; t >= 0; t -= 1) {
+    const reward = rewards[t] ?? 0;
+    const clipped = clip === null ? reward : Math.max(-clip, Math.min(clip, reward));
+    total = clipped + gamma * total;
+    returns[t] = total;
+  }
+  return returns;
+}

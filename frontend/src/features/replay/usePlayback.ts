@@ -1,12 +1,25 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
-import { stepAt, timeOf } from './envelope';
+
+/** The step shown at `time_s` of a video of `duration_s`. */
+export function stepAt(time_s: number, duration_s: number, steps: number): number {
+  if (!(duration_s > 0) || steps < 1) return 0;
+  return Math.min(steps - 1, Math.max(0, Math.floor((time_s / duration_s) * steps)));
+}
+
+/** Time by which a frame's own time may be rounded down. */
+const ROUNDING_S = 1e-3;
+
+/** The time at which a video shows `step`: the middle of its interval, so that rounding is harmless. */
+export function timeOf(step: number, duration_s: number, steps: number): number {
+  return steps < 1 ? 0 : ((step + 0.5) / steps) * duration_s;
+}
 
 export type Playback = {
-  /** Give it to the video as its ref. */
+  /** The ref callback for the video element. */
   attach: (element: HTMLVideoElement | null) => void;
   step: number;
-  /** Whether someone looked for a decision: it waits there, also for a video that is still drawn. */
-  sought: boolean;
+  /** Whether a step has been requested: a video then stays there, even one that is still being rendered. */
+  hasSeeked: boolean;
   playing: boolean;
   speed: number;
   duration_s: number;
@@ -16,17 +29,17 @@ export type Playback = {
   setSpeed: (speed: number) => void;
 };
 
-/** What a video tells of itself. */
+/** The video's events after which its state is read. */
 const EVENTS = ['loadedmetadata', 'play', 'pause', 'ended', 'seeked', 'timeupdate'] as const;
 
-/** A video and the decision it shows, kept in step with each other; it begins at decision `at`, if given. */
+/** Synchronises a video with the step it shows, starting at step `at` if given. */
 export function usePlayback(steps: number, at: number | undefined): Playback {
   const video = useRef<HTMLVideoElement>(null);
   const [attached, setAttached] = useState(false);
-  const [wanted, setWanted] = useState(at);
+  const [target, setTarget] = useState(at);
   const [step, setStep] = useState(Math.max(0, Math.min(at ?? 0, steps - 1)));
   const [playing, setPlaying] = useState(false);
-  const [speed, setSpeedShown] = useState(1);
+  const [speed, setSpeedState] = useState(1);
   const [clock, setClock] = useState({ duration_s: 0, time_s: 0 });
 
   const attach = useCallback((element: HTMLVideoElement | null): void => {
@@ -34,10 +47,11 @@ export function usePlayback(steps: number, at: number | undefined): Playback {
     setAttached(element !== null);
   }, []);
 
-  const follow = useCallback((): void => {
+  const update = useCallback((): void => {
     const element = video.current;
     if (!element) return;
-    setStep(stepAt(element.currentTime, element.duration, steps));
+    // While it plays, each frame sets its own step: the video's clock is ahead of the frame that is shown.
+    if (element.paused || element.ended) setStep(stepAt(element.currentTime, element.duration, steps));
     setClock({ duration_s: element.duration || 0, time_s: element.currentTime });
     setPlaying(!element.paused && !element.ended);
   }, [steps]);
@@ -45,27 +59,29 @@ export function usePlayback(steps: number, at: number | undefined): Playback {
   useEffect(() => {
     const element = video.current;
     if (!attached || !element) return;
-    const begin = (): void => {
-      if (wanted !== undefined) element.currentTime = timeOf(wanted, element.duration, steps);
+    const seekToTarget = (): void => {
+      if (target !== undefined) element.currentTime = timeOf(target, element.duration, steps);
     };
-    element.addEventListener('loadedmetadata', begin, { once: true });
-    for (const event of EVENTS) element.addEventListener(event, follow);
+    element.addEventListener('loadedmetadata', seekToTarget, { once: true });
+    for (const event of EVENTS) element.addEventListener(event, update);
     return () => {
-      element.removeEventListener('loadedmetadata', begin);
-      for (const event of EVENTS) element.removeEventListener(event, follow);
+      element.removeEventListener('loadedmetadata', seekToTarget);
+      for (const event of EVENTS) element.removeEventListener(event, update);
     };
-  }, [attached, follow, wanted, steps]);
+  }, [attached, update, target, steps]);
 
   useEffect(() => {
-    if (!playing) return;
+    const element = video.current;
+    if (!playing || !element) return;
     let request = 0;
-    const tick = (): void => {
-      follow();
-      request = requestAnimationFrame(tick);
+    const onFrame = (_now: number, { mediaTime }: VideoFrameCallbackMetadata): void => {
+      setStep(stepAt(mediaTime + ROUNDING_S, element.duration, steps));
+      update();
+      request = element.requestVideoFrameCallback(onFrame);
     };
-    request = requestAnimationFrame(tick);
-    return () => cancelAnimationFrame(request);
-  }, [playing, follow]);
+    request = element.requestVideoFrameCallback(onFrame);
+    return () => element.cancelVideoFrameCallback(request);
+  }, [playing, update, steps]);
 
   const toggle = useCallback((): void => {
     const element = video.current;
@@ -77,17 +93,16 @@ export function usePlayback(steps: number, at: number | undefined): Playback {
     (to: number): void => {
       const element = video.current;
       setStep(to);
-      setWanted(to);
-      // Who looks for a moment wants it to stay.
+      setTarget(to);
       element?.pause();
       if (element && element.duration > 0) element.currentTime = timeOf(to, element.duration, steps);
     },
     [steps],
   );
   const setSpeed = useCallback((to: number): void => {
-    setSpeedShown(to);
+    setSpeedState(to);
     if (video.current) video.current.playbackRate = to;
   }, []);
 
-  return { attach, step, sought: wanted !== undefined, playing, speed, ...clock, toggle, seek, setSpeed };
+  return { attach, step, hasSeeked: target !== undefined, playing, speed, ...clock, toggle, seek, setSpeed };
 }

@@ -4,15 +4,15 @@ import { toProblem } from '@/api/problem';
 
 export type VideoState = 'ready' | 'queued' | 'running';
 
-const ASK_AGAIN_MS = 1000;
+const POLL_MS = 1000;
 
 export const videoUrl = (episode: string): string => `/api/v1/episodes/${episode}/video`;
 
 export const observationsUrl = (episode: string): string => `/api/v1/episodes/${episode}/observations`;
 
-async function askForVideo(episode: string, again: boolean, signal: AbortSignal): Promise<VideoState> {
-  // One byte tells whether it is drawn; asking also has it drawn.
-  const url = videoUrl(episode) + (again ? '?again=true' : '');
+async function requestVideo(episode: string, retry: boolean, signal: AbortSignal): Promise<VideoState> {
+  // A request for one byte shows whether the video exists; it also starts the rendering.
+  const url = videoUrl(episode) + (retry ? '?again=true' : '');
   const response = await fetch(url, { headers: { Range: 'bytes=0-0' }, signal });
   if (response.status === 206 || response.status === 200) {
     await response.body?.cancel();
@@ -23,11 +23,18 @@ async function askForVideo(episode: string, again: boolean, signal: AbortSignal)
   return body.state ?? 'queued';
 }
 
-/** Whether an episode's video is drawn; asks until it is. `tries` counts how often drawing it failed. */
-export const videoQuery = (run: string, episode: string, tries: number) =>
+/** The state of an episode's video, polled until it is rendered; `retries` counts requests to render it again. */
+export const videoQuery = (run: string, episode: string, retries: number) =>
   queryOptions({
-    queryKey: keys.ofRun(run, 'video', episode, tries),
-    queryFn: ({ signal }) => askForVideo(episode, tries > 0, signal),
-    refetchInterval: ({ state }) => (state.data && state.data !== 'ready' ? ASK_AGAIN_MS : false),
+    queryKey: keys.runResource(run, 'video', episode, retries),
+    queryFn: ({ signal }) => requestVideo(episode, retries > 0, signal),
+    refetchInterval: ({ state }) => (state.data && state.data !== 'ready' ? POLL_MS : false),
     retry: false,
   });
+
+/** Width to height of most videos, until one is loaded. */
+export const USUAL_SHAPE = 4 / 3;
+
+/** Width to height of a loaded video, limited so that the layout around it stays usable. */
+export const shapeOf = ({ videoWidth, videoHeight }: HTMLVideoElement): number =>
+  videoHeight > 0 ? Math.max(0.75, Math.min(2.4, videoWidth / videoHeight)) : USUAL_SHAPE;

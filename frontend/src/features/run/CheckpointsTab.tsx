@@ -1,52 +1,73 @@
-import { Anchor, Button } from '@mantine/core';
+import { Anchor } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { checkpointsQuery } from '@/api/runParts';
+import { useState } from 'react';
+import { checkpointsQuery, type Checkpoint } from '@/api/runResources';
+import type { Run } from '@/api/runs';
+import { ButtonLink, ShowMore } from '@/components/controls';
 import { Empty, Loading, Problem } from '@/components/feedback';
+import { PermittedButton, useDenied } from '@/components/permission';
 import { ScrollPanel } from '@/components/ScrollPanel';
-import { ButtonLink } from '@/components/links';
-import { Time } from '@/components/Time';
-import { formatBytes, formatCount, formatDuration, formatWhole } from '@/lib/format';
+import { RelativeTime } from '@/components/text';
+import { formatBytes, formatCount, formatDuration, formatInteger, formatScore } from '@/lib/format';
+import { isExternal } from '@/lib/run';
+import { EvaluateDialog } from './EvaluateDialog';
 
-/** The files a run can go on from. */
-export function CheckpointsTab({ run }: { run: string }) {
-  const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = useInfiniteQuery(
-    checkpointsQuery(run),
-  );
-  if (error) return <Problem error={error} onRetry={() => void refetch()} />;
+const FILES_OF_SCRIPT =
+  'The run’s script has saved these files. They are stored unchanged and cannot be loaded here: the run ' +
+  'cannot be evaluated, resumed or forked from them. Open a file only if you trust the script.';
+
+/** The checkpoints, from which the run can be resumed or forked; of an external run, to download only. */
+export function CheckpointsTab({ run }: { run: Run }) {
+  const denied = useDenied();
+  const [evaluating, setEvaluating] = useState<string | null>(null);
+  const pages = useInfiniteQuery(checkpointsQuery(run.id));
+  const { data, error, refetch } = pages;
+  if (error && !data) return <Problem error={error} onRetry={() => void refetch()} />;
   if (!data) return <Loading label="Loading the checkpoints" />;
   const checkpoints = data.pages.flatMap(({ items }) => items);
-  if (checkpoints.length === 0) return <Empty>No checkpoint yet.</Empty>;
+  if (checkpoints.length === 0) {
+    return (
+      <Empty>
+        {isExternal(run) ? 'No checkpoints yet: the run’s script has sent no file.' : 'No checkpoints yet.'}
+      </Empty>
+    );
+  }
+  const external = isExternal(run);
   return (
     <>
+      {error && <Problem error={error} onRetry={() => void refetch()} />}
+      {external && <p className="muted">{FILES_OF_SCRIPT}</p>}
       <ScrollPanel label="Checkpoints">
         <table className="grid">
           <thead>
             <tr>
               <th className="right">Agent steps</th>
-              <th className="right">Updates</th>
+              {!external && <th className="right">Updates</th>}
               <th className="right">Episodes</th>
               <th className="right">Training time</th>
-              <th className="right">Attempt</th>
+              {external ? <th className="right">Score</th> : <th className="right">Attempt</th>}
               <th>Saved</th>
               <th className="right">Size</th>
               <th>File</th>
-              <th className="actions">
-                <span className="visually-hidden">Actions</span>
-              </th>
+              {!external && (
+                <th className="actions">
+                  <span className="visually-hidden">Actions</span>
+                </th>
+              )}
             </tr>
           </thead>
           <tbody>
             {checkpoints.map((checkpoint) => (
               <tr key={checkpoint.id}>
-                <td className="right num" title={formatWhole(checkpoint.agent_steps)}>
+                <td className="right num" title={formatInteger(checkpoint.agent_steps)}>
                   {formatCount(checkpoint.agent_steps)}
                 </td>
-                <td className="right num">{formatCount(checkpoint.updates)}</td>
+                {!external && <td className="right num">{formatCount(checkpoint.updates)}</td>}
                 <td className="right num">{formatCount(checkpoint.episodes)}</td>
                 <td className="right num">{formatDuration(checkpoint.wall_time_s)}</td>
-                <td className="right num">{checkpoint.attempt}</td>
+                <td className="right num">{external ? formatScore(checkpoint.score) : checkpoint.attempt}</td>
                 <td>
-                  <Time at={checkpoint.recorded_at} />
+                  <RelativeTime at={checkpoint.recorded_at} />
                 </td>
                 <td className="right num">{formatBytes(checkpoint.size_bytes)}</td>
                 <td className="num nowrap">
@@ -59,26 +80,60 @@ export function CheckpointsTab({ run }: { run: string }) {
                     {checkpoint.file}
                   </Anchor>
                 </td>
-                <td className="actions">
-                  <ButtonLink
-                    size="compact-xs"
-                    variant="default"
-                    to="/new"
-                    search={{ fork: run, checkpoint: checkpoint.id }}
-                  >
-                    Fork from here
-                  </ButtonLink>
-                </td>
+                {!external && (
+                  <Actions
+                    run={run.id}
+                    checkpoint={checkpoint}
+                    denied={denied}
+                    onEvaluate={() => setEvaluating(checkpoint.id)}
+                  />
+                )}
               </tr>
             ))}
           </tbody>
         </table>
       </ScrollPanel>
-      {hasNextPage && (
-        <Button variant="default" mt={8} loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-          Show more
-        </Button>
+      {evaluating !== null && (
+        <EvaluateDialog run={run} checkpoint={evaluating} onClose={() => setEvaluating(null)} />
       )}
+      <ShowMore query={pages} mt={8} />
     </>
+  );
+}
+
+type ActionsProps = {
+  run: string;
+  checkpoint: Checkpoint;
+  denied: string | undefined;
+  onEvaluate: () => void;
+};
+
+function Actions({ run, checkpoint, denied, onEvaluate }: ActionsProps) {
+  return (
+    <td className="actions">
+      <PermittedButton
+        denied={denied}
+        size="compact-xs"
+        variant="default"
+        aria-label={`Evaluate ${checkpoint.file}`}
+        onClick={onEvaluate}
+      >
+        Evaluate
+      </PermittedButton>
+      {denied === undefined ? (
+        <ButtonLink
+          size="compact-xs"
+          variant="default"
+          to="/new"
+          search={{ fork: run, checkpoint: checkpoint.id }}
+        >
+          Fork from here
+        </ButtonLink>
+      ) : (
+        <PermittedButton size="compact-xs" variant="default" denied={denied}>
+          Fork from here
+        </PermittedButton>
+      )}
+    </td>
   );
 }

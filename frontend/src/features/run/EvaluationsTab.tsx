@@ -1,53 +1,58 @@
 import { Button } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { checkpointsQuery, evaluationsQuery, requestEvaluation, type Evaluation } from '@/api/runParts';
-import { useRunChange, type Run } from '@/api/runs';
+import { useState } from 'react';
+import { checkpointsQuery, evaluationsQuery, type Evaluation } from '@/api/runResources';
+import type { Run } from '@/api/runs';
 import { Empty, Loading, Problem } from '@/components/feedback';
+import { PermittedButton, useDenied } from '@/components/permission';
 import { ScrollPanel } from '@/components/ScrollPanel';
-import { Time } from '@/components/Time';
-import { DASH, formatCount, formatScore, formatWhole } from '@/lib/format';
-import { protocolWords } from '@/lib/protocol';
-import { hasEnded } from '@/lib/states';
+import { RelativeTime } from '@/components/text';
+import { DASH, formatCount, formatScore, formatInteger, protocolLabel } from '@/lib/format';
+import { ELSEWHERE, hasEnded, isExternal } from '@/lib/run';
+import { EvaluateDialog } from './EvaluateDialog';
 
-/** The spread of an evaluation's episodes. */
-function spread({ returns }: Evaluation): string {
-  const found = returns.filter((value) => value !== null);
-  return found.length === 0
+/** The lowest and the highest return of an evaluation's episodes. */
+function returnRange({ returns }: Evaluation): string {
+  const finite = returns.filter((value) => value !== null);
+  return finite.length === 0
     ? DASH
-    : `${formatScore(Math.min(...found))} to ${formatScore(Math.max(...found))}`;
+    : `${formatScore(Math.min(...finite))} to ${formatScore(Math.max(...finite))}`;
 }
 
-const noCheckpoint = ({ state }: Run): string =>
-  hasEnded(state)
-    ? 'The run ended before it saved a checkpoint: there is nothing to evaluate.'
-    : 'No checkpoint yet: one is saved every while as the run trains, and when it ends.';
+const noCheckpoint = (run: Run): string =>
+  isExternal(run)
+    ? ELSEWHERE.evaluate
+    : hasEnded(run.state)
+      ? 'The run ended before it saved a checkpoint: there is nothing to evaluate.'
+      : 'No checkpoint yet: checkpoints are saved at intervals during training, and at its end.';
 
-/** Scores from fresh starts, each with the protocol it was measured by. */
+/** The evaluations of the run's checkpoints, each with its protocol. */
 export function EvaluationsTab({ run }: { run: Run }) {
   const { data, error, refetch } = useQuery(evaluationsQuery(run.id));
   const checkpoints = useInfiniteQuery(checkpointsQuery(run.id));
-  const canEvaluate = checkpoints.data?.pages.some(({ items }) => items.length > 0) ?? false;
-  const ask = useRunChange(() => requestEvaluation(run.id));
+  const canEvaluate =
+    !isExternal(run) && (checkpoints.data?.pages.some(({ items }) => items.length > 0) ?? false);
+  const normalised = data?.some(({ human_normalised_pct }) => human_normalised_pct !== null) ?? false;
+  const denied = useDenied();
+  const [asking, setAsking] = useState(false);
   return (
     <>
       <div className="row wrap" style={{ marginBottom: 8 }}>
-        <Button
-          variant="default"
-          disabled={!canEvaluate}
-          loading={ask.isPending}
-          onClick={() => ask.mutate(undefined)}
-        >
-          Evaluate the newest checkpoint now
-        </Button>
-        <span className="muted">
-          {canEvaluate && '30 episodes by the world’s own protocol.'}
-          {checkpoints.isSuccess && !canEvaluate && noCheckpoint(run)}
-        </span>
+        {denied === undefined ? (
+          <Button variant="default" disabled={!canEvaluate} onClick={() => setAsking(true)}>
+            Evaluate a checkpoint
+          </Button>
+        ) : (
+          <PermittedButton variant="default" denied={denied}>
+            Evaluate a checkpoint
+          </PermittedButton>
+        )}
+        <span className="muted">{checkpoints.isSuccess && !canEvaluate && noCheckpoint(run)}</span>
       </div>
-      {ask.isError && <Problem error={ask.error} />}
+      {asking && <EvaluateDialog run={run} onClose={() => setAsking(false)} />}
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {!data && !error && <Loading label="Loading the evaluations" />}
-      {data?.length === 0 && <Empty>Nothing has been evaluated yet.</Empty>}
+      {data?.length === 0 && <Empty>No evaluations yet.</Empty>}
       {data && data.length > 0 && (
         <ScrollPanel label="Evaluations">
           <table className="grid">
@@ -56,24 +61,34 @@ export function EvaluationsTab({ run }: { run: Run }) {
                 <th className="right">Agent steps</th>
                 <th>Protocol</th>
                 <th className="right">Episodes</th>
+                <th className="right">Seed</th>
                 <th className="right">Mean return</th>
-                <th className="right">Least to greatest</th>
-                <th>Asked for</th>
+                {normalised && (
+                  <th className="right" title="100 (score − random) / (human − random)">
+                    Of human (%)
+                  </th>
+                )}
+                <th className="right">Range</th>
+                <th>Requested</th>
                 <th>State</th>
               </tr>
             </thead>
             <tbody>
               {data.map((evaluation) => (
                 <tr key={evaluation.id}>
-                  <td className="right num" title={formatWhole(evaluation.agent_steps)}>
+                  <td className="right num" title={formatInteger(evaluation.agent_steps)}>
                     {formatCount(evaluation.agent_steps)}
                   </td>
-                  <td>{protocolWords(evaluation.protocol)}</td>
+                  <td>{protocolLabel(evaluation.protocol)}</td>
                   <td className="right num">{evaluation.n_episodes}</td>
+                  <td className="right num">{evaluation.seed}</td>
                   <td className="right num">{formatScore(evaluation.mean_return)}</td>
-                  <td className="right num">{spread(evaluation)}</td>
+                  {normalised && (
+                    <td className="right num">{formatScore(evaluation.human_normalised_pct)}</td>
+                  )}
+                  <td className="right num">{returnRange(evaluation)}</td>
                   <td>
-                    <Time at={evaluation.requested_at} />
+                    <RelativeTime at={evaluation.requested_at} />
                   </td>
                   <td title={evaluation.error ?? undefined}>{evaluation.state}</td>
                 </tr>

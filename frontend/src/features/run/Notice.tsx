@@ -1,36 +1,89 @@
-import { IconAlertTriangle, IconClock } from '@tabler/icons-react';
-import { useQuery } from '@tanstack/react-query';
-import { hostsQuery } from '@/api/hosts';
-import type { Run } from '@/api/runs';
-import { whyWaiting } from '@/lib/waiting';
+import { IconAlertTriangle, IconClock, IconRefresh } from '@tabler/icons-react';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { checkpointsQuery, episodesQuery } from '@/api/runResources';
+import { queueQuery, type RunDetail } from '@/api/runs';
+import { RelativeTime } from '@/components/text';
+import { formatCount, formatDuration, formatExact, plural } from '@/lib/format';
+import { useNow } from '@/lib/hooks';
+import { hasEnded, isExternal } from '@/lib/run';
+import { keptText, lastRestart } from './restarts';
 import classes from './run.module.css';
 
-/** What someone should know of a run that does not simply train: why it waits, or how it failed. */
-export function Notice({ run }: { run: Run }) {
-  if (run.state === 'queued') return <Waiting run={run} />;
-  if (run.state === 'lost') {
-    return (
-      <p className={classes.notice} data-kind="lost">
-        <IconAlertTriangle size={16} aria-hidden="true" />
-        Its host no longer answers. Everything up to its newest checkpoint is kept; it goes on from there by
-        itself as soon as a host has a free slot.
-      </p>
-    );
-  }
-  if (run.state !== 'failed') return null;
+const LONG_START_S = 20;
+
+/** Why a run waits, how far its start is, how it failed, and whether it was restarted. */
+export function Notice({ run }: { run: RunDetail }) {
+  return (
+    <>
+      {run.state === 'queued' && <Waiting run={run} />}
+      {run.state === 'starting' && <Starting run={run} />}
+      {run.state === 'lost' && (isExternal(run) ? <Silent run={run} /> : <Lost run={run} />)}
+      {run.state === 'failed' && <Failed run={run} />}
+      {!hasEnded(run.state) && <Restarted run={run} />}
+    </>
+  );
+}
+
+function Lost({ run }: { run: RunDetail }) {
+  const { data } = useInfiniteQuery(checkpointsQuery(run.id));
+  const checkpoint = data?.pages[0]?.items[0];
+  return (
+    <p className={classes.notice} data-kind="lost">
+      <IconAlertTriangle size={16} aria-hidden="true" />
+      <span>
+        Its host no longer responds.{' '}
+        {checkpoint
+          ? `The run resumes automatically from agent step ${formatCount(checkpoint.agent_steps)}`
+          : 'The run has no checkpoint: it starts over'}
+        , as soon as a host has a free slot.
+      </span>
+    </p>
+  );
+}
+
+/** An external run whose script has stopped sending heartbeats. */
+function Silent({ run }: { run: RunDetail }) {
+  const lost = run.transitions.findLast(({ after }) => after === 'lost');
+  return (
+    <p className={classes.notice} data-kind="lost">
+      <IconAlertTriangle size={16} aria-hidden="true" />
+      <span>
+        Its script stopped sending heartbeats <RelativeTime at={lost?.time ?? run.created_at} />. The run
+        continues as soon as the script sends a heartbeat or data.
+      </span>
+    </p>
+  );
+}
+
+function Failed({ run }: { run: RunDetail }) {
+  const checkpoints = useInfiniteQuery(checkpointsQuery(run.id));
+  const episodes = useInfiniteQuery(episodesQuery(run.id, '-episode_return'));
+  const checkpoint = checkpoints.data?.pages[0]?.items[0];
+  const kept = keptText({
+    curves: run.agent_steps > 0,
+    episodes: (episodes.data?.pages[0]?.items.length ?? 0) > 0,
+    checkpoints: checkpoint !== undefined,
+  });
   return (
     <div role="alert" className={classes.notice} data-kind="failed">
       <IconAlertTriangle size={16} aria-hidden="true" />
       <div className="grow">
-        <strong>It failed: {run.state_reason}</strong>
+        <strong>Failed: {run.state_reason}</strong>
         <div>
-          Its curves, episodes and checkpoints are kept. Resume goes on from the newest checkpoint, or begins
-          anew where there is none.
+          {kept}{' '}
+          {checkpoints.data &&
+            !isExternal(run) &&
+            (checkpoint
+              ? `Resume continues from agent step ${formatCount(checkpoint.agent_steps)}.`
+              : 'There is no checkpoint: Resume starts over.')}
         </div>
         {run.error && (
           <details>
-            <summary>What the engine said</summary>
-            <pre className={classes.traceback}>{run.error}</pre>
+            <summary>{isExternal(run) ? 'Reported by its script' : 'Engine output'}</summary>
+            <pre className={classes.traceback} tabIndex={0}>
+              {run.error}
+            </pre>
           </details>
         )}
       </div>
@@ -38,15 +91,107 @@ export function Notice({ run }: { run: Run }) {
   );
 }
 
-function Waiting({ run }: { run: Run }) {
-  const { data } = useQuery(hostsQuery);
+/** A restart after a crash or a lost host, which the state alone does not show. */
+function Restarted({ run }: { run: RunDetail }) {
+  const restart = lastRestart(run);
+  if (!restart) return null;
+  const { attempt, cause, count, resumedFrom } = restart;
+  return (
+    <p className={classes.notice} data-kind="lost">
+      <IconRefresh size={16} aria-hidden="true" />
+      <span>
+        Restarted {count === 1 ? 'once' : plural(count, 'time')}. Attempt{' '}
+        <span className="num">{attempt.number}</span> on {attempt.host} ended{' '}
+        <RelativeTime at={attempt.ended_at} />: {cause}.{' '}
+        {resumedFrom !== null &&
+          (resumedFrom > 0 ? `Resumed from agent step ${formatCount(resumedFrom)}.` : 'Started over.')}{' '}
+        <Link
+          to="/runs/$runId"
+          params={{ runId: run.id }}
+          search={{ tab: 'log', level: 'warning' }}
+          className="nowrap"
+        >
+          Log
+        </Link>
+      </span>
+    </p>
+  );
+}
+
+/** How long the run has been starting, and what its engine does now. */
+function Starting({ run }: { run: RunDetail }) {
+  const now = useNow();
+  const claimed = run.attempts.at(-1)?.claimed_at;
+  const elapsed_s = claimed === undefined ? null : Math.max(0, (now - new Date(claimed).getTime()) / 1000);
   return (
     <p className={classes.notice}>
       <IconClock size={16} aria-hidden="true" />
       <span>
-        Waits in the queue <span className="num">{run.queue}</span>
-        {data ? whyWaiting(data.items, run.queue, run.wanted_host) : '.'}
+        <span role="status">
+          Starting{run.host !== null && ` on ${run.host}`}: {run.state_reason}
+        </span>
+        {elapsed_s !== null && <span className="muted">, for {formatDuration(elapsed_s)}</span>}.
+        {elapsed_s !== null &&
+          elapsed_s > LONG_START_S &&
+          ' The first start after an installation also compiles loops; many processes take longer to start.'}
       </span>
     </p>
+  );
+}
+
+function Waiting({ run }: { run: RunDetail }) {
+  const { data } = useQuery(queueQuery(run.id));
+  const now = useNow();
+  if (!data) {
+    return (
+      <p className={classes.notice}>
+        <IconClock size={16} aria-hidden="true" />
+        <span>
+          Waiting in queue <span className="num">{run.queue}</span>
+        </span>
+      </p>
+    );
+  }
+  const { position, waiting, ahead, reason, expected_start_at: start, unknown_start: unknown } = data;
+  const others = position - 1 - ahead.length;
+  const wait_s = start === null ? null : Math.max(0, (new Date(start).getTime() - now) / 1000);
+  return (
+    <div className={classes.notice}>
+      <IconClock size={16} aria-hidden="true" />
+      <span>
+        <strong>
+          Number <span className="num">{position}</span> of <span className="num">{waiting}</span> in queue{' '}
+          <span className="num">{run.queue}</span>
+        </strong>
+        : {reason}.
+        {ahead.length > 0 && (
+          <>
+            {' '}
+            Ahead:{' '}
+            {ahead.map(({ id, name, priority }, k) => (
+              <span key={id}>
+                {k > 0 && ', '}
+                <Link to="/runs/$runId" params={{ runId: id }}>
+                  {name}
+                </Link>
+                {priority !== run.priority && <span className="muted"> (priority {priority})</span>}
+              </span>
+            ))}
+            {others > 0 && ` and ${plural(others, 'more run')}`}.
+          </>
+        )}{' '}
+        {wait_s !== null && start !== null ? (
+          wait_s < 5 ? (
+            'Expected to start now.'
+          ) : (
+            <span title={`${formatExact(start)}, assuming that the runs ahead train to their limits`}>
+              Expected to start in about {formatDuration(wait_s)}.
+            </span>
+          )
+        ) : (
+          unknown !== reason && `Expected start unknown: ${unknown}.`
+        )}
+      </span>
+    </div>
   );
 }

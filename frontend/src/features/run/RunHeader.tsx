@@ -1,56 +1,91 @@
-import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState, type ReactNode } from 'react';
+import { MAX_NAME } from '@/api/runBounds';
 import { runQuery, type RunDetail } from '@/api/runs';
-import { ButtonLink } from '@/components/links';
+import { ButtonLink } from '@/components/controls';
+import { InlineEdit } from '@/components/InlineEdit';
+import { PermittedButton, useDenied } from '@/components/permission';
 import { ProgressBar } from '@/components/ProgressBar';
 import { ActionDialog } from '@/components/run/ActionDialog';
 import { actionsFor, type Action } from '@/components/run/actions';
-import { StateMark } from '@/components/StateMark';
-import { Time } from '@/components/Time';
-import { DASH, formatCount, formatDuration, formatScore, formatWhole } from '@/lib/format';
+import { StateBadge } from '@/components/run/StateBadge';
+import { RelativeTime } from '@/components/text';
+import { DASH, formatCount, formatDuration, formatScore, formatInteger } from '@/lib/format';
+import { ELSEWHERE, isExternal } from '@/lib/run';
+import { ExportMenu } from '@/components/run/ExportMenu';
 import classes from './run.module.css';
+import { RunDetails } from './RunDetails';
+import { useRunEdit } from './useRunEdit';
 
 type Props = { run: RunDetail; onDeleted: () => void };
 
-/** Where a run stands, and what can be done about it. */
+/** A run's name, state, lineage, actions and key figures. */
 export function RunHeader({ run, onDeleted }: Props) {
-  const [asked, setAsked] = useState<{ action: Action; opener: HTMLElement } | null>(null);
+  const [dialog, setDialog] = useState<{ action: Action; opener: HTMLElement } | null>(null);
+  const edit = useRunEdit(run);
+  const denied = useDenied();
+  const external = isExternal(run);
+  const noClone = denied ?? (external ? ELSEWHERE.clone : undefined);
+  const noFork = denied ?? (external ? ELSEWHERE.fork : undefined);
   const close = (): void => {
-    setAsked(null);
-    asked?.opener.focus();
+    setDialog(null);
+    dialog?.opener.focus();
   };
   return (
     <header className={classes.header}>
       <div className="row wrap">
-        <h1 className="page-title">{run.name}</h1>
-        <StateMark state={run.state} reason={run.state_reason} />
+        <InlineEdit
+          field="name"
+          label="name"
+          value={run.name}
+          maxLength={MAX_NAME}
+          check={(typed) => (typed === '' ? 'Enter a name.' : null)}
+          save={(name) => edit.save('Changed name', { name })}
+          denied={denied}
+        >
+          <h1 className="page-title">{run.name}</h1>
+        </InlineEdit>
+        <StateBadge state={run.state} reason={run.state_reason} />
         <span className="muted">
           {run.algorithm} on {run.environment}, seed <span className="num">{run.seed}</span>
+          {external && ', external run'}
           {run.archived && ', archived'}
         </span>
         <Lineage run={run} />
         <span className="grow" />
         <div className={classes.actions}>
           {actionsFor(run).map((each) => (
-            <Button
+            <PermittedButton
               key={each.id}
+              denied={denied ?? each.unavailable}
               variant="default"
               {...(each.danger ? { className: classes.danger } : {})}
-              onClick={({ currentTarget }) => setAsked({ action: each, opener: currentTarget })}
+              onClick={({ currentTarget }) => setDialog({ action: each, opener: currentTarget })}
             >
               {each.label}
-            </Button>
+            </PermittedButton>
           ))}
-          <ButtonLink variant="default" to="/new" search={{ from: run.id }}>
-            Clone
-          </ButtonLink>
-          {run.agent_steps > 0 && (
-            <ButtonLink variant="default" to="/new" search={{ fork: run.id }}>
-              Fork
+          {noClone === undefined ? (
+            <ButtonLink variant="default" to="/new" search={{ from: run.id }}>
+              Clone
             </ButtonLink>
+          ) : (
+            <PermittedButton variant="default" denied={noClone}>
+              Clone
+            </PermittedButton>
           )}
+          {run.agent_steps > 0 &&
+            (noFork === undefined ? (
+              <ButtonLink variant="default" to="/new" search={{ fork: run.id }}>
+                Fork
+              </ButtonLink>
+            ) : (
+              <PermittedButton variant="default" denied={noFork}>
+                Fork
+              </PermittedButton>
+            ))}
+          {run.agent_steps > 0 && <ExportMenu target={{ ids: [run.id] }} />}
         </div>
       </div>
       <dl className={classes.facts}>
@@ -60,35 +95,41 @@ export function RunHeader({ run, onDeleted }: Props) {
         <Fact label="Score" hint="Mean true return of the last 100 training episodes">
           {formatScore(run.score)}
         </Fact>
-        <Fact label="Best return">{formatScore(run.best_return)}</Fact>
+        <Fact
+          label="Best return"
+          hint="Highest true return of any training episode; only some episodes are recorded, so the best recorded one may have less"
+        >
+          {formatScore(run.best_return)}
+        </Fact>
         <Fact
           label="Agent steps"
-          hint={`${formatWhole(run.agent_steps)} agent steps, ${formatWhole(run.frames)} frames`}
+          hint={`${formatInteger(run.agent_steps)} agent steps, ${formatInteger(run.frames)} frames`}
         >
           {formatCount(run.agent_steps)}
         </Fact>
         <Fact label="Agent steps/s">{formatCount(run.agent_steps_per_s)}</Fact>
         <Fact label="Episodes">{formatCount(run.episodes)}</Fact>
         <Fact label="Training time">{formatDuration(run.wall_time_s)}</Fact>
-        <Fact label="Host">{run.host ?? run.attempts.at(-1)?.host ?? DASH}</Fact>
-        <Fact label="Attempt">{run.attempt || DASH}</Fact>
-        <Fact label={run.started_at ? 'Started' : 'Asked for'}>
-          <Time at={run.started_at ?? run.created_at} />
+        <Fact label="Host">{external ? 'elsewhere' : (run.host ?? run.attempts.at(-1)?.host ?? DASH)}</Fact>
+        {!external && <Fact label="Attempt">{run.attempt || DASH}</Fact>}
+        <Fact label={run.started_at ? 'Started' : 'Queued'}>
+          <RelativeTime at={run.started_at ?? run.created_at} />
         </Fact>
       </dl>
-      {asked && <ActionDialog run={run} action={asked.action} onClose={close} onDeleted={onDeleted} />}
+      <RunDetails run={run} edit={edit} denied={denied} />
+      {dialog && <ActionDialog run={run} action={dialog.action} onClose={close} onDeleted={onDeleted} />}
     </header>
   );
 }
 
-/** Where it began, and what began from it. */
+/** The run it was forked from, and its own forks. */
 function Lineage({ run }: { run: RunDetail }) {
   return (
     <>
       {run.parent_id && <Parent id={run.parent_id} at={run.forked_at_agent_steps} />}
       {run.children.map((child) => (
         <span key={child.id} className="muted">
-          forked to{' '}
+          forked as{' '}
           <Link to="/runs/$runId" params={{ runId: child.id }}>
             {child.name}
           </Link>
@@ -106,7 +147,7 @@ function Parent({ id, at }: { id: string; at: number | null }) {
       <Link to="/runs/$runId" params={{ runId: id }}>
         {data?.name ?? 'another run'}
       </Link>{' '}
-      at <span className="num">{formatCount(at)}</span> agent steps
+      at agent step <span className="num">{formatCount(at)}</span>
     </span>
   );
 }

@@ -1,30 +1,41 @@
 import { Button } from '@mantine/core';
 import { useRef, useState } from 'react';
-import type { BulkAction } from '@/api/bulk';
-import { ButtonLink } from '@/components/links';
-import { formatWhole, plural } from '@/lib/format';
-import { BULK, BulkDialog } from './BulkDialog';
+import type { BulkAction, BulkTarget } from '@/api/runs';
+import { ButtonLink } from '@/components/controls';
+import { PermittedButton, useDenied } from '@/components/permission';
+import { ExportMenu } from '@/components/run/ExportMenu';
+import { formatInteger, plural } from '@/lib/format';
+import { BULK_ACTIONS, BulkDialog } from './BulkDialog';
 import classes from './runs.module.css';
+
+/** Of the service. */
+const MAX_FILTER_LENGTH = 2000;
+const TOO_LONG = 'Too many runs are excluded for one filter: exclude at most about 60, or filter the list.';
 
 type Props = {
   ids: ReadonlySet<string>;
-  /** How many of them cannot be seen in the list. */
+  /** Everything that matches, where it is selected instead of single runs. */
+  matching?: { filter: string; expected: number };
+  /** How many of them are not in the list. */
   notShown?: number;
-  /** The one run has a checkpoint to go on from. */
+  /** Whether a single selected run may be forked. */
   canFork: boolean;
-  /** Whole groups of seeds are selected: they are compared as such. */
+  /** Whether the list shows the archived runs. */
+  archived?: boolean;
+  /** Whether groups of seeds are selected, to be compared as groups. */
   grouped?: boolean;
-  /** Empties the selection, and with it the bar: has to bring the focus elsewhere. */
+  /** Clears the selection, which hides this bar: it has to move the focus. */
   onClear: () => void;
 };
 
-const ACTIONS = Object.keys(BULK) as BulkAction[];
-
-/** What can be done to the selected runs. */
-export function BulkBar({ ids, notShown = 0, canFork, grouped = false, onClear }: Props) {
+/** The actions on the selected runs. */
+export function BulkBar(props: Props) {
+  const { ids, matching, notShown = 0, canFork, archived = false, grouped = false, onClear } = props;
   const [action, setAction] = useState<BulkAction | null>(null);
   const opener = useRef<HTMLButtonElement>(null);
-  if (ids.size === 0) return null;
+  const denied = useDenied();
+  const n = matching?.expected ?? ids.size;
+  if (n === 0) return null;
   const close = (): void => {
     setAction(null);
     opener.current?.focus();
@@ -33,44 +44,67 @@ export function BulkBar({ ids, notShown = 0, canFork, grouped = false, onClear }
     opener.current = null;
     onClear();
   };
-  const chosen = [...ids];
-  const [only] = chosen;
+  const selected = [...ids];
+  const [first] = selected;
+  const target: BulkTarget = matching ?? { ids: selected };
+  const tooLong = matching !== undefined && matching.filter.length > MAX_FILTER_LENGTH ? TOO_LONG : undefined;
+  const actions = (Object.keys(BULK_ACTIONS) as BulkAction[]).filter(
+    (each) => each !== (archived ? 'archive' : 'unarchive'),
+  );
   return (
     <div className={classes.bulk} role="toolbar" aria-label="Selected runs">
       <span role="status">
-        {plural(ids.size, 'run')} selected{notShown > 0 && `, ${formatWhole(notShown)} not shown`}
+        {matching ? 'All ' : ''}
+        {plural(n, 'run')} {matching ? 'that match ' : ''}selected
+        {notShown > 0 && `, ${formatInteger(notShown)} not shown`}
+        {tooLong !== undefined && `. ${tooLong}`}
       </span>
-      {ids.size > 1 && (
+      {!matching && ids.size > 1 && (
         <ButtonLink
           variant="default"
           to="/compare"
-          search={{ runs: chosen.join(','), ...(grouped ? { group: 'seed' } : {}) }}
+          search={{ runs: selected.join(','), ...(grouped ? { group: 'seed' } : {}) }}
         >
           Compare
         </ButtonLink>
       )}
-      {ids.size === 1 && only && canFork && (
-        <ButtonLink variant="default" to="/new" search={{ fork: only }}>
-          Fork
-        </ButtonLink>
-      )}
-      {ACTIONS.map((each) => (
-        <Button
+      {ids.size === 1 &&
+        first &&
+        canFork &&
+        (denied === undefined ? (
+          <ButtonLink variant="default" to="/new" search={{ fork: first }}>
+            Fork
+          </ButtonLink>
+        ) : (
+          <PermittedButton variant="default" denied={denied}>
+            Fork
+          </PermittedButton>
+        ))}
+      {actions.map((each) => (
+        <PermittedButton
           key={each}
+          denied={denied ?? tooLong}
           variant="default"
-          {...(BULK[each]?.danger ? { className: classes.danger } : {})}
+          {...(BULK_ACTIONS[each]?.danger ? { className: classes.danger } : {})}
           onClick={({ currentTarget }) => {
             opener.current = currentTarget;
             setAction(each);
           }}
         >
-          {BULK[each]?.label}…
-        </Button>
+          {BULK_ACTIONS[each]?.label}…
+        </PermittedButton>
       ))}
+      {tooLong === undefined ? (
+        <ExportMenu target={target} />
+      ) : (
+        <PermittedButton variant="default" denied={tooLong}>
+          Export
+        </PermittedButton>
+      )}
       <Button variant="subtle" onClick={onClear}>
         Clear
       </Button>
-      {action && <BulkDialog action={action} ids={chosen} onClose={close} onDone={done} />}
+      {action && <BulkDialog action={action} target={target} n={n} onClose={close} onDone={done} />}
     </div>
   );
 }

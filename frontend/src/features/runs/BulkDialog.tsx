@@ -1,79 +1,148 @@
-import { TextInput } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
+import { SegmentedControl, TextInput } from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useId, useState } from 'react';
-import { doBulk, tryBulk, type BulkAction } from '@/api/bulk';
 import { keys } from '@/api/keys';
-import { useRunChange } from '@/api/runs';
-import { Confirm } from '@/components/Confirm';
+import {
+  applyBulk,
+  canUndo,
+  previewBulk,
+  undoBulk,
+  useRunMutation,
+  type BulkAction,
+  type BulkResult,
+  type BulkTarget,
+} from '@/api/runs';
+import { ConfirmDialog } from '@/components/ConfirmDialog';
 import { Loading, Problem } from '@/components/feedback';
-import { formatWhole, plural } from '@/lib/format';
+import { showToast } from '@/components/toasts';
+import { formatInteger, plural } from '@/lib/format';
 
-type Words = { label: string; says: (runs: string) => string; danger?: boolean };
+type ActionText = {
+  label: string;
+  /** What was done, in the report of the action. */
+  past: string;
+  description: (runs: string) => string;
+  danger?: boolean;
+};
 
-export const BULK: Partial<Record<BulkAction, Words>> = {
+export const BULK_ACTIONS: Partial<Record<BulkAction, ActionText>> = {
   stop: {
     label: 'Stop',
-    says: (runs) =>
-      `Stops ${runs}. One that trains keeps a checkpoint, one that waits leaves the queue; both can be resumed.`,
+    past: 'Stopping',
+    description: (runs) =>
+      `Stops ${runs}. Training runs save a checkpoint, queued runs leave the queue; all can be resumed.`,
   },
   resume: {
     label: 'Resume',
-    says: (runs) =>
-      `Puts ${runs} back into the queue, to go on from the newest checkpoint, or from the beginning without one.`,
+    past: 'Queued',
+    description: (runs) =>
+      `Puts ${runs} back in the queue to continue from the latest checkpoint, or from the start if there is none.`,
   },
-  tag: { label: 'Tag', says: (runs) => `Adds to ${runs}:` },
-  archive: { label: 'Archive', says: (runs) => `Leaves ${runs} out of the list. Nothing is deleted.` },
+  tag: { label: 'Tag', past: 'Changed the tags of', description: (runs) => `Changes the tags of ${runs}:` },
+  archive: {
+    label: 'Archive',
+    past: 'Archived',
+    description: (runs) => `Archives ${runs}: hidden from the list, nothing is deleted.`,
+  },
+  unarchive: {
+    label: 'Unarchive',
+    past: 'Unarchived',
+    description: (runs) => `Unarchives ${runs}: shown in the list again.`,
+  },
   delete: {
     label: 'Delete',
+    past: 'Deleted',
     danger: true,
-    says: (runs) =>
-      `Deletes ${runs} with curves, logs, episodes, videos and checkpoints. This cannot be undone.`,
+    description: (runs) =>
+      `Deletes ${runs}, including curves, logs, episodes, videos and checkpoints. You can undo this for an hour.`,
   },
 };
 
-const SHOWN = 5;
+const MAX_LISTED = 5;
+/** Of more runs, it is not listed beforehand what would be done to each. */
+const MAX_PREVIEWED = 1000;
 
-type Props = { action: BulkAction; ids: readonly string[]; onClose: () => void; onDone: () => void };
+type Props = {
+  action: BulkAction;
+  target: BulkTarget;
+  /** The number of runs. */
+  n: number;
+  onClose: () => void;
+  onDone: () => void;
+};
 
-/** Tells what an action will do to how many, and which it leaves alone and why, before it does it. */
-export function BulkDialog({ action, ids, onClose, onDone }: Props) {
+/** Shows what an action would do to which runs, and why it would skip others; then runs it. */
+export function BulkDialog({ action, target, n, onClose, onDone }: Props) {
+  const client = useQueryClient();
   const [typed, setTyped] = useState('');
-  const words = BULK[action];
+  const [removes, setRemoves] = useState(false);
+  const text = BULK_ACTIONS[action];
   const tags = typed
     .split(',')
     .map((tag) => tag.trim())
     .filter(Boolean);
-  const needed = action === 'tag';
-  const trial = useQuery({
-    queryKey: keys.trial(action, ids),
-    queryFn: () => tryBulk(action, ids, needed ? ['tag'] : undefined),
+  const needsTags = action === 'tag';
+  const applied: BulkAction = needsTags && removes ? 'untag' : action;
+  const previewed = n <= MAX_PREVIEWED;
+  const preview = useQuery({
+    queryKey: keys.bulkPreview(action, target),
+    queryFn: () => previewBulk(action, target, needsTags ? ['tag'] : undefined),
     gcTime: 0,
     staleTime: 0,
+    enabled: previewed,
   });
-  const work = useRunChange(async () => {
-    await doBulk(action, ids, needed ? tags : undefined);
+  const work = useRunMutation(async () => {
+    const result = await applyBulk(applied, target, needsTags ? tags : undefined);
+    report(applied, result, async () => {
+      await undoBulk(applied, result);
+      await client.invalidateQueries({ queryKey: keys.allRuns() });
+    });
     onDone();
   });
-  if (!words) return null;
-  const refused = trial.data?.items.filter(({ done }) => !done) ?? [];
-  const touched = trial.data?.items.filter(({ done }) => done) ?? [];
-  const fits = touched.length;
+  if (!text) return null;
+  const skipped = preview.data?.items.filter(({ done }) => !done) ?? [];
+  const affected = preview.data?.items.filter(({ done }) => done) ?? [];
+  const nAffected = previewed ? affected.length : n;
+  const isPending = previewed && preview.isPending;
   return (
-    <Confirm
+    <ConfirmDialog
       opened
       onClose={onClose}
-      title={`${words.label}: ${plural(ids.length, 'selected run')}`}
-      action={trial.isPending ? words.label : fits > 0 ? `${words.label} ${plural(fits, 'run')}` : undefined}
-      danger={words.danger ?? false}
-      disabled={fits === 0 || (needed && tags.length === 0)}
+      title={`${text.label}: ${plural(n, 'selected run')}`}
+      action={
+        isPending ? text.label : nAffected > 0 ? `${text.label} ${plural(nAffected, 'run')}` : undefined
+      }
+      danger={text.danger ?? false}
+      disabled={nAffected === 0 || (needsTags && tags.length === 0)}
       onConfirm={() => work.mutateAsync(undefined)}
     >
-      {trial.isPending && <Loading label="Asking what it would do" lines={2} />}
-      {trial.isError && <Problem error={trial.error} />}
-      {fits > 0 && (
-        <Few says={words.says(plural(fits, 'run'))} lines={touched.map(({ id, name }) => name ?? id)} />
+      {isPending && <Loading label="Checking the selected runs" lines={2} />}
+      {preview.isError && <Problem error={preview.error} />}
+      {!previewed && (
+        <p>
+          {text.description(plural(n, 'run'))} Runs that the action cannot be applied to are left unchanged.
+        </p>
       )}
-      {needed && (trial.isPending || fits > 0) && (
+      {previewed && nAffected > 0 && (
+        <RunList
+          text={text.description(plural(nAffected, 'run'))}
+          lines={affected.map(({ id, name }) => name ?? id)}
+        />
+      )}
+      {needsTags && (isPending || nAffected > 0) && (
+        <SegmentedControl
+          mt={8}
+          size="xs"
+          aria-label="Change of the tags"
+          value={removes ? 'remove' : 'add'}
+          data={[
+            { value: 'add', label: 'Add' },
+            { value: 'remove', label: 'Remove' },
+          ]}
+          onChange={(value) => setRemoves(value === 'remove')}
+        />
+      )}
+      {needsTags && (isPending || nAffected > 0) && (
         <TextInput
           mt={8}
           label="Tags"
@@ -83,29 +152,37 @@ export function BulkDialog({ action, ids, onClose, onDone }: Props) {
           onChange={({ currentTarget }) => setTyped(currentTarget.value)}
         />
       )}
-      {refused.length > 0 && (
-        <Few
-          says={`${fits === 0 ? 'Nothing to do: ' : ''}${plural(refused.length, 'run is left as it is', 'runs are left as they are')}:`}
-          lines={refused.map(({ id, name, detail }) => `${name ?? id}: ${detail}`)}
+      {skipped.length > 0 && (
+        <RunList
+          text={`${nAffected === 0 ? 'Nothing to do: ' : ''}${plural(skipped.length, 'run is left unchanged', 'runs are left unchanged')}:`}
+          lines={skipped.map(({ id, name, detail }) => `${name ?? id}: ${detail}`)}
         />
       )}
-    </Confirm>
+    </ConfirmDialog>
   );
 }
 
-/** A sentence about some runs, and the first of them. */
-function Few({ says, lines }: { says: string; lines: readonly string[] }) {
+/** Reports what was done, with a way to undo it. */
+function report(action: BulkAction, result: BulkResult, undo: () => Promise<unknown>): void {
+  if (result.n_done === 0) return;
+  const past = BULK_ACTIONS[action === 'untag' ? 'tag' : action]?.past ?? 'Changed';
+  const skipped = result.n_refused > 0 ? `; ${plural(result.n_refused, 'run')} left unchanged` : '';
+  showToast(`${past} ${plural(result.n_done, 'run')}${skipped}.`, canUndo(action) ? undo : undefined);
+}
+
+/** A sentence about some runs and a list of the first of them. */
+function RunList({ text, lines }: { text: string; lines: readonly string[] }) {
   const id = useId();
   return (
     <>
       <p id={id} style={{ margin: '12px 0 4px' }}>
-        {says}
+        {text}
       </p>
       <ul aria-labelledby={id} style={{ margin: 0, paddingLeft: 20, overflowWrap: 'anywhere' }}>
-        {lines.slice(0, SHOWN).map((line, at) => (
-          <li key={at}>{line}</li>
+        {lines.slice(0, MAX_LISTED).map((line, index) => (
+          <li key={index}>{line}</li>
         ))}
-        {lines.length > SHOWN && <li>and {formatWhole(lines.length - SHOWN)} more</li>}
+        {lines.length > MAX_LISTED && <li>and {formatInteger(lines.length - MAX_LISTED)} more</li>}
       </ul>
     </>
   );

@@ -1,49 +1,133 @@
-import { Button, Menu } from '@mantine/core';
-import { useLocalStorage } from '@mantine/hooks';
-import { COLUMNS, type Column } from './columns';
+import { ActionIcon, Button, Checkbox, Popover, TextInput } from '@mantine/core';
+import { IconArrowDown, IconArrowUp } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { runFieldsQuery, type RunField } from '@/api/runFields';
+import { formatInteger } from '@/lib/format';
+import { initialLayout, moved, toggled, type Layout } from './columnLayout';
+import { COLUMNS, extraColumn, FIXED } from './columns';
+import classes from './runs.module.css';
 
-const KEY = 'callboard-run-columns';
-const FIXED: ReadonlySet<string> = new Set(['state', 'name', 'actions']);
+const MAX_OFFERED = 40;
+/** Others, such as `.min`, are found by their name. */
+const OFFERED_STATISTICS = ['last', 'best', 'mean'] as const;
 
-/** The columns someone chose, remembered in this browser. */
-export function useColumns(): {
-  columns: readonly Column[];
-  hidden: string[];
-  setHidden: (ids: string[]) => void;
-} {
-  const [hidden, setHidden] = useLocalStorage<string[]>({
-    key: KEY,
-    defaultValue: [],
-    getInitialValueInEffect: false,
-  });
-  return { columns: COLUMNS.filter(({ id }) => !hidden.includes(id)), hidden, setHidden };
+type Option = { id: string; label: string; detail: string };
+
+/** The columns of which the name or title contains every typed word; without any word, those that are not shown. */
+export function offeredColumns(
+  layout: Layout,
+  fields: readonly RunField[],
+  typed: string,
+): readonly Option[] {
+  const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
+  const built = COLUMNS.filter(({ id, title }) => title !== '' && !FIXED.has(id)).map(({ id, title }) => ({
+    id,
+    label: title,
+    detail: '',
+  }));
+  const settings = fields
+    .filter(({ origin }) => origin === 'setting')
+    .map(({ name, title }) => ({ id: name, label: title, detail: name }));
+  const metrics = fields
+    .filter(({ origin }) => origin === 'metric')
+    .flatMap(({ name, title }) =>
+      OFFERED_STATISTICS.map((statistic) => ({
+        id: `${name}.${statistic}`,
+        label: `${title} (${statistic})`,
+        detail: name,
+      })),
+    );
+  return [...built, ...settings, ...metrics].filter(
+    ({ id, label }) =>
+      (words.length > 0 || !layout.shown.includes(id)) &&
+      words.every((word) => `${id} ${label}`.toLowerCase().includes(word)),
+  );
 }
 
-type Props = { hidden: readonly string[]; onHidden: (ids: string[]) => void };
+type Props = { layout: Layout; onLayout: (layout: Layout | null) => void };
 
-/** Chooses the columns. */
-export function ColumnMenu({ hidden, onHidden }: Props) {
+/** Chooses and orders the columns: those of a run, any setting, and any metric. */
+export function ColumnMenu({ layout, onLayout }: Props) {
+  const [typed, setTyped] = useState('');
+  const [opened, setOpened] = useState(false);
+  const fields = useQuery(runFieldsQuery).data ?? [];
+  const offered = offeredColumns(layout, fields, typed);
+  const titleOf = (id: string): string =>
+    (COLUMNS.find((column) => column.id === id) ?? extraColumn(id, fields))?.title ?? id;
   return (
-    <Menu closeOnItemClick={false} position="bottom-end">
-      <Menu.Target>
-        <Button variant="default" visibleFrom="sm">
+    <Popover opened={opened} onChange={setOpened} position="bottom-end" trapFocus returnFocus withinPortal>
+      <Popover.Target>
+        <Button variant="default" visibleFrom="sm" onClick={() => setOpened(!opened)}>
           Columns
         </Button>
-      </Menu.Target>
-      <Menu.Dropdown>
-        {COLUMNS.filter(({ id }) => !FIXED.has(id)).map(({ id, title }) => {
-          const shown = !hidden.includes(id);
-          return (
-            <Menu.CheckboxItem
-              key={id}
-              checked={shown}
-              onChange={() => onHidden(shown ? [...hidden, id] : hidden.filter((each) => each !== id))}
-            >
-              {title}
-            </Menu.CheckboxItem>
-          );
-        })}
-      </Menu.Dropdown>
-    </Menu>
+      </Popover.Target>
+      <Popover.Dropdown aria-label="Columns" className={classes.columnMenu}>
+        <TextInput
+          type="search"
+          aria-label="Search columns"
+          placeholder="Search settings and metrics"
+          data-autofocus
+          value={typed}
+          onChange={({ currentTarget }) => setTyped(currentTarget.value)}
+        />
+        {typed === '' && (
+          <ul aria-label="Shown columns" className={classes.columnList}>
+            {layout.shown.map((id, index) => (
+              <li key={id}>
+                <Checkbox
+                  size="xs"
+                  className="grow"
+                  label={titleOf(id)}
+                  checked
+                  disabled={FIXED.has(id)}
+                  onChange={() => onLayout(toggled(layout, id))}
+                />
+                <ActionIcon
+                  variant="subtle"
+                  color="gray"
+                  size={24}
+                  aria-label={`Move ${titleOf(id)} to the left`}
+                  disabled={index === 0}
+                  onClick={() => onLayout(moved(layout, id, index - 1))}
+                >
+                  <IconArrowUp size={14} />
+                </ActionIcon>
+                <ActionIcon
+                  variant="subtle"
+                  color="gray"
+                  size={24}
+                  aria-label={`Move ${titleOf(id)} to the right`}
+                  disabled={index === layout.shown.length - 1}
+                  onClick={() => onLayout(moved(layout, id, index + 1))}
+                >
+                  <IconArrowDown size={14} />
+                </ActionIcon>
+              </li>
+            ))}
+          </ul>
+        )}
+        <ul aria-label="More columns" className={classes.columnList}>
+          {offered.slice(0, MAX_OFFERED).map(({ id, label, detail }) => (
+            <li key={id}>
+              <Checkbox
+                size="xs"
+                label={label}
+                {...(detail ? { description: detail } : {})}
+                checked={layout.shown.includes(id)}
+                onChange={() => onLayout(toggled(layout, id))}
+              />
+            </li>
+          ))}
+          {offered.length > MAX_OFFERED && (
+            <li className="muted">{formatInteger(offered.length - MAX_OFFERED)} more: search for them</li>
+          )}
+          {offered.length === 0 && <li className="muted">No column has this name.</li>}
+        </ul>
+        <Button variant="subtle" onClick={() => onLayout(initialLayout(null))}>
+          Reset columns
+        </Button>
+      </Popover.Dropdown>
+    </Popover>
   );
 }

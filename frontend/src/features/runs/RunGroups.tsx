@@ -1,22 +1,33 @@
-import { ActionIcon, Button, Checkbox } from '@mantine/core';
+import { ActionIcon, Checkbox } from '@mantine/core';
 import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Fragment, useMemo, useState } from 'react';
 import { runGroupsQuery, type GroupBy, type RunGroup } from '@/api/comparisons';
-import { runsQuery } from '@/api/runs';
+import { runsByIdQuery } from '@/api/runs';
+import { LoadingButton } from '@/components/controls';
 import { Empty, Loading, Problem } from '@/components/feedback';
-import { StateMark } from '@/components/StateMark';
-import { formatCount, formatScore, formatWhole, plural } from '@/lib/format';
-import { STATES } from '@/lib/states';
-import { shortWorld } from '@/lib/world';
+import { StateBadge } from '@/components/run/StateBadge';
+import { TruncatedName } from '@/components/text';
+import { shortEnvironmentName } from '@/lib/environments';
+import { formatCount, formatScore, formatInteger, plural } from '@/lib/format';
+import { STATES } from '@/lib/run';
 import { BulkBar } from './BulkBar';
+import { toQuery, type RunsSearch } from './filters';
 import classes from './runs.module.css';
-import { toQuery, type RunsSearch } from './search';
 import { useSelection } from './selection';
 
-/** Of a group's runs, at most so many are listed under it: their ids have to fit into one question. */
-const LISTED = 50;
+/** The number of runs listed per group; one query takes up to 100 ids. */
+const MAX_LISTED = 50;
+
+const TITLES: Readonly<Record<string, string>> = {
+  seed: 'Config',
+  algorithm: 'Algorithm',
+  environment: 'Environment',
+  group: 'Group',
+  state: 'State',
+  host: 'Host',
+};
 
 type Props = {
   by: GroupBy;
@@ -25,26 +36,26 @@ type Props = {
   onClear: () => void;
 };
 
-/** The runs in groups, each a row with the mean of its scores; opened, it lists its runs. */
+/** Groups of runs: one row each with its median score, expandable to list its runs. */
 export function RunGroups({ by, search, onSelected, onClear }: Props) {
   const { filter, state, archived } = toQuery(search);
-  const asked = {
+  const query = {
     by,
     ...(filter ? { filter } : {}),
     ...(state ? { state } : {}),
     ...(archived ? { archived } : {}),
   };
   const { data, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
-    runGroupsQuery(asked),
+    runGroupsQuery(query),
   );
   const groups = useMemo(() => data?.pages.flatMap(({ items }) => items) ?? [], [data]);
   const order = useMemo(() => groups.map(({ key }) => key), [groups]);
   const { ids: keys, toggle } = useSelection(order, search.selected, onSelected);
   if (error) return <Problem error={error} onRetry={() => void refetch()} />;
   if (!data) return <Loading label="Loading the groups" lines={8} />;
-  const picked = groups.filter(({ key }) => keys.has(key));
-  const chosen = new Set(picked.flatMap(({ runs }) => runs));
-  if (groups.length === 0) return <Empty>No run fits.</Empty>;
+  const selectedGroups = groups.filter(({ key }) => keys.has(key));
+  const selectedRuns = new Set(selectedGroups.flatMap(({ runs }) => runs));
+  if (groups.length === 0) return <Empty>No matching runs.</Empty>;
   return (
     <>
       <div className={`panel ${classes.groups}`}>
@@ -55,12 +66,12 @@ export function RunGroups({ by, search, onSelected, onClear }: Props) {
                 <span className="visually-hidden">Select</span>
               </th>
               <th>
-                <span className="visually-hidden">Open</span>
+                <span className="visually-hidden">Expand</span>
               </th>
-              <th>{by === 'seed' ? 'Setting' : by === 'algorithm' ? 'Algorithm' : 'Environment'}</th>
+              <th>{TITLES[by] ?? 'Value'}</th>
               <th className="right">{by === 'seed' ? 'Seeds' : 'Runs'}</th>
               <th className="wide">States</th>
-              <th className="right">Mean score ± 95 %</th>
+              <th className="right">Median score [95 % CI]</th>
               <th className="right">Best</th>
               <th className="right">Agent steps</th>
             </tr>
@@ -78,14 +89,20 @@ export function RunGroups({ by, search, onSelected, onClear }: Props) {
           </tbody>
         </table>
         {hasNextPage && (
-          <Button variant="subtle" m={8} loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-            {formatWhole(groups.length)} of {plural(data.pages[0]?.total ?? 0, 'group')}: show more
-          </Button>
+          <LoadingButton
+            variant="subtle"
+            m={8}
+            loading={isFetchingNextPage}
+            onClick={() => void fetchNextPage()}
+          >
+            {formatInteger(groups.length)} of {plural(data.pages[0]?.total ?? 0, 'group')}: show more
+          </LoadingButton>
         )}
       </div>
       <BulkBar
-        ids={chosen}
-        canFork={picked.some(({ agent_steps }) => agent_steps > 0)}
+        ids={selectedRuns}
+        canFork={selectedGroups.some(({ agent_steps }) => agent_steps > 0)}
+        archived={search.archived ?? false}
         grouped={by === 'seed'}
         onClear={onClear}
       />
@@ -98,8 +115,8 @@ type RowProps = { group: RunGroup; by: GroupBy; selected: boolean; onToggle: () 
 function GroupRow({ group, by, selected, onToggle }: RowProps) {
   const [open, setOpen] = useState(false);
   const { value, low, high } = group.score;
-  const half = low !== null && high !== null ? ` ± ${formatScore((high - low) / 2)}` : '';
-  const where = by === 'seed' || !group.environment ? '' : shortWorld(group.environment);
+  const interval = low !== null && high !== null ? ` [${formatScore(low)}, ${formatScore(high)}]` : '';
+  const environment = by === 'seed' || !group.environment ? '' : shortEnvironmentName(group.environment);
   return (
     <>
       <tr>
@@ -118,23 +135,27 @@ function GroupRow({ group, by, selected, onToggle }: RowProps) {
             {open ? <IconChevronDown size={14} /> : <IconChevronRight size={14} />}
           </ActionIcon>
         </td>
-        <td className={classes.setting}>
+        <td className={classes.groupName}>
           {group.name}
-          {by === 'algorithm' && where && <span className="muted"> on {where}</span>}
+          {by === 'algorithm' && environment && <span className="muted"> on {environment}</span>}
         </td>
         <td className="right num">{group.n}</td>
         <td className="wide">
           <span className="row">
             {STATES.filter((state) => group.states[state]).map((state) => (
               <Fragment key={state}>
-                <StateMark state={state} />
+                <StateBadge state={state} />
                 <span className="num">{group.states[state]}</span>
               </Fragment>
             ))}
           </span>
         </td>
         <td className="right num nowrap" title={`${plural(group.n_scored, 'run')} with a score`}>
-          {group.environment ? formatScore(value) + half : <span className="muted">several worlds</span>}
+          {group.environment ? (
+            formatScore(value) + interval
+          ) : (
+            <span className="muted">several environments</span>
+          )}
         </td>
         <td className="right num">{formatScore(group.best_return)}</td>
         <td className="right num">{formatCount(group.agent_steps)}</td>
@@ -143,7 +164,7 @@ function GroupRow({ group, by, selected, onToggle }: RowProps) {
         <tr>
           <td colSpan={2} />
           <td colSpan={6}>
-            <Members ids={group.runs.slice(0, LISTED)} n={group.n} />
+            <Members ids={group.runs.slice(0, MAX_LISTED)} n={group.n} />
           </td>
         </tr>
       )}
@@ -152,8 +173,7 @@ function GroupRow({ group, by, selected, onToggle }: RowProps) {
 }
 
 function Members({ ids, n }: { ids: readonly string[]; n: number }) {
-  const filter = ids.map((id) => `id=${id}`).join(' or ');
-  const { data, error } = useInfiniteQuery(runsQuery({ filter, archived: 'all' }));
+  const { data, error } = useInfiniteQuery(runsByIdQuery(ids));
   if (error) return <Problem error={error} />;
   if (!data) return <Loading label="Loading the runs of the group" lines={2} />;
   return (
@@ -161,9 +181,9 @@ function Members({ ids, n }: { ids: readonly string[]; n: number }) {
       {data.pages.flatMap(({ items }) =>
         items.map((run) => (
           <li key={run.id}>
-            <StateMark state={run.state} reason={run.state_reason} />
-            <Link to="/runs/$runId" params={{ runId: run.id }} className="ellipsis">
-              {run.name}
+            <StateBadge state={run.state} reason={run.state_reason} />
+            <Link to="/runs/$runId" params={{ runId: run.id }} className="ellipsis" aria-label={run.name}>
+              <TruncatedName name={run.name} />
             </Link>
             <span>
               seed <span className="num">{run.seed}</span>
@@ -177,7 +197,7 @@ function Members({ ids, n }: { ids: readonly string[]; n: number }) {
           </li>
         )),
       )}
-      {n > ids.length && <li className="muted">and {formatWhole(n - ids.length)} more</li>}
+      {n > ids.length && <li className="muted">and {formatInteger(n - ids.length)} more</li>}
     </ul>
   );
 }

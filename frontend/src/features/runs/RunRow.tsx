@@ -1,26 +1,88 @@
 import { Checkbox } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
 import { memo, type CSSProperties } from 'react';
 import type { Run } from '@/api/runs';
-import type { Column } from './columns';
-import { RunCard } from './RunCard';
+import { ProgressBar } from '@/components/ProgressBar';
+import { ActionMenu } from '@/components/run/ActionMenu';
+import { StateBadge } from '@/components/run/StateBadge';
+import { TruncatedName, RelativeTime } from '@/components/text';
+import { shortEnvironmentName } from '@/lib/environments';
+import { formatScore } from '@/lib/format';
+import { isExternal } from '@/lib/run';
+import type { Column, RowData } from './columns';
 import classes from './runs.module.css';
+
+/** A run's card, for a phone. */
+export function RunCard({ run }: { run: Run }) {
+  return (
+    <>
+      <div role="gridcell" className="grow">
+        <div className="row">
+          <Link to="/runs/$runId" params={{ runId: run.id }} className="ellipsis grow" aria-label={run.name}>
+            <TruncatedName name={run.name} />
+          </Link>
+          <StateBadge state={run.state} reason={run.state_reason} />
+        </div>
+        <div className="row muted">
+          <span className="ellipsis grow">
+            {run.algorithm} on {shortEnvironmentName(run.environment)}
+            {isExternal(run) && ', external'}
+          </span>
+          <RelativeTime at={run.created_at} />
+        </div>
+        <div className="row">
+          <span className="grow">
+            <ProgressBar
+              fraction={run.progress}
+              timeLeft_s={run.time_left_s}
+              label={`Progress of ${run.name}`}
+              compact
+            />
+          </span>
+          <span>
+            score <span className="num">{formatScore(run.score)}</span>
+          </span>
+        </div>
+      </div>
+      <div role="gridcell">
+        <ActionMenu run={run} />
+      </div>
+    </>
+  );
+}
 
 type Props = {
   run: Run;
   index: number;
   columns: readonly Column[];
   template: string;
+  /** The least width of the row, in pixels. */
+  width_px: number;
   narrow: boolean;
   selected: boolean;
   current: boolean;
-  spark: readonly number[] | undefined;
+  spark: RowData['spark'];
+  metrics: RowData['metrics'];
   style: CSSProperties;
   onToggle: (id: string, through: boolean) => void;
 };
 
-/** One run in the table, or on a phone one card. */
+/** One run: a table row, or a card on a phone. */
 export const RunRow = memo(function RunRow(props: Props) {
-  const { run, index, columns, template, narrow, selected, current, spark, style, onToggle } = props;
+  const {
+    run,
+    index,
+    columns,
+    template,
+    width_px,
+    narrow,
+    selected,
+    current,
+    spark,
+    metrics,
+    style,
+    onToggle,
+  } = props;
   const row = {
     role: 'row',
     'aria-rowindex': index + 2,
@@ -48,11 +110,15 @@ export const RunRow = memo(function RunRow(props: Props) {
     );
   }
   return (
-    <div {...row} className={classes.row} style={{ ...style, gridTemplateColumns: template }}>
+    <div
+      {...row}
+      className={classes.row}
+      style={{ ...style, gridTemplateColumns: template, minWidth: width_px }}
+    >
       {select}
       {columns.map(({ id, right, cell }) => (
         <div key={id} role="gridcell" className={right ? 'right' : 'ellipsis'}>
-          {cell(run, spark)}
+          {cell(run, { spark, metrics })}
         </div>
       ))}
     </div>

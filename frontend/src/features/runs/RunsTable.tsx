@@ -1,12 +1,15 @@
 import { Checkbox } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
+import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
+import { runMetricsQuery } from '@/api/runFields';
 import type { Run } from '@/api/runs';
-import { CardsHead } from './CardsHead';
+import { CardsHeader } from './CardsHeader';
+import { ColumnHeader } from './ColumnHeader';
+import { minWidth_px, moved, resized, type Layout } from './columnLayout';
 import type { Column } from './columns';
-import { Heading } from './Heading';
 import { RunRow } from './RunRow';
 import classes from './runs.module.css';
 import type { Selection } from './selection';
@@ -16,30 +19,36 @@ type Props = {
   runs: readonly Run[];
   total: number;
   columns: readonly Column[];
+  layout: Layout;
+  onLayout: (layout: Layout) => void;
   selection: Selection;
   sort: string;
   onSort: (sort: string) => void;
-  onEndInView: () => void;
+  onEndReached: () => void;
 };
 
-const ROW = 36;
-const CARD = 76;
-const SELECT = '20px';
+const ROW_HEIGHT = 36;
+const CARD_HEIGHT = 76;
+const SELECT_WIDTH = '20px';
+const GAP_PX = 10;
+const PADDING_PX = 24;
 
-/** The runs, of which only the rows in view are in the page. Arrows move, space selects, Enter opens. */
-export function RunsTable({ runs, total, columns, selection, sort, onSort, onEndInView }: Props) {
+/** A virtual table of runs: only rows in view are rendered. Arrows move, space selects, Enter opens. */
+export function RunsTable(props: Props) {
+  const { runs, total, columns, layout, onLayout, selection, sort, onSort, onEndReached } = props;
   const navigate = useNavigate();
   const scroller = useRef<HTMLDivElement>(null);
   const [cursor, setCursor] = useState(0);
-  const moved = useRef(false);
+  const focusCursor = useRef(false);
   const narrow = useMediaQuery('(max-width: 720px)', false, { getInitialValueInEffect: false });
-  const template = [SELECT, ...columns.map(({ width }) => width)].join(' ');
-  // The compiler cannot see into this hook; its functions are used in this component only.
+  const template = [SELECT_WIDTH, ...columns.map(({ width }) => width)].join(' ');
+  const width_px = columns.reduce((sum, column) => sum + minWidth_px(column) + GAP_PX, 20 + PADDING_PX);
+  // Not memoisable by the React compiler; its functions stay within this component.
   // eslint-disable-next-line react-hooks/incompatible-library
   const virtual = useVirtualizer({
     count: runs.length,
     getScrollElement: () => scroller.current,
-    estimateSize: () => (narrow ? CARD : ROW),
+    estimateSize: () => (narrow ? CARD_HEIGHT : ROW_HEIGHT),
     getItemKey: (index) => runs[index]?.id ?? index,
     overscan: 12,
   });
@@ -47,15 +56,21 @@ export function RunsTable({ runs, total, columns, selection, sort, onSort, onEnd
   const first = rows[0]?.index ?? 0;
   const last = rows.at(-1)?.index ?? 0;
   const inView = useMemo(() => runs.slice(first, last + 1).map(({ id }) => id), [runs, first, last]);
-  const sparklines = useSparklines(narrow || !columns.some(({ id }) => id === 'curve') ? NONE : inView);
+  const sparklines = useSparklines(narrow || !columns.some(({ id }) => id === 'curve') ? NO_RUNS : inView);
+
+  const metrics = useMemo(
+    () => [...new Set(columns.flatMap(({ metric }) => metric ?? []))].slice(0, MAX_METRICS),
+    [columns],
+  );
+  const summaries = useQuery(runMetricsQuery(narrow ? NO_RUNS : inView, metrics)).data;
 
   useEffect(() => virtual.measure(), [narrow, virtual]);
   useEffect(() => {
-    if (last >= runs.length - 20) onEndInView();
-  }, [last, runs.length, onEndInView]);
+    if (last >= runs.length - 20) onEndReached();
+  }, [last, runs.length, onEndReached]);
   useEffect(() => {
-    if (!moved.current) return;
-    moved.current = false;
+    if (!focusCursor.current) return;
+    focusCursor.current = false;
     scroller.current?.querySelector<HTMLElement>(`[data-index="${cursor}"]`)?.focus();
   }, [cursor, rows]);
 
@@ -69,7 +84,7 @@ export function RunsTable({ runs, total, columns, selection, sort, onSort, onEnd
       const next = Math.max(0, Math.min(end, to));
       const target = runs[next];
       if (event.shiftKey && run && target) selection.extend(run.id, target.id);
-      moved.current = true;
+      focusCursor.current = true;
       setCursor(next);
       virtual.scrollToIndex(next);
     } else if (event.key === ' ' && run) selection.toggle(run.id);
@@ -78,20 +93,20 @@ export function RunsTable({ runs, total, columns, selection, sort, onSort, onEnd
     event.preventDefault();
   };
 
-  const all = runs.length > 0 && runs.every(({ id }) => selection.ids.has(id));
-  const everything = (
+  const all = runs.length > 0 && runs.every(({ id }) => selection.has(id));
+  const selectAll = (
     <Checkbox
       size="xs"
       label={narrow && 'Select all'}
       aria-label="Select all loaded runs"
       checked={all}
-      indeterminate={!all && selection.ids.size > 0}
+      indeterminate={!all && selection.any}
       onChange={() => selection.setAll(all ? [] : runs.map(({ id }) => id))}
     />
   );
   return (
-    <div className="panel">
-      {narrow && <CardsHead selectAll={everything} sort={sort} onSort={onSort} />}
+    <div className={`panel ${classes.fill}`}>
+      {narrow && <CardsHeader selectAll={selectAll} columns={columns} sort={sort} onSort={onSort} />}
       <div ref={scroller} className={classes.scroller}>
         <div
           role="grid"
@@ -105,11 +120,19 @@ export function RunsTable({ runs, total, columns, selection, sort, onSort, onEnd
               role="row"
               aria-rowindex={1}
               className={classes.head}
-              style={{ gridTemplateColumns: template }}
+              style={{ gridTemplateColumns: template, minWidth: width_px }}
             >
-              <div role="columnheader">{everything}</div>
-              {columns.map((column) => (
-                <Heading key={column.id} column={column} sort={sort} onSort={onSort} />
+              <div role="columnheader">{selectAll}</div>
+              {columns.map((column, index) => (
+                <ColumnHeader
+                  key={column.id}
+                  column={column}
+                  index={index}
+                  sort={sort}
+                  onSort={onSort}
+                  onResize={(id, px) => onLayout(resized(layout, id, px))}
+                  onMove={(id, to) => onLayout(moved(layout, id, to))}
+                />
               ))}
             </div>
           )}
@@ -132,10 +155,12 @@ export function RunsTable({ runs, total, columns, selection, sort, onSort, onEnd
                     index={index}
                     columns={columns}
                     template={template}
+                    width_px={width_px}
                     narrow={narrow}
-                    selected={selection.ids.has(run.id)}
+                    selected={selection.has(run.id)}
                     current={index === Math.min(cursor, runs.length - 1)}
                     spark={sparklines.get(run.id)}
+                    metrics={summaries?.get(run.id)}
                     style={{ transform: `translateY(${start}px)` }}
                     onToggle={selection.toggle}
                   />
@@ -149,4 +174,5 @@ export function RunsTable({ runs, total, columns, selection, sort, onSort, onEnd
   );
 }
 
-const NONE: readonly string[] = [];
+const NO_RUNS: readonly string[] = [];
+const MAX_METRICS = 50;

@@ -1,35 +1,48 @@
 import { NativeSelect, SegmentedControl, Switch } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { GroupBy } from '@/api/comparisons';
+import type { RunField } from '@/api/runFields';
 import { plural } from '@/lib/format';
+import { STATE_FILTERS, type StateFilter } from './filters';
 import classes from './runs.module.css';
-import { STATE_FILTERS, type StateFilter } from './search';
 
 type Props = {
   total: number | undefined;
   state: StateFilter;
   archived: boolean;
   columns: ReactNode;
+  /** The settings that runs can be grouped by. */
+  fields: readonly RunField[];
   group: GroupBy | undefined;
   onGroup: (group: GroupBy | undefined) => void;
   onState: (state: StateFilter) => void;
   onArchived: (archived: boolean) => void;
 };
 
-const GROUPS: readonly { value: GroupBy | ''; label: string }[] = [
-  { value: '', label: 'Each run' },
-  { value: 'seed', label: 'By setting, seeds together' },
-  { value: 'algorithm', label: 'By algorithm' },
-  { value: 'environment', label: 'By environment' },
+const GROUPS: readonly { value: GroupBy; label: string }[] = [
+  { value: '', label: 'Ungrouped' },
+  { value: 'seed', label: 'Group by config (aggregate seeds)' },
+  { value: 'algorithm', label: 'Group by algorithm' },
+  { value: 'environment', label: 'Group by environment' },
+  { value: 'group', label: 'Group by group' },
+  { value: 'state', label: 'Group by state' },
+  { value: 'host', label: 'Group by host' },
 ];
 
-/** Which runs to show, and how. */
-export function RunsToolbar({ total, state, archived, columns, group, onGroup, onState, onArchived }: Props) {
+/** The filters, grouping and columns of the list of runs. */
+export function RunsToolbar(props: Props) {
+  const { total, state, archived, columns, fields, group, onGroup, onState, onArchived } = props;
+  const settings = fields
+    .filter(({ origin }) => origin === 'setting')
+    .map(({ name, title }) => ({ value: name, label: `${title} (${name})` }));
+  if (group?.includes('.') && !settings.some(({ value }) => value === group)) {
+    settings.push({ value: group, label: group });
+  }
   return (
     <div className={classes.toolbar}>
       <SegmentedControl
         size="xs"
-        aria-label="Which states"
+        aria-label="Filter by state"
         value={state}
         data={Object.entries(STATE_FILTERS).map(([value, { label }]) => ({ value, label }))}
         onChange={(value) => onState(value as StateFilter)}
@@ -46,10 +59,11 @@ export function RunsToolbar({ total, state, archived, columns, group, onGroup, o
       <span className="grow" />
       <NativeSelect
         size="xs"
-        aria-label="Group the runs"
+        aria-label="Group runs"
         value={group ?? ''}
-        data={[...GROUPS]}
-        onChange={({ currentTarget }) => onGroup((currentTarget.value || undefined) as GroupBy | undefined)}
+        data={[...GROUPS, { group: 'Group by setting', items: settings }]}
+        className={classes.groupSelect ?? ''}
+        onChange={({ currentTarget }) => onGroup(currentTarget.value || undefined)}
       />
       {columns}
     </div>

@@ -1,34 +1,43 @@
 import { Tooltip } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
+import { STATISTICS, type MetricSummary, type RunField, type Statistic } from '@/api/runFields';
 import type { Run } from '@/api/runs';
 import { ProgressBar } from '@/components/ProgressBar';
 import { ActionMenu } from '@/components/run/ActionMenu';
-import { RunName } from '@/components/RunName';
-import { StateMark } from '@/components/StateMark';
-import { Time } from '@/components/Time';
-import { DASH, formatCount, formatScore, formatWhole } from '@/lib/format';
-import { shortWorld } from '@/lib/world';
+import { StateBadge } from '@/components/run/StateBadge';
+import { TruncatedName, RelativeTime } from '@/components/text';
+import { shortEnvironmentName } from '@/lib/environments';
+import { isExternal } from '@/lib/run';
+import { DASH, formatCount, formatScore, formatInteger } from '@/lib/format';
 import { sparkPath } from './sparklines';
+
+/** What the cells of a run show beside the run itself. */
+export type RowData = {
+  spark: readonly number[] | undefined;
+  metrics: ReadonlyMap<string, MetricSummary> | undefined;
+};
 
 export type Column = {
   id: string;
   title: string;
-  /** What the service calls it when it sorts by it. */
+  /** The service's field for sorting. */
   sort?: string;
-  /** Numbers first ask for the largest, words for the first. */
+  /** Numbers are first sorted largest first, text alphabetically. */
   largestFirst?: boolean;
   width: string;
   right?: boolean;
-  cell: (run: Run, spark: readonly number[] | undefined) => ReactNode;
+  /** The metric of which the cells show a statistic. */
+  metric?: string;
+  cell: (run: Run, data: RowData) => ReactNode;
 };
 
-/** How a column sorts at first. */
-export const firstSort = (by: string, { largestFirst }: Column): string => (largestFirst ? `-${by}` : by);
+/** A column's first sort order. */
+export const initialSort = (by: string, { largestFirst }: Column): string => (largestFirst ? `-${by}` : by);
 
 const SPARK = { width: 44, height: 20 };
 
-/** A learning curve the size of a word. */
+/** A sparkline of the learning curve. */
 function Spark({ values }: { values: readonly number[] | undefined }) {
   return (
     <svg
@@ -53,16 +62,16 @@ export const COLUMNS: readonly Column[] = [
     title: 'State',
     sort: 'state',
     width: '80px',
-    cell: (run) => <StateMark state={run.state} reason={run.state_reason} />,
+    cell: (run) => <StateBadge state={run.state} reason={run.state_reason} />,
   },
   {
     id: 'name',
     title: 'Name',
     sort: 'name',
-    width: 'minmax(176px, 8fr)',
+    width: 'minmax(184px, 8fr)',
     cell: (run) => (
-      <Link to="/runs/$runId" params={{ runId: run.id }} aria-label={run.name} title={run.name}>
-        <RunName name={run.name} />
+      <Link to="/runs/$runId" params={{ runId: run.id }} aria-label={run.name}>
+        <TruncatedName name={run.name} lines={2} />
       </Link>
     ),
   },
@@ -70,7 +79,7 @@ export const COLUMNS: readonly Column[] = [
     id: 'algorithm',
     title: 'Algorithm',
     sort: 'algorithm',
-    width: '64px',
+    width: '84px',
     cell: (run) => (
       <span className="ellipsis" title={run.algorithm}>
         {run.algorithm}
@@ -81,10 +90,10 @@ export const COLUMNS: readonly Column[] = [
     id: 'environment',
     title: 'Environment',
     sort: 'environment',
-    width: '80px',
+    width: 'minmax(96px, 2fr)',
     cell: (run) => (
       <span className="ellipsis" title={run.environment}>
-        {shortWorld(run.environment)}
+        {shortEnvironmentName(run.environment)}
       </span>
     ),
   },
@@ -116,7 +125,7 @@ export const COLUMNS: readonly Column[] = [
     id: 'curve',
     title: 'Curve',
     width: '44px',
-    cell: (_, spark) => <Spark values={spark} />,
+    cell: (_, { spark }) => <Spark values={spark} />,
   },
   {
     id: 'best',
@@ -132,10 +141,10 @@ export const COLUMNS: readonly Column[] = [
     title: 'Agent steps/s',
     sort: 'agent_steps_per_s',
     largestFirst: true,
-    width: '86px',
+    width: '92px',
     right: true,
     cell: (run) => (
-      <span className="num" title={`${formatWhole(run.agent_steps)} agent steps so far`}>
+      <span className="num" title={`${formatInteger(run.agent_steps)} agent steps so far`}>
         {formatCount(run.agent_steps_per_s)}
       </span>
     ),
@@ -146,8 +155,11 @@ export const COLUMNS: readonly Column[] = [
     sort: 'host',
     width: 'minmax(40px, 1fr)',
     cell: (run) => (
-      <span className="ellipsis" title={run.host ?? undefined}>
-        {run.host ?? DASH}
+      <span
+        className="ellipsis"
+        title={run.host ?? (isExternal(run) ? 'External run: trained elsewhere' : undefined)}
+      >
+        {run.host ?? (isExternal(run) ? 'elsewhere' : DASH)}
       </span>
     ),
   },
@@ -158,7 +170,7 @@ export const COLUMNS: readonly Column[] = [
     largestFirst: true,
     width: '52px',
     right: true,
-    cell: (run) => <Time at={run.created_at} plain />,
+    cell: (run) => <RelativeTime at={run.created_at} short />,
   },
   {
     id: 'tags',
@@ -172,3 +184,84 @@ export const COLUMNS: readonly Column[] = [
   },
   { id: 'actions', title: '', width: '24px', cell: (run) => <ActionMenu run={run} /> },
 ];
+
+/** The columns that cannot be hidden. */
+export const FIXED: ReadonlySet<string> = new Set(['state', 'name', 'actions']);
+
+const SPEC_SCALARS: ReadonlySet<string> = new Set(['device', 'annealing_agent_steps']);
+const EXTRA_WIDTH = '96px';
+
+/** The value of a setting, whose own name may have dots in an external run. */
+function ofSpec(run: Run, path: string): unknown {
+  const dot = path.indexOf('.');
+  if (dot === -1) return run.spec[path];
+  const section = run.spec[path.slice(0, dot)] as Record<string, unknown> | null | undefined;
+  return section?.[path.slice(dot + 1)];
+}
+
+const shownSetting = (value: unknown): string =>
+  value === null || value === undefined
+    ? DASH
+    : typeof value === 'number'
+      ? formatSetting(value)
+      : typeof value === 'string'
+        ? value
+        : JSON.stringify(value);
+
+const formatSetting = (value: number): string =>
+  Number.isInteger(value) ? formatInteger(value) : String(value);
+
+/** A metric's name and statistic from a column's id, such as `loss/value.mean`. */
+export function metricColumn(id: string): { metric: string; statistic: Statistic } | null {
+  if (!id.includes('/')) return null;
+  const statistic = STATISTICS.find((each) => id.endsWith(`.${each}`));
+  return statistic
+    ? { metric: id.slice(0, -statistic.length - 1), statistic }
+    : { metric: id, statistic: 'last' };
+}
+
+/** The column of a setting or of a metric's statistic; undefined for the name of neither. */
+export function extraColumn(id: string, fields: readonly RunField[]): Column | undefined {
+  const shown = metricColumn(id);
+  if (shown) {
+    const { metric, statistic } = shown;
+    const title = fields.find(({ name }) => name === metric)?.title ?? metric;
+    return {
+      id,
+      title: `${title} (${statistic})`,
+      sort: id,
+      largestFirst: true,
+      width: EXTRA_WIDTH,
+      right: true,
+      metric,
+      cell: (_, { metrics }) => (
+        <span className="num">{formatMetric(metrics?.get(metric)?.[statistic] ?? null)}</span>
+      ),
+    };
+  }
+  if (!id.includes('.') && !SPEC_SCALARS.has(id)) return undefined;
+  const field = fields.find(({ name }) => name === id);
+  return {
+    id,
+    title: field?.title ?? id.slice(id.lastIndexOf('.') + 1),
+    sort: id,
+    width: EXTRA_WIDTH,
+    right: field?.kind === 'number',
+    cell: (run) => {
+      const text = shownSetting(ofSpec(run, id));
+      return (
+        <span className="num ellipsis" title={text}>
+          {text}
+        </span>
+      );
+    },
+  };
+}
+
+/** Four significant digits: losses and learning rates are small, memory is large. */
+const formatMetric = (value: number | null): string =>
+  value === null
+    ? DASH
+    : value !== 0 && (Math.abs(value) < 0.001 || Math.abs(value) >= 1e6)
+      ? value.toExponential(2)
+      : String(Number(value.toPrecision(4)));

@@ -1,16 +1,18 @@
-import { act, renderHook } from '@testing-library/react';
+import { act, cleanup, renderHook } from '@testing-library/react';
 import { useState } from 'react';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { between, useSelection } from './selection';
+
+afterEach(cleanup);
 
 const ORDER = ['a', 'b', 'c', 'd'];
 
 describe('between', () => {
-  it('goes either way', () => {
+  it('returns the rows between two others in either direction', () => {
     expect(between(ORDER, 'b', 'd')).toEqual(['b', 'c', 'd']);
     expect(between(ORDER, 'd', 'b')).toEqual(['b', 'c', 'd']);
   });
-  it('is the one row when the other is no longer shown', () =>
+  it('returns the target alone when the other row is not shown', () =>
     expect(between(ORDER, 'x', 'b')).toEqual(['b']));
 });
 
@@ -21,7 +23,7 @@ describe('useSelection', () => {
       return { selected, ...useSelection(ORDER, selected, setSelected) };
     }).result;
 
-  it('toggles, extends and clears', () => {
+  it('toggles, extends and clears the selection', () => {
     const result = render();
     act(() => result.current.toggle('b'));
     act(() => result.current.toggle('d', true));
@@ -34,7 +36,23 @@ describe('useSelection', () => {
     expect(result.current.selected).toBeUndefined();
   });
 
-  it('goes on from what it is given, even of rows that are not shown', () => {
+  it('selects everything that matches, except single rows', () => {
+    const result = render();
+    act(() => result.current.selectEverything());
+    expect(result.current.selected).toBe('*');
+    expect([result.current.has('a'), result.current.has('not loaded')]).toEqual([true, true]);
+    act(() => result.current.toggle('b'));
+    expect(result.current.selected).toBe('*,b');
+    expect([...result.current.except]).toEqual(['b']);
+    expect([result.current.has('a'), result.current.has('b')]).toEqual([true, false]);
+    expect(result.current.notShown).toBe(0);
+    act(() => result.current.toggle('b'));
+    expect(result.current.selected).toBe('*');
+    act(() => result.current.setAll([]));
+    expect(result.current.any).toBe(false);
+  });
+
+  it('keeps and counts selected rows that are not shown', () => {
     const result = render('a,elsewhere');
     expect(result.current.notShown).toBe(1);
     act(() => result.current.toggle('a'));

@@ -1,28 +1,39 @@
 import { useMemo, useState } from 'react';
 
 export type Selection = {
+  /** The selected rows; without those that are selected because everything is. */
   ids: ReadonlySet<string>;
-  /** How many of them the list does not show, because a filter leaves them out or they are further down. */
+  /** Whether everything that matches is selected, except `except`. */
+  everything: boolean;
+  except: ReadonlySet<string>;
+  has: (id: string) => boolean;
+  any: boolean;
+  /** How many of the selected rows are not in the list: excluded by a filter, or not loaded yet. */
   notShown: number;
-  /** Selects or unselects one; with `through`, everything from the last one touched to it. */
-  toggle: (id: string, through?: boolean) => void;
-  /** Selects everything from one to the other. */
+  /** Selects or deselects a row; with `range`, selects everything from the last toggled row to it. */
+  toggle: (id: string, range?: boolean) => void;
+  /** Selects everything between two rows. */
   extend: (from: string, to: string) => void;
   setAll: (ids: readonly string[]) => void;
+  /** Selects everything that matches, loaded or not. */
+  selectEverything: () => void;
 };
 
-/** The ids from one to another in the order they are shown, whichever comes first. */
+/** Stands for everything that matches; ids after it are exceptions. */
+const EVERYTHING = '*';
+
+/** The ids between two rows in display order, in either direction; `to` alone if one of them is not shown. */
 export function between(order: readonly string[], from: string, to: string): string[] {
   const [a, b] = [order.indexOf(from), order.indexOf(to)];
   return a < 0 || b < 0 ? [to] : order.slice(Math.min(a, b), Math.max(a, b) + 1);
 }
 
 /**
- * Which rows are selected, kept by whoever gives them, such as an address.
+ * The selected rows, controlled by the caller, such as by a search parameter.
  *
- * @param order how the rows are shown.
- * @param selected ids with commas between.
- * @param onSelected is told them anew.
+ * @param order all rows in display order.
+ * @param selected comma-separated ids; after `*`, the exceptions from everything that matches.
+ * @param onSelected receives the changed ids.
  */
 export function useSelection(
   order: readonly string[],
@@ -30,23 +41,43 @@ export function useSelection(
   onSelected: (selected: string | undefined) => void,
 ): Selection {
   const [last, setLast] = useState<string | null>(null);
-  const ids = useMemo(() => new Set(selected?.split(',').filter(Boolean)), [selected]);
+  const [everything, listed] = useMemo(() => {
+    const parts = selected?.split(',').filter(Boolean) ?? [];
+    return [parts[0] === EVERYTHING, new Set(parts.filter((part) => part !== EVERYTHING))] as const;
+  }, [selected]);
   const notShown = useMemo(() => {
+    if (everything) return 0;
     const shown = new Set(order);
-    return [...ids].filter((id) => !shown.has(id)).length;
-  }, [order, ids]);
-  const setAll = (all: Iterable<string>): void => onSelected([...new Set(all)].join(',') || undefined);
+    return [...listed].filter((id) => !shown.has(id)).length;
+  }, [order, listed, everything]);
+  const store = (ids: Iterable<string>): void =>
+    onSelected([...(everything ? [EVERYTHING] : []), ...new Set(ids)].join(',') || undefined);
+  const setAll = (ids: readonly string[]): void => onSelected([...new Set(ids)].join(',') || undefined);
   const extend = (from: string, to: string): void => {
     setLast(to);
-    setAll([...ids, ...between(order, from, to)]);
+    const range = between(order, from, to);
+    store(everything ? [...listed].filter((id) => !range.includes(id)) : [...listed, ...range]);
   };
-  const toggle = (id: string, through = false): void => {
-    if (through && last !== null) {
+  const toggle = (id: string, range = false): void => {
+    if (range && last !== null) {
       extend(last, id);
       return;
     }
     setLast(id);
-    setAll(ids.has(id) ? [...ids].filter((each) => each !== id) : [...ids, id]);
+    store(listed.has(id) ? [...listed].filter((each) => each !== id) : [...listed, id]);
   };
-  return { ids, notShown, toggle, extend, setAll };
+  return {
+    ids: everything ? NONE : listed,
+    everything,
+    except: everything ? listed : NONE,
+    has: (id) => listed.has(id) !== everything,
+    any: everything || listed.size > 0,
+    notShown,
+    toggle,
+    extend,
+    setAll,
+    selectEverything: () => onSelected(EVERYTHING),
+  };
 }
+
+const NONE: ReadonlySet<string> = new Set();

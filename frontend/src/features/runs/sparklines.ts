@@ -1,5 +1,5 @@
 import { keepPreviousData, queryOptions, useQuery } from '@tanstack/react-query';
-import { api, take } from '@/api/client';
+import { api, unwrap } from '@/api/client';
 import { keys } from '@/api/keys';
 
 const METRIC = 'rollout/episode_return';
@@ -14,7 +14,7 @@ const sparklinesQuery = (runs: readonly string[]) =>
     queryKey: keys.sparklines(runs),
     queryFn: async ({ signal }): Promise<Lines> => {
       const query = { run: [...runs], metric: [METRIC], points: POINTS, smooth: SMOOTH };
-      const { series } = await take(api.GET('/api/v1/series', { params: { query }, signal }));
+      const { series } = await unwrap(api.GET('/api/v1/series', { params: { query }, signal }));
       return new Map(
         series.map(({ run, smoothed }) => [run, (smoothed ?? []).filter((value) => value !== null)]),
       );
@@ -29,10 +29,10 @@ const sparklinesQuery = (runs: readonly string[]) =>
 
 const NONE: Lines = new Map();
 
-/** Small learning curves of the rows in view, all in one request; they need not be of this second. */
+/** The sparklines of the rows in view, fetched in one request and refreshed at intervals. */
 export const useSparklines = (runs: readonly string[]): Lines => useQuery(sparklinesQuery(runs)).data ?? NONE;
 
-/** The values as an SVG path in a box. */
+/** An SVG path of the values, scaled to a box. */
 export function sparkPath(values: readonly number[], width: number, height: number): string {
   if (values.length < 2) return '';
   const low = Math.min(...values);

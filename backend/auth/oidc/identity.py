@@ -1,0 +1,30 @@
+"""The outcome of a sign-in by OpenID Connect: an identity, or why there is none."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Whom the provider takes somebody for: the issuer and the subject. Names and addresses are only
+    claims."""
+
+    issuer: str
+    subject: str
+    claims: dict[str, Any]
+
+
+Code = Literal["denied", "expired", "failed", "name_taken", "no_role", "unavailable", "unknown", "wait"]
+"""What the login page says: the rest is for log and audit trail."""
+
+
+class ProviderUnavailable(Exception):
+    """The provider cannot be reached, or does not answer as one."""
+
+
+class Refused(Exception):
+    """Somebody may not sign in."""
+
+    def __init__(self, code: Code, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code

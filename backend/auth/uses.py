@@ -1,0 +1,133 @@
+"""When sessions and tokens were used, and the end of streams whose session or token has ended."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from threading import Lock
+from time import monotonic
+
+import structlog
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.concurrency import run_in_threadpool
+
+from backend.auth import repository
+from backend.auth.service import Credential
+from backend.db.clock import database_now
+from backend.db.engine import reading, writing
+
+CHECK_INTERVAL_S = 2.0
+"""How often the sessions and tokens of open streams are checked."""
+STORE_INTERVAL_S = 10.0
+"""How often uses are stored."""
+STORED_AGAIN_S = 60.0
+"""A use is stored if the stored one is older or from another address."""
+
+log = structlog.get_logger(__name__)
+
+
+class Uses:
+    """The latest uses of sessions and tokens. They are stored at intervals: if each request wrote, readers
+    would wait for writers."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._storing = Lock()
+        self._noted: dict[Credential, str] = {}
+        self._stored: dict[Credential, tuple[float, str]] = {}
+
+    def note(self, credential: Credential, address: str) -> None:
+        """Note a use, now, from this address."""
+        stored_at, stored_address = self._stored.get(credential, (-STORED_AGAIN_S, ""))
+        if address != stored_address or monotonic() - stored_at >= STORED_AGAIN_S:
+            with self._lock:
+                self._noted[credential] = address
+
+    def store(self, engine: Engine) -> None:
+        """Store the noted uses; they are kept for the next time if the database is unavailable. All that were
+        noted before are stored when this returns, also if another thread is storing them."""
+        with self._storing:
+            self._store(engine)
+
+    def _store(self, engine: Engine) -> None:
+        with self._lock:
+            noted, self._noted = self._noted, {}
+        if not noted:
+            return
+        try:
+            with writing(engine) as session:
+                now = database_now(session)
+                for credential, address in noted.items():
+                    if credential.kind == "session":
+                        repository.set_session_use(session, credential.id, address, now)
+                    else:
+                        repository.set_token_use(session, credential.id, address, now)
+        except SQLAlchemyError:
+            with self._lock:
+                self._noted = noted | self._noted
+            raise
+        at = monotonic()
+        recent = {each: kept for each, kept in self._stored.items() if at - kept[0] < STORED_AGAIN_S}
+        self._stored = recent | {each: (at, address) for each, address in noted.items()}
+
+
+class OpenStreams:
+    """The open event streams and sockets of this process, by session or token."""
+
+    def __init__(self) -> None:
+        self._ended: dict[Credential, asyncio.Event] = {}
+        self._open: Counter[Credential] = Counter()
+
+    @contextmanager
+    def opened(self, credential: Credential) -> Iterator[asyncio.Event]:
+        """Count a stream as open. The event is set when its session or token has ended."""
+        self._open[credential] += 1
+        try:
+            yield self._ended.setdefault(credential, asyncio.Event())
+        finally:
+            self._open[credential] -= 1
+            if not self._open[credential]:
+                del self._open[credential], self._ended[credential]
+
+    def credentials(self) -> list[Credential]:
+        """The sessions and tokens with open streams."""
+        return list(self._open)
+
+    def end(self, credentials: Collection[Credential]) -> None:
+        """End the streams of these sessions and tokens."""
+        for credential in credentials:
+            if event := self._ended.get(credential):
+                event.set()
+
+
+def ended_among(engine: Engine, credentials: Collection[Credential], idle: timedelta) -> list[Credential]:
+    """Those of the sessions and tokens that are revoked, expired, or unused for `idle`."""
+    sessions = {each.id for each in credentials if each.kind == "session"}
+    tokens = {each.id for each in credentials if each.kind == "token"}
+    with reading(engine) as session:
+        valid = repository.valid_sessions(session, sessions, idle) | repository.valid_tokens(session, tokens)
+    return [each for each in credentials if each.id not in valid]
+
+
+async def end_streams(engine: Engine, streams: OpenStreams, idle: timedelta) -> None:
+    """End the streams of sessions and tokens within seconds of their end, until it is cancelled."""
+    while True:
+        await asyncio.sleep(CHECK_INTERVAL_S)
+        if opened := streams.credentials():
+            try:
+                streams.end(await run_in_threadpool(ended_among, engine, opened, idle))
+            except SQLAlchemyError as error:
+                # While the database is unavailable, streams stay open.
+                log.warning("database.unavailable", operation="streams", error=str(error))
+
+
+async def store_uses(engine: Engine, uses: Uses) -> None:
+    """Store uses at intervals, until it is cancelled."""
+    while True:
+        await asyncio.sleep(STORE_INTERVAL_S)
+        try:
+            await run_in_threadpool(uses.store, engine)
+        except SQLAlchemyError as error:
+            log.warning("database.unavailable", operation="uses", error=str(error))

@@ -1,0 +1,208 @@
+"""The file of a backup: a tar archive that is either absent or complete, and that any tar can unpack.
+
+It contains `database.sqlite3`, whatever the database was, then the artifacts as
+`runs/<run id>/<kind>/<file>`, then `manifest.json`, and last `SHA256SUMS`, as `sha256sum` writes it, with the
+checksum of every other member.
+"""
+
+import hashlib
+import io
+import os
+import re
+import shutil
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, cast
+
+from pydantic import BaseModel, ValidationError
+
+from backend.artifacts import ArtifactKind
+
+FORMAT = 1
+DATABASE = "database.sqlite3"
+MANIFEST = "manifest.json"
+CHECKSUMS = "SHA256SUMS"
+
+_ARTIFACT = re.compile(
+    r"runs/(?P<run>[0-9A-Z]{26})/(?P<kind>checkpoints|replays|videos)/(?P<file>[A-Za-z0-9_][A-Za-z0-9._-]{0,199})"
+)
+_BLOCK_BYTES = 2**20
+
+
+class BackupError(Exception):
+    """The backup or the restore is not possible; the message gives the reason and the remedy."""
+
+
+class Manifest(BaseModel):
+    """What a backup is a copy of."""
+
+    format: int
+    version: str
+    """Version of Callboard that wrote it."""
+    schema_revision: str
+    created_at: str
+    n_runs: int
+    n_files: int
+    damaged: list[str]
+    """Artifacts that the store did not have, or with another checksum than their rows have."""
+
+
+class Artifact(BaseModel):
+    """The place of a member in the artifact store."""
+
+    run_id: str
+    kind: ArtifactKind
+    file: str
+
+    @property
+    def member(self) -> str:
+        """Its name in the archive."""
+        return f"runs/{self.run_id}/{self.kind}/{self.file}"
+
+
+class ArchiveWriter:
+    """Adds members; the last two are written at the end."""
+
+    def __init__(self, tar: tarfile.TarFile) -> None:
+        self._tar = tar
+        self._digests: dict[str, str] = {}
+
+    def add(self, name: str, file: IO[bytes], size_bytes: int) -> str:
+        """Add a file of a known size; return its SHA-256.
+
+        Raises:
+            OSError: it is shorter, or the archive cannot be written.
+        """
+        header = tarfile.TarInfo(name)
+        header.size, header.mode = size_bytes, 0o600
+        digesting = _Digesting(file)
+        self._tar.addfile(header, cast("IO[bytes]", digesting))
+        self._digests[name] = digesting.digest.hexdigest()
+        return self._digests[name]
+
+    def finish(self, manifest: Manifest) -> None:
+        """Add the manifest and the checksums."""
+        content = manifest.model_dump_json(indent=1).encode()
+        self.add(MANIFEST, io.BytesIO(content), len(content))
+        lines = "".join(f"{digest}  {name}\n" for name, digest in self._digests.items()).encode()
+        self.add(CHECKSUMS, io.BytesIO(lines), len(lines))
+
+
+@contextmanager
+def creating(path: Path) -> Iterator[ArchiveWriter]:
+    """Write a backup, readable by its owner only; `path` appears when the block ends without an error.
+
+    Raises:
+        BackupError: it exists already, or cannot be written.
+    """
+    if path.exists():
+        raise BackupError(f"{path} exists already: name another file")
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    except OSError as error:
+        raise BackupError(f"{path} cannot be written: {error.strerror}") from None
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
+                yield ArchiveWriter(tar)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def verify(path: Path) -> tuple[Manifest, str]:
+    """Read a whole backup and check it; return its manifest and the checksum of its checksums.
+
+    Raises:
+        BackupError: it is not a backup, is damaged or incomplete, or is of another format.
+    """
+    found: dict[str, str] = {}
+    content: dict[str, bytes] = {}
+    with _reading(path) as tar:
+        for name, file in _members(path, tar):
+            if name in found:
+                raise BackupError(f"{path} is damaged: it contains {name} twice")
+            digesting = _Digesting(file)
+            while block := digesting.read(_BLOCK_BYTES):
+                if name in (MANIFEST, CHECKSUMS):
+                    content[name] = content.get(name, b"") + block
+            found[name] = digesting.digest.hexdigest()
+    if CHECKSUMS not in found:
+        raise BackupError(f"{path} is incomplete or not a backup of Callboard: it has no {CHECKSUMS}")
+    identity = found.pop(CHECKSUMS)
+    lines = content.get(CHECKSUMS, b"").decode("utf-8", "replace").split("\n")
+    expected = {name: digest for digest, _, name in (line.partition("  ") for line in lines if line)}
+    for name in sorted({*found, *expected}):
+        if found.get(name) != expected.get(name):
+            raise BackupError(f"{path} is damaged: {name} is not what was written; use another backup")
+    try:
+        manifest = Manifest.model_validate_json(content[MANIFEST])
+    except (KeyError, ValidationError):
+        raise BackupError(f"{path} has no manifest that this version can read") from None
+    if manifest.format != FORMAT:
+        raise BackupError(
+            f"{path} has format {manifest.format} of Callboard {manifest.version}, and this version reads "
+            f"format {FORMAT}: install that version"
+        )
+    return manifest, identity
+
+
+def artifacts(path: Path) -> Iterator[tuple[Artifact, IO[bytes]]]:
+    """Each artifact of a verified backup, with its content."""
+    with _reading(path) as tar:
+        for name, file in _members(path, tar):
+            if (named := _ARTIFACT.fullmatch(name)) is not None:
+                kind = cast("ArtifactKind", named["kind"])
+                yield Artifact(run_id=named["run"], kind=kind, file=named["file"]), file
+
+
+def extract_database(path: Path, target: Path) -> None:
+    """Write the database of a verified backup to a new file."""
+    with _reading(path) as tar:
+        for name, file in _members(path, tar):
+            if name == DATABASE:
+                with target.open("xb") as written:
+                    shutil.copyfileobj(file, written, _BLOCK_BYTES)
+                return
+    raise BackupError(f"{path} contains no database")
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[tarfile.TarFile]:
+    try:
+        with tarfile.open(path, "r:") as tar:
+            yield tar
+    except FileNotFoundError:
+        raise BackupError(f"there is no file {path}") from None
+    except (tarfile.TarError, EOFError) as error:
+        raise BackupError(f"{path} is damaged, or not a backup of Callboard: {error}") from None
+
+
+def _members(path: Path, tar: tarfile.TarFile) -> Iterator[tuple[str, IO[bytes]]]:
+    """Each member with its content, which must be read before the next one."""
+    for header in tar:
+        name = header.name
+        known = name in (DATABASE, MANIFEST, CHECKSUMS) or _ARTIFACT.fullmatch(name)
+        if not known or not header.isreg():
+            raise BackupError(f"{path} is not a backup of Callboard: it contains {name!r:.80}")
+        file = tar.extractfile(header)
+        assert file is not None
+        yield name, file
+
+
+class _Digesting:
+    """A file whose content is digested while it is read."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.digest: Any = hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        block = self._file.read(size)
+        self.digest.update(block)
+        return block

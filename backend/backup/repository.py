@@ -1,0 +1,152 @@
+"""The rows of a backup. Its database is always a SQLite file, so that a backup fits both kinds of database.
+
+SQLite is copied by its own backup, which reads one snapshot and delays no writer. PostgreSQL is copied row by
+row in one read-only transaction of isolation level REPEATABLE READ, which is a snapshot too: it needs none of
+PostgreSQL's programs, which must not be older than the server and which a web host need not have. A restore
+inserts the rows in one transaction, into either.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import JSON, Connection, Engine, MetaData, Table, bindparam, func, inspect, literal, select
+from sqlalchemy.orm import Session
+
+from backend.artifacts import ArtifactKind
+from backend.db import Base, Checkpoint, CleanUp, Episode, Run, Video, migrate
+from backend.db.engine import opened
+from backend.db.run import WITH_DELETED
+from backend.episodes.repository import observations_file
+from backend.settings import sqlite_url
+
+_ROWS = 500
+"""Rows in memory at a time; those of a series hold up to some 100 kB each."""
+
+
+def schema_revision(engine: Engine) -> str | None:
+    """The database's schema; None for a database without one."""
+    with engine.connect() as connection:
+        return MigrationContext.configure(connection).get_current_revision()
+
+
+def is_known(revision: str) -> bool:
+    """Whether this version can upgrade a database of this schema."""
+    script = ScriptDirectory.from_config(migrate.config())
+    return revision in {each.revision for each in script.walk_revisions()}
+
+
+def snapshot(engine: Engine, target: Path) -> None:
+    """Copy all rows of a migrated database, as of one moment, into a new SQLite file."""
+    if engine.dialect.name == "sqlite":
+        database = engine.url.database
+        assert database is not None
+        with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(target)) as copy:
+            source.backup(copy)
+            copy.execute("PRAGMA journal_mode=DELETE")  # one file
+        return
+    migrate.upgrade(sqlite_url(target))
+    bind = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+    with opened(sqlite_url(target)) as copied, bind.connect() as source, copied.begin() as connection:
+        copy_rows(source, connection)
+    with closing(sqlite3.connect(target)) as connection:
+        connection.execute("PRAGMA journal_mode=DELETE")  # one file
+
+
+def restore(source: Path, engine: Engine) -> None:
+    """Copy all rows of a SQLite file with the newest schema into an empty, migrated database, or none."""
+    with (
+        opened(sqlite_url(source)) as copied,
+        copied.connect() as connection,
+        engine.execution_options(callboard_writing=True).begin() as target,
+    ):
+        copy_rows(connection, target)
+
+
+def copy_rows(source: Connection, target: Connection) -> None:
+    """Copy the rows of every table into a database without any.
+
+    Foreign keys hold after each statement: tables come in the order of their dependencies, and a reference to
+    the same table is added once all of its rows are there.
+    """
+    tables = _tables()
+    target.execute(tables["clean_up"].delete())
+    for table in (tables[each.name] for each in Base.metadata.sorted_tables):
+        own = {key.parent.name for key in table.foreign_keys if key.column.table is table}
+        (row_id, *_) = table.primary_key.columns
+        rows = source.execution_options(yield_per=_ROWS).execute(select(table))
+        later: list[dict[str, Any]] = []
+        for part in rows.mappings().partitions():
+            content = [dict(row) for row in part]
+            for row in content:
+                if any(row[name] is not None for name in own):
+                    later.append({"row_id": row[row_id.name], **{f"own_{name}": row[name] for name in own}})
+                    row.update(dict.fromkeys(own))
+            target.execute(table.insert(), content)
+        if later:
+            values: dict[str, Any] = {name: bindparam(f"own_{name}") for name in own}
+            target.execute(table.update().where(row_id == bindparam("row_id")).values(values), later)
+        if target.dialect.name == "postgresql":
+            _continue_sequence(target, table)
+
+
+def is_empty(engine: Engine) -> bool:
+    """Whether a database has no tables, or all of ours without rows."""
+    ours = {name: table for name, table in Base.metadata.tables.items() if name != CleanUp.__tablename__}
+    with engine.connect() as connection:
+        names = set(inspect(connection).get_table_names())
+        if not names <= {*ours, CleanUp.__tablename__, "alembic_version"}:
+            return False
+        rows = (select(literal(1)).select_from(ours[name]).limit(1) for name in names & set(ours))
+        return all(connection.scalar(row) is None for row in rows)
+
+
+def count_runs(session: Session) -> int:
+    """Number of runs, deleted ones that can be restored among them."""
+    count = select(func.count()).select_from(Run)
+    return session.scalars(count, execution_options=WITH_DELETED).one()
+
+
+def named_files(session: Session) -> Iterator[tuple[str, ArtifactKind, str, str | None]]:
+    """The files that rows name: run, kind, file name, and SHA-256 if it is known."""
+    checkpoints = select(Checkpoint.run_id, Checkpoint.file, Checkpoint.sha256)
+    for run_id, file, sha256 in session.execute(checkpoints.where(Checkpoint.removed.is_(False))):
+        yield run_id, "checkpoints", file, sha256
+    episodes = select(Episode).where(Episode.removed.is_(False)).execution_options(yield_per=_ROWS)
+    for episode in session.scalars(episodes):
+        yield episode.run_id, "replays", episode.replay, episode.replay_sha256
+        if episode.video is not None:
+            yield episode.run_id, "videos", episode.video, episode.video_sha256
+        if episode.observations_sha256 is not None:
+            yield episode.run_id, "videos", observations_file(episode.id), episode.observations_sha256
+    for video in session.scalars(select(Video).execution_options(yield_per=_ROWS)):
+        if video.video is not None:
+            yield video.run_id, "videos", video.video, video.video_sha256
+        if video.sent is not None:
+            yield video.run_id, "videos", video.sent, video.sent_sha256
+
+
+def _tables() -> dict[str, Any]:
+    """The tables with JSON columns that store None as NULL: a value that is absent stays absent."""
+    metadata = MetaData()
+    tables = {name: table.to_metadata(metadata) for name, table in Base.metadata.tables.items()}
+    for table in tables.values():
+        for column in table.columns:
+            if isinstance(column.type, JSON):
+                column.type = JSON(none_as_null=True)
+    return tables
+
+
+def _continue_sequence(connection: Connection, table: Table) -> None:
+    """Have a table's automatic ids continue after those of the inserted rows."""
+    (row_id, *others) = table.primary_key.columns
+    if others or not row_id.autoincrement or row_id.type.python_type is not int:
+        return
+    name = connection.scalar(select(func.pg_get_serial_sequence(table.name, row_id.name)))
+    highest = connection.scalar(select(func.max(row_id)))
+    if name is not None and highest is not None:
+        connection.execute(select(func.setval(name, highest)))

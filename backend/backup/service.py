@@ -1,0 +1,206 @@
+"""Backup of a running installation, and restore into an empty one."""
+
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from backend import __version__
+from backend.artifacts import ArtifactStore, check_file_name
+from backend.backup import archive, repository
+from backend.backup.archive import Artifact, BackupError, Manifest
+from backend.db import migrate
+from backend.db.engine import make_engine, opened, reading, writing
+from backend.settings import Settings, sqlite_url
+from backend.storage import repository as storage
+
+HOLD_S = 600.0
+"""How long no file is deleted after the latest renewal, so that a killed backup does not stop clean-up."""
+RENEWAL_INTERVAL_S = HOLD_S / 4
+
+_MARKER = "restore.json"
+
+
+def create(settings: Settings, path: Path) -> Manifest:
+    """Write a backup of the database and the artifacts to a new file, while the installation runs.
+
+    All rows are of one moment. No file is deleted from the store until all are copied, so each row has its
+    file.
+
+    Raises:
+        BackupError: it is not possible; no file is written.
+    """
+    path = path.expanduser().absolute()
+    store = ArtifactStore(settings.artifacts)
+    with (
+        _engine(settings) as engine,
+        archive.creating(path) as writer,
+        tempfile.TemporaryDirectory(prefix=".callboard-backup-", dir=path.parent) as folder,
+        ExitStack() as stack,
+    ):
+        if _is_missing_sqlite(engine):
+            raise BackupError(f"there is no database at {engine.url.database}: check CALLBOARD_HOME")
+        if not migrate.is_current(engine):
+            raise BackupError("the database has an older schema: run `callboard db upgrade` first")
+        stack.enter_context(_holding(engine))
+        copy = Path(folder) / archive.DATABASE
+        repository.snapshot(engine, copy)
+        with copy.open("rb") as file:
+            writer.add(archive.DATABASE, file, copy.stat().st_size)
+        manifest = Manifest(
+            format=archive.FORMAT,
+            version=__version__,
+            schema_revision=repository.schema_revision(engine) or "",
+            created_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            n_runs=0,
+            n_files=0,
+            damaged=[],
+        )
+        with opened(sqlite_url(copy)) as copied, reading(copied) as session:
+            manifest.n_runs = repository.count_runs(session)
+            for run_id, kind, name, sha256 in repository.named_files(session):
+                artifact = Artifact(run_id=run_id, kind=kind, file=check_file_name(name))
+                digest = _add(writer, store, artifact)
+                manifest.n_files += digest is not None
+                if digest is None or sha256 not in (None, digest):
+                    manifest.damaged.append(artifact.member)
+        stack.close()
+        writer.finish(manifest)
+    return manifest
+
+
+def restore(settings: Settings, path: Path, report: Callable[[str], None] = lambda step: None) -> Manifest:
+    """Restore a backup into an empty installation.
+
+    The whole backup is checked before anything changes. Files come before rows, which come in one
+    transaction: after a crash the same restore can be repeated.
+
+    Args:
+        settings: of the installation.
+        path: of the backup.
+        report: called with each step.
+
+    Raises:
+        BackupError: it is not possible.
+    """
+    report("checking the backup")
+    manifest, identity = archive.verify(path)
+    if not repository.is_known(manifest.schema_revision):
+        raise BackupError(
+            f"{path} was written by Callboard {manifest.version}, whose database this version "
+            f"({__version__}) does not know: install that version or a later one"
+        )
+    home, marker = settings.home_dir, settings.home_dir / _MARKER
+    store = ArtifactStore(settings.artifacts)
+    _check_target(settings, store, continues=marker.is_file() and marker.read_text() == identity)
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    marker.write_text(identity)
+    with tempfile.TemporaryDirectory(prefix=".restore-", dir=home) as folder:
+        copy = Path(folder) / archive.DATABASE
+        archive.extract_database(path, copy)
+        migrate.upgrade(sqlite_url(copy))
+        report("restoring files")
+        for artifact, content in archive.artifacts(path):
+            local = Path(folder) / check_file_name(artifact.file)
+            with local.open("wb") as file:
+                shutil.copyfileobj(content, file, 2**20)
+                file.flush()
+                os.fsync(file.fileno())
+            store.put(local, artifact.run_id, artifact.kind)
+            local.unlink()
+        report("restoring rows")
+        migrate.upgrade(settings.database)
+        with _engine(settings) as engine:
+            repository.restore(copy, engine)
+    marker.unlink()
+    return manifest
+
+
+def _check_target(settings: Settings, store: ArtifactStore, *, continues: bool) -> None:
+    """Check that there is nothing that a restore would mix with; `continues`: beside what it has restored."""
+    hint = "restore into an empty installation: set CALLBOARD_HOME to a new folder"
+    with _engine(settings) as engine:
+        if not _is_missing_sqlite(engine) and not repository.is_empty(engine):
+            where = engine.url.render_as_string(hide_password=True)
+            raise BackupError(f"the database {where} is not empty: {hint}, or CALLBOARD_DATABASE_URL")
+    if not continues and not store.is_empty():
+        raise BackupError(f"the artifacts at {settings.artifacts} are not empty: {hint}")
+    if settings.runs_dir.is_dir() and any(settings.runs_dir.iterdir()):
+        raise BackupError(f"{settings.runs_dir} has run directories of another installation: {hint}")
+
+
+def _add(writer: archive.ArchiveWriter, store: ArtifactStore, artifact: Artifact) -> str | None:
+    """Copy an artifact into the backup; return its SHA-256, or None if there is no such file."""
+    place = artifact.run_id, artifact.kind, artifact.file
+    try:
+        size_bytes = store.size_bytes(*place)
+        with store.open(*place) as file:
+            return writer.add(artifact.member, file, size_bytes)
+    except FileNotFoundError:
+        return None
+
+
+@contextmanager
+def _holding(engine: Engine) -> Iterator[None]:
+    """Have no file deleted meanwhile, however long it takes.
+
+    Raises:
+        BackupError: the hold could not be renewed in time, so that files may be gone.
+    """
+    ended, has_lapsed = threading.Event(), False
+    until = monotonic() + HOLD_S
+    _hold(engine)
+
+    def renew() -> None:
+        nonlocal until, has_lapsed
+        while not ended.wait(RENEWAL_INTERVAL_S):
+            started_at = monotonic()
+            with suppress(SQLAlchemyError):
+                _hold(engine)
+                has_lapsed = has_lapsed or monotonic() > until
+                until = started_at + HOLD_S
+
+    thread = threading.Thread(target=renew, name="backup-hold", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+    if has_lapsed or monotonic() > until:
+        raise BackupError("the database was unavailable for too long: files may have been deleted; try again")
+
+
+def _hold(engine: Engine) -> None:
+    with writing(engine) as session:
+        storage.hold(session, HOLD_S)
+
+
+def _is_missing_sqlite(engine: Engine) -> bool:
+    database = engine.url.database
+    return engine.dialect.name == "sqlite" and database is not None and not Path(database).exists()
+
+
+@contextmanager
+def _engine(settings: Settings) -> Iterator[Engine]:
+    """The installation's database.
+
+    Raises:
+        BackupError: it is not available.
+    """
+    engine = make_engine(settings.database)
+    try:
+        yield engine
+    except SQLAlchemyError as error:
+        where = engine.url.render_as_string(hide_password=True)
+        raise BackupError(f"the database {where}: {str(error).splitlines()[0]}") from error
+    finally:
+        engine.dispose()

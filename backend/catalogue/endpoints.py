@@ -1,0 +1,43 @@
+"""Routes of `/algorithms` and `/environments`."""
+
+from fastapi import APIRouter, Request, Response
+
+from backend.auth.access import Viewer
+from backend.catalogue import service
+from backend.catalogue.schemas import AlgorithmOut, AlgorithmPage, EnvironmentOut, EnvironmentPage
+from backend.dependencies import ReadSession
+from backend.errors import NotFound
+from backend.specs.former_names import current_environment_id
+
+router = APIRouter(tags=["catalogue"])
+
+
+@router.get("/algorithms", response_model=AlgorithmPage)
+def list_algorithms(request: Request, actor: Viewer) -> Response:
+    """Every algorithm, with the JSON Schema of its settings. The response has an `ETag`."""
+    return service.algorithms_document().respond(request)
+
+
+@router.get("/algorithms/{algorithm_id}")
+def read_algorithm(algorithm_id: str, actor: Viewer) -> AlgorithmOut:
+    """One algorithm."""
+    found = service.algorithms().get(algorithm_id)
+    if found is None:
+        raise NotFound(f"algorithm {algorithm_id!r:.80} does not exist")
+    return found
+
+
+@router.get("/environments", response_model=EnvironmentPage)
+def list_environments(request: Request, actor: Viewer, session: ReadSession) -> Response:
+    """Every environment, with the JSON Schema of its settings; hosts' custom environments last. The response
+    has an `ETag`."""
+    return service.environments_document(session).respond(request)
+
+
+@router.get("/environments/{environment_id:path}")
+def read_environment(environment_id: str, actor: Viewer, session: ReadSession) -> EnvironmentOut:
+    """One environment; its id may contain a slash, as in `ALE/Pong-v5`."""
+    found = service.environments(session).get(current_environment_id(environment_id))
+    if found is None:
+        raise NotFound(f"environment {environment_id!r:.80} does not exist")
+    return found

@@ -1,0 +1,109 @@
+"""The catalogue: the specs, which do not change while the process runs, and hosts' custom environments."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cache, lru_cache
+
+from sqlalchemy.orm import Session
+
+from backend.catalogue.schemas import AlgorithmOut, AlgorithmPage, EnvironmentOut, EnvironmentPage
+from backend.hosts.repository import custom_environments
+from backend.specs.algorithms import ALGORITHMS, Algorithm
+from backend.specs.environments import ENVIRONMENTS, Environment
+from backend.specs.environments.custom import CustomEnvironment
+from backend.specs.protocols import protocols_of
+from backend.transfer import JsonDocument
+
+
+@cache
+def algorithms() -> dict[str, AlgorithmOut]:
+    """Every algorithm, by id."""
+    return {algorithm.id: _algorithm(algorithm) for algorithm in ALGORITHMS.values()}
+
+
+@cache
+def algorithms_document() -> JsonDocument:
+    """Every algorithm, as `GET /algorithms` returns them."""
+    return JsonDocument.of(AlgorithmPage(items=list(algorithms().values())))
+
+
+def environments(session: Session) -> dict[str, EnvironmentOut]:
+    """Every environment, by id; hosts' custom ones last."""
+    return _with_custom(custom_environments(session))
+
+
+def environments_document(session: Session) -> JsonDocument:
+    """Every environment, as `GET /environments` returns them."""
+    custom = custom_environments(session)
+    return _environments_document(
+        json.dumps([(environment.model_dump(mode="json"), at) for environment, at in custom.values()])
+    )
+
+
+@lru_cache(maxsize=4)
+def _environments_document(custom_json: str) -> JsonDocument:
+    custom = [(CustomEnvironment.model_validate(fields), at) for fields, at in json.loads(custom_json)]
+    found = _with_custom({environment.id: (environment, at) for environment, at in custom})
+    return JsonDocument.of(EnvironmentPage(items=list(found.values())))
+
+
+def _with_custom(custom: Mapping[str, tuple[CustomEnvironment, list[str]]]) -> dict[str, EnvironmentOut]:
+    return _built_in() | {
+        name: _environment(environment.environment(), at) for name, (environment, at) in custom.items()
+    }
+
+
+@cache
+def _built_in() -> dict[str, EnvironmentOut]:
+    return {environment.id: _environment(environment, []) for environment in ENVIRONMENTS.values()}
+
+
+def _algorithm(algorithm: Algorithm) -> AlgorithmOut:
+    return AlgorithmOut.model_validate(
+        {
+            "id": algorithm.id,
+            "title": algorithm.title,
+            "summary": algorithm.summary,
+            "paper": algorithm.paper,
+            "observations": list(algorithm.observations),
+            "actions": list(algorithm.actions),
+            "reproducibility": algorithm.reproducibility,
+            "config_schema": algorithm.config.model_json_schema(),
+            "defaults": {
+                observation if actions == "discrete" else f"continuous {observation}": algorithm.defaults(
+                    observation, actions
+                )
+                for observation in algorithm.observations
+                for actions in algorithm.actions
+            },
+            "evaluation_protocol": algorithm.evaluation_protocol,
+            "presets": [asdict(preset) for preset in algorithm.presets],
+        }
+    )
+
+
+def _environment(environment: Environment, hosts: list[str]) -> EnvironmentOut:
+    return EnvironmentOut.model_validate(
+        {
+            "id": environment.id,
+            "title": environment.title,
+            "family": environment.family,
+            "summary": environment.summary,
+            "observation": environment.observation,
+            "observation_shape": environment.observation_shape and list(environment.observation_shape),
+            "config_schema": environment.config.model_json_schema(),
+            "defaults": environment.config().model_dump(mode="json"),
+            "evaluation_protocol": environment.protocols[0],
+            "evaluation_protocols": [
+                each.id for each in protocols_of(environment.protocols) if each.unavailable is None
+            ],
+            "frames_per_agent_step": environment.frames_per_agent_step,
+            "actions": environment.actions,
+            "action_names": list(environment.action_names),
+            "published": [asdict(score) for score in environment.published],
+            "config_defaults": environment.config_defaults,
+            "crop_hides": environment.crop_hides,
+            "hosts": hosts,
+        }
+    )

@@ -1,0 +1,62 @@
+"""`callboard backup` and `callboard restore`."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from backend.cli import fail
+from backend.cli.installation import Installation
+from backend.settings import Settings
+
+
+def backup(
+    file: Annotated[Path, typer.Argument(help="File to write; it must not exist.")],
+) -> None:
+    """Write the database and the artifacts to one file, while the installation runs."""
+    from backend.backup import service
+
+    with _errors():
+        manifest = service.create(Settings(), file)
+    typer.echo(f"{file}: {manifest.n_runs} runs and {manifest.n_files} files, as of {manifest.created_at}")
+    if manifest.damaged:
+        typer.echo(
+            f"callboard: {len(manifest.damaged)} files listed in the database are missing or damaged in the "
+            f"artifact store, such as {manifest.damaged[0]}; the backup's manifest.json lists them",
+            err=True,
+        )
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(help="A file written by `callboard backup`.")],
+) -> None:
+    """Restore a backup into an empty installation, on SQLite or PostgreSQL."""
+    from backend.backup import service
+
+    settings = Settings()
+    with _errors():
+        settings.home_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    installation = Installation(settings.home_dir)
+    if not installation.acquire():
+        raise fail(f"`callboard up` or a restore is running in {settings.home_dir}: stop it and try again", 1)
+    try:
+        with _errors():
+            manifest = service.restore(settings, file, lambda step: typer.echo(f"{step} ..."))
+    finally:
+        installation.release()
+    typer.echo(f"restored {manifest.n_runs} runs and {manifest.n_files} files into {settings.home_dir}")
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Report an expected error in one line."""
+    from backend.backup.archive import BackupError
+
+    try:
+        yield
+    except BackupError as error:
+        raise fail(str(error), 1) from None
+    except OSError as error:
+        raise fail(f"a file or the artifact store is not available: {error}", 1) from None

@@ -1,0 +1,42 @@
+"""Permissions of the installation's files: they hold secrets, and other people may share the machine."""
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+PRIVATE_UMASK = 0o077
+"""New files are readable by their owner alone."""
+
+FILES = ("callboard.sqlite3", "callboard.sqlite3-shm", "callboard.sqlite3-wal", "command-line-key", "up.json")
+FOLDERS = ("artifacts", "logs", "runs")
+
+
+def make_private(home: Path) -> None:
+    """Make new files private, and those of an existing home that an earlier version or another umask left
+    readable: the home itself, its files, and the folders in it, which hide everything below them.
+
+    A folder that is not an installation's home, or belongs to another user, is left alone.
+    """
+    os.umask(PRIVATE_UMASK)
+    if not any((home / name).exists() for name in (*FILES, *FOLDERS)):
+        return
+    for path in (home, *(home / name for name in (*FILES, *FOLDERS)), *_logs(home)):
+        with suppress(OSError):
+            _close(path)
+
+
+def _logs(home: Path) -> list[Path]:
+    with suppress(OSError):
+        return sorted((home / "logs").iterdir())
+    return []
+
+
+def _close(path: Path) -> None:
+    status = path.lstat()
+    shared = status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+    # A sticky folder, such as /tmp, is shared on purpose; a link's target is its owner's choice.
+    if not shared or status.st_uid != os.geteuid() or status.st_mode & stat.S_ISVTX:
+        return
+    if stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode):
+        path.chmod(stat.S_IMODE(status.st_mode) & ~(stat.S_IRWXG | stat.S_IRWXO))

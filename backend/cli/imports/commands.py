@@ -1,0 +1,175 @@
+"""`callboard import`: record logs of other tools as runs of a server, over REST."""
+
+import fcntl
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from backend.cli import fail
+
+if TYPE_CHECKING:
+    from backend.cli.imports.log import Log
+    from backend.cli.imports.sending import Imported
+
+app = typer.Typer(
+    help="Record logs of other tools as runs. (For runs of Callboard itself: `callboard runs import`.)",
+    no_args_is_help=True,
+)
+
+Algorithm = Annotated[str | None, typer.Option(help="Name of the algorithm, instead of the log's.")]
+Environment = Annotated[
+    str | None, typer.Option(help="Id of the environment, such as ALE/Pong-v5, instead of the log's.")
+]
+Seed = Annotated[int | None, typer.Option(min=0, help="Seed, instead of the log's.")]
+Group = Annotated[str | None, typer.Option(help="Group of the runs.")]
+Tag = Annotated[list[str] | None, typer.Option(help="Tag of the runs; repeatable.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per run.")]
+
+
+@app.command()
+def tensorboard(
+    path: Annotated[
+        Path, typer.Argument(help="A folder: each folder in it with event files is a run. Or one event file.")
+    ],
+    algorithm: Algorithm = None,
+    environment: Environment = None,
+    seed: Seed = None,
+    group: Group = None,
+    tag: Tag = None,
+    as_json: Json = False,
+) -> None:
+    """Import TensorBoard's event files: scalars, texts and hyperparameters.
+
+    A second import of the same files adds only what is new.
+    """
+    from backend.cli.imports.tensorboard import read
+
+    fields = {"algorithm": algorithm, "environment": environment, "seed": seed, "group": group, "tags": tag}
+    _import([path], read, fields, as_json)
+
+
+@app.command()
+def table(
+    path: Annotated[list[Path], typer.Argument(help="CSV or Parquet files: one run each, or see --run.")],
+    step: Annotated[
+        str | None, typer.Option(help="Column of agent steps; default: agent_steps, global_step or step.")
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="COLUMN=METRIC, such as r=rollout/episode_return; repeatable. Default: every other column."
+        ),
+    ] = None,
+    wall_time: Annotated[str | None, typer.Option(help="Column of training time in seconds.")] = None,
+    run: Annotated[str | None, typer.Option(help="Column that splits a file into several runs.")] = None,
+    algorithm: Algorithm = None,
+    environment: Environment = None,
+    seed: Seed = None,
+    group: Group = None,
+    tag: Tag = None,
+    as_json: Json = False,
+) -> None:
+    """Import CSV and Parquet files with a row for each step and a column for each metric.
+
+    A second import of the same file adds only new rows.
+    """
+    from backend.cli.imports.tables import Mapped, read
+    from callboard.summary_writer import metric_of
+
+    pairs = [each.rpartition("=") for each in metric or []]
+    for column, _, name in pairs:
+        if not column or metric_of(name) != name:
+            raise fail(
+                "--metric: must be COLUMN=SECTION/NAME, such as r=rollout/episode_return: "
+                f"got {column}={name}"
+            )
+    mapped = Mapped(step, wall_time, run, {column: name for column, _, name in pairs})
+    fields = {"algorithm": algorithm, "environment": environment, "seed": seed, "group": group, "tags": tag}
+    _import(path, lambda each: read(each, mapped), fields, as_json)
+
+
+def _import(paths: Iterable[Path], read: Any, fields: dict[str, Any], as_json: bool) -> None:
+    """Read and send; exit code 1 if something could not be imported, 2 if nothing could be read."""
+    from backend.cli.imports.log import UnreadableLog
+    from backend.cli.imports.sending import Imported, send
+    from callboard.errors import NotConfigured, Unreachable
+    from callboard.transport import Transport, find_server
+
+    done: list[Imported] = []
+    try:
+        transport = Transport(find_server())
+    except NotConfigured as error:
+        raise fail(str(error)) from None
+    try:
+        with _alone():
+            for path in paths:
+                if not path.exists():
+                    raise UnreadableLog(f"{path}: no such file or folder")
+                logs: Iterator[Log] = read(path)
+                for log in logs:
+                    done.append(send(log, transport, fields))
+                    _report(done[-1], as_json)
+    except UnreadableLog as error:
+        raise fail(str(error)) from None
+    except Unreachable as error:
+        raise fail(f"{error} Run the import again to continue where this one stopped.", 1) from None
+    finally:
+        transport.close()
+    _sum_up(done, as_json)
+    if any(each.problem for each in done):
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Refuse a concurrent import: neither would know what the other has sent."""
+    from callboard.transport import spool_root
+
+    root = spool_root().parent
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (root / "import.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise fail("another `callboard import` is running; wait until it has ended", 1) from None
+        yield
+
+
+def _report(done: "Imported", as_json: bool) -> None:
+    if as_json:
+        shown: dict[str, Any] = {
+            "name": done.name,
+            "run": done.run,
+            "points": done.n_points,
+            "lines": done.n_lines,
+        }
+        shown |= {"resumed": done.resumed, "problem": done.problem, "not_kept": dict(done.not_kept)}
+        typer.echo(json.dumps(shown))
+        return
+    if done.problem is not None:
+        typer.echo(f"callboard: {done.name}: {done.problem}", err=True)
+        return
+    nothing = done.resumed and not done.n_points and not done.n_lines
+    new = "unchanged" if nothing else f"{done.n_points:,} points, {done.n_lines:,} lines"
+    typer.echo(f"{done.run}  {done.name}: {new}")
+
+
+def _sum_up(done: list["Imported"], as_json: bool) -> None:
+    """Print how much was imported, and name what was not kept."""
+    not_kept: Counter[str] = Counter()
+    for each in done:
+        not_kept.update(each.not_kept)
+    if not as_json:
+        failed = sum(each.problem is not None for each in done)
+        typer.echo(
+            f"{len(done) - failed:,} runs, {sum(each.n_points for each in done):,} points"
+            + (f"; {failed:,} could not be imported" if failed else "")
+        )
+    for what, n in not_kept.most_common():
+        sys.stderr.write(f"not kept: {what}" + (f" ({n:,})\n" if n > 1 else "\n"))

@@ -1,0 +1,88 @@
+"""What a reader finds in the log of another tool: one training, with its metrics, texts and settings."""
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from callboard.rows import MAX_STEPS
+
+
+class UnreadableLog(Exception):
+    """A log that cannot be imported, and why."""
+
+
+@dataclass
+class Column:
+    """Points of one metric, in order."""
+
+    agent_steps: "array[int]" = field(default_factory=lambda: array("q"))
+    wall_time_s: "array[float]" = field(default_factory=lambda: array("d"))
+    value: "array[float]" = field(default_factory=lambda: array("d"))
+
+    def add(self, agent_steps: int, wall_time_s: float, value: float) -> str | None:
+        """Append a point; why it cannot be, else None."""
+        if not 0 <= agent_steps <= MAX_STEPS:
+            return "points with a step below 0 or above 10**15"
+        if self.agent_steps and agent_steps < self.agent_steps[-1]:
+            return "points whose step decreases"
+        self.agent_steps.append(agent_steps)
+        self.wall_time_s.append(wall_time_s if 0 <= wall_time_s < math.inf else 0.0)
+        self.value.append(value)
+        return None
+
+    def cut(self, first_agent_steps: int) -> int:
+        """Remove the points from this agent step on; how many."""
+        n = len(self.agent_steps)
+        while self.agent_steps and self.agent_steps[-1] >= first_agent_steps:
+            self.agent_steps.pop()
+        kept = len(self.agent_steps)
+        del self.wall_time_s[kept:], self.value[kept:]
+        return n - kept
+
+
+@dataclass
+class Log:
+    """One training."""
+
+    name: str
+    identity: str
+    """What it is recognised by when it is imported again."""
+    algorithm: str | None = None
+    environment: str | None = None
+    seed: int | None = None
+    config: dict[str, Any] = field(default_factory=dict)
+    series: dict[str, Column] = field(default_factory=dict)
+    lines: list[tuple[float, str]] = field(default_factory=list)
+    """Unix time and text."""
+    not_kept: "Counter[str]" = field(default_factory=Counter)
+    """What could not be imported -> how many of it."""
+
+    def add(self, metric: str, agent_steps: int, wall_time_s: float, value: float) -> None:
+        """Add a point, or count it in `not_kept`."""
+        column = self.series.get(metric)
+        if column is None:
+            column = self.series[metric] = Column()
+        problem = column.add(agent_steps, wall_time_s, value)
+        if problem is not None:
+            self.not_kept[problem] += 1
+
+    @property
+    def n_points(self) -> int:
+        """Points of all metrics."""
+        return sum(len(column.value) for column in self.series.values())
+
+    def describe_by_config(self, config: Mapping[str, Any]) -> None:
+        """Add settings; take from them what is not known yet."""
+        self.config |= config
+        self.environment = self.environment or _text(config, "env_id", "environment", "env")
+        self.algorithm = self.algorithm or _text(config, "algorithm", "algo", "exp_name")
+        seed = config.get("seed")
+        if self.seed is None and isinstance(seed, int | float) and float(seed).is_integer() and seed >= 0:
+            self.seed = int(seed)
+
+
+def _text(config: Mapping[str, Any], *names: str) -> str | None:
+    return next((str(config[name]) for name in names if isinstance(config.get(name), str)), None)

@@ -1,0 +1,100 @@
+"""Options of a run on the command line, and the request body of `POST /runs` built from them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import typer
+
+from backend.cli import fail
+from backend.specs.algorithms import ALGORITHMS
+
+AlgorithmId = Annotated[str, typer.Option(help=f"Algorithm id: {', '.join(ALGORITHMS)}.")]
+EnvironmentId = Annotated[str, typer.Option(help="Environment id, such as ALE/Pong-v5.")]
+AgentSteps = Annotated[int | None, typer.Option(help="Stop after this many agent steps.")]
+WallTime = Annotated[float | None, typer.Option(help="Stop after this much training time, in seconds.")]
+Score = Annotated[
+    float | None, typer.Option(help="Stop when the mean return of the last 100 episodes reaches this.")
+]
+PresetId = Annotated[str | None, typer.Option(help="Named config to start from.")]
+Assignments = Annotated[list[str] | None, typer.Option("--set", help="Algorithm config field, name=value.")]
+EnvironmentAssignments = Annotated[
+    list[str] | None, typer.Option("--set-environment", help="Environment config field, name=value.")
+]
+AnnealingChoice = Annotated[
+    Literal["keep", "extend"] | None,
+    typer.Option(
+        help="With a new agent-step limit, how to anneal a linear learning rate: keep its schedule, with a "
+        "rate of 0 after its end, or extend it to the new limit, with a jump of the rate. Default: as "
+        "before, otherwise extend."
+    ),
+]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+
+
+def run_request(
+    algorithm: str,
+    environment: str,
+    *,
+    preset: str | None,
+    stop: Mapping[str, float | None],
+    settings: Sequence[str],
+    environment_settings: Sequence[str],
+) -> dict[str, Any]:
+    """Build the request from options; `settings`, such as `n_e=32`, override the preset.
+
+    Raises:
+        typer.Exit: an option is invalid.
+    """
+    request: dict[str, Any] = _preset(algorithm, preset, environment) if preset else {}
+    request |= {"algorithm": algorithm, "environment": environment}
+    request["config"] = request.get("config", {}) | _assignments(settings, "--set")
+    request["environment_config"] = request.get("environment_config", {}) | _assignments(
+        environment_settings, "--set-environment"
+    )
+    given = {name: bound for name, bound in stop.items() if bound is not None}
+    request["stop"] = request.get("stop", {}) | given
+    return request
+
+
+def value_of(text: str) -> Any:
+    """The JSON value that the text is, or else the text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _assignments(pairs: Sequence[str], option: str) -> dict[str, Any]:
+    values = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not name or not equals:
+            raise fail(f"{option} {pair}: expected name=value")
+        values[name] = value_of(text)
+    return values
+
+
+def _preset(algorithm: str, preset: str, environment: str) -> dict[str, Any]:
+    from backend.specs.environments import ENVIRONMENTS
+    from backend.specs.former_names import current_preset_id
+
+    if algorithm not in ALGORITHMS:
+        return {}
+    preset = current_preset_id(algorithm, preset)
+    known = {p.id: p for p in ALGORITHMS[algorithm].presets}
+    if preset not in known:
+        raise fail(f"preset: unknown preset {preset!r}; {algorithm} has {', '.join(known) or 'none'}")
+    chosen = known[preset]
+    entry = ENVIRONMENTS.get(environment)
+    if entry is not None and not chosen.suits(entry):
+        fitting = ", ".join(p.id for p in known.values() if p.suits(entry))
+        raise fail(
+            f"preset: {preset} is not for {environment}; {algorithm} has "
+            + (f"{fitting} for it" if fitting else "none for it: omit --preset to use the defaults")
+        )
+    return {
+        "config": chosen.config,
+        "environment_config": chosen.environment_config,
+        "stop": chosen.stop,
+    }

@@ -1,0 +1,278 @@
+"""`callboard sweeps`: sweeps on this machine's server or another, over REST."""
+
+import json
+from time import sleep
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+
+from backend.cli import fail
+from backend.cli.run_request import (
+    AgentSteps,
+    AlgorithmId,
+    Assignments,
+    Device,
+    EnvironmentAssignments,
+    EnvironmentId,
+    PresetId,
+    WallTime,
+    run_request,
+    value_of,
+)
+from backend.settings import Settings
+from backend.specs.sweep import Distribution
+
+if TYPE_CHECKING:
+    from backend.cli.remote import Remote
+
+WAIT_INTERVAL_S = 1.0
+
+app = typer.Typer(help="Sweeps on this machine's server, or on CALLBOARD_URL's.", no_args_is_help=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+SweepId = Annotated[str, typer.Argument(help="Id of a sweep.")]
+Vary = Annotated[
+    list[str],
+    typer.Option(
+        help="A setting and its values: learning_rate=0.001,0.01, or a range: beta=log_uniform:1e-4:1e-2 "
+        "(uniform, log_uniform, integer, log_integer; in a grid followed by :n, the number of values). "
+        "Repeatable; environment_config.<name> and stop.<name> vary too."
+    ),
+]
+MaxSeeds = Annotated[int | None, typer.Option(help="Seeds of each configuration, at most.")]
+Configurations = Annotated[
+    int | None, typer.Option(help="Number of random configurations, instead of all combinations.")
+]
+MaxRuns = Annotated[int | None, typer.Option(help="Maximum number of runs.")]
+MaxAgentSteps = Annotated[
+    int | None, typer.Option(help="Maximum agent steps of all runs; no run is started after them.")
+]
+MaxTime = Annotated[
+    float | None, typer.Option("--max-time-s", help="Maximum time; no run is started after it.")
+]
+
+
+@app.command()
+def start(
+    algorithm: AlgorithmId,
+    environment: EnvironmentId,
+    vary: Vary,
+    agent_steps: AgentSteps = None,
+    wall_time_s: WallTime = None,
+    preset: PresetId = None,
+    setting: Assignments = None,
+    environment_setting: EnvironmentAssignments = None,
+    name: Annotated[str | None, typer.Option(help="Name of the sweep.")] = None,
+    configurations: Configurations = None,
+    sampler_seed: Annotated[int, typer.Option(help="Seed of the random configurations.")] = 0,
+    max_seeds: MaxSeeds = None,
+    initial_seeds: Annotated[
+        int | None, typer.Option(help="Seeds of each configuration before the first comparison.")
+    ] = None,
+    confidence: Annotated[float | None, typer.Option(help="Confidence required for elimination.")] = None,
+    racing: Annotated[
+        bool, typer.Option(help="Eliminate configurations that are worse, or give all of them all seeds.")
+    ] = True,
+    objective: Annotated[
+        Literal["training", "evaluation"], typer.Option(help="Whose scores are compared.")
+    ] = "training",
+    protocol: Annotated[str | None, typer.Option(help="Protocol of the evaluations.")] = None,
+    concurrency: Annotated[int | None, typer.Option(help="Runs queued or running at the same time.")] = None,
+    max_runs: MaxRuns = None,
+    max_agent_steps: MaxAgentSteps = None,
+    max_time_s: MaxTime = None,
+    priority: Annotated[int, typer.Option(help="Runs with a higher priority start first.")] = 0,
+    queue: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
+    device: Device = "auto",
+    wait: Annotated[bool, typer.Option(help="Wait until it has ended.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Start a sweep, and print its id."""
+    run = run_request(
+        algorithm,
+        environment,
+        preset=preset,
+        stop={"agent_steps": agent_steps, "wall_time_s": wall_time_s},
+        settings=setting or [],
+        environment_settings=environment_setting or [],
+    )
+    space = dict(_dimension(text, with_n=configurations is None) for text in vary)
+    for path in space:  # a preset may have what varies
+        section, _, field = path.partition(".")
+        run.get(section, {}).pop(field, None)
+    race = {"initial_seeds": initial_seeds, "confidence": confidence}
+    body: dict[str, Any] = {
+        "name": name or f"{algorithm} on {environment}",
+        "run": run | {"priority": priority, "queue": queue, "device": device},
+        "space": space,
+        "sampler": "grid" if configurations is None else "random",
+        "sampler_seed": sampler_seed,
+        "racing": _given(race) if racing else None,
+        "objective": objective,
+        "budget": _budget(max_runs, max_agent_steps, max_time_s),
+    }
+    optional = {"n_configurations": configurations, "max_seeds": max_seeds, "concurrency": concurrency}
+    body |= _given(optional | {"protocol": protocol})
+    with _remote() as remote:
+        _report(remote, remote.request("POST", "/sweeps", body=body), wait=wait, as_json=as_json)
+
+
+@app.command("list")
+def list_sweeps(
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of sweeps.")] = 50, as_json: Json = False
+) -> None:
+    """List sweeps, newest first."""
+    with _remote() as remote:
+        sweeps = list(remote.items("/sweeps", {}, limit))
+    if as_json:
+        typer.echo(json.dumps(sweeps))
+        return
+    whole_id = Column("id", min_width=26, no_wrap=True)  # as other commands need it
+    table = Table(whole_id, "name", "state", "configurations", "runs", box=None, pad_edge=False)
+    for sweep in sweeps:
+        remaining = f"{sweep['n_active']} of {sweep['n_configurations']}"
+        table.add_row(sweep["id"], sweep["name"], sweep["state"], remaining, _counts(sweep["runs"]))
+    Console().print(table)
+
+
+@app.command()
+def show(sweep_id: SweepId, as_json: Json = False) -> None:
+    """Show a sweep and its configurations, the best first."""
+    with _remote() as remote:
+        sweep = remote.request("GET", f"/sweeps/{sweep_id}")
+    if as_json:
+        typer.echo(json.dumps(sweep))
+        return
+    typer.echo(f"{sweep['name']}: {sweep['state']}, {sweep['state_reason']}")
+    typer.echo(f"runs: {_counts(sweep['runs'])}; {sweep['n_not_needed']} of {sweep['n_planned']} not needed")
+    fields = [*sweep["spec"]["space"]]
+    heads = [field.removeprefix("config.") for field in fields]
+    table = Table(*heads, "seeds", "IQM", "median [95 % CI]", "", box=None, pad_edge=False)
+    ranked = sorted(
+        sweep["configurations"],
+        key=lambda one: (one["eliminated"] is not None, one["iqm"] is None, -(one["iqm"] or 0.0)),
+    )
+    for one in ranked:
+        values = [str(one["settings"][field]) for field in fields]
+        table.add_row(
+            *values, str(one["n"]), _number(one["iqm"]), _interval(one["median"]), one["eliminated"]
+        )
+    Console().print(table)
+
+
+@app.command()
+def stop(sweep_id: SweepId, as_json: Json = False) -> None:
+    """Start no further run of a sweep, and stop those that have not ended."""
+    with _remote() as remote:
+        _report(remote, remote.request("POST", f"/sweeps/{sweep_id}/stop"), wait=False, as_json=as_json)
+
+
+@app.command()
+def retry(
+    sweep_id: SweepId,
+    wait: Annotated[bool, typer.Option(help="Wait until it has ended.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Queue a sweep's failed and stopped runs again, and continue it."""
+    with _remote() as remote:
+        _report(remote, remote.request("POST", f"/sweeps/{sweep_id}/retry"), wait=wait, as_json=as_json)
+
+
+@app.command()
+def extend(
+    sweep_id: SweepId,
+    max_seeds: MaxSeeds = None,
+    configurations: Annotated[
+        int | None, typer.Option(help="Random configurations, with those so far.")
+    ] = None,
+    add: Annotated[
+        list[str] | None, typer.Option(help="Further values of a setting: learning_rate=0.03. Repeatable.")
+    ] = None,
+    max_runs: MaxRuns = None,
+    max_agent_steps: MaxAgentSteps = None,
+    max_time_s: MaxTime = None,
+    wait: Annotated[bool, typer.Option(help="Wait until it has ended.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Give a sweep more seeds, configurations, values or budget, and continue it."""
+    dimensions = [_dimension(text, with_n=False) for text in add or []]
+    for path, dimension in dimensions:
+        if "values" not in dimension:
+            raise fail(f"--add {path}: expected values separated by commas")
+    body = _given({"max_seeds": max_seeds, "n_configurations": configurations})
+    if dimensions:
+        body["values"] = {path: dimension["values"] for path, dimension in dimensions}
+    if budget := _budget(max_runs, max_agent_steps, max_time_s):
+        body["budget"] = budget
+    with _remote() as remote:
+        sweep = remote.request("POST", f"/sweeps/{sweep_id}/extend", body=body)
+        _report(remote, sweep, wait=wait, as_json=as_json)
+
+
+def _dimension(text: str, *, with_n: bool) -> tuple[str, dict[str, Any]]:
+    """The field path and the dimension of `name=values`.
+
+    Raises:
+        typer.Exit: it is neither a list of values nor a range.
+    """
+    name, _, values = text.partition("=")
+    if not name or not values:
+        raise fail(f"{text}: expected name=value,value or name=uniform:low:high")
+    path = name if "." in name else f"config.{name}"
+    distribution, *bounds = values.split(":")
+    if distribution not in get_args(Distribution):
+        return path, {"values": [value_of(value) for value in values.split(",")]}
+    try:
+        low, high, *n = (float(bound) for bound in bounds)
+    except ValueError:
+        raise fail(f"{text}: expected {name}={distribution}:low:high") from None
+    if len(n) != with_n or not all(number.is_integer() for number in n):
+        wanted = ":n, the number of values" if with_n else " alone: random values have no number"
+        raise fail(f"{text}: expected {name}={distribution}:low:high{wanted}")
+    return path, {"distribution": distribution, "low": low, "high": high} | ({"n": int(n[0])} if n else {})
+
+
+def _budget(runs: int | None, agent_steps: int | None, time_s: float | None) -> dict[str, Any]:
+    return _given({"runs": runs, "agent_steps": agent_steps, "wall_time_s": time_s})
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _remote() -> "Remote":
+    # Importing httpx takes a fifth of `callboard --help`.
+    from backend.cli.remote import Remote
+
+    return Remote(Settings())
+
+
+def _report(remote: "Remote", sweep: dict[str, Any], *, wait: bool, as_json: bool) -> None:
+    """Print a sweep, after it has ended if `wait`."""
+    while wait and sweep["state"] == "running":
+        sleep(WAIT_INTERVAL_S)
+        sweep = remote.request("GET", f"/sweeps/{sweep['id']}")
+    if as_json:
+        typer.echo(json.dumps(sweep))
+    elif wait:
+        typer.echo(f"{sweep['id']}  {sweep['state']}: {sweep['state_reason']}")
+    else:
+        typer.echo(sweep["id"])
+
+
+def _counts(runs: dict[str, int]) -> str:
+    return ", ".join(f"{n} {state}" for state, n in sorted(runs.items())) or "none"
+
+
+def _interval(estimate: dict[str, Any] | None) -> str:
+    if estimate is None:
+        return "–"
+    if estimate["low"] is None:
+        return _number(estimate["value"])
+    return f"{_number(estimate['value'])} [{_number(estimate['low'])}, {_number(estimate['high'])}]"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f}"

@@ -1,0 +1,18 @@
+"""`callboard sync`: send data that scripts on this machine have logged but not sent."""
+
+from typing import Annotated
+
+import typer
+
+
+def sync(
+    folder: Annotated[str | None, typer.Option(help="Folder of the spools; default: this user's.")] = None,
+    url: Annotated[
+        str | None, typer.Option(help="Address of the server; default: the one that each script logged to.")
+    ] = None,
+    run: Annotated[str | None, typer.Option(help="Only data of the run with this id.")] = None,
+) -> None:
+    """Send data that scripts have logged but not sent, after a crash or without a reachable server."""
+    from callboard.__main__ import sync_and_report
+
+    raise typer.Exit(sync_and_report(folder, url, run))

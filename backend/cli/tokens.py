@@ -1,0 +1,94 @@
+"""`callboard token` and `callboard password`: credentials of this machine's server."""
+
+import sys
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from backend.auth.roles import EXTERNAL_RUNS, Role
+from backend.cli import fail
+from backend.cli.database import require_schema, upgrade
+from backend.settings import Settings
+
+MIN_PASSWORD_CHARACTERS = 10
+
+
+class Scope(StrEnum):
+    """What a token is limited to."""
+
+    EXTERNAL = EXTERNAL_RUNS
+
+
+app = typer.Typer(help="API tokens.", no_args_is_help=True)
+
+
+@app.callback()
+def token() -> None:
+    """API tokens."""
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(help="Name of the token.")],
+    user: Annotated[str, typer.Option(help="User to whom it belongs.")] = "owner",
+    role: Annotated[Role, typer.Option(help="Role of the token.")] = Role.OPERATOR,
+    days: Annotated[
+        int | None, typer.Option(min=1, max=3650, help="Days until it expires; never by default.")
+    ] = None,
+    scope: Annotated[
+        Scope | None,
+        typer.Option(help="external_runs: may only create external runs and write to them."),
+    ] = None,
+) -> None:
+    """Create a token; it is shown only once."""
+    if scope is not None and not role.covers(Role.OPERATOR):
+        raise fail(f"--scope: requires the role {Role.OPERATOR}; the token has the role {role}")
+    lifetime = timedelta(days=days) if days else None
+    token = create_token(Settings(), user, name, role, lifetime, scope.value if scope else None)
+    if token is None:
+        raise fail(f"--user: user {user!r} does not exist; create it on the Settings page first")
+    typer.echo(token)
+
+
+def create_token(
+    settings: Settings,
+    user: str,
+    name: str,
+    role: Role,
+    lifetime: timedelta | None,
+    scope: str | None = None,
+) -> str | None:
+    """Create a token; None if there is no such user."""
+    from backend.auth import service as auth
+    from backend.db.engine import opened, writing
+
+    require_schema(settings)
+    with opened(settings.database) as engine, writing(engine) as session:
+        return auth.create_token_for(session, user, name, role, lifetime, scope)
+
+
+def password() -> None:
+    """Set the owner's password: typed twice at a terminal, else the first line of standard input."""
+    from backend.auth import service as auth
+    from backend.auth.passwords import require_uncommon
+    from backend.db.engine import opened, writing
+    from backend.errors import Invalid
+
+    if sys.stdin.isatty():
+        new = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
+    else:
+        new = sys.stdin.readline().rstrip("\n")
+    if len(new) < MIN_PASSWORD_CHARACTERS:
+        raise fail(f"password: must have at least {MIN_PASSWORD_CHARACTERS} characters")
+    try:
+        require_uncommon("password", new, auth.OWNER)
+    except Invalid as error:
+        raise fail(error.detail) from None
+    settings = Settings()
+    settings.home_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    upgrade(settings)
+    with opened(settings.database) as engine, writing(engine) as session:
+        auth.set_owner_password(session, new)
+    typer.echo(f"password of {auth.OWNER} changed")

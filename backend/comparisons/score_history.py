@@ -1,0 +1,74 @@
+"""Scores of a run over the course of its training, from training episodes or from evaluations."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from backend.db import Evaluation
+from backend.metrics.chunks import Array, Columns
+
+WINDOW_EPISODES = 100
+"""Window of a training score."""
+
+
+@dataclass(frozen=True)
+class ScoreHistory:
+    """Scores in order of time."""
+
+    agent_steps: Array
+    """i8[n]."""
+    wall_time_s: Array
+    """f8[n]: training time, evaluation excluded."""
+    scores: Array
+    """f8[n]."""
+    trusted: Array
+    """bool[n]: based on enough episodes to count as reaching a threshold."""
+
+    @property
+    def end(self) -> int:
+        """The last agent steps; 0 if empty."""
+        return int(self.agent_steps.max()) if len(self.agent_steps) else 0
+
+    def score_at(self, agent_steps: int) -> float | None:
+        """The latest score at or before these agent steps, or None."""
+        there = np.flatnonzero(self.agent_steps <= agent_steps)
+        return float(self.scores[there[-1]]) if len(there) else None
+
+    def reached(self, threshold: float) -> tuple[float, float]:
+        """Agent steps and training time of the first trusted score of at least `threshold`; inf if there is
+        none."""
+        there = np.flatnonzero((self.scores >= threshold) & self.trusted)
+        if not len(there):
+            return np.inf, np.inf
+        return float(self.agent_steps[there[0]]), float(self.wall_time_s[there[0]])
+
+
+def by_training(rows: Columns) -> ScoreHistory:
+    """The mean return of the last `WINDOW_EPISODES` training episodes, after each of them.
+
+    Args:
+        rows: `agent_steps`, `wall_time_s` and `value` of every training episode.
+    """
+    known = np.isfinite(rows["value"])
+    returns = rows["value"][known]
+    total = np.concatenate([[0.0], np.cumsum(returns)])
+    ends = np.arange(1, len(returns) + 1)
+    starts = np.maximum(0, ends - WINDOW_EPISODES)
+    return ScoreHistory(
+        agent_steps=rows["agent_steps"][known],
+        wall_time_s=rows["wall_time_s"][known],
+        scores=(total[ends] - total[starts]) / (ends - starts),
+        trusted=ends >= WINDOW_EPISODES,
+    )
+
+
+def by_evaluation(done: Sequence[Evaluation]) -> ScoreHistory:
+    """Mean returns of evaluations, one per evaluated checkpoint."""
+    ordered = sorted(done, key=lambda one: one.agent_steps)
+    return ScoreHistory(
+        agent_steps=np.array([one.agent_steps for one in ordered], "i8"),
+        wall_time_s=np.array([one.wall_time_s for one in ordered], "f8"),
+        scores=np.array([one.mean_return for one in ordered], "f8"),
+        trusted=np.ones(len(ordered), bool),
+    )

@@ -1,0 +1,65 @@
+"""Tables `sweeps`, `sweep_configurations` and `sweep_members`."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, ForeignKey, ForeignKeyConstraint, Index, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from backend.db.base import Base
+from backend.specs.run_fields import MAX_NAME
+
+
+class Sweep(Base):
+    """A sweep. The reconciler of any process starts the runs that it needs next."""
+
+    __tablename__ = "sweeps"
+    __table_args__ = (Index(None, "state", "id"),)
+
+    id: Mapped[str] = mapped_column(String(26), primary_key=True)
+    created_at: Mapped[datetime]
+    created_by: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+    name: Mapped[str] = mapped_column(String(MAX_NAME))
+    spec: Mapped[dict[str, Any]]
+    """The whole SweepSpec; a custom environment's description is in its `run`."""
+    state: Mapped[str] = mapped_column(String(20))
+    """`running`, `finished` or `stopped`."""
+    state_reason: Mapped[str] = mapped_column(Text, default="")
+    ended_at: Mapped[datetime | None]
+    looks: Mapped[int] = mapped_column(default=0)
+    """How often its configurations have been compared."""
+    revision: Mapped[int] = mapped_column(BigInteger, default=0)
+    """Number of changes."""
+
+
+class SweepConfiguration(Base):
+    """One configuration of a sweep."""
+
+    __tablename__ = "sweep_configurations"
+
+    sweep_id: Mapped[str] = mapped_column(ForeignKey("sweeps.id", ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    """From 0."""
+    settings: Mapped[dict[str, Any]]
+    """Its values by field path."""
+    eliminated: Mapped[str | None] = mapped_column(Text)
+    """Why it gets no further seed; None while it may."""
+
+
+class SweepMember(Base):
+    """A seed of a configuration, and the run that was started for it."""
+
+    __tablename__ = "sweep_members"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["sweep_id", "configuration"],
+            ["sweep_configurations.sweep_id", "sweep_configurations.number"],
+            ondelete="CASCADE",
+        ),
+    )
+
+    sweep_id: Mapped[str] = mapped_column(String(26), primary_key=True)
+    configuration: Mapped[int] = mapped_column(primary_key=True)
+    seed: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    run_id: Mapped[str | None] = mapped_column(ForeignKey("runs.id", ondelete="SET NULL"), index=True)
+    """None once the run has been deleted."""

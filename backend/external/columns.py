@@ -1,0 +1,97 @@
+"""Points of an external run as columns, from JSON or an Arrow stream."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from pydantic import BaseModel, ValidationError
+
+from backend.errors import Invalid
+from backend.external.schemas import MAX_ROWS, EpisodesBatch, PointsBatch
+from backend.metrics.catalogue import EPISODE_RETURN
+from backend.metrics.chunks import Array, Columns, joined, n_rows, taken
+from backend.specs.run import problems_of
+
+B = TypeVar("B", bound=BaseModel)
+
+EPISODE_LENGTH = "rollout/episode_length"
+
+
+@dataclass(frozen=True)
+class Points:
+    """One batch of points, by metric; columns without `episodes` and `revision`."""
+
+    source: str
+    sequence: int
+    series: Mapping[str, Columns]
+
+    @property
+    def rows(self) -> int:
+        """Points in all."""
+        return sum(n_rows(columns) for columns in self.series.values())
+
+
+def validated(model: type[B], body: object) -> B:
+    """The body as a model.
+
+    Raises:
+        Invalid: with one problem per invalid field.
+    """
+    try:
+        return model.model_validate(body)
+    except ValidationError as error:
+        raise Invalid(problems_of(error)) from None
+
+
+def of_points(batch: PointsBatch) -> Points:
+    """From JSON.
+
+    Raises:
+        Invalid: columns of different lengths, or too many rows.
+    """
+    total = sum(len(series.value) for series in batch.series)
+    if total > MAX_ROWS:
+        raise Invalid.field("series", f"has {total:,} points; the maximum of a request is {MAX_ROWS:,}")
+    parts: dict[str, list[Columns]] = {}
+    for at, series in enumerate(batch.series):
+        frames = series.agent_steps if series.frames is None else series.frames
+        lengths = {len(series.agent_steps), len(frames), len(series.wall_time_s), len(series.value)}
+        if len(lengths) > 1:
+            message = f"has columns of {' and '.join(map(str, sorted(lengths)))} rows"
+            raise Invalid.field(f"series.{at}", message)
+        if series.value:
+            parts.setdefault(series.metric, []).append(
+                _columns(
+                    np.array(series.agent_steps, "<i8"),
+                    np.array(frames, "<i8"),
+                    np.array(series.wall_time_s, "<f8"),
+                    np.array([np.nan if value is None else value for value in series.value], "<f8"),
+                )
+            )
+    return Points(batch.source, batch.sequence, {name: joined(some) for name, some in parts.items()})
+
+
+def of_episodes(batch: EpisodesBatch) -> Points:
+    """The return and the length of each episode as points."""
+    if not batch.episodes:
+        return Points(batch.source, batch.sequence, {})
+    steps = np.array([row.agent_steps for row in batch.episodes], "<i8")
+    wall_time_s = np.array([row.wall_time_s for row in batch.episodes], "<f8")
+    values = {
+        EPISODE_RETURN: np.array([row.episode_return for row in batch.episodes], "<f8"),
+        EPISODE_LENGTH: np.array([row.length for row in batch.episodes], "<f8"),
+    }
+    series = {name: _columns(steps, steps, wall_time_s, value) for name, value in values.items()}
+    return Points(batch.source, batch.sequence, series)
+
+
+def in_order(columns: Columns, from_agent_steps: int) -> Columns:
+    """The rows whose agent steps do not decrease, neither within the columns nor below `from_agent_steps`."""
+    steps = columns["agent_steps"]
+    kept = steps >= np.maximum(np.maximum.accumulate(steps), from_agent_steps)
+    return columns if kept.all() else taken(columns, kept)
+
+
+def _columns(agent_steps: Array, frames: Array, wall_time_s: Array, value: Array) -> Columns:
+    return {"agent_steps": agent_steps, "frames": frames, "wall_time_s": wall_time_s, "value": value}

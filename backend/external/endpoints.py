@@ -1,0 +1,191 @@
+"""Routes that the scripts of external runs write to."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request
+
+from backend.auth.access import ExternalWriter
+from backend.dependencies import AppStateDep, IngestSession
+from backend.errors import Invalid
+from backend.external import columns, files, service
+from backend.external.schemas import (
+    MAX_SEQUENCE,
+    MAX_UPLOAD_BYTES,
+    SOURCE_PATTERN,
+    EpisodesBatch,
+    Heartbeat,
+    HeartbeatOut,
+    LogBatch,
+    PointsBatch,
+    Stored,
+    UploadOut,
+)
+from backend.idempotency.route import IdempotentRoute
+from backend.rest import Ulid
+from backend.runs.schemas import DescribedAs
+
+router = APIRouter(prefix="/runs/{run_id}", tags=["runs"], route_class=IdempotentRoute)
+
+PointsBody = Annotated[Any, Body(), DescribedAs(PointsBatch)]
+"""A JSON value, or the bytes of another content type."""
+
+ARROW = "application/vnd.apache.arrow.stream"
+
+_ARROW_BODY = {
+    "requestBody": {
+        "content": {
+            ARROW: {
+                "schema": {
+                    "type": "string",
+                    "contentMediaType": ARROW,
+                    "description": "An Arrow IPC stream without compression, with the columns `metric` "
+                    "(string, preferably dictionary-encoded), `agent_steps` (int64), `frames` (int64, may "
+                    "be null or omitted), `wall_time_s` and `value` (float64).",
+                }
+            }
+        }
+    }
+}
+
+
+_PART_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/octet-stream": {
+                "schema": {"type": "string", "format": "binary", "description": "The next bytes of the file."}
+            }
+        },
+    }
+}
+
+
+async def _part(request: Request) -> bytes:
+    return await request.body()
+
+
+@router.post("/heartbeat")
+def send_heartbeat(
+    run_id: Ulid, actor: ExternalWriter, session: IngestSession, body: Heartbeat | None = None
+) -> HeartbeatOut:
+    """Note that the script of an external run is alive, or has ended.
+
+    Without a heartbeat, points, episodes or log lines for 60 s the run is `lost`, until the next one. The
+    answer says whether the script should end.
+    """
+    return service.heartbeat(session, run_id, actor, body or Heartbeat())
+
+
+@router.post("/points", openapi_extra=_ARROW_BODY)
+def add_points(
+    run_id: Ulid,
+    actor: ExternalWriter,
+    session: IngestSession,
+    request: Request,
+    body: PointsBody,
+    callboard_source: Annotated[
+        str | None,
+        Header(
+            alias="Callboard-Source",
+            pattern=SOURCE_PATTERN,
+            description="For an Arrow stream: `source`, as in JSON.",
+        ),
+    ] = None,
+    callboard_sequence: Annotated[
+        int | None,
+        Header(
+            alias="Callboard-Sequence",
+            ge=1,
+            le=MAX_SEQUENCE,
+            description="For an Arrow stream: `sequence`, as in JSON.",
+        ),
+    ] = None,
+) -> Stored:
+    """Store points of an external run, once: a batch that is sent again changes nothing.
+
+    Points whose agent steps decrease within a metric are dropped and counted.
+    """
+    if isinstance(body, bytes):
+        batch = _of_stream(request, body, callboard_source, callboard_sequence)
+    else:
+        batch = columns.of_points(columns.validated(PointsBatch, body))
+    return service.add_points(session, run_id, actor, batch)
+
+
+def _of_stream(request: Request, body: bytes, source: str | None, sequence: int | None) -> columns.Points:
+    """The points of a body that is not JSON.
+
+    Raises:
+        Invalid: it is no Arrow stream, or a header is missing.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != ARROW:
+        raise Invalid.field("Content-Type", f"must be application/json or {ARROW}, got {kind!r:.80}")
+    if source is None or sequence is None:
+        missing = "Callboard-Source" if source is None else "Callboard-Sequence"
+        raise Invalid.field(missing, "is required for an Arrow stream")
+    from backend.external.arrow import of_arrow  # pyarrow's import takes a tenth of a second
+
+    return of_arrow(body, source, sequence)
+
+
+@router.post("/episodes")
+def add_episodes(run_id: Ulid, actor: ExternalWriter, session: IngestSession, body: EpisodesBatch) -> Stored:
+    """Store returns and lengths of training episodes of an external run, once, as points."""
+    return service.add_points(session, run_id, actor, columns.of_episodes(body))
+
+
+@router.post("/log")
+def add_log_lines(run_id: Ulid, actor: ExternalWriter, session: IngestSession, body: LogBatch) -> Stored:
+    """Store lines of an external run's log, once."""
+    return service.add_lines(session, run_id, actor, body)
+
+
+@router.put("/uploads/{upload}", openapi_extra=_PART_BODY)
+def send_upload(
+    run_id: Ulid,
+    upload: Annotated[
+        str, Path(pattern=SOURCE_PATTERN, description="A ULID that the script chooses for the file.")
+    ],
+    actor: ExternalWriter,
+    state: AppStateDep,
+    offset: Annotated[
+        int, Query(ge=0, le=MAX_UPLOAD_BYTES, description="Bytes of the file that have already been sent.")
+    ],
+    part: Annotated[bytes, Depends(_part)],
+) -> UploadOut:
+    """Append a part of a file, of at most 2 MiB, to an upload of an external run.
+
+    Another offset than the number of stored bytes is refused with status 409 and the expected number. When
+    all is sent, `POST /runs/{id}/checkpoints` or `/videos` takes the file. An unfinished upload is deleted
+    after a day, when another upload begins or the server starts. While a run has too many of them, the answer
+    is 503.
+    """
+    return UploadOut(received_bytes=files.append(state, run_id, actor, upload, offset, part))
+
+
+@router.post("/checkpoints")
+def add_checkpoint(
+    run_id: Ulid,
+    actor: ExternalWriter,
+    state: AppStateDep,
+    checkpoint: files.CompleteCheckpoint,
+    session: IngestSession,
+) -> Stored:
+    """Store a file that the script of an external run has saved, once. It is never opened."""
+    return files.add_checkpoint(session, state, run_id, actor, checkpoint)
+
+
+@router.post("/videos")
+def add_video(
+    run_id: Ulid,
+    actor: ExternalWriter,
+    state: AppStateDep,
+    video: files.CompleteVideo,
+    session: IngestSession,
+) -> Stored:
+    """Store a video that the script of an external run has sent, once; a worker encodes it as H.264.
+
+    If it cannot be read as a video, `GET /runs/{id}/videos` and the run's log give the reason.
+    """
+    return files.add_video(session, state, run_id, actor, video)

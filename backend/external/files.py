@@ -1,0 +1,202 @@
+"""Complete files of external runs: their checkpoints and videos."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Generic, TypeVar
+
+from fastapi import Depends
+from sqlalchemy.orm import Session
+
+from backend.artifacts import ArtifactKind
+from backend.auth.access import ExternalWriter
+from backend.auth.service import Principal
+from backend.checkpoints import repository as checkpoints
+from backend.db import Run
+from backend.db.base import new_id
+from backend.db.engine import reading, writing
+from backend.dependencies import AppState, AppStateDep
+from backend.errors import Invalid, Unavailable
+from backend.external import repository, service
+from backend.external.schemas import CheckpointUpload, FileUpload, Stored, VideoUpload
+from backend.external.uploads import Uploads
+from backend.rest import Ulid
+from backend.runs import repository as runs
+from backend.storage import repository as storage
+from backend.videos import repository as videos
+
+MAX_FILES = 1_000
+"""Checkpoints of a run whose files are stored; as many videos."""
+MAX_FILES_BYTES = 20 * 2**30
+"""Of all checkpoints of a run, and of all its videos."""
+MAX_VIDEO_BYTES = 256 * 2**20
+"""Of what a script sends as one video."""
+
+_SIZE_OF_ALL = {"checkpoints": checkpoints.stored_size, "videos": videos.stored_size}
+
+B = TypeVar("B", bound=FileUpload)
+
+
+@dataclass(frozen=True)
+class StoredFile(Generic[B]):
+    """A file that is in the artifact store, unless an earlier request has stored that of the same batch."""
+
+    body: B
+    kind: ArtifactKind
+    file: str
+    """Its name in the store, which no other request uses."""
+
+
+def uploads_of(state: AppState) -> Uploads:
+    """The unfinished uploads of the installation."""
+    return Uploads(state.settings.home_dir / "uploads", state.settings.min_free_disk_bytes)
+
+
+def append(state: AppState, run_id: str, actor: Principal, upload: str, offset: int, part: bytes) -> int:
+    """Append a part to an upload; return how many of its bytes are stored.
+
+    Raises:
+        NotFound: there is no such run.
+        Forbidden: the token may only write the runs that it has created.
+        Conflict: it is not an external run, or the upload has another number of bytes.
+        Invalid: the upload is too large.
+        Unavailable: the disk is nearly full.
+    """
+    with reading(state.engine) as session:
+        service.external_run(session, run_id, actor)
+    return uploads_of(state).append(run_id, upload, offset, part)
+
+
+def _put(
+    state: AppState, run_id: str, actor: Principal, body: B, kind: ArtifactKind, file: str
+) -> StoredFile[B]:
+    """Put a complete upload into the artifact store, before the transaction that adds its row.
+
+    If that transaction fails, or this process dies before it, clean-up deletes the file.
+    """
+    stored = StoredFile(body, kind, file)
+    with reading(state.engine) as session:
+        service.external_run(session, run_id, actor)
+        source = repository.source(session, run_id, body.source)
+        if body.sequence != (source.sequence if source else 0) + 1:
+            return stored  # by an earlier request, or refused as too early
+        _check_limits(session, run_id, stored)
+    path = uploads_of(state).complete(run_id, body.upload, body.size_bytes, body.sha256)
+    with writing(state.engine) as session:
+        storage.expect_file(session, run_id, kind, file)
+    state.artifacts.put(path, run_id, kind, file)
+    return stored
+
+
+def _checkpoint(
+    run_id: Ulid, actor: ExternalWriter, state: AppStateDep, body: CheckpointUpload
+) -> StoredFile[CheckpointUpload]:
+    file = f"s{body.agent_steps:012d}-{new_id()}{body.suffix}"
+    return _put(state, run_id, actor, body, "checkpoints", file)
+
+
+def _video(
+    run_id: Ulid, actor: ExternalWriter, state: AppStateDep, body: VideoUpload
+) -> StoredFile[VideoUpload]:
+    if body.size_bytes > MAX_VIDEO_BYTES:
+        raise Invalid.field("size_bytes", f"must be at most {MAX_VIDEO_BYTES:,} for a video")
+    return _put(state, run_id, actor, body, "videos", f"{new_id()}.sent")
+
+
+CompleteCheckpoint = Annotated[StoredFile[CheckpointUpload], Depends(_checkpoint)]
+"""The checkpoint of the request's body."""
+CompleteVideo = Annotated[StoredFile[VideoUpload], Depends(_video)]
+"""The video of the request's body."""
+
+
+def add_checkpoint(
+    session: Session, state: AppState, run_id: str, actor: Principal, stored: StoredFile[CheckpointUpload]
+) -> Stored:
+    """Add the row of a checkpoint, unless it is stored already.
+
+    Raises:
+        NotFound: there is no such run.
+        Forbidden: the token may only write the runs that it has created.
+        Conflict: it is not an external run, or a batch is missing before this one.
+        Invalid: the run has too many checkpoints.
+        Unavailable: the file took too long to store.
+    """
+    body = stored.body
+
+    def add_row(run: Run) -> None:
+        checkpoints.add_external(
+            session,
+            run,
+            file=stored.file,
+            sha256=body.sha256,
+            size_bytes=body.size_bytes,
+            agent_steps=body.agent_steps,
+            frames=body.agent_steps if body.frames is None else body.frames,
+            wall_time_s=body.wall_time_s,
+            score=body.score,
+        )
+
+    return _add(session, state, run_id, actor, stored, add_row)
+
+
+def add_video(
+    session: Session, state: AppState, run_id: str, actor: Principal, stored: StoredFile[VideoUpload]
+) -> Stored:
+    """Add the row of a video, unless it is stored already, and have a worker encode it.
+
+    Raises:
+        NotFound: there is no such run.
+        Forbidden: the token may only write the runs that it has created.
+        Conflict: it is not an external run, or a batch is missing before this one.
+        Invalid: the run has too many videos.
+        Unavailable: the file took too long to store.
+    """
+    body = stored.body
+
+    def add_row(run: Run) -> None:
+        videos.add(
+            session,
+            run,
+            upload=body.upload,
+            sent=stored.file,
+            sent_sha256=body.sha256,
+            sent_bytes=body.size_bytes,
+            agent_steps=body.agent_steps,
+            wall_time_s=body.wall_time_s,
+            form=body.form,
+            fps=body.fps,
+        )
+
+    return _add(session, state, run_id, actor, stored, add_row)
+
+
+def _add(
+    session: Session,
+    state: AppState,
+    run_id: str,
+    actor: Principal,
+    stored: StoredFile[B],
+    add_row: Callable[[Run], None],
+) -> Stored:
+    """Add the row of a stored file, unless that of its batch is there already."""
+    upload = stored.body.upload
+
+    def add(run: Run) -> None:
+        _check_limits(session, run_id, stored)
+        if not storage.keep_file(session, run_id, stored.kind, stored.file):
+            raise Unavailable(f"the upload {upload} took too long to store: try again")
+        add_row(run)
+        runs.touch(session, run, [stored.kind])
+
+    answer = service.add_file(session, run_id, actor, stored.body, add)
+    uploads_of(state).remove(run_id, upload)
+    return answer
+
+
+def _check_limits(session: Session, run_id: str, stored: StoredFile[B]) -> None:
+    n_files, n_bytes = _SIZE_OF_ALL[stored.kind](session, run_id)
+    if n_files >= MAX_FILES:
+        message = f"is one too many: the run has {n_files:,} {stored.kind}, the maximum"
+        raise Invalid.field("upload", message)
+    if n_bytes + stored.body.size_bytes > MAX_FILES_BYTES:
+        message = f"the run's {stored.kind} have {n_bytes:,} bytes; the maximum is {MAX_FILES_BYTES:,}"
+        raise Invalid.field("upload", message)

@@ -1,0 +1,172 @@
+"""Request and response bodies of external runs."""
+
+import re
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field, StringConstraints
+
+from backend.runs.fields import METRIC_PATTERN
+from backend.specs.events import MAX_TEXT
+from backend.specs.fields import Strict, Text
+from backend.specs.states import RunState
+
+MAX_UPLOAD_BYTES = 2**30
+"""Of one file."""
+MAX_ROWS = 10_000
+MAX_METRIC = 200
+MAX_LINES = 1_000
+MAX_STEPS = 10**15
+MAX_WALL_TIME_S = 10**10
+MAX_SEQUENCE = 2**62
+
+SOURCE_PATTERN = r"^[0-9A-HJKMNP-TV-Z]{26}$"
+
+METRIC_NAME = re.compile(METRIC_PATTERN)
+MetricName = Annotated[str, StringConstraints(max_length=MAX_METRIC, pattern=METRIC_PATTERN)]
+Steps = Annotated[int, Field(ge=0, le=MAX_STEPS)]
+WallTime = Annotated[float, Field(ge=0, le=MAX_WALL_TIME_S, strict=False, allow_inf_nan=False)]
+Value = Annotated[float, Field(strict=False)]
+
+
+class Batch(Strict):
+    """What a process sends, once: its batches are numbered from 1."""
+
+    source: Annotated[str, StringConstraints(pattern=SOURCE_PATTERN)] = Field(
+        description="The process that writes: a ULID that it chooses when it starts."
+    )
+    sequence: int = Field(
+        ge=1, le=MAX_SEQUENCE, description="Number of the batch; each is one more than before."
+    )
+
+
+class SeriesPoints(Strict):
+    """Points of one metric: columns of equal length."""
+
+    metric: MetricName = Field(description="Such as `loss/policy`.")
+    agent_steps: list[Steps] = Field(
+        max_length=MAX_ROWS, description="Agent steps (decisions), which never decrease."
+    )
+    frames: list[Steps] | None = Field(
+        default=None, max_length=MAX_ROWS, description="Emulator frames; default: as many as agent steps."
+    )
+    wall_time_s: list[WallTime] = Field(max_length=MAX_ROWS, description="Training time in seconds.")
+    value: list[Value | None] = Field(max_length=MAX_ROWS, description="Null is NaN.")
+
+
+class PointsBatch(Batch):
+    """The body of `POST /runs/{id}/points`."""
+
+    series: list[SeriesPoints] = Field(
+        max_length=MAX_ROWS, description=f"At most {MAX_ROWS:,} points in total."
+    )
+
+
+class EpisodeRow(Strict):
+    """One finished training episode."""
+
+    agent_steps: Steps = Field(description="Agent steps of the run at its end.")
+    wall_time_s: WallTime = Field(description="Training time of the run at its end.")
+    episode_return: Value = Field(alias="return", allow_inf_nan=False, description="True, unclipped return.")
+    length: Steps = Field(description="Its agent steps.")
+
+
+class EpisodesBatch(Batch):
+    """The body of `POST /runs/{id}/episodes`."""
+
+    episodes: list[EpisodeRow] = Field(max_length=MAX_ROWS, description="In the order in which they ended.")
+
+
+class SentLine(Strict):
+    """A line for the run's log."""
+
+    time: datetime = Field(strict=False, description="When it was written; without a time zone, in UTC.")
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    message: Text = Field(max_length=MAX_TEXT, description="The line.")
+    agent_steps: Steps | None = Field(
+        default=None, description="Agent steps of the run that the line belongs to."
+    )
+
+
+class LogBatch(Batch):
+    """The body of `POST /runs/{id}/log`."""
+
+    lines: list[SentLine] = Field(max_length=MAX_LINES, description="In order.")
+
+
+class FileUpload(Batch):
+    """What becomes of a complete upload."""
+
+    upload: Annotated[str, StringConstraints(pattern=SOURCE_PATTERN)] = Field(
+        description="The file: a complete upload of the run."
+    )
+    size_bytes: int = Field(ge=1, le=MAX_UPLOAD_BYTES, description="Size of the file.")
+    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] = Field(
+        description="Checksum of the file, in hexadecimal."
+    )
+    agent_steps: Steps = Field(description="Agent steps of the run that the file belongs to.")
+    wall_time_s: WallTime = Field(description="Training time of the run that the file belongs to.")
+
+
+class CheckpointUpload(FileUpload):
+    """The body of `POST /runs/{id}/checkpoints`."""
+
+    suffix: Annotated[str, StringConstraints(pattern=r"^(\.[a-z0-9]{1,10})?$")] = Field(
+        default="", description="Suffix of the file's name, such as `.zip`."
+    )
+    frames: Steps | None = Field(
+        default=None, description="Emulator frames; default: as many as agent steps."
+    )
+    score: Annotated[Value, Field(allow_inf_nan=False)] | None = Field(
+        default=None, description="Score that the script measured for it, such as a mean return."
+    )
+
+
+class VideoUpload(FileUpload):
+    """The body of `POST /runs/{id}/videos`."""
+
+    form: Literal["file", "frames"] = Field(
+        description="`file`: an MP4, MOV, WebM, Matroska, AVI or GIF file. `frames`: a NumPy archive (.npz) "
+        "with the uint8 array `frames` of the shape (T, H, W, 3), RGB."
+    )
+    fps: Annotated[float, Field(gt=0, le=240, strict=False, allow_inf_nan=False)] | None = Field(
+        default=None, description="Frames per second, of `frames`; default: 30."
+    )
+
+
+class UploadOut(BaseModel):
+    """How far an upload is."""
+
+    received_bytes: int
+    """Bytes of the file that are stored: the offset of the next part."""
+
+
+class Stored(BaseModel):
+    """What of a batch was stored."""
+
+    sequence: int
+    """The last batch of this source that is stored."""
+    stored: int
+    """Rows of this batch that are stored now; 0 if it was stored before."""
+    dropped: int
+    """Rows of this batch that are not stored: their agent steps decrease, or the run has too many series."""
+
+
+class Heartbeat(Strict):
+    """The body of `POST /runs/{id}/heartbeat`."""
+
+    state: Literal["running", "finished", "failed", "stopped"] = Field(
+        default="running", description="What the script does; `running` resumes a lost or ended run."
+    )
+    reason: Annotated[Text, Field(max_length=2_000)] | None = Field(
+        default=None, description="One line for the run's page."
+    )
+
+
+class HeartbeatOut(BaseModel):
+    """The answer to a heartbeat."""
+
+    state: RunState
+    """`stopping` once a stop was requested."""
+    stop_requested: bool
+    """Whether the script should end: someone has requested it."""

@@ -1,0 +1,190 @@
+"""Diagnostics panels: several metrics of a run's method in one figure, as in its paper."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from backend.figures.curve import Line, axes_layout, plain
+from backend.figures.figure import Figure
+from backend.figures.theme import BESIDE, DASHES, Theme, colours, faint, layout, plain_text
+
+_SHARE_OPACITY = 0.55
+_MAX_LEGEND_BELOW = 4
+"""A legend with more lines is placed beside the plot; below, it would take too much of the height."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One figure of a run's diagnostics."""
+
+    id: str
+    title: str
+    axis: str
+    """Title of the vertical axis, with the unit."""
+    names: dict[str, str]
+    """Its metrics and their legend entries; sources (actors, shards) are shown by their names. Colours follow
+    this order, the same on every panel: training first, then prediction."""
+    stacked: bool = False
+    """Whether the lines are shares of a whole, stacked."""
+    stepped: bool = False
+    """Whether values hold until the next change."""
+
+
+PANELS = (
+    Panel(
+        "rates",
+        "Training and prediction throughput (TPS, PPS)",
+        "Per second",
+        {"speed/updates_per_s": "updates (TPS)", "speed/predictions_per_s": "predictions (PPS)"},
+    ),
+    Panel(
+        "queues",
+        "Queue lengths",
+        "Requests",
+        {"ga3c/training_queue": "training", "ga3c/prediction_queue": "prediction"},
+    ),
+    Panel(
+        "batches",
+        "Batch sizes",
+        "Batch size",
+        {"ga3c/training_batch": "training", "ga3c/prediction_batch": "prediction"},
+    ),
+    Panel(
+        "setting",
+        "Agents, predictors, trainers",
+        "Count",
+        {
+            "ga3c/n_actors": "agents (N_A)",
+            "ga3c/n_predictors": "predictors (N_P)",
+            "ga3c/n_trainers": "trainers (N_T)",
+        },
+        stepped=True,
+    ),
+    Panel(
+        "lag",
+        "Policy lag",
+        "Updates",
+        {"ga3c/policy_lag": "mean", "ga3c/policy_lag_max": "max"},
+    ),
+    Panel("lag_share", "Policy lag distribution", "Share", {"ga3c/policy_lag_share": ""}, True),
+    Panel("waiting", "Agent waiting time", "Share of time", {"ga3c/waiting_share": "waiting for an action"}),
+    Panel(
+        "time_usage",
+        "Time breakdown",
+        "Share of time",
+        {
+            "paac/time_environment": "environments",
+            "paac/time_choosing": "action selection",
+            "paac/time_learning": "learning",
+            "paac/time_rest": "waiting",
+        },
+        True,
+    ),
+    Panel("epsilon", "Epsilon", "Epsilon", {"exploration/epsilon": ""}),
+    Panel("q", "Max Q", "Mean of max Q", {"value/max_q": "max Q"}),
+    Panel("replay", "Replay memory", "Fraction filled", {"replay/fill": "filled", "gorila/replay_fill": ""}),
+    Panel(
+        "traffic",
+        "Gradient pushes and parameter pulls",
+        "Per second",
+        {"gorila/pushes_per_s": "pushes", "gorila/pulls_per_s": "pulls"},
+    ),
+    Panel(
+        "bytes",
+        "Transfer rate",
+        "Bytes/s",
+        {"gorila/push_bytes_per_s": "pushed", "gorila/pull_bytes_per_s": "pulled"},
+    ),
+    Panel(
+        "staleness",
+        "Gradient staleness",
+        "Updates",
+        {"gorila/gradient_staleness": "mean", "gorila/gradient_staleness_max": "max"},
+    ),
+    Panel(
+        "staleness_share",
+        "Gradient staleness distribution",
+        "Share",
+        {"gorila/gradient_staleness_share": ""},
+        True,
+    ),
+    Panel(
+        "discards",
+        "Discarded and lost updates",
+        "Count in this attempt",
+        {
+            "gorila/stale_discards": "stale gradients",
+            "gorila/outlier_discards": "outliers",
+            "gorila/lost_pushes": "lost pushes",
+            "gorila/lost_updates": "lost updates",
+            "gorila/lost_chunks": "lost chunks",
+            "gorila/replay_detours": "replay detours",
+        },
+    ),
+    Panel("shards", "Parameter shards", "Updates", {"gorila/shard_updates": ""}),
+    Panel("versions", "Parameter versions of the actors", "Updates", {"gorila/version_seen": ""}),
+    Panel("actor_episodes", "Episodes per actor", "Episodes", {"gorila/episodes": ""}),
+)
+
+BY_ID = {panel.id: panel for panel in PANELS}
+
+
+def present(metrics: set[str]) -> list[Panel]:
+    """The panels for which a run with these metrics has data."""
+    # Every method reports updates per second; the panel is useful only beside predictions per second.
+    return [
+        panel
+        for panel in PANELS
+        if not metrics.isdisjoint(panel.names)
+        and (panel.id != "rates" or "speed/predictions_per_s" in metrics)
+    ]
+
+
+def diagnostic_figure(
+    panel: Panel, lines: Sequence[Line], *, x: str, smooth: str, title: str, theme: Theme = "light"
+) -> Figure:
+    """One panel: one line per metric or source, or stacked shares.
+
+    Args:
+        panel: the panel.
+        lines: the run's series of its metrics; a trace's `meta` has the series it shows.
+        x: one of `catalogue.X_AXES`.
+        smooth: description of the moving average; empty for none.
+        title: title of the figure.
+        theme: light or dark.
+    """
+    axes = axes_layout(next(iter(panel.names)), x)
+    axes["yaxis"] |= {"title": {"text": panel.axis}, "rangemode": "tozero"}
+    if panel.stacked:
+        axes["yaxis"] |= {"range": [0, 1], "tickformat": ".0%"}
+    figure = Figure(layout(title, theme, None) | axes)
+    figure.layout["legend"]["traceorder"] = "normal"
+    if len(lines) > _MAX_LEGEND_BELOW:
+        order = "reversed" if panel.stacked else "normal"
+        figure.layout["legend"] |= BESIDE | {"traceorder": order}
+    palette = colours(theme)
+    metrics = list(panel.names)
+    by_metric = len({line.metric for line in lines}) == len(lines)
+    for place, line in enumerate(lines):
+        number = metrics.index(line.metric) if by_metric else place
+        colour, dash = palette[number % len(palette)], DASHES[number // len(palette) % len(DASHES)]
+        # Values that hold until the next change are not interpolated or smoothed.
+        column = "smoothed" if smooth and not panel.stepped else "mean"
+        shape = {"shape": "hv"} if panel.stepped else {}
+        look: dict[str, Any] = {"line": {"color": colour, "width": 2, "dash": dash} | shape}
+        if panel.stacked:
+            look = {
+                "stackgroup": "shares",
+                "line": {"color": colour, "width": 0},
+                "fillcolor": faint(colour, _SHARE_OPACITY),
+            }
+        figure.add_scatter(
+            x=plain(line.columns["x"]) if line.columns else [],
+            y=plain(line.columns[column]) if line.columns else [],
+            mode="lines",
+            name=plain_text(line.source) or panel.names[line.metric],
+            hovertemplate="%{y:.4~g}",
+            meta={"run": line.run, "metric": line.metric, "source": line.source, "y": column},
+            **look,
+        )
+    return figure

@@ -1,0 +1,20 @@
+"""Folders that a wheel holds inside `backend` and a checkout beside it; `setup.py` copies them."""
+
+from pathlib import Path
+
+_BACKEND = Path(__file__).resolve().parent
+
+
+def migrations() -> Path:
+    """Alembic's folder: its `env.py` and the migrations."""
+    return _folder("migrations", "alembic")
+
+
+def pages() -> Path:
+    """The built pages, which are missing from a checkout until they are built."""
+    return _folder("pages", "frontend/dist")
+
+
+def _folder(in_wheel: str, in_checkout: str) -> Path:
+    packaged = _BACKEND / in_wheel
+    return packaged if packaged.is_dir() else _BACKEND.parent / in_checkout

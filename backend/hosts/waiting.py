@@ -1,0 +1,146 @@
+"""Why queued runs wait, and when one is expected to start: pure functions of hosts and runs."""
+
+import heapq
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from backend.db import Host, Run
+from backend.runs.schemas import time_left_s
+from backend.specs.states import RunState
+
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class ActiveHost:
+    """A host's row, whether it is alive, and the runs that it holds."""
+
+    host: Host
+    alive: bool
+    runs: Sequence[Run]
+
+    @property
+    def accepts(self) -> bool:
+        """Whether it claims runs when it has a free slot."""
+        return self.alive and not self.host.draining
+
+
+def serves(host: Host, run: Run) -> bool:
+    """Whether the run's queue or its requested host allows this host."""
+    return run.wanted_host == host.id if run.wanted_host is not None else run.queue in host.queues
+
+
+def can_run(host: Host, run: Run) -> bool:
+    """Whether this host may claim the run once it has a free slot and free memory."""
+    return serves(host, run) and all(test(host, run) for test, _ in _NEEDS)
+
+
+def why_waiting(run: Run, hosts: Sequence[ActiveHost]) -> str:
+    """Why no host has claimed a queued run: the first condition that no host meets."""
+    allowed = [each for each in hosts if serves(each.host, run)]
+    if not allowed:
+        return (
+            "no host serves this queue"
+            if run.wanted_host is None
+            else f"the requested host {run.wanted_host} is unknown"
+        )
+    subject = run.wanted_host or "every host that serves this queue"
+    for test, problem in _NEEDS:
+        able = [each for each in allowed if test(each.host, run)]
+        if not able:
+            return problem(run, [each.host for each in allowed])
+        allowed = able
+    if not (alive := [each for each in allowed if each.alive]):
+        return f"{subject} is offline"
+    if not (accepting := [each for each in alive if each.accepts]):
+        return f"{subject} is draining"
+    free = [each for each in accepting if len(each.runs) < each.host.slots]
+    if not free:
+        return "all slots are in use"
+    if all(_free_memory_bytes(each.host) < run.memory_estimate_bytes for each in free):
+        return f"no host has the {run.memory_estimate_bytes / GIB:.1f} GiB of free memory that it may need"
+    return "a host is about to claim it"
+
+
+def expected_wait_s(
+    run: Run, ahead: Sequence[Run], hosts: Sequence[ActiveHost], rates: Mapping[tuple[str, str], float]
+) -> float | None:
+    """Seconds until a slot is free for a run, if every run before it trains to its limits; None if unknown.
+
+    Slots are assigned as workers do: in the order of the queue, each run to the first slot that is free on a
+    host that can run it. Time for evaluations and for starting is not included.
+
+    Args:
+        run: a queued run.
+        ahead: the runs that are claimed before it, in this order.
+        hosts: every host.
+        rates: agent steps/s by algorithm and environment, for runs that do not train yet.
+    """
+    slots = {
+        each.host.id: _slots(each, lambda active: _left_s(active, rates)) for each in hosts if each.accepts
+    }
+    by_id = {each.host.id: each.host for each in hosts}
+
+    def earliest(wanted: Run) -> list[float] | None:
+        able = [heap for name, heap in slots.items() if heap and can_run(by_id[name], wanted)]
+        return min(able, key=lambda heap: heap[0], default=None)
+
+    for each in ahead:
+        heap = earliest(each)
+        if heap is not None:  # otherwise it waits for a host that does not exist, and delays nobody
+            heapq.heapreplace(heap, heap[0] + _left_s(each, rates))
+    heap = earliest(run)
+    return heap[0] if heap is not None and math.isfinite(heap[0]) else None
+
+
+def _slots(active: ActiveHost, left_s: Callable[[Run], float]) -> list[float]:
+    """When each slot of a host is free, as a heap of seconds from now."""
+    times = [left_s(run) for run in active.runs]
+    times += [0.0] * (active.host.slots - len(times))
+    heapq.heapify(times)
+    return times
+
+
+def _left_s(run: Run, rates: Mapping[tuple[str, str], float]) -> float:
+    """Training time to the nearest limit; infinite if unknown."""
+    if run.state == RunState.STOPPING:
+        return 0.0
+    if run.state == RunState.RUNNING and (left_s := time_left_s(run)) is not None:
+        return left_s
+    stop = run.spec["stop"]
+    rate = rates.get((run.algorithm, run.environment))
+    left = [math.inf]
+    if stop["wall_time_s"]:
+        left.append(stop["wall_time_s"] - run.wall_time_s)
+    if stop["agent_steps"] and rate:
+        left.append((stop["agent_steps"] - run.agent_steps) / rate)
+    return max(0.0, min(left))
+
+
+def _has_gpu(host: Host) -> bool:
+    return any(device.startswith("cuda") for device in host.devices)
+
+
+def _free_memory_bytes(host: Host) -> float:
+    return host.memory_bytes - float(host.load.get("memory_used_bytes") or 0.0)
+
+
+_NEEDS: list[tuple[Callable[[Host, Run], bool], Callable[[Run, Sequence[Host]], str]]] = [
+    (
+        lambda host, run: run.environment in host.environments,
+        lambda run, _: f"no host that may claim it provides the environment {run.environment}",
+    ),
+    (
+        lambda host, run: run.spec["device"] != "cuda" or _has_gpu(host),
+        lambda *_: "it requires a GPU, and no host that may claim it has one",
+    ),
+    (
+        lambda host, run: run.memory_estimate_bytes <= host.memory_bytes,
+        lambda run, hosts: (
+            f"it may need {run.memory_estimate_bytes / GIB:.1f} GiB of memory, and the largest host that may "
+            f"claim it has {max(host.memory_bytes for host in hosts) / GIB:.1f} GiB"
+        ),
+    ),
+]
+"""What a run needs of a host that allows it, and what is missing if none has it."""

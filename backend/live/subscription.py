@@ -1,0 +1,190 @@
+"""One Redis subscription for all streams of a web process."""
+
+import asyncio
+from collections import deque
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from enum import Enum
+
+import structlog
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+from backend.live.bus import CHANNEL, frames_channel
+
+RECONNECT_S = 1.0
+WAIT_S = 0.5
+CANCEL_INTERVAL_S = 1.0
+
+MAX_UNSENT = 1000
+"""Events that wait for a slow client. One more, and it is asked to fetch everything instead."""
+
+log = structlog.get_logger(__name__)
+
+
+async def cancel_all(tasks: Collection[asyncio.Task[None]]) -> None:
+    """Cancel tasks and wait until they have ended.
+
+    A task is cancelled again until it ends: redis-py sends commands by `asyncio.wait_for`, which in Python
+    3.11 ignores a cancellation that comes just after the command was sent.
+    """
+    running = {task for task in tasks if not task.done()}
+    while running:
+        for task in running:
+            task.cancel()
+        _, running = await asyncio.wait(running, timeout=CANCEL_INTERVAL_S)
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class Signal(Enum):
+    """What a listener learns about the subscription itself."""
+
+    CONNECTED = "connected"
+    """Messages may have been lost before it."""
+    DISCONNECTED = "disconnected"
+
+
+class Events:
+    """The published changes that one stream has not sent yet."""
+
+    def __init__(self) -> None:
+        self._unsent: deque[bytes | Signal] = deque()
+        self._arrived = asyncio.Event()
+
+    def put(self, message: bytes | Signal) -> None:
+        """Append a message. `CONNECTED` replaces those before it, and so many that it lost count of."""
+        if message is Signal.CONNECTED or len(self._unsent) >= MAX_UNSENT:
+            self._unsent.clear()
+            message = Signal.CONNECTED
+        self._unsent.append(message)
+        self._arrived.set()
+
+    async def next(self, timeout_s: float) -> bytes | Signal | None:
+        """The oldest message; None if there is none within `timeout_s`."""
+        if not self._unsent:
+            self._arrived.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    await self._arrived.wait()
+        return self._unsent.popleft() if self._unsent else None
+
+
+class Frames:
+    """The latest frame of a run that one socket has not sent yet."""
+
+    def __init__(self) -> None:
+        self._latest: asyncio.Queue[bytes] = asyncio.Queue(1)
+
+    def put(self, frame: bytes) -> None:
+        """Replace the frame that was not sent in time."""
+        if self._latest.full():
+            self._latest.get_nowait()
+        self._latest.put_nowait(frame)
+
+    async def next(self) -> bytes:
+        """The latest frame."""
+        return await self._latest.get()
+
+
+class Subscription:
+    """Receives published changes and frames over one connection, and passes them on to every listener.
+
+    It connects for the first listener and reconnects by itself.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._events: set[Events] = set()
+        self._frames: dict[str, set[Frames]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._client: Redis | None = None
+        """Set while subscribed."""
+
+    @contextmanager
+    def events(self) -> Iterator[Events]:
+        """Listen for changes. The first message is a `Signal`."""
+        listener = Events()
+        if self._client is not None:
+            listener.put(Signal.CONNECTED)
+        self._events.add(listener)
+        self._start()
+        try:
+            yield listener
+        finally:
+            self._events.discard(listener)
+
+    @contextmanager
+    def frames(self, run_id: str) -> Iterator[Frames]:
+        """Listen for the frames of a run."""
+        listener = Frames()
+        channel = frames_channel(run_id)
+        listeners = self._frames.setdefault(channel, set())
+        listeners.add(listener)
+        self._start()
+        try:
+            yield listener
+        finally:
+            listeners.discard(listener)
+            if not listeners and self._frames.get(channel) is listeners:
+                del self._frames[channel]
+
+    async def publish(self, channel: str, message: str) -> bool:
+        """Publish a message; return whether Redis accepted it."""
+        if self._client is None:
+            return False
+        with suppress(RedisError, OSError):
+            await self._client.publish(channel, message)
+            return True
+        return False
+
+    async def close(self) -> None:
+        """Close the connection."""
+        if self._task is not None:
+            await cancel_all([self._task])
+
+    def _start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._receive()
+            except (RedisError, OSError) as error:
+                log.warning("redis.unavailable", operation="subscribe", error=str(error))
+            finally:
+                self._client = None
+            self._signal(Signal.DISCONNECTED)
+            await asyncio.sleep(RECONNECT_S)
+
+    async def _receive(self) -> None:
+        # Without retries, which would hide that messages were lost.
+        retry = Retry(NoBackoff(), 0)
+        async with (
+            Redis.from_url(self._url, socket_connect_timeout=RECONNECT_S, retry=retry) as client,
+            client.pubsub() as channels,
+        ):
+            await channels.subscribe(CHANNEL)
+            await channels.psubscribe(frames_channel("*"))
+            n_confirmed = 0
+            while True:
+                message = await channels.get_message(timeout=WAIT_S)
+                if message is None:
+                    continue
+                if message["type"] in ("subscribe", "psubscribe"):
+                    n_confirmed += 1
+                    if n_confirmed >= 2:
+                        self._client = client
+                        self._signal(Signal.CONNECTED)
+                elif message["type"] == "message":
+                    for listener in self._events:
+                        listener.put(message["data"])
+                elif message["type"] == "pmessage":
+                    for watcher in self._frames.get(message["channel"].decode(), ()):
+                        watcher.put(message["data"])
+
+    def _signal(self, signal: Signal) -> None:
+        for listener in self._events:
+            listener.put(signal)

@@ -1,0 +1,95 @@
+"""Every point of several runs as one file, written in a stream, with each run's name, spec and provenance.
+
+The descriptions of the runs are JSON: in Parquet in the schema's metadata, one object by run id; in
+TensorBoard as a text in each run's folder; in CSV in the last column of each run's first row.
+"""
+
+import json
+import re
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from sqlalchemy.orm import Session
+
+from backend.metrics import export, tensorboard_files
+
+SCHEMA = pa.schema([("run", pa.string()), ("name", pa.string()), *export.SCHEMA])
+"""One row per point, by run, metric and source, in order of arrival."""
+
+DESCRIPTION = "description"
+"""Name of CSV's last column and of the text."""
+
+RUNS = "runs"
+"""Key of Parquet's metadata."""
+
+
+@dataclass(frozen=True)
+class ExportedRun:
+    """A run to export."""
+
+    id: str
+    name: str
+    started_at: datetime
+    """The time at which its training time was 0."""
+    description: dict[str, Any]
+    """Its name, spec and provenance, as JSON values."""
+
+
+def csv(session: Session, runs: Sequence[ExportedRun]) -> Iterator[bytes]:
+    """Comma-separated values; floats with as many digits as they need."""
+    pipe = export.Pipe()
+    field = pa.field(DESCRIPTION, pa.string())
+    with pa.csv.CSVWriter(pipe, SCHEMA.append(field)) as writer:
+        for run in runs:
+            first: list[str | None] = [json.dumps(run.description)]
+            for table in _tables(session, run):
+                column = first + [None] * (len(table) - len(first))
+                writer.write_table(table.append_column(field, [pa.array(column, pa.string())]))
+                first = []
+                yield pipe.take()
+    yield pipe.take()
+
+
+def parquet(session: Session, runs: Sequence[ExportedRun]) -> Iterator[bytes]:
+    """Parquet, compressed by Zstandard."""
+    pipe = export.Pipe()
+    described = {run.id: run.description for run in runs}
+    schema = SCHEMA.with_metadata({RUNS: json.dumps(described)})
+    with pa.parquet.ParquetWriter(pipe, schema, compression="zstd") as writer:
+        for run in runs:
+            for table in _tables(session, run):
+                writer.write_table(table)
+                yield pipe.take()
+    yield pipe.take()
+
+
+def tensorboard(session: Session, runs: Sequence[ExportedRun]) -> Iterator[bytes]:
+    """A zip with a folder per run, named after it, each with a folder of event files per source."""
+    pipe = export.Pipe()
+    with zipfile.ZipFile(pipe, "w") as archive:
+        for run in runs:
+            text = (DESCRIPTION, run.description)
+            for _ in tensorboard_files.write(archive, session, run.id, run.started_at, text, _folder(run)):
+                yield pipe.take()
+    yield pipe.take()
+
+
+def _folder(run: ExportedRun) -> str:
+    """A folder name that is safe on every system, and unique: names of runs may be equal."""
+    words = re.sub(r"[^A-Za-z0-9._=-]+", "_", run.name).strip("._")[:80]
+    return f"{words}-{run.id}/" if words else f"{run.id}/"
+
+
+def _tables(session: Session, run: ExportedRun) -> Iterator[pa.Table]:
+    for table in export.tables(session, run.id):
+        n = len(table)
+        named = pa.table({"run": pa.repeat(run.id, n), "name": pa.repeat(run.name, n)})
+        for name in export.SCHEMA.names:
+            named = named.append_column(name, table[name])
+        yield named

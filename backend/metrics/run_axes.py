@@ -1,0 +1,129 @@
+"""X axes that points do not carry: updates and clock time.
+
+Updates are exact at checkpoints and at the run's latest report, and interpolated by agent steps between them.
+
+Clock time counts from the start of a run's training. It passes as training time does, and in evaluations,
+saves and interruptions besides. How much passed there is known at the next checkpoint or start of an attempt,
+and lies between the last point before it and the first one after it.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from sqlalchemy.orm import Session
+
+from backend.checkpoints import repository as checkpoints
+from backend.checkpoints.repository import Counters
+from backend.db import Run
+from backend.metrics.chunks import Array
+from backend.runs.log_lines import Start, training_starts
+
+STORED_FOR = {"updates": "agent_steps", "clock_time_s": "wall_time_s"}
+"""The stored column from which each of these axes is computed."""
+
+
+def stored_column(x: str) -> str:
+    """The column of points that an x axis is read or computed from."""
+    return STORED_FOR.get(x, x)
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """A run's x as a function of a stored column: linear between known places."""
+
+    stored: Array
+    """f8[n], ascending, n > 0."""
+    x: Array
+    """f8[n], not descending."""
+    slope: float
+    """Outside the known places."""
+
+    def x_of(self, stored: Array) -> Array:
+        """The x at values of the stored column; never below 0."""
+        values = np.asarray(stored, "f8")
+        beyond = np.maximum(values - self.stored[-1], 0) + np.minimum(values - self.stored[0], 0)
+        return np.asarray(np.maximum(np.interp(values, self.stored, self.x) + self.slope * beyond, 0.0))
+
+    def stored_of(self, x: float) -> float:
+        """The largest value of the stored column that lies at this x."""
+        beyond = max(x - float(self.x[-1]), 0.0) + min(x - float(self.x[0]), 0.0)
+        return float(np.interp(x, self.x, self.stored)) + beyond / (self.slope or 1.0)
+
+
+def conversions(session: Session, run_ids: Iterable[str], x: str) -> dict[str, Conversion]:
+    """By run id, how x is computed; empty for an axis that points carry."""
+    ids = list(dict.fromkeys(run_ids))
+    if x not in STORED_FOR or not ids:
+        return {}
+    saved: dict[str, list[Counters]] = {run_id: [] for run_id in ids}
+    for one in checkpoints.counters(session, ids):
+        saved[one.run_id].append(one)
+    runs = [session.get_one(Run, run_id) for run_id in ids]
+    if x == "updates":
+        return {run.id: updates_by_agent_steps(run, saved[run.id]) for run in runs}
+    starts: dict[str, list[Start]] = {run_id: [] for run_id in ids}
+    for start in training_starts(session, ids):
+        starts[start.run_id].append(start)
+    return {run.id: clock_by_training_time(run, saved[run.id], starts[run.id]) for run in runs}
+
+
+def locator(session: Session, run_ids: Iterable[str], x: str) -> Callable[[Any], float | None]:
+    """A function that returns the x of a run's row, such as a checkpoint; None if the row lacks it."""
+    known = conversions(session, run_ids, x)
+    column = stored_column(x)
+
+    def located(row: Any) -> float | None:
+        value = getattr(row, column, None)
+        if value is None or row.run_id not in known:
+            return value
+        return float(known[row.run_id].x_of(np.array([value]))[0])
+
+    return located
+
+
+def updates_by_agent_steps(run: Run, saved: Sequence[Counters]) -> Conversion:
+    """A run's number of updates at its agent steps."""
+    at = {one.agent_steps: one.updates for one in saved}
+    at |= {run.agent_steps: run.updates}
+    if run.forked_at_agent_steps is None:
+        at |= {0: 0}
+    stored = np.array(sorted(at), "f8")
+    return Conversion(
+        stored, np.maximum.accumulate(np.array([at[int(steps)] for steps in stored], "f8")), 0.0
+    )
+
+
+def clock_by_training_time(run: Run, saved: Sequence[Counters], starts: Sequence[Start]) -> Conversion:
+    """A run's seconds since the start of its training at its training time."""
+    trained = {one.agent_steps: one.wall_time_s for one in saved} | {0: 0.0}
+    places: list[tuple[float, datetime]] = [
+        # A fork's first checkpoint is a copy, which was added before its training.
+        (one.wall_time_s, one.recorded_at)
+        for one in saved
+        if one.attempt > 0
+    ]
+    places += [
+        (trained[start.resumed_from_agent_steps], start.time)
+        for start in starts
+        if start.resumed_from_agent_steps in trained
+    ]
+    origin = min([start.time for start in starts], default=run.started_at or run.created_at)
+    known = sorted((stored, (time - origin).total_seconds()) for stored, time in places)
+    stored, x = known[0] if known else (0.0, 0.0)
+    anchors = [(stored, x)]
+    for at, clock in known[1:]:
+        arrival, x = min(x + at - stored, max(x, clock)), max(x, clock)
+        # The last point before lies at the same training time as the place itself.
+        anchors += [(at, arrival)] if at > stored else []
+        anchors += [(float(np.nextafter(at, np.inf)), x)] if x > arrival else []
+        stored = at
+    columns = dict(anchors)
+    return Conversion(np.array(list(columns)), np.array(list(columns.values())), 1.0)
+
+
+def converted(stored: Array, conversion: Conversion | None) -> Array:
+    """The x at values of the stored column; these themselves for an axis that points carry."""
+    return stored if conversion is None else conversion.x_of(stored)

@@ -1,0 +1,55 @@
+"""The fields of the list of runs, and the metrics in its columns."""
+
+from collections.abc import Sequence
+
+from sqlalchemy.orm import Session
+
+from backend.metrics import repository
+from backend.metrics.catalogue import describe
+from backend.metrics.schemas import FieldOut, FieldsOut, MetricSummaries, MetricSummary
+from backend.runs.conditions import external_settings
+from backend.runs.fields import RUN_FIELDS, STATISTICS, Metric, settings
+
+
+def listing(session: Session) -> FieldsOut:
+    """Every field that a filter may name."""
+    found = [
+        FieldOut(name=name, title=name.replace("_", " ").capitalize(), kind=kind, origin="run")
+        for name, kind in RUN_FIELDS.items()
+    ]
+    found += [
+        FieldOut(
+            name=setting.name,
+            title=setting.title,
+            kind=setting.kind,
+            origin="setting",
+            unit=setting.unit,
+            values=list(setting.values),
+        )
+        for setting in settings().values()
+    ]
+    found += [
+        FieldOut(name=f"config.{name}", title=name, kind="any", origin="setting")
+        for name in external_settings(session)
+        if f"config.{name}" not in settings()
+    ]
+    found += [
+        FieldOut(name=name, title=describe(name).title, kind="number", origin="metric")
+        for name in repository.metric_names(session)
+    ]
+    return FieldsOut(items=found, statistics=list(STATISTICS))
+
+
+def summaries(session: Session, run_ids: Sequence[str], metrics: Sequence[str]) -> MetricSummaries:
+    """Statistics of metrics of runs; unknown runs and metrics are left out."""
+    items = []
+    for series in repository.summaries(session, run_ids, metrics):
+        values = {
+            "last": series.last_value,
+            "mean": series.mean_value,
+            "min": series.min_value,
+            "max": series.max_value,
+        }
+        values["best"] = values[Metric(series.metric, "best").stored]
+        items.append(MetricSummary(run=series.run_id, metric=series.metric, **values))
+    return MetricSummaries(items=items)

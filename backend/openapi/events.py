@@ -1,0 +1,50 @@
+"""Schemas of the payloads of `GET /events` in the OpenAPI document."""
+
+from typing import Any
+
+
+def _event(
+    description: str, optional: dict[str, Any] | None = None, **properties: tuple[str, str]
+) -> dict[str, Any]:
+    """An event's schema: `optional` properties by name, and types and descriptions of those always there."""
+    required = {name: {"type": kind, "description": text} for name, (kind, text) in properties.items()}
+    return {
+        "type": "object",
+        "description": description,
+        "properties": required | (optional or {}),
+        "required": [*properties],
+        "additionalProperties": False,
+    }
+
+
+EVENT_SCHEMAS: dict[str, dict[str, Any]] = {
+    "RunEvent": _event(
+        "A run changed.",
+        optional={
+            "changed": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "What has changed beside the run: `series/<section>` (points of metrics "
+                "of this section), `metrics` (new metrics), `episodes`, `evaluations`, `checkpoints`, "
+                "`videos` (sent by a script), `log`; without it, anything may have.",
+            }
+        },
+        run=("string", "The run's id."),
+        revision=("integer", "Its revision now."),
+        state=("string", "Its state now, or `deleted`."),
+    ),
+    "HostEvent": _event("A host changed.", host=("string", "The host's id.")),
+    "JobEvent": _event(
+        "A job changed: a video or an evaluation.",
+        job=("string", "The job's id."),
+        run=("string", "The run's id."),
+        state=("string", "Its state now."),
+    ),
+    "SweepEvent": _event(
+        "A sweep changed.",
+        sweep=("string", "The sweep's id."),
+        revision=("integer", "Its revision now."),
+        state=("string", "Its state now, or `deleted`."),
+    ),
+}
+"""The payloads of `GET /events`."""

@@ -1,0 +1,159 @@
+"""Examples in the OpenAPI document. Those of response bodies are put together from their properties'."""
+
+from typing import Any
+
+REFERENCE = "#/components/schemas/"
+_MAX_DEPTH = 8
+
+_STOP = {"agent_steps": 10_000_000}
+
+EXAMPLES: dict[str, Any] = {
+    "RunFields": {
+        "algorithm": "paac",
+        "environment": "ALE/Breakout-v5",
+        "config": {"n_w": 2},
+        "stop": _STOP,
+        "seeds": [0, 1, 2],
+        "tags": ["baseline"],
+    },
+    "ExternalFields": {
+        "origin": "external",
+        "algorithm": "my_ppo",
+        "environment": "ALE/Pong-v5",
+        "config": {"learning_rate": 0.00025, "n_envs": 8},
+        "seed": 1,
+    },
+    "SweepSpec": {
+        "name": "learning rate",
+        "run": {"algorithm": "paac", "environment": "ALE/Breakout-v5", "stop": {"agent_steps": 500_000}},
+        "space": {
+            "config.learning_rate": {"distribution": "log_uniform", "low": 0.0001, "high": 0.01},
+            "config.beta": {"values": [0.01, 0.02]},
+        },
+        "sampler": "random",
+        "n_configurations": 12,
+        "max_seeds": 8,
+    },
+    "SweepChanges": {"concurrency": 4},
+    "SweepExtension": {"max_seeds": 12, "values": {"config.beta": [0.005]}},
+    "Heartbeat": {"state": "finished", "reason": "reached 10,000,000 agent steps"},
+    "PointsBatch": {
+        "source": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+        "sequence": 1,
+        "series": [
+            {
+                "metric": "loss/policy",
+                "agent_steps": [1_000, 2_000],
+                "wall_time_s": [0.8, 1.6],
+                "value": [0.31, 0.29],
+            }
+        ],
+    },
+    "EpisodesBatch": {
+        "source": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+        "sequence": 2,
+        "episodes": [{"agent_steps": 1_733, "wall_time_s": 1.4, "return": 20.0, "length": 1_733}],
+    },
+    "LogBatch": {
+        "source": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+        "sequence": 3,
+        "lines": [{"time": "2026-01-31T10:00:00Z", "level": "info", "message": "a new phase"}],
+    },
+    "CheckpointUpload": {
+        "source": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+        "sequence": 4,
+        "upload": "01JD3R2M5N7P9Q1S3T5V7W9XYZ",
+        "size_bytes": 1_048_576,
+        "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "suffix": ".zip",
+        "agent_steps": 100_000,
+        "wall_time_s": 812.5,
+        "score": 20.0,
+    },
+    "VideoUpload": {
+        "source": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+        "sequence": 5,
+        "upload": "01JD3R2M5N7P9Q1S3T5V7W9XYW",
+        "size_bytes": 2_097_152,
+        "sha256": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
+        "agent_steps": 100_000,
+        "wall_time_s": 812.5,
+        "form": "file",
+    },
+    "RunChanges": {"name": "PAAC, learning rate halved", "tags": ["baseline"], "priority": 10},
+    "ForkRequest": {"config": {"learning_rate": 0.0112}, "stop": _STOP},
+    "ResumeRequest": {"stop": {"agent_steps": 20_000_000}, "annealing": "extend"},
+    "ArchiveRequest": {"archived": True},
+    "BulkRequest": {"action": "stop", "filter": "algorithm=paac state=running", "dry_run": True},
+    "EvaluationRequest": {"protocol": "noop_starts", "episodes": 30, "seed": 1},
+    "SettingsRequest": {"config": {"learning_rate": 0.0056}},
+    "LoginRequest": {"name": "owner", "password": "correct horse battery"},
+    "PasswordRequest": {"current": "correct horse battery", "new": "staple battery horse"},
+    "UserRequest": {"name": "ada", "role": "operator", "password": "correct horse battery"},
+    "UserChanges": {"role": "viewer"},
+    "TokenRequest": {"name": "nightly sweep", "role": "operator", "expires_in_days": 90},
+    "ProblemDocument": {
+        "type": "about:blank",
+        "title": "Unprocessable Content",
+        "status": 422,
+        "detail": "config.n_e: must be at least 1",
+        "errors": [{"field": "config.n_e", "message": "must be at least 1"}],
+    },
+    "VideoPending": {"job": "01JD3QZ6W9K0Y5T8H2V4B7N1XC", "state": "queued"},
+    "RunEvent": {
+        "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+        "revision": 42,
+        "state": "running",
+        "changed": ["episodes", "series/rollout"],
+    },
+    "HostEvent": {"host": "lab-3"},
+    "SweepEvent": {"sweep": "01JD3R4T6V8X0Z2B4D6F8H0K2M", "revision": 7, "state": "running"},
+    "JobEvent": {"job": "01JD3R0A4M", "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC", "state": "done"},
+}
+"""Schema -> an example that it validates."""
+
+
+def describe(document: dict[str, Any]) -> None:
+    """Give each JSON response of an operation an example."""
+    schemas = document["components"]["schemas"]
+    for path in document["paths"].values():
+        for operation in path.values():
+            for response in operation["responses"].values():
+                content = response.get("content", {}).get("application/json", {})
+                if content.get("schema"):
+                    example = example_of(content["schema"], schemas)
+                    # Linters take an object with a key `default` for a schema.
+                    if not (isinstance(example, dict) and "default" in example):
+                        content["example"] = example
+
+
+def example_of(schema: dict[str, Any], schemas: dict[str, Any], depth: int = 0) -> Any:
+    """A value that the schema allows: its own example, constant or default; null if it may be null; else made
+    of the examples of its parts.
+
+    Args:
+        schema: of any value of the document.
+        schemas: the document's schemas by name, for references.
+        depth: of this schema; arrays that are too deep are empty.
+    """
+    if "$ref" in schema:
+        return example_of(schemas[schema["$ref"].removeprefix(REFERENCE)], schemas, depth + 1)
+    for stated in ("examples", "enum"):
+        if stated in schema:
+            return schema[stated][0]
+    if "const" in schema:
+        return schema["const"]
+    if schema.get("default") is not None:
+        return schema["default"]
+    branches = schema.get("anyOf") or schema.get("oneOf")
+    if branches:
+        optional = any(each.get("type") == "null" for each in branches)
+        return None if optional else example_of(branches[0], schemas, depth)
+    kind = schema.get("type")
+    if kind == "object":
+        return {
+            name: example_of(part, schemas, depth + 1) for name, part in schema.get("properties", {}).items()
+        }
+    if kind == "array":
+        return [example_of(schema["items"], schemas, depth + 1)] if depth <= _MAX_DEPTH else []
+    return {"integer": 1, "number": 0.5, "boolean": True, "string": "text"}.get(kind or "")

@@ -1,0 +1,57 @@
+"""Log training to a Callboard server, and start, follow and read its runs.
+
+with callboard.init(name="my run", algorithm="my_ppo", environment="CartPole-v1", seed=1) as run:
+    run.log({"loss/policy": 0.5}, agent_steps=100)
+    run.episode(return_=200.0, length=200)
+
+runs = callboard.connect().start("paac", "ALE/Pong-v5", seeds=range(3))
+returns = runs.wait().series("rollout/episode_return").to_pandas()
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from callboard.agents import Agent
+from callboard.client import Client, connect
+from callboard.errors import CallboardError, NotConfigured, Rejected, Unreachable
+from callboard.external import ExternalRun
+from callboard.following import Change, NewPoints, RecordedEpisode, StateChange
+from callboard.runs import Run, Runs
+from callboard.series import Series
+from callboard.starting import init
+from callboard.summary_writer import SummaryWriter
+from callboard.syncing import Synced, sync
+
+if TYPE_CHECKING:
+    from callboard.wrappers import RecordReturns
+
+__all__ = [
+    "Agent",
+    "CallboardError",
+    "Change",
+    "Client",
+    "ExternalRun",
+    "NewPoints",
+    "NotConfigured",
+    "RecordReturns",
+    "RecordedEpisode",
+    "Rejected",
+    "Run",
+    "Runs",
+    "Series",
+    "StateChange",
+    "SummaryWriter",
+    "Synced",
+    "Unreachable",
+    "connect",
+    "init",
+    "sync",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """`RecordReturns` needs gymnasium, and is imported when it is used."""
+    if name == "RecordReturns":
+        from callboard.wrappers import RecordReturns
+
+        return RecordReturns
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,175 @@
+"""Agents of checkpoints that act in one's own program: `Client.agent`. They need `callboard[worker]`."""
+
+import hashlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from callboard.errors import CallboardError
+from callboard.transport import Transport
+
+if TYPE_CHECKING:
+    import gymnasium
+
+_PAGE = 200
+
+
+class Agent:
+    """An agent of a checkpoint. It acts as in evaluations, on this machine's CPU."""
+
+    def __init__(self, spec: Any, policy: Any, env: Any, checkpoint: dict[str, Any]) -> None:
+        """Use `Client.agent`.
+
+        Args:
+            spec: of the run.
+            policy: of the engine.
+            env: an environment of the engine, as the run has it.
+            checkpoint: as the REST API describes it.
+        """
+        self.checkpoint = checkpoint
+        """The checkpoint as the REST API describes it: `id`, `agent_steps`, `file` and others."""
+        self._spec = spec
+        self._policy = policy
+        self._shape: tuple[int, ...] = env.observation_shape
+        self._dtype = env.observation_dtype
+        self._space = env.action_space
+
+    def act(self, observation: npt.ArrayLike) -> Any:
+        """Choose an action.
+
+        Args:
+            observation: what the run's environment returns, with its preprocessing: of one environment, or of
+                several that step together, stacked along the first axis.
+
+        Returns:
+            The action: a whole number, or an array of numbers within the environment's bounds. For several
+            environments an array with a row for each.
+
+        Raises:
+            ValueError: the observation has another shape than the run's environment returns.
+        """
+        array = np.asarray(observation, self._dtype)
+        one = array.shape == self._shape
+        if not one and array.shape[1:] != self._shape:
+            raise ValueError(
+                f"observation: must have the shape {self._shape}, or {('N', *self._shape)} for several "
+                f"environments: got {array.shape}"
+            )
+        batch = array[None] if one else array
+        actions = np.asarray(self._policy.act(batch, np.arange(len(batch)))[0])
+        if actions.ndim > 1:
+            actions = self._space.clip(actions)
+            return actions[0] if one else actions
+        return int(actions[0]) if one else actions
+
+    def reset(self, environment: int = 0) -> None:
+        """Forget the episode: call it when one is over. Only agents with an LSTM remember anything.
+
+        Args:
+            environment: which of several environments, from 0.
+        """
+        self._policy.forget(environment)
+
+    def make_env(self, render_mode: str | None = None) -> "gymnasium.Env[Any, Any]":
+        """The run's environment with its settings and preprocessing, as a gymnasium environment.
+
+        Args:
+            render_mode: None or `rgb_array`.
+
+        Raises:
+            ValueError: it is a custom environment of another host.
+        """
+        from callboard_environments.env import CallboardEnv
+
+        if self._spec.custom is not None:
+            raise ValueError(f"environment: {self._spec.environment} is a custom one: create it yourself")
+        config = self._spec.environment_config.model_dump()
+        return CallboardEnv(self._spec.environment, render_mode, **config)
+
+
+def load_agent(
+    transport: Transport, run: dict[str, Any], checkpoint: str, *, seed: int, greedy: bool
+) -> Agent:
+    """Download a checkpoint, and load its agent. The arguments are those of `Client.agent`.
+
+    Raises:
+        ImportError: `callboard[worker]` is not installed.
+        ValueError: there is no such checkpoint, or no agent of this program can be in it.
+        CallboardError: what came is not what the server has.
+        Unreachable: the server cannot be reached.
+    """
+    if run["spec"].get("origin") == "external":
+        raise ValueError(f"run: {run['id']} is an external run: only its own script can load its agent")
+    try:
+        from backend.specs.run import parse_run_spec
+        from workers.engine.envs import make_env
+        from workers.engine.training.evaluation import GreedyPolicy, load_policy
+    except ImportError as error:
+        raise ImportError(
+            f"an agent needs callboard[worker]: pip install 'callboard[worker]' ({error})"
+        ) from None
+    chosen = _chosen(transport, run["id"], checkpoint)
+    spec = parse_run_spec(run["spec"])
+    with tempfile.TemporaryDirectory(prefix="callboard-agent-") as folder:
+        path = Path(folder) / Path(chosen["file"]).name
+        digest = hashlib.sha256()
+        with path.open("wb") as file, transport.stream(f"checkpoints/{chosen['id']}/file") as answer:
+            for part in answer.iter_bytes():
+                digest.update(part)
+                file.write(part)
+        if digest.hexdigest() != chosen["sha256"]:
+            raise CallboardError(f"checkpoint {chosen['id']}: what was downloaded is damaged; try again")
+        policy = load_policy(spec, path, seed)
+    env = make_env(spec.environment, spec.environment_config)
+    try:
+        return Agent(spec, GreedyPolicy(policy) if greedy else policy, env, chosen)
+    finally:
+        env.close()
+
+
+def _chosen(transport: Transport, run_id: str, checkpoint: str) -> dict[str, Any]:
+    """A checkpoint by its id, the latest one, or the best one.
+
+    Raises:
+        ValueError: there is none.
+    """
+    rows = list(_items(transport, f"runs/{run_id}/checkpoints"))
+    if not rows:
+        raise ValueError(f"run: {run_id} has no checkpoint")
+    if checkpoint == "latest":
+        return rows[0]
+    if checkpoint != "best":
+        found = next((row for row in rows if row["id"] == checkpoint), None)
+        if found is None:
+            raise ValueError(
+                f"checkpoint: must be best, latest or the id of one of run {run_id}: got {checkpoint!r}"
+            )
+        return found
+    protocol = transport.request("GET", f"runs/{run_id}/evaluations/protocols")["default"]
+    by_file = {row["file"]: row for row in rows}
+    scored = [
+        each
+        for each in _items(transport, f"runs/{run_id}/evaluations")
+        if each["protocol"] == protocol and each["mean_return"] is not None and each["checkpoint"] in by_file
+    ]
+    if not scored:
+        raise ValueError(
+            f"checkpoint: no checkpoint of run {run_id} has a score under its protocol {protocol}; "
+            'evaluate one, or pass "latest"'
+        )
+    return by_file[max(scored, key=lambda each: float(each["mean_return"]))["checkpoint"]]
+
+
+def _items(transport: Transport, path: str) -> Iterator[dict[str, Any]]:
+    """The items of a list, over all pages."""
+    params: dict[str, Any] = {"limit": _PAGE}
+    while True:
+        page = transport.request("GET", path, params=params)
+        yield from page["items"]
+        params["cursor"] = page["next_cursor"]
+        if params["cursor"] is None:
+            return

@@ -1,0 +1,278 @@
+"""What happens beside the training loop: one thread writes to the spool, another one sends it."""
+
+import json
+import logging
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+from callboard.delivery import Delivery, RunGone
+from callboard.errors import Unreachable
+from callboard.rows import Entry, File, Line, cleaned, dumps, frames_of
+from callboard.spool import Spool
+from callboard.transport import Transport
+from callboard.uploading import FILE_KINDS
+
+WRITE_INTERVAL_S = 0.5
+"""A killed script loses at most what it has logged in this time."""
+HEARTBEAT_INTERVAL_S = 15.0
+"""The server takes a run for lost after 60 s without one."""
+MAX_BUFFERED_ROWS = 200_000
+"""In memory. What comes while the buffer is full is dropped and counted."""
+WAKING_ROWS = 10_000
+FIRST_RETRY_S, LAST_RETRY_S = 1.0, 30.0
+LAST_TRIES = 1
+"""When the run is closed and the server cannot be reached."""
+REPORT_INTERVAL_S = 60.0
+
+log = logging.getLogger("callboard")
+
+
+class Background:
+    """The buffer of a run that is being logged, and the two threads that empty it."""
+
+    _all: ClassVar["weakref.WeakSet[Background]"] = weakref.WeakSet()
+
+    def __init__(
+        self, spool: Spool, transport: Transport, send_earlier: Callable[[], bool] | None = None
+    ) -> None:
+        """Prepare; `start` starts the threads.
+
+        Args:
+            spool: where to write.
+            transport: where to send.
+            send_earlier: sends what an earlier process has left of the same run; False if it has to be
+                called again.
+        """
+        self.stop_requested = threading.Event()
+        self.n_dropped = 0
+        """Rows that were dropped here, because the buffer or the spool was full or the run was gone."""
+        self._spool = spool
+        self._transport = transport
+        self._send_earlier = send_earlier
+        self._delivery = Delivery(spool, transport, self._on_refused)
+        self._mutex = threading.Lock()
+        self._entries: list[Entry] = []
+        self._n_rows = 0
+        self._n_reported = 0
+        self._report_at = 0.0
+        self._forked = False
+        self._gone = False
+        self._final: bytes | None = None
+        self._to_write = threading.Event()
+        self._to_send = threading.Event()
+        self._written = threading.Event()
+        self._refusal_logged = False
+        self._write_error_logged = False
+        self._writer = threading.Thread(target=self._write, name="callboard-writer", daemon=True)
+        self._sender = threading.Thread(target=self._send, name="callboard-sender", daemon=True)
+        self._all.add(self)
+
+    @property
+    def n_refused(self) -> int:
+        """Rows that the server has refused."""
+        return self._delivery.delivered.n_refused
+
+    def start(self) -> None:
+        """Start the threads."""
+        self._writer.start()
+        self._sender.start()
+
+    def add(self, entry: Entry, n_rows: int) -> bool:
+        """Put into the buffer; False if it is dropped. Never waits for the disk or the network."""
+        with self._mutex:
+            if self._n_rows + n_rows > MAX_BUFFERED_ROWS or self._gone or self._forked:
+                self.n_dropped += n_rows
+                return False
+            self._entries.append(entry)
+            self._n_rows += n_rows
+        if self._n_rows >= WAKING_ROWS:
+            self._to_write.set()
+        return True
+
+    def add_file(
+        self, kind: str, n_bytes: int, write: Callable[[Path], object], fields: dict[str, Any]
+    ) -> None:
+        """Write a file into the spool, to be sent with these fields. Takes as long as `write`.
+
+        An OSError of `write` is one of the spool: the file is dropped and counted.
+        """
+        if self._gone or self._forked:
+            self.n_dropped += 1
+            return
+        try:
+            upload = self._spool.add_file(n_bytes, write)
+        except OSError as error:
+            self._drop(1, error)
+            return
+        if not self.add(File(kind, {"upload": upload} | fields), 1):
+            self._spool.remove_file(upload)
+        self._to_write.set()
+
+    def refuse(self, n_rows: int, reason: str) -> None:
+        """Count what the caller has logged in vain, and write the reason into the run's log."""
+        with self._mutex:
+            self.n_dropped += n_rows
+        self.add(Line(time.time(), "warning", cleaned(reason)), 1)
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until everything logged before has been sent; False if that takes longer."""
+        deadline = time.monotonic() + timeout_s
+        self._to_write.set()
+        while self._n_rows or self._spool.n_waiting:
+            if time.monotonic() > deadline or self._gone or self._forked:
+                return False
+            time.sleep(0.01)
+        return True
+
+    def close(self, state: str, reason: str | None, timeout_s: float) -> None:
+        """Write what is left, send it if the server answers, and report the final state.
+
+        Args:
+            state: `finished`, `failed` or `stopped`.
+            reason: of the state.
+            timeout_s: how long to wait for the server at most.
+        """
+        if self._forked:
+            return
+        self._final = dumps([{"state": state, "reason": None if reason is None else cleaned(reason, 2_000)}])
+        self._to_write.set()
+        self._writer.join()
+        self._to_send.set()
+        self._sender.join(timeout_s)
+        if self._sender.is_alive():
+            log.warning("%s: not all is sent after %.0f s; %s", self._name, timeout_s, self._later)
+            return
+        if self._spool.n_waiting and not self._gone:
+            log.warning("%s: the server cannot be reached; %s", self._name, self._later)
+            self._spool.close()
+        else:
+            self._spool.remove()
+        self._transport.close()
+
+    @classmethod
+    def after_fork(cls) -> None:
+        """In a child process, which has no copy of the threads, nothing is logged."""
+        for each in cls._all:
+            each._mutex = threading.Lock()
+            each._forked = True
+
+    @property
+    def _name(self) -> str:
+        return f"callboard: run {self._spool.manifest.run or self._spool.manifest.name}"
+
+    @property
+    def _later(self) -> str:
+        return f"the rest is in {self._spool.folder}: `python -m callboard sync` sends it"
+
+    def _write(self) -> None:
+        while True:
+            self._to_write.wait(WRITE_INTERVAL_S)
+            self._to_write.clear()
+            final = self._final
+            with self._mutex:
+                entries, self._entries, n_rows = self._entries, [], self._n_rows
+            entries += self._report()
+            try:
+                for kind, n, rows in frames_of(entries):
+                    self._append(kind, n, rows)
+                if final is not None:
+                    self._append("state", 0, final)
+            except Exception:  # an error here must never end the script that trains
+                log.exception("%s: %d rows could not be written", self._name, n_rows)
+                self.n_dropped += n_rows
+            with self._mutex:
+                self._n_rows -= n_rows
+            if entries or final is not None:
+                self._to_send.set()
+            if final is not None:
+                self._written.set()
+                return
+
+    def _append(self, kind: str, n_rows: int, rows: bytes) -> None:
+        try:
+            self._spool.append(kind, n_rows, rows)
+        except OSError as error:
+            self._drop(n_rows, error)
+            if kind in FILE_KINDS:
+                [fields] = json.loads(rows)
+                self._spool.remove_file(fields["upload"])
+
+    def _drop(self, n_rows: int, error: OSError) -> None:
+        with self._mutex:
+            self.n_dropped += n_rows
+        if not self._write_error_logged:
+            log.warning("%s: %s; what is logged is dropped and counted", self._name, error)
+        self._write_error_logged = True
+
+    def _report(self) -> list[Entry]:
+        """A line of the run's log if rows were dropped or refused since the last one."""
+        n_lost = self.n_dropped + self.n_refused
+        if n_lost == self._n_reported or (time.monotonic() < self._report_at and self._final is None):
+            return []
+        self._n_reported, self._report_at = n_lost, time.monotonic() + REPORT_INTERVAL_S
+        message = (
+            f"The script has logged {n_lost:,} values, episodes, lines or files that are missing here: "
+            f"{self.n_dropped:,} were dropped because its buffer or its spool was full or not writable, "
+            f"{self.n_refused:,} were refused."
+        )
+        return [Line(time.time(), "warning", message)]
+
+    def _send(self) -> None:
+        wait_s, reachable, n_last_tries = FIRST_RETRY_S, True, 0
+        next_heartbeat = time.monotonic() + HEARTBEAT_INTERVAL_S  # `init` was the first
+        while True:
+            written = self._written.is_set()
+            try:
+                if self._send_earlier is not None:
+                    if not self._send_earlier():
+                        raise Unreachable("what an earlier process has logged cannot be sent yet")
+                    self._send_earlier = None
+                # First, for what follows may have to wait for the disk while the server answers.
+                if time.monotonic() >= next_heartbeat and not written:
+                    if self._delivery.heartbeat():
+                        self.stop_requested.set()
+                    next_heartbeat = time.monotonic() + HEARTBEAT_INTERVAL_S
+                while self._delivery.send():
+                    reachable, wait_s = True, FIRST_RETRY_S
+                    if time.monotonic() >= next_heartbeat:
+                        break
+                else:
+                    reachable, wait_s = True, FIRST_RETRY_S
+                    if written:
+                        return
+                    if not self._spool.n_waiting:
+                        self._to_send.wait(max(0.0, next_heartbeat - time.monotonic()))
+                        self._to_send.clear()
+            except Unreachable as error:
+                n_last_tries += written
+                if n_last_tries > LAST_TRIES:
+                    return
+                if reachable:
+                    log.warning("%s: %s; what is logged is kept in %s", self._name, error, self._spool.folder)
+                reachable = False
+                if written:
+                    time.sleep(FIRST_RETRY_S)
+                else:
+                    self._written.wait(max(wait_s, min(error.retry_after_s or 0.0, LAST_RETRY_S)))
+                wait_s = min(2 * wait_s, LAST_RETRY_S)
+            except RunGone as error:
+                log.warning("%s: the server takes nothing for it any more: %s", self._name, error)
+                with self._mutex:
+                    self._gone = True
+                return
+            except Exception:  # an error here must never end the script that trains
+                log.exception("%s: sending has failed; %s", self._name, self._later)
+                return
+
+    def _on_refused(self, reason: str, n_rows: int) -> None:
+        if not self._refusal_logged:
+            log.warning("%s: the server has refused %d rows: %s", self._name, n_rows, reason)
+        self._refusal_logged = True
+
+
+os.register_at_fork(after_in_child=Background.after_fork)

@@ -1,0 +1,135 @@
+"""A client of a server: start runs, find them, read them."""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType, TracebackType
+from typing import Any, Self
+
+from callboard.agents import Agent, load_agent
+from callboard.runs import Run, Runs
+from callboard.spool import new_ulid
+from callboard.transport import Transport, find_server
+
+DEFAULT_STOP = MappingProxyType({"agent_steps": 1_000_000})
+
+_PAGE = 200
+
+
+class Client:
+    """A client of one server. Close it, or use it as a context manager."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the connections."""
+        self.close()
+
+    @property
+    def url(self) -> str:
+        """Address of the server."""
+        return self._transport.server.url
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._transport.close()
+
+    def start(
+        self,
+        algorithm: str,
+        environment: str,
+        *,
+        seeds: Iterable[int] = (0,),
+        config: Mapping[str, Any] | None = None,
+        stop: Mapping[str, Any] = DEFAULT_STOP,
+        **fields: Any,
+    ) -> Runs:
+        """Start a run for each seed. Callboard trains them.
+
+        Args:
+            algorithm: an id from `GET /algorithms`, such as `paac`.
+            environment: an id from `GET /environments`, such as `ALE/Pong-v5`.
+            seeds: seeds, as `range(3)`.
+            config: hyperparameters that differ from the defaults.
+            stop: limits, such as `{"agent_steps": 10_000_000}`; default: a million agent steps.
+            fields: others of `POST /runs`, such as `name`, `group`, `tags`, `device`, `environment_config`.
+
+        Raises:
+            Rejected: invalid fields, each named; nothing was started.
+            Unreachable: the server cannot be reached. What was started is unknown only if it broke off.
+        """
+        body = fields | {"algorithm": algorithm, "environment": environment, "seeds": [int(s) for s in seeds]}
+        body |= {"config": dict(config or {}), "stop": dict(stop)}
+        answer = self._transport.request("POST", "runs", body=body, idempotency_key=new_ulid())
+        return Runs(self._transport, [Run(self._transport, item) for item in answer["items"]])
+
+    def run(self, id: str) -> Run:
+        """A run by its id.
+
+        Raises:
+            Rejected: there is no such run.
+        """
+        return Run(self._transport, self._transport.request("GET", f"runs/{id}"))
+
+    def runs(
+        self, query: str | None = None, *, sort: str = "-created_at", limit: int | None = None, **fields: Any
+    ) -> Runs:
+        """Runs that match, the latest first.
+
+        Args:
+            query: as in the search field of the Runs page: `algorithm:paac environment:Pong score>10 tag:a`.
+            sort: a field; with the prefix `-` in descending order.
+            limit: how many at most; default: all.
+            fields: other parameters of `GET /runs`, such as `group`, `state` or `archived`.
+
+        Raises:
+            Rejected: the query cannot be understood.
+        """
+        found: list[Run] = []
+        params = fields | {"filter": query, "sort": sort, "cursor": None}
+        while limit is None or len(found) < limit:
+            params["limit"] = _PAGE if limit is None else min(_PAGE, limit - len(found))
+            page = self._transport.request("GET", "runs", params=params)
+            found += [Run(self._transport, item) for item in page["items"]]
+            params["cursor"] = page["next_cursor"]
+            if params["cursor"] is None:
+                break
+        return Runs(self._transport, found)
+
+    def agent(
+        self, run: Run | str, checkpoint: str = "best", *, seed: int = 0, greedy: bool = False
+    ) -> Agent:
+        """The agent of a checkpoint, to act in a program of one's own. Needs `callboard[worker]`.
+
+        Args:
+            run: a run that Callboard has trained, or its id.
+            checkpoint: `best`: the one with the highest mean return of an evaluation under the run's own
+                protocol; `latest`; or the id of a checkpoint.
+            seed: of its random actions. The same seed and observations give the same actions.
+            greedy: always choose the best action; default: act as the method's paper evaluates agents.
+
+        Raises:
+            ImportError: `callboard[worker]` is not installed.
+            ValueError: no such run or checkpoint, or none was evaluated; or the run is an external one.
+            Unreachable: the server cannot be reached.
+        """
+        data = self._transport.request("GET", f"runs/{run.id if isinstance(run, Run) else run}")
+        return load_agent(self._transport, data, checkpoint, seed=seed, greedy=greedy)
+
+
+def connect(url: str | None = None, token: str | None = None) -> Client:
+    """A client of a server. Nothing is sent yet.
+
+    Args:
+        url: its address; default: `CALLBOARD_URL`, else this machine's installation.
+        token: an API token; default: `CALLBOARD_TOKEN`, else that of this machine's installation.
+
+    Raises:
+        NotConfigured: no server, or no token for it.
+    """
+    return Client(Transport(find_server(url, token)))

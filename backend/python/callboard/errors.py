@@ -1,0 +1,46 @@
+"""Errors that the package raises.
+
+CallboardError
+├── NotConfigured  (ValueError)  no server or no token is known
+├── Rejected       (ValueError)  the server refused a request: its status, and the fields at fault
+└── Unreachable                  the server cannot be reached, or fails
+"""
+
+
+class CallboardError(Exception):
+    """Root of the tree."""
+
+
+class NotConfigured(CallboardError, ValueError):
+    """No server or no token is known."""
+
+
+class Rejected(CallboardError, ValueError):
+    """The server refused a request.
+
+    Attributes:
+        status: HTTP status.
+        fields: dotted path of each invalid field -> what is wrong with it.
+        expected: of a batch that came too early, the sequence number that the server expects; of a part of a
+            file, its offset.
+    """
+
+    def __init__(
+        self, status: int, message: str, fields: dict[str, str] | None = None, expected: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.fields = fields or {}
+        self.expected = expected
+
+
+class Unreachable(CallboardError):
+    """The server cannot be reached, or fails.
+
+    Attributes:
+        retry_after_s: how long the server asks to wait; None if it does not say.
+    """
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s

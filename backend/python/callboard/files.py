@@ -1,0 +1,144 @@
+"""Files that a script logs: checked before they are copied."""
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+MAX_FILE_BYTES = 2**30
+MAX_VIDEO_BYTES = 256 * 2**20
+MAX_FPS = 240.0
+SIDE_PIXELS = (16, 4_096)
+MAX_FRAMES = 20_000
+
+_BLOCK_BYTES = 2**20
+
+_SIGNATURES = ((4, b"ftyp"), (0, b"\x1aE\xdf\xa3"), (0, b"GIF8"))
+
+
+class SentFile(NamedTuple):
+    """What is to be sent."""
+
+    n_bytes: int
+    write: Callable[[Path], object]
+    """Writes it to a path. Raises ValueError if it cannot be read, OSError if it cannot be written."""
+    fields: dict[str, Any]
+    """Of the request that follows the upload."""
+
+
+def checkpoint_of(path: str | os.PathLike[str], score: float | None) -> SentFile:
+    """A file that is kept as it is.
+
+    Raises:
+        ValueError: it cannot be sent.
+    """
+    file, n_bytes = _regular("path", path, MAX_FILE_BYTES)
+    suffix = file.suffix.lower()
+    fields = {"score": score, "suffix": suffix if re.fullmatch(r"\.[a-z0-9]{1,10}", suffix) else ""}
+    return SentFile(n_bytes, partial(_copy, "path", file), fields)
+
+
+def video_of(path_or_frames: Any, fps: float) -> SentFile:
+    """A video file, or frames.
+
+    Raises:
+        ValueError: it cannot be sent.
+    """
+    if not 0 < fps <= MAX_FPS:
+        raise ValueError(f"fps: must be above 0 and at most {MAX_FPS:g}: got {fps:g}")
+    if isinstance(path_or_frames, str | os.PathLike):
+        file, n_bytes = _regular("path_or_frames", path_or_frames, MAX_VIDEO_BYTES)
+        _check_signature(file)
+        return SentFile(n_bytes, partial(_copy, "path_or_frames", file), {"form": "file"})
+    frames = _frames(path_or_frames)
+    write = partial(_save, frames)
+    return SentFile(frames.nbytes, write, {"form": "frames", "fps": fps})
+
+
+def frames_of_videos(videos: Any) -> Any:
+    """Videos of the shape (N, T, C, H, W) as frames (T, H, N * W, 3), side by side.
+
+    Raises:
+        ValueError: they have another shape, or neither 1 nor 3 channels.
+    """
+    if hasattr(videos, "detach"):
+        videos = videos.detach().cpu()  # of torch
+    found = np.asarray(videos)
+    if found.ndim != 5 or found.shape[2] not in (1, 3):
+        raise ValueError(f"vid_tensor: must have the shape (N, T, C, H, W), with C 1 or 3: got {found.shape}")
+    if found.dtype != np.uint8:
+        found = (np.clip(found.astype(np.float32), 0.0, 1.0) * 255).astype(np.uint8)
+    found = np.repeat(found, 3 // found.shape[2], axis=2)
+    N, T, C, H, W = found.shape
+    return found.transpose(1, 3, 0, 4, 2).reshape(T, H, N * W, C)
+
+
+def _regular(argument: str, path: str | os.PathLike[str], max_bytes: int) -> tuple[Path, int]:
+    file = Path(path)
+    try:
+        found = file.stat()
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{argument}: {file} cannot be read: {error}") from None
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError(f"{argument}: {file} must be a file")
+    if not 0 < found.st_size <= max_bytes:
+        raise ValueError(f"{argument}: {file} must have 1 to {max_bytes:,} bytes: it has {found.st_size:,}")
+    return file, found.st_size
+
+
+def _check_signature(file: Path) -> None:
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(16)
+    except OSError as error:
+        raise ValueError(f"path_or_frames: {file} cannot be read: {error}") from None
+    if any(head[offset:].startswith(signature) for offset, signature in _SIGNATURES):
+        return
+    if (head[:4], head[8:12]) != (b"RIFF", b"AVI "):
+        raise ValueError(
+            f"path_or_frames: {file} is not a video: it must be an MP4, MOV, WebM, Matroska, AVI or GIF file"
+        )
+
+
+def _frames(value: Any) -> Any:
+    frames = np.asarray(value)
+    if frames.dtype != np.uint8 or frames.ndim != 4 or frames.shape[3] != 3:
+        found = f"{frames.dtype} of the shape {frames.shape}"
+        raise ValueError(f"path_or_frames: frames must be uint8 of the shape (T, H, W, 3): got {found}")
+    n_frames, height, width, _ = frames.shape
+    least, most = SIDE_PIXELS
+    if not (0 < n_frames <= MAX_FRAMES and least <= min(height, width) <= max(height, width) <= most):
+        raise ValueError(
+            f"path_or_frames: must have 1 to {MAX_FRAMES:,} frames of {least} to {most:,} pixels on a side: "
+            f"got {n_frames:,} of {width} x {height}"
+        )
+    if frames.nbytes > MAX_VIDEO_BYTES:
+        raise ValueError(
+            f"path_or_frames: must have at most {MAX_VIDEO_BYTES:,} bytes: got {frames.nbytes:,}"
+        )
+    return frames
+
+
+def _copy(argument: str, file: Path, to: Path) -> None:
+    with to.open("wb") as copy:
+        for block in _blocks(argument, file):
+            copy.write(block)
+
+
+def _blocks(argument: str, file: Path) -> Iterator[bytes]:
+    try:
+        with file.open("rb", buffering=0) as opened:
+            while block := opened.read(_BLOCK_BYTES):
+                yield block
+    except OSError as error:
+        raise ValueError(f"{argument}: {file} cannot be read: {error}") from None
+
+
+def _save(frames: Any, path: Path) -> None:
+    with path.open("wb") as file:  # `numpy.save` would append its own suffix to a path
+        np.save(file, np.ascontiguousarray(frames), allow_pickle=False)

@@ -1,0 +1,188 @@
+"""Follows a run: its changes, from the server's events."""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import numpy as np
+import numpy.typing as npt
+
+from callboard.errors import Unreachable
+from callboard.transport import Transport
+
+_READ_TIMEOUT = httpx.Timeout(30.0, connect=5.0, read=15.0)
+"""The server sends a heartbeat every 1.5 s."""
+_PATIENCE_S = 60.0
+_RETRY_S = 1.0
+_CATCH_UP_S = 10.0
+"""After so long without an event of the run it is read again: an event can be lost."""
+_MAX_POINTS = 10_000
+_METRICS_PER_REQUEST = 50
+
+
+@dataclass(frozen=True)
+class StateChange:
+    """The run has another state; the first one is the present state."""
+
+    run: str
+    state: str
+
+
+@dataclass(frozen=True)
+class NewPoints:
+    """New points of a metric of the run as a whole, in order."""
+
+    run: str
+    metric: str
+    agent_steps: npt.NDArray[np.int64]
+    value: npt.NDArray[np.float64]
+    points_per_value: int
+    """Of how many consecutive points each value is the mean: 1, unless more than 10,000 are new."""
+
+
+@dataclass(frozen=True)
+class RecordedEpisode:
+    """An episode with a replay was recorded."""
+
+    run: str
+    episode: str
+    """Its id."""
+    kind: str
+    """`training` or `evaluation`."""
+    agent_steps: int
+    return_: float
+    length: int
+
+
+Change = StateChange | NewPoints | RecordedEpisode
+
+
+def follow(
+    transport: Transport, run_id: str, metrics: Sequence[str], ended: frozenset[str]
+) -> Iterator[Change]:
+    """The changes of a run until it has ended.
+
+    Raises:
+        Unreachable: the server cannot be reached for a minute.
+    """
+    follower = _Follower(transport, run_id, metrics)
+    give_up_at = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            for _ in _signals(transport, run_id):
+                give_up_at = time.monotonic() + _PATIENCE_S
+                yield from follower.changes()
+                if follower.state in ended:
+                    return
+        except Unreachable:
+            if time.monotonic() > give_up_at:
+                raise
+        time.sleep(_RETRY_S)
+
+
+class _Follower:
+    """What of a run has been seen."""
+
+    def __init__(self, transport: Transport, run_id: str, metrics: Sequence[str]) -> None:
+        self.state = ""
+        self._transport = transport
+        self._run = run_id
+        self._metrics = frozenset(metrics)
+        self._revisions: dict[str, int] = {}
+        self._seen: dict[str, tuple[int, int]] = {}
+        """Agent steps of a metric's last point, and how many of its points have just these."""
+        self._last_episode = ""
+
+    def changes(self) -> Iterator[Change]:
+        """What has changed since the last call. The state comes last: with an ended run all is complete."""
+        run = self._transport.request("GET", f"runs/{self._run}")
+        if not self.state:
+            self.state = run["state"]
+            yield StateChange(self._run, self.state)
+        yield from self._points()
+        yield from self._episodes()
+        if run["state"] != self.state:
+            self.state = run["state"]
+            yield StateChange(self._run, self.state)
+
+    def _points(self) -> Iterator[NewPoints]:
+        found = self._transport.request("GET", f"runs/{self._run}/series")["items"]
+        changed = {
+            item["metric"]: item["revision"]
+            for item in found
+            if item["source"] == ""
+            and (not self._metrics or item["metric"] in self._metrics)
+            and self._revisions.get(item["metric"]) != item["revision"]
+        }
+        names = list(changed)
+        for first in range(0, len(names), _METRICS_PER_REQUEST):
+            for curve in self._curves(names[first : first + _METRICS_PER_REQUEST]):
+                points = self._new(curve)
+                if points is not None:
+                    yield points
+        self._revisions |= changed
+
+    def _curves(self, metrics: list[str]) -> Iterator[dict[str, Any]]:
+        """From the first agent steps on at which one of the metrics may have new points."""
+        begin = min(self._seen.get(metric, (0, 0))[0] for metric in metrics)
+        params: dict[str, Any] = {"run": self._run, "metric": metrics, "points": _MAX_POINTS}
+        if begin > 0:
+            params["x_from"] = begin
+        for curve in self._transport.request("GET", "series", params=params)["series"]:
+            if curve["bucket_rows"] > 1 and len(metrics) > 1:
+                yield from self._curves([curve["metric"]])
+            else:
+                yield curve
+
+    def _new(self, curve: dict[str, Any]) -> NewPoints | None:
+        steps = np.array(curve["x"], "f8").astype("i8")
+        last, n_last = self._seen.get(curve["metric"], (-1, 0))
+        first = int(np.searchsorted(steps, last, "left")) + (n_last if curve["bucket_rows"] == 1 else 1)
+        first = 0 if last < 0 else first
+        if first >= len(steps):
+            return None
+        self._seen[curve["metric"]] = (int(steps[-1]), int((steps == steps[-1]).sum()))
+        return NewPoints(
+            self._run,
+            curve["metric"],
+            steps[first:],
+            np.array([np.nan if value is None else value for value in curve["mean"][first:]], "f8"),
+            curve["bucket_rows"],
+        )
+
+    def _episodes(self) -> Iterator[RecordedEpisode]:
+        found = self._transport.request("GET", f"runs/{self._run}/episodes")["items"]
+        new = sorted((item for item in found if item["id"] > self._last_episode), key=lambda item: item["id"])
+        for item in new:
+            self._last_episode = item["id"]
+            value = item["episode_return"]
+            yield RecordedEpisode(
+                self._run,
+                item["id"],
+                item["kind"],
+                item["agent_steps"],
+                float("nan") if value is None else float(value),
+                item["length_steps"],
+            )
+
+
+def _signals(transport: Transport, run_id: str) -> Iterator[None]:
+    """One for each event that concerns the run, or may, and one if there is none for long."""
+    catch_up_at = time.monotonic() + _CATCH_UP_S
+    with transport.stream("events", timeout=_READ_TIMEOUT) as response:
+        name, data = "", ""
+        for line in response.iter_lines():
+            field, _, value = line.partition(":")
+            if field == "event":
+                name = value.strip()
+            elif field == "data":
+                data = value.strip()
+            elif line == "":
+                concerns = name == "resync" or (name == "" and data and json.loads(data).get("run") == run_id)
+                if concerns or time.monotonic() > catch_up_at:
+                    yield
+                    catch_up_at = time.monotonic() + _CATCH_UP_S
+                name, data = "", ""

@@ -1,0 +1,256 @@
+"""Rows of the spool: what a script logs, as JSON."""
+
+import json
+import math
+import operator
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, SupportsIndex
+
+MAX_METRIC_CHARACTERS = 200
+MAX_VALUES_PER_CALL = 1_000
+MAX_STEPS = 10**15
+MAX_MESSAGE_CHARACTERS = 8_000
+MAX_CONFIG_FIELDS = 500
+MAX_SETTING_CHARACTERS = 100
+MAX_CONFIG_TEXT = 1_000
+MAX_CONFIG_LIST = 100
+
+_ROWS_PER_FRAME = {"points": 10_000, "episodes": 5_000}
+_LOG_FRAME_CHARACTERS = 400_000
+
+LEVELS = ("debug", "info", "warning", "error")
+
+
+class Points(NamedTuple):
+    """Values of several metrics at one time."""
+
+    agent_steps: int
+    frames: int | None
+    wall_time_s: float
+    metrics: tuple[str, ...]
+    values: Sequence[float]
+
+
+class Episode(NamedTuple):
+    """A finished training episode."""
+
+    agent_steps: int
+    wall_time_s: float
+    return_: float
+    length: int
+
+
+class Line(NamedTuple):
+    """A line of the run's log."""
+
+    time: float
+    level: str
+    message: str
+    agent_steps: int | None = None
+
+
+class File(NamedTuple):
+    """A file whose copy is in the spool."""
+
+    kind: str
+    """`checkpoint` or `video`."""
+    fields: dict[str, Any]
+    """Of the request that follows its upload; `upload` names the copy."""
+
+
+Entry = Points | Episode | Line | File
+Frame = tuple[str, int, bytes]
+"""Kind, number of rows, and rows as a JSON array."""
+
+
+def frames_of(entries: Sequence[Entry]) -> Iterator[Frame]:
+    """The frames of what was logged: points, then episodes, lines and files, each in order."""
+    yield from _point_frames(entry for entry in entries if isinstance(entry, Points))
+    episodes = [
+        {
+            "agent_steps": entry.agent_steps,
+            "wall_time_s": round(entry.wall_time_s, 3),
+            "return": entry.return_,
+            "length": entry.length,
+        }
+        for entry in entries
+        if isinstance(entry, Episode)
+    ]
+    size = _ROWS_PER_FRAME["episodes"]
+    for first in range(0, len(episodes), size):
+        part = episodes[first : first + size]
+        yield "episodes", len(part), dumps(part)
+    yield from _line_frames(entry for entry in entries if isinstance(entry, Line))
+    yield from ((entry.kind, 1, dumps([entry.fields])) for entry in entries if isinstance(entry, File))
+
+
+def _point_frames(entries: Iterable[Points]) -> Iterator[Frame]:
+    columns: dict[str, tuple[list[int], list[int | None], list[float], list[float | None]]] = {}
+    n_rows = 0
+    for entry in entries:
+        if n_rows + len(entry.values) > _ROWS_PER_FRAME["points"]:
+            yield _point_frame(columns, n_rows)
+            columns, n_rows = {}, 0
+        n_rows += len(entry.values)
+        for metric, value in zip(entry.metrics, entry.values, strict=True):
+            column = columns.get(metric)
+            if column is None:
+                column = columns[metric] = ([], [], [], [])
+            column[0].append(entry.agent_steps)
+            column[1].append(entry.frames)
+            column[2].append(round(entry.wall_time_s, 3))
+            column[3].append(value if math.isfinite(value) else None)  # JSON has neither NaN nor infinities
+    if n_rows:
+        yield _point_frame(columns, n_rows)
+
+
+def _point_frame(
+    columns: dict[str, tuple[list[int], list[int | None], list[float], list[float | None]]], n_rows: int
+) -> Frame:
+    series = [
+        {
+            "metric": metric,
+            "agent_steps": agent_steps,
+            "frames": None if not any(frames) else _filled(frames, agent_steps),
+            "wall_time_s": wall_time_s,
+            "value": value,
+        }
+        for metric, (agent_steps, frames, wall_time_s, value) in columns.items()
+    ]
+    return "points", n_rows, dumps(series)
+
+
+def _filled(frames: list[int | None], agent_steps: list[int]) -> list[int]:
+    return [steps if frame is None else frame for frame, steps in zip(frames, agent_steps, strict=True)]
+
+
+def _line_frames(lines: Iterable[Line]) -> Iterator[Frame]:
+    part: list[dict[str, str | int]] = []
+    n_characters = 0
+    for line in lines:
+        if part and (n_characters + len(line.message) > _LOG_FRAME_CHARACTERS or len(part) == 1_000):
+            yield "log", len(part), dumps(part)
+            part, n_characters = [], 0
+        time = datetime.fromtimestamp(line.time, UTC).isoformat()
+        row: dict[str, str | int] = {"time": time, "level": line.level, "message": line.message}
+        part.append(row if line.agent_steps is None else row | {"agent_steps": line.agent_steps})
+        n_characters += len(line.message)
+    if part:
+        yield "log", len(part), dumps(part)
+
+
+def dumps(value: Any) -> bytes:
+    """Compact JSON."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def number(argument: str, value: Any) -> float:
+    """A value as a float.
+
+    Raises:
+        ValueError: it is no number.
+    """
+    if not isinstance(value, str | bytes):
+        try:
+            return float(value)
+        except (TypeError, ValueError, OverflowError, RuntimeError):
+            pass
+    raise ValueError(f"{argument}: must be a number: got {_short(value)}")
+
+
+def count(argument: str, value: SupportsIndex, *, least: int = 0) -> int:
+    """A value as a whole number.
+
+    Raises:
+        ValueError: it is none, or out of bounds.
+    """
+    try:
+        found = operator.index(value)
+    except TypeError:
+        raise ValueError(f"{argument}: must be a whole number: got {_short(value)}") from None
+    if not least <= found <= MAX_STEPS:
+        raise ValueError(f"{argument}: must be at least {least} and at most 10**15: got {found}")
+    return found
+
+
+def text(argument: str, value: Any, most: int, *, empty: bool = False) -> str:
+    """A text of at most `most` characters that any database can store.
+
+    Raises:
+        ValueError: it is none, is empty or too long, or contains a null byte or a lone surrogate.
+    """
+    if not isinstance(value, str):
+        raise ValueError(f"{argument}: must be text: got {_short(value)}")
+    if not value and not empty:
+        raise ValueError(f"{argument}: must not be empty")
+    if len(value) > most:
+        raise ValueError(f"{argument}: must have at most {most:,} characters: got {len(value):,}")
+    if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+        raise ValueError(f"{argument}: must not contain null bytes or lone surrogates")
+    return value
+
+
+def cleaned(value: str, most: int = MAX_MESSAGE_CHARACTERS) -> str:
+    """A text without what cannot be stored, cut if it is too long."""
+    whole = value.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+    return whole if len(whole) <= most else whole[: most - 1] + "…"
+
+
+def flat_config(config: Mapping[str, Any] | object | None) -> dict[str, Any]:
+    """A config as flat JSON: nested mappings with dotted names, other objects as text.
+
+    Args:
+        config: a mapping, or an object with attributes, such as `argparse.Namespace` or a dataclass.
+
+    Raises:
+        ValueError: it is neither, or has too many fields.
+    """
+    if config is None:
+        return {}
+    if not isinstance(config, Mapping):
+        try:
+            config = vars(config)
+        except TypeError:
+            raise ValueError(f"config: must be a mapping or a namespace: got {_short(config)}") from None
+    flat: dict[str, Any] = {}
+    waiting = list(config.items())[::-1]
+    while waiting:
+        name, value = waiting.pop()
+        if isinstance(value, Mapping) and value:
+            waiting += [(f"{name}.{inner}", each) for inner, each in list(value.items())[::-1]]
+        else:
+            flat[_setting_name(str(name))] = _json_value(value)
+        if len(flat) > MAX_CONFIG_FIELDS:
+            raise ValueError(f"config: must have at most {MAX_CONFIG_FIELDS} fields")
+    return flat
+
+
+def _setting_name(name: str) -> str:
+    """With letters, digits and `_.-` only, and a letter or `_` first."""
+    plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:MAX_SETTING_CHARACTERS]
+    return plain if re.match(r"[A-Za-z_]", plain) else f"_{plain}"[:MAX_SETTING_CHARACTERS]
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, list | tuple) and len(value) <= MAX_CONFIG_LIST:
+        return [_json_scalar(each) for each in value]
+    return _json_scalar(value)
+
+
+def _json_scalar(value: Any) -> Any:
+    if hasattr(value, "item") and not getattr(value, "shape", None):
+        value = value.item()  # of NumPy or torch
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int) and abs(value) < 2**53:
+        return int(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    return cleaned(str(value), MAX_CONFIG_TEXT)
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 80 else f"{shown[:77]}..."

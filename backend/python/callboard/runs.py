@@ -1,0 +1,191 @@
+"""Runs of a server: read, follow, wait for, stop."""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, overload
+
+from callboard.following import Change, follow
+from callboard.series import Series, read_csv
+from callboard.transport import Transport
+
+ENDED = frozenset({"finished", "stopped", "failed"})
+"""States in which a run stays, unless it is resumed."""
+
+MAX_EXPORTED = 200
+"""Runs of one request for series."""
+
+_POLL_S = 1.0
+
+
+class Run:
+    """A run of a server. Its fields are those of the last answer: `refresh` reads them again."""
+
+    def __init__(self, transport: Transport, data: dict[str, Any]) -> None:
+        self._transport = transport
+        self.data = data
+        """The run as the REST API describes it."""
+
+    def __repr__(self) -> str:
+        """Id, name and state."""
+        return f"<Run {self.id} {self.name!r} {self.state}>"
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return str(self.data["id"])
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.data["name"])
+
+    @property
+    def state(self) -> str:
+        """Its state, as of the last answer."""
+        return str(self.data["state"])
+
+    @property
+    def seed(self) -> int:
+        """Its seed."""
+        return int(self.data["seed"])
+
+    @property
+    def score(self) -> float | None:
+        """Mean true return of the last 100 training episodes, as of the last answer."""
+        score = self.data["score"]
+        return None if score is None else float(score)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has finished, failed or been stopped."""
+        return self.state in ENDED
+
+    @property
+    def url(self) -> str:
+        """Address of its page."""
+        return f"{self._transport.server.url}/runs/{self.id}"
+
+    def refresh(self) -> "Run":
+        """Read its fields again, and return itself."""
+        self.data = self._transport.request("GET", f"runs/{self.id}")
+        return self
+
+    def wait(self, timeout_s: float | None = None) -> "Run":
+        """Wait until it has ended, and return itself.
+
+        Raises:
+            TimeoutError: it has not, after `timeout_s`.
+            Unreachable: the server cannot be reached.
+        """
+        Runs(self._transport, [self]).wait(timeout_s)
+        return self
+
+    def stream(self, *metrics: str) -> Iterator[Change]:
+        """What changes, as it happens, until the run has ended: new points, recorded episodes, states.
+
+        Begins with the present state and the points so far. Reconnects if the connection breaks.
+
+        Args:
+            metrics: only points of these; default: of all metrics of the run as a whole.
+
+        Raises:
+            Unreachable: the server cannot be reached for a minute.
+        """
+        return follow(self._transport, self.id, metrics, ENDED)
+
+    def series(self, *metrics: str, sources: bool = False) -> Series:
+        """Every point of some metrics.
+
+        Args:
+            metrics: names, such as `rollout/episode_return`.
+            sources: include the points of single actors, not only of the run as a whole.
+        """
+        return Runs(self._transport, [self]).series(*metrics, sources=sources)
+
+    def stop(self) -> None:
+        """Stop it: after a last checkpoint, if Callboard trains it."""
+        self.data = self._transport.request("POST", f"runs/{self.id}/stop") or self.data
+
+
+class Runs(Sequence[Run]):
+    """Several runs, in order."""
+
+    def __init__(self, transport: Transport, runs: Iterable[Run]) -> None:
+        self._transport = transport
+        self._runs = list(runs)
+
+    def __repr__(self) -> str:
+        """The runs."""
+        return f"<{len(self)} runs: {', '.join(map(repr, self._runs[:5]))}{', …' if len(self) > 5 else ''}>"
+
+    def __len__(self) -> int:
+        """Number of runs."""
+        return len(self._runs)
+
+    @overload
+    def __getitem__(self, index: int) -> Run: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Runs": ...
+    def __getitem__(self, index: int | slice) -> "Run | Runs":
+        """A run, or some of them."""
+        if isinstance(index, slice):
+            return Runs(self._transport, self._runs[index])
+        return self._runs[index]
+
+    def refresh(self) -> "Runs":
+        """Read the fields of all runs again, and return itself."""
+        for first in range(0, len(self), MAX_EXPORTED):
+            part = self._runs[first : first + MAX_EXPORTED]
+            params = {"id": [run.id for run in part], "archived": "all", "limit": MAX_EXPORTED}
+            found = {
+                item["id"]: item for item in self._transport.request("GET", "runs", params=params)["items"]
+            }
+            for run in part:
+                run.data = found.get(run.id) or run.refresh().data
+        return self
+
+    def wait(self, timeout_s: float | None = None) -> "Runs":
+        """Wait until all have ended, and return itself.
+
+        Raises:
+            TimeoutError: they have not, after `timeout_s`.
+            Unreachable: the server cannot be reached.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            waiting = Runs(self._transport, [run for run in self if not run.has_ended]).refresh()
+            n_waiting = sum(not run.has_ended for run in waiting)
+            if n_waiting == 0:
+                return self
+            if deadline is not None and time.monotonic() >= deadline:
+                raise TimeoutError(f"{n_waiting} of {len(self)} runs have not ended after {timeout_s:g} s")
+            time.sleep(_POLL_S)
+
+    def series(self, *metrics: str, sources: bool = False) -> Series:
+        """Every point of some metrics of all runs, in one request for each 200 runs.
+
+        Args:
+            metrics: names, such as `rollout/episode_return`.
+            sources: include the points of single actors, not only of the runs as a whole.
+
+        Raises:
+            ValueError: no metric.
+        """
+        if not metrics:
+            raise ValueError("metrics: name at least one, such as rollout/episode_return")
+        parts = [
+            self._series([run.id for run in self._runs[first : first + MAX_EXPORTED]], metrics, sources)
+            for first in range(0, len(self), MAX_EXPORTED)
+        ]
+        return Series.joined(parts)
+
+    def stop(self) -> None:
+        """Stop all that have not ended."""
+        for run in self.refresh():
+            if not run.has_ended:
+                run.stop()
+
+    def _series(self, ids: list[str], metrics: Sequence[str], sources: bool) -> Series:
+        params = {"run": ids, "format": "csv"}
+        with self._transport.stream("runs/export", params) as response:
+            return read_csv(response.iter_lines(), metrics, sources)

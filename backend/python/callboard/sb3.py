@@ -1,0 +1,148 @@
+"""A callback for Stable-Baselines3: `from callboard.sb3 import CallboardCallback`."""
+
+import inspect
+import logging
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import KVWriter
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import VecMonitor, is_vecenv_wrapped
+
+from callboard.external import ExternalRun
+from callboard.starting import init
+from callboard.summary_writer import metric_of
+
+_NO_HYPERPARAMETERS = frozenset({"self", "policy", "env", "verbose", "seed", "device", "tensorboard_log"})
+_EXCLUDED = frozenset({"callboard", "tensorboard"})
+
+log = logging.getLogger("callboard")
+
+
+class CallboardCallback(BaseCallback):  # type: ignore[misc]
+    """Logs the training of a Stable-Baselines3 model to a run.
+
+    Pass it to the model: `model.learn(100_000, callback=CallboardCallback())`. Logged are what the model's
+    logger writes, as often and with the same agent steps as to its other outputs (without what is excluded
+    from TensorBoard), and the true return and length of each episode, from the `Monitor` around each
+    environment. Training ends when Stop is pressed on the run's page.
+
+    A run of the callback's own is `finished` when `learn` returns. If `learn` raises, it is `failed`, at the
+    latest when the callback is used again.
+    """
+
+    def __init__(self, run: ExternalRun | None = None, verbose: int = 0, **options: Any) -> None:
+        """Prepare; nothing is started.
+
+        Args:
+            run: log to this run, which stays open; default: a new run for each `learn`.
+            verbose: as in the base class.
+            options: of `callboard.init`; default: algorithm, environment, config and seed of the model.
+        """
+        super().__init__(verbose)
+        self.run = run
+        self._own = run is None
+        self._options = options
+        self._writer: _Writer | None = None
+        self._outputs: list[KVWriter] = []
+        self._first_step = 0
+
+    def _init_callback(self) -> None:
+        self._detach("failed", "its training has ended with an exception")
+        if self._own:
+            self.run = init(**(_description(self.model) | self._options))
+        assert self.run is not None
+        # A model that counts from 0 again continues a run at the run's agent steps.
+        self._first_step = self.run.agent_steps if self.model.num_timesteps == 0 else 0
+        self._writer = _Writer(self.run, self._first_step)
+        self._outputs = self.logger.output_formats
+        self._outputs.append(self._writer)
+        if not is_vecenv_wrapped(self.training_env, VecMonitor) and not all(
+            self.training_env.env_is_wrapped(Monitor)
+        ):
+            log.warning("callboard: no returns of episodes: wrap the environments in Monitor or VecMonitor")
+
+    def _on_step(self) -> bool:
+        assert self.run is not None
+        steps = self._first_step + self.num_timesteps
+        for info in self.locals.get("infos", ()):
+            episode = info.get("episode")
+            if episode is None:
+                continue
+            if math.isfinite(episode["r"]):
+                self.run.episode(episode["r"], int(episode["l"]), agent_steps=steps)
+            else:
+                self.run.text(f"an episode has the return {episode['r']}", level="warning")
+        return not self.run.stop_requested
+
+    def _on_training_end(self) -> None:
+        assert self.run is not None
+        self._detach("stopped" if self.run.stop_requested else "finished")
+
+    def _detach(self, state: str, reason: str | None = None) -> None:
+        """Log nothing more; close a run of its own."""
+        if self._writer in self._outputs:
+            self._outputs.remove(self._writer)
+        self._writer = None
+        if self._own and self.run is not None:
+            self.run.close(state, reason)
+
+
+class _Writer(KVWriter):  # type: ignore[misc]
+    """An output of a model's logger that logs to a run."""
+
+    def __init__(self, run: ExternalRun, first_step: int) -> None:
+        self._run = run
+        self._first_step = first_step
+        self._not_kept: set[str] = set()
+
+    def write(self, key_values: dict[str, Any], key_excluded: dict[str, Any], step: int = 0) -> None:
+        """Log numbers as metrics and texts as lines of the run's log."""
+        values = {}
+        for key, value in key_values.items():
+            if not _EXCLUDED.isdisjoint(key_excluded.get(key) or ()):
+                continue
+            if isinstance(value, str):
+                self._run.text(f"{key}: {value}")
+            elif isinstance(value, int | float | np.integer | np.floating | np.bool_):
+                values[metric_of(key)] = value
+            elif key not in self._not_kept:
+                self._not_kept.add(key)
+                log.warning("callboard: %s is not kept: it is a %s", key, type(value).__name__)
+        if values:
+            self._run.log(values, agent_steps=self._first_step + step)
+
+    def close(self) -> None:
+        """Do nothing: the callback closes the run."""
+
+
+def _description(model: Any) -> dict[str, Any]:
+    """Algorithm, environment, config and seed of a model, as `callboard.init` takes them."""
+    try:
+        [spec, *_] = model.get_env().get_attr("spec")
+    except (AttributeError, NotImplementedError):  # of a vector environment of other kinds
+        spec = None
+    policy = {"policy": type(model.policy).__name__, "n_envs": model.n_envs}
+    return {
+        "algorithm": f"sb3_{type(model).__name__.lower()}",
+        "environment": "unknown" if spec is None else spec.id,
+        "config": policy | dict(_hyperparameters(model)),
+        "seed": model.seed,
+    }
+
+
+def _hyperparameters(model: Any) -> Iterator[tuple[str, Any]]:
+    """What a model was created with, by the names of its constructor's arguments."""
+    for name in inspect.signature(type(model).__init__).parameters:
+        value = getattr(model, name, None)
+        if value is None or name.startswith("_") or name in _NO_HYPERPARAMETERS:
+            continue
+        if callable(value) and not inspect.isclass(value):
+            # A schedule of what remains of the training. Its own text may have an address, which is
+            # another one for each seed.
+            first, last = float(value(1.0)), float(value(0.0))
+            value = first if first == last else f"{first:g} to {last:g}"
+        yield name, value

@@ -1,0 +1,134 @@
+"""Starts or resumes a run that a script trains: `callboard.init`."""
+
+import logging
+import re
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from callboard.delivery import create_run
+from callboard.errors import Rejected, Unreachable
+from callboard.external import ExternalRun
+from callboard.rows import count, flat_config, text
+from callboard.spool import Manifest, Spool, new_ulid
+from callboard.transport import Transport, find_server
+
+_ULID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
+_WORD = re.compile(r'[^"\\\x00-\x1f]+')
+
+log = logging.getLogger("callboard")
+
+
+def init(
+    name: str | None = None,
+    *,
+    algorithm: str | None = None,
+    environment: str | None = None,
+    config: Mapping[str, Any] | object | None = None,
+    seed: int | None = None,
+    group: str | None = None,
+    tags: Iterable[str] = (),
+    notes: str | None = None,
+    id: str | None = None,
+    url: str | None = None,
+    token: str | None = None,
+) -> ExternalRun:
+    """Start a run that this script trains, or resume one.
+
+    If the server cannot be reached, everything is kept in the spool and sent later, the creation of the run
+    included.
+
+    Args:
+        name: name of the run; default: from algorithm and environment.
+        algorithm: name of the method, such as `my_ppo`.
+        environment: id of the environment, such as `ALE/Pong-v5`. Runs of the same environment are compared.
+        config: hyperparameters: a mapping, or an object with attributes such as `argparse.Namespace`. Nested
+            mappings become dotted names.
+        seed: seed of the run.
+        group: name of a group to put the run into.
+        tags: words to find and filter the run by.
+        notes: free text, in Markdown.
+        id: of an external run to resume, instead of all of the above.
+        url: address of the server; default: `CALLBOARD_URL`, else this machine's installation.
+        token: API token; default: `CALLBOARD_TOKEN`, else that of this machine's installation.
+
+    Raises:
+        ValueError: an argument, address or token that cannot be used. Never because of the network.
+    """
+    server = find_server(url, token)
+    source = new_ulid()
+    if id is not None:
+        others = (name, algorithm, environment, config, seed, group, notes)
+        if any(other is not None for other in others) or not _ULID.fullmatch(str(id)):
+            raise ValueError("id: must be the id of a run, without other arguments about the run")
+        manifest = Manifest(source, server.url, id, None, id)
+    else:
+        create = {
+            "origin": "external",
+            "name": None if name is None else text("name", name, 200),
+            "algorithm": _word("algorithm", algorithm, 50),
+            "environment": _word("environment", environment, 200),
+            "config": flat_config(config),
+            "seed": None if seed is None else count("seed", seed),
+            "group": None if group is None else text("group", group, 200),
+            "tags": [text("tags", tag, 50) for tag in tags],
+            "notes": None if notes is None else text("notes", notes, 20_000, empty=True),
+        }
+        manifest = Manifest(source, server.url, None, create, name or f"{algorithm} {environment}")
+    transport = Transport(server)
+    try:
+        return _start(transport, manifest)
+    except Exception:
+        transport.close()
+        raise
+
+
+def _start(transport: Transport, manifest: Manifest) -> ExternalRun:
+    try:
+        spool = Spool.create(manifest)
+    except OSError as error:
+        root = Path(tempfile.mkdtemp(prefix="callboard-spool-"))
+        log.warning("callboard: %s; what is not sent is kept in %s", error, root)
+        spool = Spool.create(manifest, root)
+    before: dict[str, Any] = {}
+    try:
+        with suppress(Unreachable):
+            if manifest.run is None:
+                spool.set_manifest(replace(manifest, run=create_run(transport, manifest)))
+            else:
+                transport.request("POST", f"runs/{manifest.run}/heartbeat", body={"state": "running"})
+                before = _read(transport, manifest.run)
+                spool.set_manifest(replace(manifest, name=before.get("name") or manifest.name))
+    except Rejected:
+        spool.remove()
+        raise
+    return ExternalRun(
+        spool,
+        transport,
+        wall_time_s=float(before.get("wall_time_s") or 0.0),
+        agent_steps=int(before.get("agent_steps") or 0),
+    )
+
+
+def _read(transport: Transport, run_id: str) -> dict[str, Any]:
+    """The run as it is; nothing with a token that may only write."""
+    try:
+        run: dict[str, Any] = transport.request("GET", f"runs/{run_id}")
+    except Rejected as error:
+        if error.status != httpx.codes.FORBIDDEN:
+            raise
+        return {}
+    return run
+
+
+def _word(argument: str, value: str | None, most: int) -> str:
+    if value is None:
+        raise ValueError(f"{argument}: missing; name the run's {argument}")
+    if not _WORD.fullmatch(text(argument, value, most)):
+        raise ValueError(f"{argument}: must not contain quotes, backslashes or control characters")
+    return value

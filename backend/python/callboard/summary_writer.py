@@ -1,0 +1,278 @@
+"""TensorBoard's `SummaryWriter`, writing to a run: a script that logs to it changes its import only."""
+
+import logging
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, SupportsFloat
+
+from callboard.external import BARE_SECTION, ExternalRun
+from callboard.files import frames_of_videos
+from callboard.rows import MAX_METRIC_CHARACTERS, flat_config
+from callboard.starting import init
+
+RENAMED = {
+    "charts/episodic_return": "rollout/episode_return",
+    "charts/episodic_length": "rollout/episode_length",
+}
+"""Tags of CleanRL's scripts -> the metrics that Callboard compares runs by."""
+
+
+log = logging.getLogger("callboard")
+
+
+class SummaryWriter:
+    """Logs to a run as `torch.utils.tensorboard.SummaryWriter` logs to a folder.
+
+    Scalars, text and videos are kept. Histograms, images, audio, figures, graphs and the like are accepted,
+    counted in `n_not_kept`, and reported once each. `global_step` is taken for agent steps.
+
+    Algorithm and environment come from the arguments, else from the folder's name, as CleanRL's scripts
+    choose it (`runs/<environment>__<algorithm>__<seed>__<time>`), else they are the script's name and
+    `unknown`.
+    """
+
+    def __init__(
+        self,
+        log_dir: str | os.PathLike[str] | None = None,
+        comment: str = "",
+        purge_step: int | None = None,
+        max_queue: int = 10,
+        flush_secs: int = 120,
+        filename_suffix: str = "",
+        *,
+        run: ExternalRun | None = None,
+        algorithm: str | None = None,
+        environment: str | None = None,
+        **options: Any,
+    ) -> None:
+        """Start a run.
+
+        Args:
+            log_dir: its last part names the run. Nothing is written there.
+            comment: appended to the name.
+            purge_step: ignored, as the following three; taken for compatibility.
+            max_queue: ignored.
+            flush_secs: ignored.
+            filename_suffix: ignored.
+            run: log to this run, which stays open, instead of starting one.
+            algorithm: name of the method.
+            environment: id of the environment.
+            options: others of `callboard.init`.
+        """
+        self.n_not_kept: dict[str, int] = {}
+        self._log_dir = "" if log_dir is None else os.fspath(log_dir)
+        self._own = run is None
+        self._last_step = 0
+        self._tags: dict[str, str] = {}
+        if run is None:
+            named = _from_folder(self._log_dir)
+            given = {"algorithm": algorithm, "environment": environment} | options
+            fields = named | {name: value for name, value in given.items() if value is not None}
+            fields["name"] = f"{fields['name']}{comment}"[:200]
+            run = init(**fields)
+        self.run = run
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the run in the state that the exception means."""
+        if self._own:
+            self.run.__exit__(kind, error, trace)
+
+    @property
+    def log_dir(self) -> str:
+        """The folder it was given."""
+        return self._log_dir
+
+    def get_logdir(self) -> str:
+        """The folder it was given."""
+        return self._log_dir
+
+    def add_scalar(
+        self,
+        tag: str,
+        scalar_value: SupportsFloat,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        new_style: bool = False,
+        double_precision: bool = False,
+    ) -> None:
+        """Log a value. Without `global_step` it has the last one."""
+        self.run.log({self._metric(tag): scalar_value}, agent_steps=self._step(global_step))
+
+    def add_scalars(
+        self,
+        main_tag: str,
+        tag_scalar_dict: Mapping[str, SupportsFloat],
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Log several values, each as `main_tag/tag`."""
+        values = {self._metric(f"{main_tag}/{tag}"): value for tag, value in tag_scalar_dict.items()}
+        self.run.log(values, agent_steps=self._step(global_step))
+
+    def add_text(
+        self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None
+    ) -> None:
+        """Write `tag: text` into the run's log. Without `global_step` it has the last one."""
+        self.run.text(str(tag) or "text", str(text_string), agent_steps=self._step(global_step))
+
+    def add_hparams(
+        self,
+        hparam_dict: Mapping[str, Any],
+        metric_dict: Mapping[str, SupportsFloat],
+        hparam_domain_discrete: Mapping[str, Any] | None = None,
+        run_name: str | None = None,
+        global_step: int | None = None,
+    ) -> None:
+        """Write the hyperparameters into the run's log, and log the metrics.
+
+        For the run's config, which pages show and compare, pass `config` to the constructor.
+        """
+        settings = ", ".join(f"{name}={value}" for name, value in flat_config(hparam_dict).items())
+        self.run.text(f"hyperparameters: {settings or 'none'}")
+        values = {self._metric(tag): value for tag, value in metric_dict.items()}
+        self.run.log(values, agent_steps=self._step(global_step))
+
+    def flush(self) -> None:
+        """Do nothing: everything is sent within a second."""
+
+    def close(self) -> None:
+        """End the run as finished; one that was passed as `run` stays open."""
+        if self._own:
+            self.run.close()
+
+    def add_histogram(self, *arguments: Any, **options: Any) -> None:
+        """Count a histogram that is not kept."""
+        self._not_kept("histograms")
+
+    def add_histogram_raw(self, *arguments: Any, **options: Any) -> None:
+        """Count a histogram that is not kept."""
+        self._not_kept("histograms")
+
+    def add_image(self, *arguments: Any, **options: Any) -> None:
+        """Count an image that is not kept."""
+        self._not_kept("images")
+
+    def add_images(self, *arguments: Any, **options: Any) -> None:
+        """Count images that are not kept."""
+        self._not_kept("images")
+
+    def add_image_with_boxes(self, *arguments: Any, **options: Any) -> None:
+        """Count an image that is not kept."""
+        self._not_kept("images")
+
+    def add_figure(self, *arguments: Any, **options: Any) -> None:
+        """Count a figure that is not kept."""
+        self._not_kept("figures")
+
+    def add_video(
+        self,
+        tag: str,
+        vid_tensor: Any,
+        global_step: int | None = None,
+        fps: float = 4,
+        walltime: float | None = None,
+    ) -> None:
+        """Show the videos (N, T, C, H, W) on the run's page, side by side; not kept if they cannot be.
+
+        Floats are taken for 0 to 1, as TensorBoard takes them.
+        """
+        try:
+            self.run.video(frames_of_videos(vid_tensor), agent_steps=self._step(global_step), fps=fps)
+        except ValueError as error:
+            log.warning("callboard: the video %s is not kept: %s", tag, error)
+            self._not_kept("videos")
+
+    def add_audio(self, *arguments: Any, **options: Any) -> None:
+        """Count a sound that is not kept."""
+        self._not_kept("sounds")
+
+    def add_graph(self, *arguments: Any, **options: Any) -> None:
+        """Count a graph that is not kept."""
+        self._not_kept("graphs")
+
+    def add_embedding(self, *arguments: Any, **options: Any) -> None:
+        """Count an embedding that is not kept."""
+        self._not_kept("embeddings")
+
+    def add_pr_curve(self, *arguments: Any, **options: Any) -> None:
+        """Count a curve that is not kept."""
+        self._not_kept("precision-recall curves")
+
+    def add_mesh(self, *arguments: Any, **options: Any) -> None:
+        """Count a mesh that is not kept."""
+        self._not_kept("meshes")
+
+    def add_custom_scalars(self, *arguments: Any, **options: Any) -> None:
+        """Count a layout that is not kept."""
+        self._not_kept("layouts")
+
+    def add_custom_scalars_marginchart(self, *arguments: Any, **options: Any) -> None:
+        """Count a layout that is not kept."""
+        self._not_kept("layouts")
+
+    def add_custom_scalars_multilinechart(self, *arguments: Any, **options: Any) -> None:
+        """Count a layout that is not kept."""
+        self._not_kept("layouts")
+
+    def add_onnx_graph(self, *arguments: Any, **options: Any) -> None:
+        """Count a graph that is not kept."""
+        self._not_kept("graphs")
+
+    def add_pr_curve_raw(self, *arguments: Any, **options: Any) -> None:
+        """Count a curve that is not kept."""
+        self._not_kept("precision-recall curves")
+
+    def add_tensor(self, *arguments: Any, **options: Any) -> None:
+        """Count a tensor that is not kept."""
+        self._not_kept("tensors")
+
+    def _not_kept(self, kind: str) -> None:
+        if kind not in self.n_not_kept:
+            log.warning("callboard: %s are not kept", kind)
+        self.n_not_kept[kind] = self.n_not_kept.get(kind, 0) + 1
+
+    def _step(self, global_step: int | None) -> int:
+        if global_step is not None:
+            self._last_step = int(global_step)
+        return self._last_step
+
+    def _metric(self, tag: str) -> str:
+        metric = self._tags.get(tag)
+        if metric is None:
+            metric = self._tags[tag] = metric_of(tag)
+        return metric
+
+
+def metric_of(tag: str) -> str:
+    """The metric for a tag: with `_` for characters that metrics cannot have, and a section."""
+    parts = [re.sub(r"[^A-Za-z0-9_.-]", "_", part) for part in str(tag).split("/") if part] or ["_"]
+    parts[0] = parts[0].replace(".", "_")
+    metric = "/".join(parts if len(parts) > 1 else [BARE_SECTION, *parts])[: MAX_METRIC_CHARACTERS - 10]
+    return RENAMED.get(metric, metric.rstrip("/"))
+
+
+def _from_folder(log_dir: str) -> dict[str, Any]:
+    """Name, algorithm, environment and perhaps seed, from the name of a folder or of the script."""
+    script = Path(sys.argv[0] if sys.argv else "").stem or "script"
+    name = Path(log_dir).name or script
+    fields: dict[str, Any] = {"name": name, "algorithm": script[:50], "environment": "unknown"}
+    parts = name.split("__")
+    if len(parts) >= 3:
+        fields |= {"environment": parts[0][:200], "algorithm": parts[1][:50]}
+        if parts[2].isdecimal() and len(parts[2]) < 10:
+            fields["seed"] = int(parts[2])
+    return {field: _plain(value) if isinstance(value, str) else value for field, value in fields.items()}
+
+
+def _plain(value: str) -> str:
+    return re.sub(r'["\\\x00-\x1f\ud800-\udfff]', "_", value) or "_"

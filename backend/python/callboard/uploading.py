@@ -1,0 +1,149 @@
+"""Uploads of files, in parts."""
+
+import hashlib
+import os
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from callboard.errors import Rejected, Unreachable
+from callboard.transport import Transport
+
+PART_BYTES = 2**20
+_BLOCK_BYTES = 2**20
+FILE_KINDS = frozenset({"checkpoint", "video"})
+"""Kinds of frames that name a file."""
+
+_NPY_MAGIC = b"\x93NUMPY"
+
+_NO_ACCESS = frozenset({401, 403})
+
+
+class CopyUnreadable(Exception):
+    """The copy of a file in the spool is gone or damaged: it can never be sent."""
+
+
+class FileUpload:
+    """A file that is being sent."""
+
+    def __init__(self, upload: str, path: Path, *, compress: bool) -> None:
+        """Start with its first byte.
+
+        Args:
+            upload: id that the server knows it by.
+            path: of the file, which nothing else changes.
+            compress: whether it has frames, to be compressed unless they are.
+
+        Raises:
+            CopyUnreadable: it cannot be read.
+            Unreachable: there is no space to compress it now; it is unchanged.
+        """
+        self.upload = upload
+        self._path = path
+        if compress:
+            _compress_frames(path)
+        with _reading():
+            self._size_bytes = path.stat().st_size
+        self._sent_bytes = 0
+        self._sha256: str | None = None
+
+    def send_part(self, transport: Transport, run_id: str) -> bool:
+        """Send the next part; False if there is none.
+
+        Raises:
+            Unreachable: not now.
+            Rejected: the server refuses the file.
+            CopyUnreadable: it cannot be read.
+        """
+        if self._sent_bytes >= self._size_bytes:
+            return False
+        with _reading(), self._path.open("rb") as file:
+            file.seek(self._sent_bytes)
+            part = file.read(PART_BYTES)
+        send = partial(
+            transport.request,
+            "PUT",
+            f"runs/{run_id}/uploads/{self.upload}",
+            content=part,
+            content_type="application/octet-stream",
+            params={"offset": self._sent_bytes},
+        )
+        try:
+            self._sent_bytes = int(permitted(send)["received_bytes"])
+        except Rejected as error:
+            if error.expected is None or error.expected > self._size_bytes:
+                raise
+            self._sent_bytes = error.expected  # of an earlier process, or after a lost answer
+        return True
+
+    def checksum(self) -> dict[str, Any]:
+        """Size and SHA-256, as fields of the request that follows.
+
+        Raises:
+            CopyUnreadable: it cannot be read.
+        """
+        if self._sha256 is None:
+            with _reading(), self._path.open("rb") as file:
+                self._sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        return {"size_bytes": self._size_bytes, "sha256": self._sha256}
+
+
+def _compress_frames(path: Path) -> None:
+    """Turn a file of frames, as `callboard.files` writes it, into a compressed archive.
+
+    Raises:
+        CopyUnreadable: it cannot be read.
+        Unreachable: the archive cannot be written now; the file is unchanged.
+    """
+    with _reading():
+        file = path.open("rb")
+    with file:
+        blocks = _blocks(file)
+        head = next(blocks, b"")
+        if not head.startswith(_NPY_MAGIC):
+            return  # it is one already
+        compressed = path.with_suffix(".new")
+        try:
+            with (
+                zipfile.ZipFile(compressed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+                archive.open("frames.npy", "w", force_zip64=True) as member,
+            ):
+                member.write(head)
+                for block in blocks:
+                    member.write(block)
+            os.replace(compressed, path)
+        except OSError as error:
+            raise Unreachable(f"a video cannot be compressed now: {error}") from None
+        finally:
+            with suppress(OSError):
+                compressed.unlink(missing_ok=True)  # it takes space
+
+
+def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+    while True:
+        with _reading():
+            block = file.read(_BLOCK_BYTES)
+        if not block:
+            return
+        yield block
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CopyUnreadable(f"its copy in the spool cannot be read: {error}") from None
+
+
+def permitted(send: Callable[[], Any]) -> Any:
+    """Without access now there may be access later, with another token: nothing is lost."""
+    try:
+        return send()
+    except Rejected as error:
+        if error.status in _NO_ACCESS:
+            raise Unreachable(f"the server refuses the token: {error}") from None
+        raise

@@ -1,0 +1,22 @@
+"""Reads the version of the server, which stands in one place. Everything else is in pyproject.toml."""
+
+import re
+from pathlib import Path
+
+from setuptools import setup
+
+HERE = Path(__file__).resolve().parent
+
+
+def version() -> str:
+    """Of the checkout; in a source distribution, which has no server beside it, that of its own metadata."""
+    server, metadata = HERE.parent / "__init__.py", HERE / "PKG-INFO"
+    path, pattern = (
+        (metadata, r"^Version: (.+)$") if metadata.is_file() else (server, r'^__version__ = "(.+)"$')
+    )
+    found = re.search(pattern, path.read_text("utf-8"), re.M)
+    assert found is not None, f"{path} names no version"
+    return found[1]
+
+
+setup(version=version())

@@ -1,0 +1,105 @@
+"""Fields and filters of runs as SQL expressions and conditions, for repositories."""
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from sqlalchemy import ColumnElement, Text, and_, cast, false, func, literal, not_, or_, select, true
+from sqlalchemy.orm import Session
+from sqlalchemy.sql import operators
+
+from backend.db import Run, Series
+from backend.db.json_values import json_number, json_text
+from backend.runs.fields import Field, Metric, RunField, Setting, resolve
+from backend.runs.filters import All, Either, Node, Not, Term, Word
+from backend.specs.run_fields import EXTERNAL
+
+_LATEST_EXTERNAL = 200
+
+
+def condition(node: Node) -> ColumnElement[bool]:
+    """The condition under which a row of `runs` matches `node`."""
+    match node:
+        case All(parts):
+            return and_(true(), *map(condition, parts))
+        case Either(parts):
+            return or_(*map(condition, parts))
+        case Not(part):
+            # A comparison with NULL is unknown, and so is its negation.
+            return not_(func.coalesce(condition(part), false()))
+        case Word(text):
+            places = [Run.name, Run.notes, Run.algorithm, Run.environment, Run.group, cast(Run.tags, Text)]
+            return or_(*(place.icontains(text, autoescape=True) for place in places))
+        case Term("tag", operator, value):
+            # Exact, unlike LIKE on SQLite: removing the quoted tag from the JSON text changes it.
+            tags: ColumnElement[str] = cast(Run.tags, Text)
+            tag: ColumnElement[str] = literal(json.dumps(value))
+            if operator == ":":
+                tags, tag = func.lower(tags), func.lower(tag)
+            without = func.replace(tags, tag, "")
+            return without == tags if operator == "!=" else without != tags
+        case Term(name, operator, value):
+            field = resolve(name)
+            kind = None if isinstance(field, Metric) else field.kind
+            held: Any = expression(field)
+            if isinstance(field, Setting):
+                if kind == "any" and not isinstance(value, float):
+                    held, kind = json_text(Run.spec, field.path), "text"
+                if isinstance(value, bool):
+                    value = "true" if value else "false"
+            if operator == ":" and kind == "text" and isinstance(field, RunField):
+                contained: ColumnElement[bool] = held.icontains(value, autoescape=True)
+                return contained
+            if operator == ":" and kind in ("id", "text"):
+                same: ColumnElement[bool] = func.lower(held) == func.lower(value)
+                return same
+            compared: ColumnElement[bool] = _OPERATORS[operator](held, value)
+            return compared
+
+
+def expression(field: Field) -> Any:
+    """The value of a field of a row of `runs`; NULL if the run has none."""
+    match field:
+        case RunField(name):
+            return Run.__mapper__.columns[name]
+        case Setting():
+            of_number = field.kind in ("number", "any")
+            return (json_number if of_number else json_text)(Run.spec, field.path)
+        case Metric(name):
+            column = {
+                "last": Series.last_value,
+                "mean": Series.mean_value,
+                "min": Series.min_value,
+                "max": Series.max_value,
+            }[field.stored]
+            of_run = select(column).where(Series.run_id == Run.id, Series.metric == name, Series.source == "")
+            return of_run.correlate(Run).scalar_subquery()
+
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    ":": operators.eq,
+    "=": operators.eq,
+    "!=": operators.is_distinct_from,
+    ">": operators.gt,
+    ">=": operators.ge,
+    "<": operators.lt,
+    "<=": operators.le,
+}
+
+
+def unrecorded_metrics(session: Session, names: Iterable[str]) -> list[str]:
+    """The metrics among these that no run has recorded."""
+    recorded = select(Series.id).where(Series.source == "").limit(1)
+    return [name for name in names if session.scalar(recorded.where(Series.metric == name)) is None]
+
+
+def has_setting(session: Session, setting: Setting) -> bool:
+    """Whether an external run has this setting."""
+    held = json_text(Run.spec, setting.path).is_not(None)
+    return session.scalar(select(Run.id).where(Run.origin == EXTERNAL, held).limit(1)) is not None
+
+
+def external_settings(session: Session) -> list[str]:
+    """The names of the settings of the latest external runs, in alphabetical order."""
+    specs = select(Run.spec).where(Run.origin == EXTERNAL).order_by(Run.id.desc()).limit(_LATEST_EXTERNAL)
+    return sorted({name for spec in session.scalars(specs) for name in spec["config"]})

@@ -1,0 +1,76 @@
+"""External runs: created here, trained and written elsewhere."""
+
+from datetime import timedelta
+from typing import Any, Literal
+
+from sqlalchemy.orm import Session
+
+from backend.auth.service import Principal
+from backend.db import Run
+from backend.db.base import new_run_id
+from backend.db.clock import database_now
+from backend.errors import Conflict
+from backend.runs import repository
+from backend.specs.external import REFUSALS, parse_external_spec
+from backend.specs.run import FieldProblem, InvalidSpec, RunSpec, parse_run_spec
+from backend.specs.run_fields import EXTERNAL
+from backend.specs.states import RunState
+from backend.text import unstorable_paths
+
+HEARTBEAT_S = 60.0
+"""An external run is lost when its script has sent nothing for so long."""
+
+
+def create(session: Session, body: dict[str, Any], actor: Principal) -> Run:
+    """Validate a request and store its run, which is `running`.
+
+    Raises:
+        InvalidSpec: with one problem per invalid field; nothing is stored.
+    """
+    message = "contains a character that cannot be stored"
+    if unstorable := unstorable_paths(body):
+        raise InvalidSpec([FieldProblem(field=path or "body", message=message) for path in unstorable])
+    spec = parse_external_spec(body)
+    now = database_now(session)
+    run = Run(
+        id=new_run_id(),
+        origin=EXTERNAL,
+        created_at=now,
+        created_by=actor.id,
+        token_id=actor.credential.id if actor.credential.kind == "token" else None,
+        **{
+            name: spec[name]
+            for name in ("name", "algorithm", "environment", "seed", "group", "tags", "notes")
+        },
+        spec=spec,
+        queue="",
+        memory_estimate_bytes=0,
+        state=RunState.RUNNING,
+        state_reason="trained elsewhere",
+        started_at=now,
+        lease_expires_at=now + timedelta(seconds=HEARTBEAT_S),
+        attempt=0,
+        revision=0,
+    )
+    repository.add(session, run)
+    return run
+
+
+def own_spec(run: Run, action: Literal["fork", "evaluate", "change the settings of"]) -> RunSpec:
+    """The specification of a run of Callboard's own.
+
+    Raises:
+        Conflict: the run is an external one, which Callboard cannot do this with.
+    """
+    refuse(run, action)
+    return parse_run_spec(run.spec)
+
+
+def refuse(run: Run, action: str) -> None:
+    """Refuse an action that external runs do not have.
+
+    Raises:
+        Conflict: the run is an external one.
+    """
+    if run.origin == EXTERNAL:
+        raise Conflict(f"the run is trained elsewhere: {REFUSALS[action]}")

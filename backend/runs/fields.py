@@ -1,0 +1,195 @@
+"""The fields by which runs are filtered, sorted and grouped.
+
+- Fields of a run: `score`, `tag`, `created_at`.
+- Settings and limits of its spec: `config.learning_rate`, `environment_config.frame_skip`, `stop.score`,
+  `device`.
+- Metrics of the run as a whole: `eval/noop_starts/mean_return` is the last value; `.best`, `.mean`, `.min`
+  and `.max` choose another one. The best value of a `loss/` metric is its smallest, of others the largest.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from typing import Any, Literal, get_args
+
+from backend.specs.algorithms import ALGORITHMS
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.environments.custom import CustomConfig
+from backend.specs.run import RunSpec, StopSpec
+
+FieldKind = Literal["id", "text", "number", "time", "flag", "tag", "any"]
+"""`any`: a setting of external runs, which may be a number in one of them and a text in another."""
+Statistic = Literal["last", "best", "mean", "min", "max"]
+
+STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
+
+RUN_FIELDS: dict[str, FieldKind] = {
+    "id": "id",
+    "origin": "id",
+    "name": "text",
+    "notes": "text",
+    "algorithm": "id",
+    "environment": "text",
+    "state": "id",
+    "group": "id",
+    "host": "id",
+    "queue": "id",
+    "tag": "tag",
+    "archived": "flag",
+    "seed": "number",
+    "priority": "number",
+    "attempt": "number",
+    "score": "number",
+    "best_return": "number",
+    "agent_steps": "number",
+    "frames": "number",
+    "updates": "number",
+    "episodes": "number",
+    "wall_time_s": "number",
+    "agent_steps_per_s": "number",
+    "created_at": "time",
+    "started_at": "time",
+    "ended_at": "time",
+}
+"""Fields that are columns of a run's row."""
+
+METRIC_PATTERN = r"^[A-Za-z0-9_-]+(?:/[A-Za-z0-9_.-]+)+$"
+_METRIC = re.compile(METRIC_PATTERN)
+_EXTERNAL_SETTING = re.compile(r"config\.([A-Za-z_][A-Za-z0-9_.-]{0,99})", re.IGNORECASE)
+_SPEC_SCALARS = ("device", "annealing_agent_steps")
+
+
+class UnknownField(ValueError):
+    """The name of no field; the message says what is known."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting or limit of a run's spec."""
+
+    name: str
+    """Its dotted path in the spec."""
+    kind: FieldKind
+    title: str
+    unit: str | None = None
+    values: tuple[str, ...] = ()
+    """All possible values, if they are few."""
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """Keys from the root of the spec. Names of external runs' settings may have dots."""
+        return tuple(self.name.split(".", 1))
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A statistic of a metric of the run as a whole."""
+
+    name: str
+    statistic: Statistic = "last"
+
+    @property
+    def stored(self) -> Literal["last", "mean", "min", "max"]:
+        """The stored statistic."""
+        if self.statistic == "best":
+            return "min" if self.name.startswith("loss/") else "max"
+        return self.statistic
+
+
+@dataclass(frozen=True)
+class RunField:
+    """A column of a run's row."""
+
+    name: str
+    kind: FieldKind
+
+
+Field = RunField | Setting | Metric
+
+
+def resolve(name: str) -> Field:
+    """The field of this name; fields and settings ignore case.
+
+    Raises:
+        UnknownField: there is none. Whether a metric was ever recorded, or an external run has a setting, is
+            not checked.
+    """
+    if "/" in name:
+        metric = metric_of(name)
+        if not _METRIC.fullmatch(metric.name):
+            raise UnknownField(f"{name!r:.80} is not the name of a metric")
+        return metric
+    lower = name.lower()
+    if lower in RUN_FIELDS:
+        return RunField(lower, RUN_FIELDS[lower])
+    found = settings().get(lower)
+    if found is not None:
+        return found
+    if external := _EXTERNAL_SETTING.fullmatch(name):
+        return Setting(f"config.{external[1]}", "any", external[1])
+    raise UnknownField(unknown(name))
+
+
+def metric_of(name: str) -> Metric:
+    """A metric's name, with or without a statistic."""
+    metric, _, last = name.rpartition(".")
+    for statistic in STATISTICS:
+        if metric and last.lower() == statistic:
+            return Metric(metric, statistic)
+    return Metric(name)
+
+
+@cache
+def settings() -> dict[str, Setting]:
+    """Every setting that a spec can have, by its path."""
+    found: dict[str, Setting] = {}
+    for prefix, model in _models():
+        for name, schema in model.model_json_schema()["properties"].items():
+            own = _setting(f"{prefix}.{name}", schema)
+            earlier = found.setdefault(own.name, own)
+            if earlier != own:
+                found[own.name] = _either(earlier, own)
+    properties = RunSpec.model_json_schema()["properties"]
+    return found | {name: _setting(name, properties[name]) for name in _SPEC_SCALARS}
+
+
+def _models() -> Iterator[tuple[str, Any]]:
+    for algorithm in ALGORITHMS.values():
+        yield "config", algorithm.config
+    for config in dict.fromkeys([*(entry.config for entry in ENVIRONMENTS.values()), CustomConfig]):
+        yield "environment_config", config
+    yield "stop", StopSpec
+
+
+def _setting(path: str, schema: dict[str, Any]) -> Setting:
+    options = [schema, *schema.get("anyOf", ())]
+    types = {option.get("type") for option in options}
+    values = tuple(str(value) for option in options for value in option.get("enum", ()))
+    kind: FieldKind = "number" if types & {"number", "integer"} else "flag" if "boolean" in types else "text"
+    if kind == "flag":
+        values = ("true", "false")
+    title = schema.get("title") or path.rpartition(".")[2].replace("_", " ").capitalize()
+    return Setting(path, kind, title, schema.get("unit"), values)
+
+
+def _either(one: Setting, other: Setting) -> Setting:
+    """A setting that several algorithms have."""
+    kind = one.kind if one.kind == other.kind else "text"
+    values = tuple(dict.fromkeys(one.values + other.values)) if one.values and other.values else ()
+    return Setting(one.name, kind, one.title, one.unit, values)
+
+
+def unknown(name: str) -> str:
+    """Why there is no field of this name, and what was probably meant."""
+    known = [*RUN_FIELDS, *settings()]
+    lower = name.lower()
+    alike = [each for each in known if each.rpartition(".")[2] == lower.rpartition(".")[2]]
+    alike += get_close_matches(lower, known, n=3, cutoff=0.7)
+    if alike:
+        return f"unknown field {name!r:.40}: did you mean {' or '.join(dict.fromkeys(alike[:3]))}?"
+    return (
+        f"unknown field {name!r:.40}; use one of {', '.join(RUN_FIELDS)}, a setting such as "
+        "config.learning_rate, or a metric such as eval/noop_starts/mean_return"
+    )

@@ -1,0 +1,179 @@
+"""Which runs form a group, which may be compared, and what groups are called.
+
+Runs that differ only in their seed form a group. Scores may be compared when they were measured in the same
+way: the same environment, protocol and evaluation config.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from functools import cache
+from hashlib import sha256
+from typing import Any
+
+from backend.db import Run
+from backend.specs.algorithms import ALGORITHMS
+from backend.specs.environments import ENVIRONMENTS, Environment, PublishedScore
+from backend.specs.environments.custom import CustomEnvironment
+from backend.specs.external import is_external
+from backend.specs.former_names import current_environment_id, with_current_names
+from backend.specs.protocols import PROTOCOLS
+from backend.specs.run import InvalidSpec, default_config, parse_run_spec
+from backend.specs.run_fields import EXTERNAL
+
+_LEARNING_ONLY = frozenset({"life_loss_terminal", "frame_maximum", "normalise"})
+"""Environment settings that affect learning, but neither the task nor what of it the agent sees."""
+
+_NAMED_DIFFERENCES = 3
+
+
+def settings_of(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Settings of algorithm and environment; settings that are newer than the run have their defaults.
+
+    How the environment of an external run is set up is not known: with the defaults, it is assumed.
+    """
+    if is_external(spec):
+        _, environment_config = _defaults("", spec["environment"], "null")
+        return {"config": spec["config"], "environment_config": environment_config}
+    spec = with_current_names(spec)
+    custom = json.dumps(spec.get("custom"), sort_keys=True)
+    config, environment_config = _defaults(spec["algorithm"], spec["environment"], custom)
+    return {
+        "config": config | spec["config"],
+        "environment_config": environment_config | spec["environment_config"],
+    }
+
+
+@cache
+def _defaults(algorithm: str, environment: str, custom: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    described = json.loads(custom)
+    entry = (
+        CustomEnvironment.model_validate(described).environment()
+        if described
+        else ENVIRONMENTS.get(environment)
+    )
+    known = ALGORITHMS.get(algorithm)
+    return (
+        default_config(known, entry) if known and entry else {},
+        entry.config().model_dump(mode="json") if entry else {},
+    )
+
+
+def group_key(spec: dict[str, Any]) -> str:
+    """Equal for runs that differ in their seed alone (and in name, notes, tags, host and limits)."""
+    current = with_current_names(spec)
+    names = ("algorithm", "environment", "group", *(("origin",) if is_external(spec) else ()))
+    parts = {name: current.get(name) for name in names}
+    text = json.dumps(parts | settings_of(spec), sort_keys=True)
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+def subject(found: Iterable[Run]) -> str:
+    """What the runs have in common, as a title."""
+    several = list(found)
+    kinds = {(run.origin, run.algorithm, run.environment) for run in several}
+    if len(kinds) > 1:
+        return f"{len(several)} runs"
+    origin, algorithm, environment = kinds.pop()
+    if origin == EXTERNAL:
+        title = f"{algorithm} (external)"
+    else:
+        title = ALGORITHMS[algorithm].title if algorithm in ALGORITHMS else algorithm
+    where = ENVIRONMENTS[environment].title if environment in ENVIRONMENTS else environment
+    return f"{title} on {where}" + (f", {len(several)} runs" if len(several) > 1 else "")
+
+
+def group_names(firsts: Sequence[Run]) -> list[str]:
+    """Names of groups, given one run of each: the group or the subject, and the settings that differ."""
+    names = [run.group or subject([run]) for run in firsts]
+    settings = [_settings(run.spec) for run in firsts]
+    labels = []
+    for name, own in zip(names, settings, strict=True):
+        alike = [one for other, one in zip(names, settings, strict=True) if other == name]
+        keys = [key for key in own if any(one.get(key) != own[key] for one in alike)]
+        labels.append(f"{name} ({_listed(own, keys)})" if len(alike) > 1 and keys else name)
+    return labels
+
+
+def _settings(spec: dict[str, Any]) -> dict[str, Any]:
+    shown = {name: spec[name] for name in ("algorithm", "environment", "group")}
+    settings = settings_of(spec)
+    return {**shown, **settings["config"], **settings["environment_config"]}
+
+
+def _listed(settings: dict[str, Any], keys: Sequence[str]) -> str:
+    listed = [f"{key} = {settings[key]}" for key in keys if settings.get(key) is not None]
+    return ", ".join(listed[:_NAMED_DIFFERENCES])
+
+
+def own_protocol(run: Run) -> str | None:
+    """The protocol of a run's own evaluations; None if it has none, or if its environment or algorithm is not
+    known here."""
+    if run.origin == EXTERNAL:
+        return None
+    try:
+        return parse_run_spec(run.spec).evaluation_protocol
+    except InvalidSpec:
+        return None
+
+
+def training_key(run: Run) -> str:
+    """Equal for runs whose training returns can be compared: the same environment, observed alike."""
+    environment = current_environment_id(run.environment)
+    return _scored_as(environment, None, settings_of(run.spec)["environment_config"])
+
+
+def evaluation_key(run: Run, protocol: str | None) -> str:
+    """Equal for runs whose scores under this protocol can be compared.
+
+    Settings of training that the protocol replaces, such as sticky actions, do not count; what the agent
+    sees and does in the evaluation does: observation size, crop, action set, action repeat.
+    """
+    environment = current_environment_id(run.environment)
+    return _scored_as(environment, protocol, settings_of(run.spec)["environment_config"])
+
+
+def is_measured_as_published(run: Run, environment: Environment, protocol: str) -> bool:
+    """Whether the run's scores under this protocol can be compared with published ones of its environment.
+
+    Papers' scores were measured with the papers' settings, which are the defaults.
+    """
+    published = _scored_as(environment.id, protocol, environment.config().model_dump(mode="json"))
+    return evaluation_key(run, protocol) == published
+
+
+def published_scores(runs: Sequence[tuple[Run, Collection[str]]]) -> list[PublishedScore]:
+    """Published scores that can be compared with every one of these runs, which are of one environment.
+
+    Args:
+        runs: each with the protocols of its evaluations; without any, that of those to come counts.
+    """
+    environments = {run.environment for run, _ in runs}
+    environment = ENVIRONMENTS.get(environments.pop()) if len(environments) == 1 else None
+    if environment is None:
+        return []
+    alike = {score.protocol for score in environment.published}
+    for run, used in runs:
+        names: Collection[str | None] = used or {own_protocol(run)}
+        alike &= {name for name in names if name and is_measured_as_published(run, environment, name)}
+    return [score for score in environment.published if score.protocol in alike]
+
+
+def human_normalised_pct(run: Run, protocol: str, score: float) -> float | None:
+    """100 (score - random) / (human - random), as in Mnih et al. 2015 and Nair et al. 2015.
+
+    None unless a person and a random agent were measured in the same way as this score.
+    """
+    environment = ENVIRONMENTS.get(run.environment)
+    if environment is None or not is_measured_as_published(run, environment, protocol):
+        return None
+    levels = {one.label: one.score for one in environment.published if one.protocol == protocol}
+    if "random" not in levels or "human" not in levels:
+        return None
+    return 100 * (score - levels["random"]) / (levels["human"] - levels["random"])
+
+
+def _scored_as(environment: str, protocol: str | None, settings: dict[str, Any]) -> str:
+    if protocol in PROTOCOLS:
+        settings = settings | PROTOCOLS[protocol].environment_settings
+    counted = {name: value for name, value in settings.items() if name not in _LEARNING_ONLY}
+    return json.dumps([environment, protocol, counted], sort_keys=True)

@@ -1,0 +1,34 @@
+"""The values of fields and settings of a run."""
+
+from typing import Any
+
+from backend.db import Run
+from backend.errors import Invalid
+from backend.runs.fields import Metric, RunField, Setting, UnknownField, resolve
+from backend.runs.groups import settings_of
+from backend.specs.former_names import with_current_names
+
+
+def setting(name: str) -> RunField | Setting:
+    """The field or setting of this name.
+
+    Raises:
+        Invalid: there is none.
+    """
+    try:
+        found = resolve(name)
+    except UnknownField as error:
+        raise Invalid.field("x", str(error)) from None
+    if isinstance(found, Metric):
+        raise Invalid.field("x", f"{name!r:.80} is a metric: use a setting, such as config.learning_rate")
+    return found
+
+
+def value_of(run: Run, field: RunField | Setting) -> Any:
+    """A run's value of a field or setting; None if it has none."""
+    if isinstance(field, RunField):
+        return getattr(run, field.name, None)
+    value: Any = with_current_names(run.spec) | settings_of(run.spec)
+    for key in field.path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value

@@ -1,0 +1,198 @@
+"""The middleware around every request: request id, host, origin and size checks, and security headers."""
+
+import re
+from collections import Counter
+from time import perf_counter
+from urllib.parse import urlsplit
+
+import structlog
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from ulid import ULID
+
+from backend.auth.access import COOKIE
+from backend.auth.login_limits import network_of
+from backend.errors import BadRequest, Forbidden, Problem, TooLarge, respond
+from backend.instruments import Instruments
+
+MAX_BODY_BYTES = 2 * 2**20
+MAX_DRAINED_BYTES = 32 * 2**20
+MAX_BODIES_BYTES = 64 * 2**20
+"""Of the bodies of all requests in progress, which are in memory before anybody is authenticated."""
+MAX_BODIES_BYTES_OF_ADDRESS = 16 * 2**20
+"""Of one client: it cannot take what others need, however slowly it sends."""
+METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PATCH", "PUT", "DELETE"})
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+HEALTH_PATH = "/healthz"
+"""Asked every few seconds: successes are logged at the level DEBUG."""
+
+SECURITY_HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; media-src 'self' blob:; font-src 'self' data:; connect-src 'self'; "
+    "worker-src 'self' blob:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+}
+
+_HEADERS = [(name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
+_HSTS = (b"strict-transport-security", b"max-age=31536000")
+"""Sent where the client uses TLS, according to the connection or a trusted proxy."""
+_API_HEADERS = [*_HEADERS, (b"cache-control", b"no-store")]
+
+_RUN = re.compile(r"/runs/([0-9A-HJKMNP-TV-Z]{26})(?:/|$)")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+log = structlog.get_logger(__name__)
+
+
+class SecurityMiddleware:
+    """ASGI middleware around the whole application."""
+
+    def __init__(self, app: ASGIApp, *, allowed_hosts: list[str], instruments: Instruments) -> None:
+        self._app = app
+        self._hosts = frozenset(host.lower() for host in allowed_hosts)
+        self._instruments = instruments
+        self._bodies: Counter[str] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or respond with a problem document."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        if scope["type"] == "websocket":
+            # Any page can open a WebSocket to any server, so that it is checked like a write.
+            if self._rejection("POST", headers) is None:
+                await self._app(scope, receive, send)
+            else:
+                await send({"type": "websocket.close", "code": 1008})
+            return
+        given_id = headers.get("x-request-id", "")
+        request_id = given_id if _REQUEST_ID.fullmatch(given_id) else str(ULID())
+        scope.setdefault("state", {})["request_id"] = request_id
+        started, status = perf_counter(), 500
+
+        async def send_on(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = [(b"x-request-id", request_id.encode()), *message.get("headers", ())]
+                present = {name.lower() for name, _ in headers}
+                added = _API_HEADERS if scope["path"].startswith("/api/") else _HEADERS
+                if scope["scheme"] == "https":
+                    added = [*added, _HSTS]
+                message["headers"] = headers + [pair for pair in added if pair[0] not in present]
+            await send(message)
+
+        ids = {"request_id": request_id}
+        if run := _RUN.search(scope["path"]):
+            ids["run_id"] = run[1]
+        body = _Bounded(receive, self._bodies, network_of((scope.get("client") or ("",))[0]))
+        with structlog.contextvars.bound_contextvars(**ids):
+            try:
+                problem = self._rejection(scope["method"], headers)
+                if problem is not None:
+                    await _drain(receive)
+                    await respond(problem, request_id)(scope, receive, send_on)
+                else:
+                    await self._app(scope, body, send_on)
+            finally:
+                body.free()
+                seconds = perf_counter() - started
+                route = getattr(scope.get("route"), "path_format", "none")
+                method = scope["method"] if scope["method"] in METHODS else "other"
+                self._instruments.request(method, route, status, seconds)
+                logged = log.debug if scope["path"] == HEALTH_PATH and status == 200 else log.info
+                logged(
+                    "request",
+                    method=scope["method"],
+                    path=scope["path"],
+                    status=status,
+                    duration_ms=round(seconds * 1000, 1),
+                )
+
+    def _rejection(self, method: str, headers: Headers) -> Problem | None:
+        host = headers.get("host", "")
+        if "*" not in self._hosts and _without_port(host) not in self._hosts:
+            return BadRequest(
+                f"the host {host!r:.100} is not allowed: add it to CALLBOARD_ALLOWED_HOSTS on the server"
+            )
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
+            return TooLarge(f"the request body exceeds the maximum of {MAX_BODY_BYTES} bytes")
+        if method not in SAFE_METHODS and "authorization" not in headers:
+            # Scripts send a token on purpose; a browser sends the cookie with requests of any page.
+            origin = headers.get("origin")
+            by_cookie = f"{COOKIE}=" in headers.get("cookie", "")
+            if (by_cookie or origin) and (origin is None or _authority(origin) != host):
+                return Forbidden(
+                    "a request with a session cookie must come from a page of this server (Origin header)"
+                )
+        return None
+
+
+async def _drain(receive: Receive) -> None:
+    """Read the rest of the body: a client that is still sending would take a closed connection for the
+    response."""
+    left_bytes = MAX_DRAINED_BYTES
+    while left_bytes > 0:
+        message = await receive()
+        left_bytes -= len(message.get("body", b""))
+        if not message.get("more_body", False):
+            return
+
+
+class _Bounded:
+    """Receives a body up to the maximum size, while those of all requests stay below theirs.
+
+    Args:
+        receive: the server's.
+        bodies: bytes in memory, by address.
+        address: the client's.
+    """
+
+    def __init__(self, receive: Receive, bodies: Counter[str], address: str) -> None:
+        self._receive = receive
+        self._bodies = bodies
+        self._address = address
+        self._n_bytes = 0
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            n_bytes = len(message.get("body", b""))
+            self._n_bytes += n_bytes
+            self._bodies[self._address] += n_bytes
+            # The exception type that FastAPI does not replace while it reads a body.
+            if self._n_bytes > MAX_BODY_BYTES:
+                raise HTTPException(413, f"the request body exceeds the maximum of {MAX_BODY_BYTES} bytes")
+            of_address = self._bodies[self._address]
+            if of_address > MAX_BODIES_BYTES_OF_ADDRESS or self._bodies.total() > MAX_BODIES_BYTES:
+                raise HTTPException(
+                    503, "too many large requests at the same time: try again", {"Retry-After": "1"}
+                )
+        return message
+
+    def free(self) -> None:
+        """The request has ended."""
+        self._bodies[self._address] -= self._n_bytes
+        if not self._bodies[self._address]:
+            del self._bodies[self._address]
+
+
+def _authority(origin: str) -> str | None:
+    """Host and port of an `Origin` header; None if it is malformed."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
+
+
+def _without_port(host: str) -> str:
+    return re.sub(r":\d*$", "", host).lower()

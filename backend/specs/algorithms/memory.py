@@ -1,0 +1,72 @@
+"""What an algorithm's config knows of the rest of its run, and the parts of its memory estimate.
+
+Each config adds up the memory that its training needs (`AlgorithmConfig.training_bytes`). The constants are
+measured with the pinned versions; `tests/workers/engine/test_contract_memory.py` compares the estimates
+with the memory of running engines.
+"""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+MIB = 2**20
+
+ENGINE_BYTES = 380 * MIB
+"""The engine's process with PyTorch and an environment's code; libraries count once for all processes."""
+LEARNING_BYTES = 100 * MIB
+"""What the engine's process needs beside that where it computes gradients, and compiles kernels before."""
+LEARNER_FORK_SERVER_BYTES = 200 * MIB
+"""The process that learners are forked from, whose memory they share."""
+ENV_FORK_SERVER_BYTES = 35 * MIB
+"""The process that processes without PyTorch are forked from; every evaluation needs one."""
+LEARNER_PROCESS_BYTES = 20 * MIB
+"""A forked process that computes gradients, without network, environments and activations."""
+ENV_PROCESS_BYTES = 6 * MIB
+"""A forked process that only steps environments, without these."""
+Network = Literal["nips", "nature", "compact", "mlp"]
+VECTOR_NETWORKS: frozenset[Network] = frozenset({"mlp"})
+"""Networks for vector observations; the others are for pixels."""
+NETWORK_BYTES: dict[Network, int] = {"nips": 3 * MIB, "nature": 7 * MIB, "compact": MIB, "mlp": MIB}
+"""One copy of the parameters, or of their gradient: 4 bytes for each, rounded up."""
+PIXEL_DECISION_BYTES = 260 * 2**10
+"""An observation as bytes and as floats, and its activations: 160 kB for `nips`, 214 kB for `nature`."""
+VECTOR_DECISION_BYTES = 4 * 2**10
+REPLAYED_SLOT_BYTES = 10
+"""Action, reward and flags of an agent step in a replay memory."""
+MAX_EVALUATION_ENVIRONMENTS = 64
+"""Maximum number of episodes that an evaluation plays in parallel."""
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What an algorithm's config must fit, and what its memory depends on: the rest of the run."""
+
+    environment: str
+    """Id of the environment."""
+    observation: Literal["pixels", "vector"]
+    observation_shape: tuple[int, ...]
+    """(H, W, C) bytes or (D,) numbers."""
+    stacks_frames: bool
+    """Whether the C channels are frames, of which a replay memory stores each once."""
+    emulator_bytes: int
+    """Memory of one environment, without the process that steps it."""
+    agent_steps: int | None
+    """The run's limit."""
+    annealing_agent_steps: int | None
+    """Agent steps over which a learning rate can be annealed."""
+
+    @property
+    def observation_bytes(self) -> int:
+        """An observation as the environment gives it."""
+        return prod(self.observation_shape) * (1 if self.observation == "pixels" else 4)
+
+    @property
+    def replayed_step_bytes(self) -> int:
+        """One agent step in a replay memory."""
+        stack = self.observation_shape[-1] if self.stacks_frames else 1
+        return self.observation_bytes // stack + REPLAYED_SLOT_BYTES
+
+    @property
+    def decision_bytes(self) -> int:
+        """A decision that is learned from: its observation and activations."""
+        return PIXEL_DECISION_BYTES if self.observation == "pixels" else VECTOR_DECISION_BYTES

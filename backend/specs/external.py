@@ -1,0 +1,129 @@
+"""The specification of an external run: one that is trained elsewhere and only recorded here.
+
+It is no `RunSpec`: its script chooses algorithm, environment and config freely. Its JSON has the same
+top-level fields, with an empty `environment_config` and no limits, so that lists, filters, groups, exports
+and pages read both. These need a `RunSpec` and refuse an external run, with a sentence of `REFUSALS`: resume,
+fork, evaluations and their protocols, and live settings.
+"""
+
+import math
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, JsonValue, StringConstraints, ValidationError
+
+from backend.specs.fields import Strict
+from backend.specs.run import FieldProblem, InvalidSpec, StopSpec, problems_of
+from backend.specs.run_fields import EXTERNAL, MAX_NAME, GroupName, Name, Notes, Seed, Tags
+
+MAX_SETTINGS = 500
+MAX_SETTING_TEXT = 1_000
+MAX_SETTING_ITEMS = 100
+_SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
+
+_Id = Annotated[str, StringConstraints(min_length=1, pattern=r'^[^"\\\x00-\x1f]*$')]
+
+REFUSALS = {
+    "resume": "only its own script can resume it",
+    "kill": "only its own script can end it; use stop to request that",
+    "fork": "its checkpoints are files of its own script, which Callboard cannot load",
+    "evaluate": "its checkpoints are files of its own script, which Callboard cannot load",
+    "change the settings of": "only its own script can change its settings",
+}
+"""What Callboard cannot do with an external run, and why."""
+
+
+class ExternalFields(Strict):
+    """An external run to create: it is trained elsewhere, and is `running` immediately."""
+
+    origin: Literal["external"] = Field(description="`external`: the run is trained elsewhere.")
+    algorithm: Annotated[_Id, Field(max_length=50, description="Name of the algorithm; may be any name.")]
+    environment: Annotated[
+        _Id,
+        Field(
+            max_length=200,
+            description="Any name; with an id from `GET /environments` the run can be compared with others.",
+        ),
+    ]
+    config: dict[str, JsonValue] = Field(
+        default={},
+        description=f"At most {MAX_SETTINGS} settings: numbers, strings, Booleans, nulls or lists of these.",
+    )
+    name: Name | None = None
+    seed: Seed | None = Field(default=None, description="Seed of all random numbers; default: 0.")
+    group: GroupName | None = None
+    tags: Tags = ()
+    notes: Notes | None = None
+
+
+def parse_external_spec(data: dict[str, Any]) -> dict[str, Any]:
+    """Validate a request for an external run, and return its stored specification.
+
+    Raises:
+        InvalidSpec: with one problem per invalid field.
+    """
+    problems = _config_problems(data.get("config", {}))
+    try:
+        fields = ExternalFields.model_validate(data)
+    except ValidationError as error:
+        known = {problem.field for problem in problems}
+        of_config = any(name.startswith("config") for name in known)
+        problems += [
+            problem
+            for problem in problems_of(error)
+            if problem.field not in known and not (of_config and problem.field.startswith("config"))
+        ]
+        raise InvalidSpec(problems) from None
+    if problems:
+        raise InvalidSpec(problems)
+    spec = fields.model_dump(mode="json")
+    spec |= {"environment_config": {}, "stop": StopSpec().model_dump(), "seed": fields.seed or 0}
+    spec |= {"name": fields.name or _default_name(spec), "notes": fields.notes or ""}
+    return spec
+
+
+def is_external(spec: dict[str, Any]) -> bool:
+    """Whether a stored specification is that of an external run."""
+    return spec.get("origin") == EXTERNAL
+
+
+def _default_name(spec: dict[str, Any]) -> str:
+    environment = spec["environment"].removeprefix("ALE/")
+    tail = f" seed {spec['seed']}"
+    return f"{spec['algorithm']} {environment}"[: MAX_NAME - len(tail)] + tail
+
+
+def _config_problems(config: Any) -> list[FieldProblem]:
+    if not isinstance(config, dict):
+        return []  # the model names it
+    if len(config) > MAX_SETTINGS:
+        message = f"has {len(config):,} settings; the maximum is {MAX_SETTINGS}"
+        return [FieldProblem(field="config", message=message)]
+    found = []
+    for name, value in config.items():
+        if not _SETTING.fullmatch(name):
+            message = "a name must have 1 to 100 letters, digits, and . _ -, and start with a letter or _"
+        else:
+            message = _refusal(value)
+        if message:
+            found.append(FieldProblem(field=f"config.{name:.100}", message=message))
+    return found
+
+
+def _refusal(value: Any) -> str:
+    """Why a setting cannot have this value; empty if it can."""
+    if isinstance(value, list):
+        if len(value) > MAX_SETTING_ITEMS:
+            return f"has {len(value):,} items; the maximum is {MAX_SETTING_ITEMS}"
+        if any(isinstance(item, list) for item in value):
+            return "must not have lists in a list"
+        return next(filter(None, map(_refusal, value)), "")
+    if isinstance(value, dict):
+        return "must not be an object: give each of its values a name of its own, such as optimizer.lr"
+    if isinstance(value, str) and len(value) > MAX_SETTING_TEXT:
+        return f"has {len(value):,} characters; the maximum is {MAX_SETTING_TEXT:,}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"must be a finite number, got {value}"
+    if isinstance(value, int) and abs(value) >= 2**63:
+        return "must have less than 64 bits"
+    return ""

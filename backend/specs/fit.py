@@ -1,0 +1,58 @@
+"""Whether a run fits a host, and which presets of its algorithm do."""
+
+from contextlib import suppress
+from math import ceil
+
+from backend.specs.algorithms import ALGORITHMS
+from backend.specs.algorithms.gorila import GorilaConfig
+from backend.specs.run import InvalidSpec, RunSpec, parse_run_spec
+
+MAX_PROCESSES_PER_CORE = 32
+"""More take minutes to start, and slow each other down."""
+
+
+def memory_problem(spec: RunSpec, memory_bytes: int) -> str | None:
+    """Why a host with so much memory cannot run it, and what can; None if it can."""
+    if spec.memory_estimate_bytes <= memory_bytes:
+        return None
+    needed, there = spec.memory_estimate_bytes / 2**30, memory_bytes / 2**30
+    fitting = [its for its in _presets(spec) if its[1].memory_estimate_bytes <= memory_bytes]
+    return f"it needs about {needed:.1f} GiB of memory, this machine has {there:.1f} GiB: {_advice(fitting)}"
+
+
+def process_warning(spec: RunSpec, cpu_count: int) -> str | None:
+    """Why a host with so many cores runs it badly, and what runs well; None if it runs well."""
+    n = _processes(spec)
+    if n <= MAX_PROCESSES_PER_CORE * cpu_count:
+        return None
+    fitting = [its for its in _presets(spec) if _processes(its[1]) <= MAX_PROCESSES_PER_CORE * cpu_count]
+    cores = f"{cpu_count} cores" if cpu_count > 1 else "one core"
+    return f"{n} processes on {cores} start and train slowly: {_advice(fitting)}"
+
+
+def _processes(spec: RunSpec) -> int:
+    """Processes that each do some of the run's work, where they may be many more than the cores."""
+    c = spec.config
+    if not isinstance(c, GorilaConfig):
+        return 1
+    learners = 0 if c.replay == "bundled" else c.n_learners
+    replays = {"bundled": 0, "local": c.n_actors, "global": c.n_replay_shards}[c.replay]
+    return sum(ceil(n / c.parts_per_process) for n in (c.n_actors, learners, c.n_shards, replays))
+
+
+def _presets(spec: RunSpec) -> list[tuple[str, RunSpec]]:
+    """The presets for the run's environment, each as a run with its limits."""
+    environment, found = spec.catalogue_environment, []
+    request = spec.model_dump(mode="json", include={"algorithm", "environment", "custom", "stop"})
+    for preset in ALGORITHMS[spec.algorithm].presets:
+        if preset.suits(environment):
+            chosen = {"config": preset.config, "environment_config": preset.environment_config}
+            with suppress(InvalidSpec):
+                found.append((preset.id, parse_run_spec(request | chosen)))
+    return found
+
+
+def _advice(fitting: list[tuple[str, RunSpec]]) -> str:
+    if not fitting:
+        return "reduce the numbers of processes and the replay memory"
+    return f"the preset {' or '.join(name for name, _ in fitting)} fits"

@@ -1,0 +1,147 @@
+"""Evaluation protocols: how episodes start, what ends them, and how the agent acts in them.
+
+A protocol is part of the name of every score, as in `eval/noop_starts/mean_return`. The rest of what a score
+depends on, such as observation size, crop and action set, stays in the environment config: scores are
+comparable if protocol and evaluation config agree.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, Field
+
+from backend.specs.fields import Frozen
+
+C = TypeVar("C", bound=BaseModel)
+
+GREEDY = "_greedy"
+"""Suffix of the protocols in which the agent always takes its best action."""
+
+MAX_FRAMES = 108_000
+"""30 minutes of play."""
+MAX_FRAMES_5MIN = 18_000
+"""5 minutes of play."""
+
+ProtocolChoice = Literal[
+    "auto",
+    "noop_starts",
+    "noop_starts_greedy",
+    "noop_starts_5min",
+    "noop_starts_5min_greedy",
+    "sticky_actions",
+    "sticky_actions_greedy",
+    "plain",
+    "plain_greedy",
+]
+"""What the setting `evaluation_protocol` may be: every available protocol, or the default of the run."""
+
+
+class UnsupportedProtocolError(ValueError):
+    """The environment does not have this protocol; the message says why and lists the ones it has."""
+
+
+class Protocol(Frozen):
+    """One way to score an agent."""
+
+    id: str
+    title: str
+    """In words, for legends and tables."""
+    description: str
+    environment_settings: dict[str, Any] = Field(default={})
+    """Environment settings that it fixes; the others are those of training."""
+    greedy: bool = False
+    """Whether the agent takes its best action: highest Q, highest probability, or mean of a Gaussian. If not,
+    it acts as in the papers: epsilon-greedy with 0.05, or sampled from its policy."""
+    unavailable: str | None = None
+    """Why it cannot be used; None if it can."""
+
+    def evaluation_config(self, config: C) -> C:
+        """The environment config of an evaluation, given that of training."""
+        return type(config).model_validate(config.model_dump() | self.environment_settings)
+
+
+_EXACT = {"frame_maximum": "rgb", "life_loss_terminal": False, "fire_at_reset": False}
+"""The papers' preprocessing and whole games."""
+_NOOPS = _EXACT | {"noop_max": 30, "sticky_actions": 0.0}
+
+_BASE = (
+    Protocol(
+        id="noop_starts",
+        title="no-op starts",
+        description="1 to 30 no-op frames at the start; at most 108,000 frames (30 minutes).",
+        environment_settings=_NOOPS | {"max_frames": MAX_FRAMES},
+    ),
+    Protocol(
+        id="noop_starts_5min",
+        title="no-op starts, 5 min",
+        description="1 to 30 no-op frames at the start; at most 18,000 frames (5 minutes), as in Mnih et "
+        "al. 2015 and Nair et al. 2015.",
+        environment_settings=_NOOPS | {"max_frames": MAX_FRAMES_5MIN},
+    ),
+    Protocol(
+        id="human_starts",
+        title="human starts",
+        description="Starts from 100 states of human play; at most 108,000 frames, including the human's "
+        "(Nair et al. 2015, section 5.2).",
+        unavailable="it starts from recorded states of human play, and there are no recordings yet",
+    ),
+    Protocol(
+        id="sticky_actions",
+        title="sticky actions",
+        description="Each frame repeats the previous action with probability 0.25; no no-ops; at most 18,000 "
+        "frames (5 minutes), as in Machado et al. 2018.",
+        environment_settings=_EXACT | {"noop_max": 0, "sticky_actions": 0.25, "max_frames": MAX_FRAMES_5MIN},
+    ),
+    Protocol(
+        id="plain",
+        title="standard resets",
+        description="The environment's resets and time limit.",
+    ),
+)
+
+PROTOCOLS: dict[str, Protocol] = {
+    protocol.id: protocol
+    for base in _BASE
+    for protocol in (
+        base,
+        base.model_copy(
+            update={
+                "id": base.id + GREEDY,
+                "title": f"{base.title}, greedy",
+                "description": f"{base.description} The agent always takes its best action.",
+                "greedy": True,
+            }
+        ),
+    )
+}
+"""Every protocol, by id."""
+
+ATARI_PROTOCOLS = ("noop_starts", "noop_starts_5min", "sticky_actions", "human_starts")
+"""The protocols of Atari games; each also greedy. The first is the default."""
+
+
+def protocols_of(supported: Sequence[str]) -> list[Protocol]:
+    """The protocols of an environment, those that are unavailable and the greedy ones included."""
+    return [PROTOCOLS[name] for base in supported for name in (base, base + GREEDY)]
+
+
+def find_protocol(name: str, supported: Sequence[str], environment: str) -> Protocol:
+    """The protocol of this id.
+
+    Raises:
+        UnsupportedProtocolError: the environment, which supports `supported`, cannot be evaluated under it.
+    """
+    known = {protocol.id: protocol for protocol in protocols_of(supported)}
+    usable = ", ".join(each.id for each in known.values() if each.unavailable is None)
+    if name not in known:
+        raise UnsupportedProtocolError(f"{environment} has no protocol {name!r:.60}: use one of {usable}")
+    if known[name].unavailable is not None:
+        raise UnsupportedProtocolError(
+            f"{name} is not available: {known[name].unavailable}; use one of {usable}"
+        )
+    return known[name]
+
+
+def protocol_title(name: str) -> str:
+    """The protocol in words; an unknown id with spaces."""
+    return PROTOCOLS[name].title if name in PROTOCOLS else name.replace("_", " ")

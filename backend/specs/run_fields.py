@@ -1,0 +1,71 @@
+"""The fields of a run beside its algorithm, its environment and their settings.
+
+Their types, bounds and descriptions are declared here alone. `RunSpec`, the request bodies that create, fork
+or change a run, the table's columns, the OpenAPI document and, from it, the forms follow.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from backend.specs.fields import Strict, Text
+
+CALLBOARD, EXTERNAL = "callboard", "external"
+"""Origins of runs: trained by workers of this installation, or elsewhere."""
+
+MAX_NAME = 200
+MAX_GROUP = 200
+MAX_HOST = 200
+MAX_TAGS = 50
+MAX_SEED = 2**31 - 1
+MAX_SEEDS = 100
+"""Seeds of one configuration."""
+
+Origin = Annotated[
+    Literal["callboard", "external"],
+    Field(description="Where it is trained: `callboard` is a worker of this installation."),
+]
+Name = Annotated[
+    Text,
+    Field(max_length=MAX_NAME, description="Name shown on pages; default: from algorithm and settings."),
+]
+GivenName = Annotated[Name, Field(min_length=1, description="Name shown on pages.")]
+GroupName = Annotated[Text, Field(max_length=MAX_GROUP, description="Name of the run's group.")]
+HostName = Annotated[Text, Field(max_length=MAX_HOST, description="Only this host may run it.")]
+Notes = Annotated[Text, Field(max_length=20_000, description="Free text, in Markdown.")]
+Tag = Annotated[str, StringConstraints(min_length=1, max_length=50, pattern=r'^[^"\\\x00-\x1f]*$')]
+"""A label to find runs by; without quotes, backslashes and control characters."""
+Tags = Annotated[
+    tuple[Tag, ...],
+    Field(max_length=MAX_TAGS, strict=False, description="Labels for finding and filtering runs."),
+]
+Seed = Annotated[int, Field(ge=0, le=MAX_SEED, description="Seed of all random numbers.")]
+Priority = Annotated[int, Field(ge=-100, le=100, description="Runs with a higher priority start first.")]
+Device = Annotated[
+    Literal["auto", "cpu", "cuda"],
+    Field(description="Device of the network: `auto` is CUDA on hosts that have it."),
+]
+Queue = Annotated[Literal["cpu", "gpu"], Field(description="The queue from which hosts claim the run.")]
+AnnealingSteps = Annotated[
+    int,
+    Field(
+        ge=1,
+        le=10**12,
+        description="Agent steps over which a linear learning rate falls to 0; default: up to the agent-step "
+        "limit.",
+    ),
+]
+
+
+class RunOptions(Strict):
+    """What a spec and a request to create a run both have, with defaults."""
+
+    name: Name | None = None
+    annealing_agent_steps: AnnealingSteps | None = None
+    device: Device = "auto"
+    queue: Queue = "cpu"
+    host: HostName | None = None
+    priority: Priority = 0
+    group: GroupName | None = None
+    tags: Tags = ()
+    notes: Notes = ""

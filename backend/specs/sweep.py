@@ -1,0 +1,185 @@
+"""A sweep's specification: one request for runs, and the settings that vary between configurations."""
+
+from math import prod
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from backend.specs.fields import Strict
+from backend.specs.run_fields import MAX_SEEDS, GivenName, Notes, Seed
+
+MAX_CONFIGURATIONS = 1_000
+MAX_RUNS = 10_000
+"""Of one sweep."""
+MAX_DIMENSIONS = 20
+_MAX_BOUND = 2.0**53
+"""Of a range: integers up to it are exact."""
+MAX_CONCURRENCY = 100
+
+SECTIONS = ("config", "environment_config", "stop")
+"""Parts of a run's request whose fields can vary."""
+
+SweepState = Literal["running", "finished", "stopped"]
+
+Distribution = Literal["uniform", "log_uniform", "integer", "log_integer"]
+
+
+class Dimension(Strict):
+    """What one setting varies over: a list of values, or a range."""
+
+    values: Annotated[tuple[JsonValue, ...], Field(strict=False)] | None = Field(
+        default=None, min_length=1, max_length=MAX_CONFIGURATIONS, description="Numbers, words or booleans."
+    )
+    distribution: Distribution = Field(
+        default="uniform", description="How a value is drawn from the range; grids are spaced likewise."
+    )
+    low: float | None = Field(default=None, description="Lowest value of the range.")
+    high: float | None = Field(default=None, description="Highest value of the range.")
+    n: int | None = Field(
+        default=None, ge=2, le=MAX_CONFIGURATIONS, description="Values of the range in a grid."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.values is not None:
+            if self.low is not None or self.high is not None or self.n is not None:
+                raise ValueError("give values, or low and high, not both")
+            if any(isinstance(value, dict | list) for value in self.values):
+                raise ValueError("values must be numbers, words or booleans")
+            if len({(isinstance(value, bool), value) for value in self.values}) < len(self.values):
+                raise ValueError("values contains a value twice")
+            return self
+        if self.low is None or self.high is None:
+            raise ValueError("give values, or low and high")
+        if not self.low < self.high:
+            raise ValueError(f"low must be below high, got {self.low:g} and {self.high:g}")
+        if self.distribution.startswith("log") and self.low <= 0:
+            raise ValueError(f"a logarithmic range must be above 0, got low = {self.low:g}")
+        if max(abs(self.low), abs(self.high)) > _MAX_BOUND:
+            raise ValueError(f"low and high must be within ±{_MAX_BOUND:g}")
+        if self.distribution.endswith("integer") and not (
+            float(self.low).is_integer() and float(self.high).is_integer()
+        ):
+            raise ValueError("low and high of an integer range must be integers")
+        return self
+
+
+class Racing(Strict):
+    """Stop configurations that are worse than another; see `backend.statistics.racing`."""
+
+    confidence: float = Field(
+        default=0.95,
+        ge=0.5,
+        le=0.9999,
+        description="1 minus the probability that any of several equally good configurations is eliminated.",
+    )
+    initial_seeds: int = Field(
+        default=3, ge=3, le=MAX_SEEDS, description="Seeds of each configuration before the first comparison."
+    )
+
+
+class Budget(Strict):
+    """No run is started once one of these limits is reached; runs that have started end as usual."""
+
+    runs: int | None = Field(default=None, ge=1, le=MAX_RUNS, description="Runs of the sweep.")
+    agent_steps: int | None = Field(
+        default=None, ge=1, le=10**15, description="Agent steps of all its runs together."
+    )
+    wall_time_s: float | None = Field(
+        default=None, gt=0, le=10**9, description="Time since the sweep was created, in seconds."
+    )
+
+
+class SweepSpec(Strict):
+    """Runs of many configurations, each with several seeds."""
+
+    # Defaults that are objects come from factories: generators of clients cannot read them in a schema.
+
+    name: GivenName
+    notes: Notes = ""
+    run: dict[str, JsonValue] = Field(
+        description="What all runs have in common: a body of `POST /runs` without `seed`, `seeds` and `grid`."
+    )
+    space: dict[str, Dimension] = Field(
+        min_length=1,
+        max_length=MAX_DIMENSIONS,
+        description="What varies, by field: `config.<setting>`, `environment_config.<setting>` or "
+        "`stop.<limit>`.",
+    )
+    sampler: Literal["grid", "random"] = Field(
+        default="grid", description="Every combination of values, or configurations drawn at random."
+    )
+    n_configurations: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_CONFIGURATIONS,
+        description="Configurations drawn at random; a grid has all combinations.",
+    )
+    sampler_seed: Seed = Field(default=0, description="Seed of the random configurations.")
+    max_seeds: int = Field(
+        default=10, ge=1, le=MAX_SEEDS, description="Seeds of each configuration, at most: 0, 1, 2, …"
+    )
+    racing: Racing | None = Field(
+        default_factory=Racing, description="Null: every configuration gets all its seeds."
+    )
+    objective: Literal["training", "evaluation"] = Field(
+        default="training",
+        description="Score of a finished run: the mean return of its last 100 training episodes, or of its "
+        "last evaluation.",
+    )
+    protocol: str | None = Field(
+        default=None, max_length=50, description="Protocol of the evaluations; default: the runs' own."
+    )
+    budget: Budget = Field(default_factory=Budget, description="Limits after which no run is started.")
+    concurrency: int = Field(
+        default=10,
+        ge=1,
+        le=MAX_CONCURRENCY,
+        description="Runs that may be queued or running at the same time.",
+    )
+
+    @property
+    def initial_seeds(self) -> int:
+        """Seeds of each configuration before the first comparison."""
+        return self.max_seeds if self.racing is None else self.racing.initial_seeds
+
+    def field_problems(self) -> dict[str, str]:
+        """Errors that concern several fields, by path."""
+        found: dict[str, str] = {}
+        for name in ("seed", "seeds", "grid", "origin"):
+            if name in self.run:
+                found[f"run.{name}"] = "a sweep chooses it: leave it out"
+        for path, dimension in self.space.items():
+            section, _, name = path.partition(".")
+            given = self.run.get(section)
+            if section not in SECTIONS or not name:
+                found[f"space.{path}"] = (
+                    "use a field of config, environment_config or stop, as config.learning_rate"
+                )
+            elif isinstance(given, dict) and name in given:
+                found[f"space.{path}"] = f"is also in run.{section}: give it once"
+            elif self.sampler == "grid" and dimension.values is None and dimension.n is None:
+                found[f"space.{path}.n"] = "a grid needs the number of values of a range"
+            elif self.sampler == "random" and dimension.n is not None:
+                found[f"space.{path}.n"] = "only a grid has a number of values of a range"
+        if self.sampler == "random" and self.n_configurations is None:
+            found["n_configurations"] = "random configurations need their number"
+        if self.sampler == "grid" and self.n_configurations is not None:
+            found["n_configurations"] = "a grid has all combinations: leave it out"
+        if self.racing is not None and self.racing.initial_seeds > self.max_seeds:
+            found["racing.initial_seeds"] = f"must be at most max_seeds, which is {self.max_seeds}"
+        if self.protocol is not None and self.objective != "evaluation":
+            found["protocol"] = "only evaluations have a protocol: set objective to evaluation"
+        return found | ({} if found else self._size_problems())
+
+    def _size_problems(self) -> dict[str, str]:
+        if self.sampler == "random":
+            n = self.n_configurations or 0
+        else:
+            n = prod(len(one.values) if one.values is not None else one.n or 0 for one in self.space.values())
+        if n > MAX_CONFIGURATIONS:
+            return {"space": f"has {n:,} combinations; at most {MAX_CONFIGURATIONS:,} are allowed"}
+        if n * self.max_seeds > MAX_RUNS:
+            message = f"{n:,} configurations with {self.max_seeds} seeds are more than {MAX_RUNS:,} runs"
+            return {"max_seeds": message}
+        return {}

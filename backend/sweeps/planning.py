@@ -1,0 +1,140 @@
+"""What a sweep does next: a pure function of its rows.
+
+All configurations get their seeds in turns: seed 0 of each, then seed 1, and so on. Once every seed of a turn
+has ended, a race compares the configurations; those that are worse than another get no further seed.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from backend.specs.states import ENDED, RunState
+from backend.specs.sweep import SweepSpec
+from backend.statistics.racing import worse
+
+
+@dataclass(frozen=True)
+class Member:
+    """A seed of a configuration."""
+
+    configuration: int
+    seed: int
+    state: RunState | None
+    """Of its run; None if that was deleted."""
+    score: float | None = None
+    agent_steps: int = 0
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing of it runs or will run."""
+        return self.state is None or self.state in ENDED
+
+    @property
+    def counted(self) -> float | None:
+        """The score of a finished run. Any other was cut short: its score cannot be compared."""
+        return self.score if self.state == RunState.FINISHED else None
+
+
+@dataclass
+class Plan:
+    """Changes to a sweep."""
+
+    start: list[tuple[int, int]] = field(default_factory=list)
+    """Configuration and seed of each run to start."""
+    eliminated: dict[int, str] = field(default_factory=dict)
+    """Configurations that get no further seed, with the reason."""
+    looks: int = 0
+    """Comparisons up to now, with those of this plan."""
+    finished: str | None = None
+    """Why the sweep has finished, if it has."""
+
+    def changes(self, looks: int) -> bool:
+        """Whether a sweep with so many comparisons is changed by it."""
+        return bool(self.start or self.eliminated or self.finished or self.looks != looks)
+
+
+def plan(
+    spec: SweepSpec,
+    active: Collection[int],
+    members: Sequence[Member],
+    *,
+    looks: int,
+    elapsed_s: float,
+) -> Plan:
+    """What a running sweep does next.
+
+    Args:
+        spec: the sweep's.
+        active: configurations that may get further seeds.
+        members: all that were started.
+        looks: how often the configurations have been compared.
+        elapsed_s: since the sweep was created.
+    """
+    own: dict[int, dict[int, Member]] = defaultdict(dict)
+    for member in members:
+        own[member.configuration][member.seed] = member
+    remaining = sorted(active)
+    result = Plan(looks=looks)
+    while result.finished is None:
+        n = min(spec.max_seeds, spec.initial_seeds + result.looks)
+        wanted = [(number, seed) for seed in range(n) for number in remaining if seed not in own[number]]
+        n_open = sum(not member.has_ended for member in members)
+        reached = _reached(spec, members, elapsed_s) if wanted else None
+        if wanted and reached is None:
+            free = max(0, spec.concurrency - n_open)
+            if spec.budget.runs is not None:
+                free = min(free, spec.budget.runs - len(members))
+            result.start = wanted[:free]
+            return result
+        if n_open:
+            return result
+        if wanted:
+            result.finished = reached
+            return result
+        _compare(spec, remaining, own, result)
+        remaining = [number for number in remaining if number not in result.eliminated]
+        decided = bool(result.eliminated) and len(remaining) <= 1
+        if decided or not remaining or spec.initial_seeds + result.looks > spec.max_seeds:
+            result.finished = _outcome(remaining, active)
+    return result
+
+
+def _compare(spec: SweepSpec, active: Sequence[int], own: dict[int, dict[int, Member]], plan: Plan) -> None:
+    """Take one look at the active configurations, whose seeds have all ended."""
+    plan.looks += 1
+    scores = {
+        number: np.array([one.counted for one in own[number].values() if one.counted is not None], "f8")
+        for number in active
+    }
+    for number in active:
+        if not len(scores[number]):
+            plan.eliminated[number] = "none of its runs has a score"
+    if spec.racing is None:
+        return
+    scored = [number for number in active if len(scores[number])]
+    for at in worse([scores[number] for number in scored], plan.looks, spec.racing.confidence):
+        confidence = f"{100 * spec.racing.confidence:g}% confidence"
+        n = len(scores[scored[at]])
+        plan.eliminated[scored[at]] = f"worse than another after {n} seeds, with {confidence}"
+
+
+def _reached(spec: SweepSpec, members: Sequence[Member], elapsed_s: float) -> str | None:
+    """The limit of the budget that allows no further run."""
+    budget = spec.budget
+    if budget.runs is not None and len(members) >= budget.runs:
+        return f"its budget of {budget.runs:,} runs is used up"
+    if budget.agent_steps is not None and sum(one.agent_steps for one in members) >= budget.agent_steps:
+        return f"its budget of {budget.agent_steps:,} agent steps is used up"
+    if budget.wall_time_s is not None and elapsed_s >= budget.wall_time_s:
+        return f"its time of {budget.wall_time_s:,.0f} s is over"
+    return None
+
+
+def _outcome(remaining: Collection[int], active: Collection[int]) -> str:
+    if not remaining:
+        return "no configuration has a score"
+    if len(remaining) == 1 and len(active) > 1:
+        return "all other configurations are worse"
+    return "every remaining configuration has had all its seeds"

@@ -1,0 +1,81 @@
+"""The configurations of a sweep: every combination of its values, or random ones."""
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from backend.specs.sweep import Dimension, SweepSpec
+
+Settings = dict[str, Any]
+"""Values by field path."""
+
+_DIGITS = 4
+"""Significant digits of real values, so that they can be read and typed."""
+_DRAWS = 20
+"""Draws of each random configuration, if earlier ones repeat another configuration."""
+
+
+def configurations(spec: SweepSpec) -> list[Settings]:
+    """All configurations, in an order that depends on the spec alone. None occurs twice.
+
+    Fewer than `n_configurations` are drawn if there are not so many.
+    """
+    return _distinct(_grid(spec.space)) if spec.sampler == "grid" else _random(spec)
+
+
+def _grid(space: Mapping[str, Dimension]) -> Iterator[Settings]:
+    for values in product(*(_spaced(dimension) for dimension in space.values())):
+        yield dict(zip(space, values, strict=True))
+
+
+def _random(spec: SweepSpec) -> list[Settings]:
+    rng = np.random.default_rng(spec.sampler_seed)
+    wanted = spec.n_configurations or 0
+    found: dict[str, Settings] = {}
+    for _ in range(_DRAWS * wanted):
+        drawn = {path: _drawn(dimension, rng) for path, dimension in spec.space.items()}
+        found.setdefault(_key(drawn), drawn)
+        if len(found) == wanted:
+            break
+    return [*found.values()]
+
+
+def _spaced(dimension: Dimension) -> list[Any]:
+    """The values of a dimension in a grid, at equal distances on its own scale."""
+    if dimension.values is not None:
+        return list(dimension.values)
+    return [_value(dimension, at) for at in np.linspace(0, 1, dimension.n or 0)]
+
+
+def _drawn(dimension: Dimension, rng: np.random.Generator) -> Any:
+    if dimension.values is not None:
+        return dimension.values[int(rng.integers(len(dimension.values)))]
+    if dimension.distribution == "integer":
+        return int(rng.integers(int(_number(dimension.low)), int(_number(dimension.high)), endpoint=True))
+    return _value(dimension, float(rng.random()))
+
+
+def _value(dimension: Dimension, at: float) -> float | int:
+    """The value at a share of the range, from 0 to 1."""
+    low, high = _number(dimension.low), _number(dimension.high)
+    value = low * (high / low) ** at if dimension.distribution.startswith("log") else low + (high - low) * at
+    if dimension.distribution.endswith("integer"):
+        return round(value)
+    # Rounding leaves the ends as they were given.
+    return min(high, max(low, float(f"{value:.{_DIGITS}g}")))
+
+
+def _number(bound: float | None) -> float:
+    assert bound is not None
+    return bound
+
+
+def _distinct(found: Iterator[Settings]) -> list[Settings]:
+    return [*{_key(settings): settings for settings in found}.values()]
+
+
+def _key(settings: Settings) -> str:
+    return json.dumps(settings, sort_keys=True)

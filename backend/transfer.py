@@ -1,0 +1,179 @@
+"""How responses travel: compressed, in blocks, as JSON without a second validation, and 304 if the client has
+them."""
+
+import gzip
+import hashlib
+from dataclasses import dataclass
+
+import anyio
+import structlog
+from pydantic import BaseModel
+from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from backend.errors import Unavailable, respond
+
+MIN_COMPRESSED_BYTES = 1000
+"""Shorter responses fit into one packet."""
+
+COMPRESSION_LEVEL = 4
+"""JSON becomes a tenth larger than at level 9, in a third of the time."""
+
+COMPRESSED_PATHS = ("/api/", "/openapi.json")
+"""The build has compressed the assets already."""
+
+UNCOMPRESSED_TYPES = (
+    *DEFAULT_EXCLUDED_CONTENT_TYPES,
+    "application/octet-stream",
+    "application/vnd.apache.parquet",
+    "text/csv",
+)
+"""Media that are compressed already, and exports: their size would cost more CPU than it saves."""
+
+BLOCK_BYTES = 256 * 1024
+"""A longer body is sent in blocks, each when the client has read those before."""
+
+MAX_UNREAD_BYTES = 64 * 2**20
+"""Of all longer bodies that are being sent, but for one of any length."""
+
+MAX_DURATION_S = 600.0
+"""How long a longer body may take."""
+
+log = structlog.get_logger(__name__)
+
+REVALIDATED = {"Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
+"""The browser keeps the response and asks each time whether it is still current."""
+
+
+class CompressionMiddleware:
+    """Compresses the API's JSON with gzip for clients that accept it; never event streams or media."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._compressing = GZipMiddleware(
+            app,
+            minimum_size=MIN_COMPRESSED_BYTES,
+            compresslevel=COMPRESSION_LEVEL,
+            exclude_content_types=UNCOMPRESSED_TYPES,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        compressed = scope["type"] == "http" and scope["path"].startswith(COMPRESSED_PATHS)
+        await (self._compressing if compressed else self._app)(scope, receive, send)
+
+
+class LargeResponses:
+    """Sends long bodies block by block, and bounds what clients that read slowly keep in memory."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._n_bytes = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start: Message | None = None
+        refused = False
+
+        async def send_on(message: Message) -> None:
+            nonlocal start, refused
+            if message["type"] == "http.response.start" and _length(message) > BLOCK_BYTES:
+                start = message  # until the size of the body's first part shows whether it is in memory
+                return
+            body: bytes = message.get("body", b"")
+            n_bytes = len(body) if len(body) > BLOCK_BYTES else 0
+            if start is not None:
+                if n_bytes and self._n_bytes and self._n_bytes + n_bytes > MAX_UNREAD_BYTES:
+                    refused = True
+                    detail = "too many large responses are being sent: try again"
+                    problem = Unavailable(detail, headers={"Retry-After": "5"})
+                    await respond(problem, scope.get("state", {}).get("request_id"))(scope, receive, send)
+                else:
+                    await send(start)
+                start = None
+            if refused:
+                return
+            self._n_bytes += n_bytes
+            try:
+                if not n_bytes:
+                    await send(message)
+                    return
+                with anyio.move_on_after(MAX_DURATION_S) as duration:
+                    last = (n_bytes - 1) // BLOCK_BYTES * BLOCK_BYTES
+                    for first in range(0, last, BLOCK_BYTES):
+                        await send({**message, "body": body[first : first + BLOCK_BYTES], "more_body": True})
+                    await send({**message, "body": body[last:]})
+                if duration.cancelled_caught:  # the server closes the connection
+                    log.warning("response.slow", path=scope["path"], max_duration_s=MAX_DURATION_S)
+            finally:
+                self._n_bytes -= n_bytes
+
+        await self._app(scope, receive, send_on)
+
+
+def _length(start: Message) -> int:
+    for name, value in start.get("headers", ()):
+        if name.lower() == b"content-length":
+            return int(value)
+    return 0
+
+
+@dataclass(frozen=True)
+class JsonDocument:
+    """JSON that many requests ask for, serialised and compressed once."""
+
+    plain: bytes
+    compressed: bytes
+    etag: str
+
+    @classmethod
+    def of(cls, model: BaseModel) -> "JsonDocument":
+        """Serialise a model."""
+        plain = model.model_dump_json().encode()
+        return cls(plain, gzip.compress(plain, mtime=0), etag_of(plain))
+
+    def respond(self, request: Request) -> Response:
+        """The document, or 304 if the client has it."""
+        if has_current(request, self.etag):
+            return not_modified(self.etag)
+        headers = {"ETag": self.etag, **REVALIDATED}
+        if "gzip" not in request.headers.get("accept-encoding", ""):
+            return Response(self.plain, media_type="application/json", headers=headers)
+        headers["Content-Encoding"] = "gzip"
+        return Response(self.compressed, media_type="application/json", headers=headers)
+
+
+def json_response(model: BaseModel) -> Response:
+    """A validated model as JSON. A route that returns the model would validate and copy it again, in a thread
+    of its own."""
+    return Response(model.model_dump_json(), media_type="application/json")
+
+
+def conditional_response(request: Request, body: bytes) -> Response:
+    """JSON with an entity tag, or 304 if the client has it."""
+    etag = etag_of(body)
+    if has_current(request, etag):
+        return not_modified(etag)
+    return Response(body, media_type="application/json", headers={"ETag": etag, **REVALIDATED})
+
+
+def etag_of(body: bytes) -> str:
+    """A weak entity tag: the same for the compressed and the plain body."""
+    return f'W/"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
+
+
+def has_current(request: Request, etag: str) -> bool:
+    """Whether `If-None-Match` names this entity tag, strong or weak."""
+    given = request.headers.get("if-none-match", "")
+    tags = {tag.strip().removeprefix("W/") for tag in given.split(",")}
+    return etag.removeprefix("W/") in tags or "*" in tags
+
+
+def not_modified(etag: str) -> Response:
+    """304."""
+    return Response(status_code=304, headers={"ETag": etag, **REVALIDATED})

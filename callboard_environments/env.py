@@ -1,0 +1,92 @@
+"""An environment of Callboard behind gymnasium's interface."""
+
+from typing import Any, Protocol, runtime_checkable
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from backend.specs.environments import ENVIRONMENTS
+from workers.engine.envs import Box, make_env
+
+
+@runtime_checkable
+class _Drawable(Protocol):
+    """An environment that emits its first frame in its first step, and can draw it before."""
+
+    def frame(self) -> NDArray[np.uint8]: ...
+
+
+class CallboardEnv(gymnasium.Env[NDArray[Any], Any]):
+    """One environment. It limits its own episodes, so no `TimeLimit` is needed.
+
+    Args:
+        environment: the id in Callboard's catalogue, such as `Catch-v0`.
+        render_mode: None or `rgb_array`.
+        config: settings of the environment; defaults are the catalogue's.
+
+    Raises:
+        pydantic.ValidationError: a setting does not exist or is outside its bounds.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 30}  # noqa: RUF012
+
+    def __init__(self, environment: str, render_mode: str | None = None, **config: Any) -> None:
+        described = ENVIRONMENTS[environment]
+        self._env = make_env(environment, described.config(**config))
+        self._frame: NDArray[np.uint8] | None = None
+        self.render_mode = render_mode
+        self.metadata = CallboardEnv.metadata | {"render_fps": round(self._env.frames_per_second)}
+        if render_mode == "rgb_array":
+            self._env.on_frame = self._keep
+        # Observations are bytes, or numbers of 0 or 1.
+        dtype = self._env.observation_dtype.type
+        high = 255 if dtype is np.uint8 else 1
+        self.observation_space = gymnasium.spaces.Box(0, high, self._env.observation_shape, dtype)
+        space = self._env.action_space
+        self.action_space = (
+            gymnasium.spaces.Box(np.array(space.low, np.float32), np.array(space.high, np.float32))
+            if isinstance(space, Box)
+            else gymnasium.spaces.Discrete(space.n)
+        )
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[Any], dict[str, Any]]:
+        """Start an episode; a `seed` determines it and those that follow."""
+        super().reset(seed=seed)
+        observation = self._empty()
+        self._env.reset(int(self.np_random.integers(2**31)), observation)
+        if self.render_mode == "rgb_array" and isinstance(self._env, _Drawable):
+            self._frame = self._env.frame()
+        return observation, {}
+
+    def step(self, action: Any) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
+        """Take one decision. `info["frames"]` counts the emulator frames that passed.
+
+        An episode whose environment crashed is truncated, with `info["crashed"]`.
+        """
+        observation = self._empty()
+        step = self._env.step(action, observation)
+        info = {"frames": step.frames} | ({"crashed": True} if step.crashed else {})
+        return (
+            observation,
+            step.reward,
+            step.terminated and not step.crashed,
+            step.truncated or step.crashed,
+            info,
+        )
+
+    def render(self) -> Any:
+        """The newest (H, W, 3) frame; None without `render_mode="rgb_array"`."""
+        return self._frame
+
+    def close(self) -> None:
+        """Close the environment."""
+        self._env.close()
+
+    def _empty(self) -> NDArray[Any]:
+        return np.zeros(self._env.observation_shape, self._env.observation_dtype)
+
+    def _keep(self, frame: NDArray[np.uint8]) -> None:
+        self._frame = frame.copy()

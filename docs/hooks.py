@@ -1,0 +1,272 @@
+"""Pages of the site that are not written by hand: the reference, and the Markdown files of the root folder.
+
+MkDocs calls the functions `on_*` while it builds.
+"""
+
+import ast
+import inspect
+import json
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import UnionType
+from typing import Any
+
+import click
+import typer
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+import callboard
+from backend.app import create_app
+from backend.cli.main import app
+from backend.settings import Settings
+from backend.specs.algorithms import ALGORITHMS
+from backend.specs.environments import ENVIRONMENTS
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = ("RESULTS", "CHANGELOG", "CONTRIBUTING", "SECURITY", "CODE_OF_CONDUCT", "THIRD-PARTY")
+"""Files of the root folder that become pages of `project/`."""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages."""
+    pages = {
+        "reference/cli.md": command_line(),
+        "reference/rest.md": rest(),
+        "reference/python.md": python(),
+        "reference/algorithms.md": algorithms(),
+        "reference/environments.md": environments(),
+        "reference/settings.md": settings(),
+        "explanation/methods.md": methods(),
+    }
+    for name in PROJECT:
+        pages[f"project/{name.lower()}.md"] = _moved((ROOT / f"{name}.md").read_text("utf-8"))
+    for path, content in pages.items():
+        files.append(File.generated(config, path, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Point links at files of the root folder to their pages."""
+    up = "../" * page.file.src_uri.count("/")
+    names = "|".join(PROJECT)
+    return re.sub(
+        rf"\]\({up}\.\./({names})\.md", lambda found: f"]({up}project/{found[1].lower()}.md", markdown
+    )
+
+
+def _moved(text: str) -> str:
+    """A file of the root folder as a page of `project/`."""
+    text = re.sub(r"\]\(docs/", "](../", text).replace("[MIT licence](LICENSE)", "MIT licence")
+    names = "|".join(PROJECT)
+    return re.sub(rf"\]\(({names})\.md", lambda found: f"]({found[1].lower()}.md", text)
+
+
+def command_line() -> str:
+    """Every command with its options, as `--help` prints them."""
+    parts = ["# Command line\n\nGenerated from the commands. `--help` prints the same.\n"]
+    for path, command, context in _commands(typer.main.get_command(app), "callboard"):
+        with context.scope():
+            help_text = command.get_help(context)
+        parts.append(f"## {path}\n\n```text\n{help_text}\n```\n")
+    return "\n".join(parts)
+
+
+def _commands(
+    command: click.Command, path: str, parent: click.Context | None = None
+) -> Iterator[tuple[str, click.Command, click.Context]]:
+    context = click.Context(command, info_name=path.split()[-1], parent=parent, max_content_width=100)
+    if subcommands := getattr(command, "commands", {}):
+        for name, each in subcommands.items():
+            yield from _commands(each, f"{path} {name}", context)
+    else:
+        yield path, command, context
+
+
+def rest() -> str:
+    """Every operation and schema of the OpenAPI document."""
+    with tempfile.TemporaryDirectory() as home:
+        document = create_app(Settings(home=Path(home))).openapi()
+    parts = [
+        "# REST\n\nGenerated from the OpenAPI document, which a server has at `/openapi.json`, and as a page "
+        "to try requests on at `/docs`. Errors are RFC 9457 problem documents.\n"
+    ]
+    for tag in document["tags"]:
+        parts.append(f"## {tag['name']}\n\n{tag['description']}\n")
+        for path, operations in document["paths"].items():
+            for method, operation in operations.items():
+                if tag["name"] in operation["tags"]:
+                    parts += _operation(method, path, operation)
+    parts.append("## Schemas\n")
+    for name, schema in sorted(document["components"]["schemas"].items()):
+        parts += _schema(name, schema)
+    return "\n".join(parts)
+
+
+def _operation(method: str, path: str, operation: dict[str, Any]) -> Iterator[str]:
+    yield f"### {method.upper()} {path}\n\n{_plain(operation.get('description', ''))}\n"
+    bodies = operation.get("requestBody", {}).get("content", {}).values()
+    yield from (f"Request: {_type(body['schema'])}\n" for body in bodies)
+    answers = [
+        _type(content["schema"])
+        for status, answer in operation["responses"].items()
+        if status.startswith("2")
+        for content in answer.get("content", {}).values()
+        if content.get("schema")
+    ]
+    if answers:
+        yield f"Response: {', '.join(dict.fromkeys(answers))}\n"
+    rows = [
+        (f"`{each['name']}`", each["in"], _type(each["schema"]), _cell(each["description"]))
+        for each in operation.get("parameters", [])
+    ]
+    if rows:
+        yield _table(("parameter", "in", "type", "description"), rows)
+
+
+def _schema(name: str, schema: dict[str, Any]) -> Iterator[str]:
+    yield f"### {name}\n\n{_plain(schema.get('description', ''))}\n"
+    required = schema.get("required", [])
+    rows = [
+        (f"`{field}`" + ("" if field in required else " (optional)"), _type(each), _cell(each["description"]))
+        for field, each in schema.get("properties", {}).items()
+    ]
+    if rows:
+        yield _table(("field", "type", "description"), rows)
+    for example in schema.get("examples", []):
+        yield f"```json\n{json.dumps(example, indent=2)}\n```\n"
+
+
+def _type(schema: dict[str, Any]) -> str:
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in schema:
+        return " or ".join(_type(each) for each in schema["anyOf"])
+    if "enum" in schema:
+        return " or ".join(f"`{value}`" for value in schema["enum"])
+    kind = str(schema.get("type", schema.get("const", "any")))
+    return f"{kind} of {_type(schema['items'])}" if "items" in schema else kind
+
+
+def python() -> str:
+    """Every public name of the package `callboard`, from its docstrings."""
+    parts = [
+        "# Python\n\nGenerated from the docstrings of the package `callboard`, whose distribution is called "
+        "`callboard-client`. [Log your own training](../guides/log.md) shows how to use it.\n"
+    ]
+    for name in callboard.__all__:
+        each = getattr(callboard, name)
+        parts.append(f"## {name}\n\n{_documented(name, each)}")
+        for member, value in vars(each).items() if inspect.isclass(each) else ():
+            function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+            if not member.startswith("_") and inspect.isfunction(function):
+                label = member if isinstance(value, property) else f"{member}()"
+                parts.append(f"### {name}.{label}\n\n{_documented(member, function)}")
+    return "\n".join(parts)
+
+
+def _documented(name: str, each: Any) -> str:
+    if isinstance(each, UnionType):
+        return f"One of {', '.join(f'`{part.__name__}`' for part in each.__args__)}.\n"
+    text = inspect.cleandoc(each.__doc__ or "")
+    if inspect.isclass(each) and inspect.isfunction(each.__init__):
+        text += f"\n\n{inspect.cleandoc(each.__init__.__doc__ or '')}"
+    try:
+        signature = f"{name}{inspect.signature(each)}\n\n" if callable(each) else ""
+    except ValueError:
+        signature = ""
+    return f"```text\n{signature}{text}\n```\n"
+
+
+def algorithms() -> str:
+    """Every setting of every algorithm."""
+    parts = [
+        "# Algorithms\n\nGenerated from the specs in `backend/specs/algorithms`. Where each default "
+        "comes from is in [Constants](../constants.md).\n"
+    ]
+    for algorithm in ALGORITHMS.values():
+        parts.append(
+            f"## {algorithm.id}\n\n**{algorithm.title}**. {algorithm.summary}\n\n{algorithm.paper}.\n"
+        )
+        parts.append(_settings_table(algorithm.config.model_json_schema()))
+    return "\n".join(parts)
+
+
+def environments() -> str:
+    """Every environment, and the settings of every family."""
+    parts = ["# Environments\n\nGenerated from the specs in `backend/specs/environments`.\n"]
+    for family in dict.fromkeys(each.family for each in ENVIRONMENTS.values()):
+        members = [each for each in ENVIRONMENTS.values() if each.family == family]
+        parts.append(f"## {family}\n")
+        rows = [(f"`{each.id}`", each.observation, each.actions, _cell(each.summary)) for each in members]
+        parts.append(_table(("environment", "observation", "actions", "summary"), rows))
+        for config in dict.fromkeys(each.config for each in members):
+            if config.model_fields:
+                ids = [each.id for each in members if each.config is config]
+                parts.append(f"Settings of `{ids[0]}`{' and others like it' if len(ids) > 1 else ''}:\n")
+                parts.append(_settings_table(config.model_json_schema()))
+    return "\n".join(parts)
+
+
+def settings() -> str:
+    """Every environment variable."""
+    rows = [
+        (f"`CALLBOARD_{name}`".upper(), _cell(str(field.description)), _default(field.get_default()))
+        for name, field in Settings.model_fields.items()
+    ]
+    return (
+        "# Installation settings\n\n"
+        "Generated from `backend/settings.py`. Each is an environment variable.\n\n"
+        + _table(("variable", "meaning", "default"), rows)
+    )
+
+
+def methods() -> str:
+    """The docstring of every module of the engine that lists its differences from a paper."""
+    parts = [
+        "# Methods and their differences from the papers\n\nGenerated from the modules' docstrings. "
+        "Differing defaults are in [Constants](../constants.md).\n"
+    ]
+    for path in sorted((ROOT / "workers/engine").rglob("*.py")):
+        docstring = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+        if "Differences from the paper" in docstring:
+            title, _, rest = docstring.partition("\n")
+            # Markdown begins a list after an empty line only.
+            listed = re.sub(r"(Differences from the papers?[^:]*:)[ \n]*", r"**\1**\n\n", rest)
+            parts.append(f"## {_plain(title)}\n\n`{path.relative_to(ROOT)}`\n{_plain(listed)}\n")
+    return "\n".join(parts)
+
+
+def _settings_table(schema: dict[str, Any]) -> str:
+    rows = []
+    for name, each in schema.get("properties", {}).items():
+        low = each.get("minimum", each.get("exclusiveMinimum"))
+        high = each.get("maximum", each.get("exclusiveMaximum"))
+        bounds = "" if low is None and high is None else f"{_number(low)} to {_number(high)}"
+        unit = each.get("unit") or ""
+        rows.append((f"`{name}`", _default(each.get("default")), bounds, unit, _cell(each["description"])))
+    return _table(("setting", "default", "bounds", "unit", "meaning"), rows)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"
+
+
+def _default(value: Any) -> str:
+    return "" if value is None else f"`{value}`"
+
+
+def _plain(text: str) -> str:
+    return text.replace("<", "&lt;")
+
+
+def _cell(text: str) -> str:
+    return _plain(" ".join(text.split())).replace("|", "\\|")
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"

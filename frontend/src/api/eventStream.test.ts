@@ -1,0 +1,109 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { EventStream, SILENCE_MS, type Connection } from './eventStream';
+
+class FakeSource extends EventTarget {
+  static readonly CLOSED = 2;
+  static opened: FakeSource[] = [];
+  readyState = 1;
+  onmessage: ((event: MessageEvent<string>) => void) | undefined;
+  onerror: (() => void) | undefined;
+
+  constructor() {
+    super();
+    FakeSource.opened.push(this);
+  }
+
+  close(): void {
+    this.readyState = FakeSource.CLOSED;
+  }
+
+  send(name: string): void {
+    this.dispatchEvent(new Event(name));
+  }
+}
+
+/** A channel without other tabs. */
+class FakeChannel extends EventTarget {
+  postMessage(): void {
+    // Nobody listens.
+  }
+
+  close(): void {
+    // Nothing is open.
+  }
+}
+
+const latest = (): FakeSource => {
+  const source = FakeSource.opened.at(-1);
+  if (!source) throw new Error('no stream was opened');
+  return source;
+};
+
+describe('EventStream', () => {
+  let connection: Connection = { status: 'connecting', lastEventAt: null };
+  let resyncs = 0;
+  let stream: EventStream;
+
+  beforeEach(() => {
+    vi.useFakeTimers();
+    FakeSource.opened = [];
+    resyncs = 0;
+    vi.stubGlobal('EventSource', FakeSource);
+    vi.stubGlobal('BroadcastChannel', FakeChannel);
+    stream = new EventStream({
+      onEvent: () => undefined,
+      onResync: () => (resyncs += 1),
+      onConnection: (next) => (connection = next),
+      probe: () => Promise.resolve(),
+    });
+    stream.start();
+    latest().send('resync');
+  });
+
+  afterEach(() => {
+    stream.stop();
+    vi.useRealTimers();
+    vi.unstubAllGlobals();
+  });
+
+  it('stays live while heartbeats arrive', () => {
+    for (let second = 0; second < 60; second++) {
+      vi.advanceTimersByTime(1500);
+      latest().send('heartbeat');
+    }
+    expect(connection.status).toBe('live');
+    expect(FakeSource.opened).toHaveLength(1);
+  });
+
+  it('shows a silent service within 5 s and recovers by itself', () => {
+    vi.advanceTimersByTime(1000);
+    latest().send('heartbeat');
+    vi.advanceTimersByTime(SILENCE_MS - 100);
+    expect(connection.status).toBe('live');
+    vi.advanceTimersByTime(5000 - SILENCE_MS + 100);
+    expect(connection.status).toBe('reconnecting');
+    expect(FakeSource.opened[0]?.readyState).toBe(FakeSource.CLOSED);
+    vi.advanceTimersByTime(20_000);
+    expect(FakeSource.opened.length).toBeGreaterThan(2);
+    latest().send('resync');
+    expect(connection.status).toBe('live');
+    expect(resyncs).toBe(2);
+  });
+
+  it('shows a cut network immediately, and reopens the stream when it is back', () => {
+    dispatchEvent(new Event('offline'));
+    expect(connection.status).toBe('offline');
+    const before = FakeSource.opened.length;
+    dispatchEvent(new Event('online'));
+    expect(FakeSource.opened).toHaveLength(before + 1);
+    latest().send('resync');
+    expect(connection.status).toBe('live');
+  });
+
+  it('opens no stream after it was stopped', () => {
+    stream.stop();
+    vi.advanceTimersByTime(60_000);
+    dispatchEvent(new Event('online'));
+    expect(FakeSource.opened).toHaveLength(1);
+  });
+});

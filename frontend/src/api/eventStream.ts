@@ -1,0 +1,177 @@
+/**
+ * One server-sent event stream per browser. The tab that holds a Web Lock keeps the only EventSource and
+ * broadcasts its events to the other tabs; when that tab closes, the lock passes to another one.
+ *
+ * The service sends a heartbeat at least every 1.5 s. Without any message for `SILENCE_MS` the connection counts
+ * as lost, even if the browser has not noticed.
+ */
+
+export type LiveEvent = {
+  run?: string;
+  revision?: number;
+  state?: string;
+  /** What else of the run has changed; without it anything may have. */
+  changed?: string[];
+  host?: string;
+  job?: string;
+  sweep?: string;
+};
+
+export type Connection = {
+  /** `offline`: this device has no network. */
+  status: 'connecting' | 'live' | 'reconnecting' | 'offline';
+  /** Milliseconds since 1970. */
+  lastEventAt: number | null;
+};
+
+type Message =
+  | { kind: 'event'; event: LiveEvent }
+  | { kind: 'resync' }
+  | { kind: 'connection'; connection: Connection }
+  | { kind: 'status-request' };
+
+type Listener = {
+  onEvent: (event: LiveEvent) => void;
+  /** Events may have been missed: everything on screen has to be refetched. */
+  onResync: () => void;
+  onConnection: (connection: Connection) => void;
+  /** Sends any small request; rejects when the service cannot be reached. */
+  probe: () => Promise<unknown>;
+};
+
+const NAME = 'callboard-live';
+const URL = '/api/v1/events';
+const RETRY_MS = 2000;
+/** Three missed heartbeats at a service under load; a lost connection shows within 5 s. */
+export const SILENCE_MS = 4000;
+const CHECK_MS = 500;
+
+export class EventStream {
+  #connection: Connection = { status: 'connecting', lastEventAt: null };
+  #source: EventSource | undefined;
+  #retry: ReturnType<typeof setTimeout> | undefined;
+  #watchdog: ReturnType<typeof setInterval> | undefined;
+  /** When this tab last heard from the service, or asked for a stream. */
+  #heardAt = Date.now();
+  readonly #channel = 'BroadcastChannel' in globalThis ? new BroadcastChannel(NAME) : undefined;
+  readonly #stopped = new AbortController();
+
+  constructor(private readonly listener: Listener) {
+    this.#channel?.addEventListener('message', ({ data }: MessageEvent<Message>) => this.#onMessage(data));
+  }
+
+  start(): void {
+    const { signal } = this.#stopped;
+    addEventListener('offline', () => this.#goOffline(), { signal });
+    addEventListener('online', () => this.#goOnline(), { signal });
+    this.#watchdog = setInterval(() => this.#checkSilence(), CHECK_MS);
+    const locks = 'locks' in navigator ? navigator.locks : undefined;
+    if (!locks || !this.#channel) {
+      // Without a secure context there are no locks: this tab opens a stream of its own.
+      this.#open();
+      return;
+    }
+    this.#channel.postMessage({ kind: 'status-request' } satisfies Message);
+    const untilStopped = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+    locks
+      .request(NAME, { signal }, () => {
+        this.#open();
+        return untilStopped;
+      })
+      .catch(() => undefined);
+  }
+
+  stop(): void {
+    this.#stopped.abort();
+    clearTimeout(this.#retry);
+    clearInterval(this.#watchdog);
+    this.#source?.close();
+    this.#channel?.close();
+  }
+
+  #onMessage(message: Message): void {
+    if (message.kind === 'event') {
+      this.#heardAt = Date.now();
+      this.listener.onEvent(message.event);
+    } else if (message.kind === 'resync') this.listener.onResync();
+    else if (message.kind === 'connection') {
+      this.#heardAt = Date.now();
+      this.#setConnection(message.connection);
+    } else if (this.#source) this.#broadcast({ kind: 'connection', connection: this.#connection });
+  }
+
+  #broadcast(message: Message): void {
+    if (!this.#stopped.signal.aborted) this.#channel?.postMessage(message);
+  }
+
+  #setConnection(connection: Connection): void {
+    this.#connection = connection;
+    this.listener.onConnection(connection);
+  }
+
+  #setStatus(status: Connection['status'], received: boolean): void {
+    const lastEventAt = received ? Date.now() : this.#connection.lastEventAt;
+    this.#setConnection({ status, lastEventAt });
+    this.#broadcast({ kind: 'connection', connection: this.#connection });
+  }
+
+  #open(): void {
+    clearTimeout(this.#retry);
+    this.#source?.close();
+    this.#heardAt = Date.now();
+    const source = new EventSource(URL);
+    this.#source = source;
+    source.onmessage = ({ data }: MessageEvent<string>) => {
+      const event = JSON.parse(data) as LiveEvent;
+      this.#heardAt = Date.now();
+      this.#connection = { ...this.#connection, lastEventAt: this.#heardAt };
+      this.listener.onEvent(event);
+      this.#broadcast({ kind: 'event', event });
+    };
+    source.addEventListener('resync', () => {
+      this.#heardAt = Date.now();
+      this.#setStatus('live', true);
+      this.listener.onResync();
+      this.#broadcast({ kind: 'resync' });
+    });
+    source.addEventListener('heartbeat', () => {
+      this.#heardAt = Date.now();
+      this.#setStatus('live', true);
+    });
+    // The service responds but has lost its own source of events.
+    source.addEventListener('stale', () => {
+      this.#heardAt = Date.now();
+      this.#setStatus('reconnecting', false);
+    });
+    source.onerror = () => this.#reopen();
+  }
+
+  #reopen(): void {
+    // An EventSource hides the status of a rejected request, such as 401: the probe's handler sees it.
+    const rejected = this.#source?.readyState === EventSource.CLOSED;
+    this.#source?.close();
+    this.#heardAt = Date.now();
+    this.#setStatus(navigator.onLine ? 'reconnecting' : 'offline', false);
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => this.#open(), RETRY_MS);
+    if (rejected) void this.listener.probe().catch(() => undefined);
+  }
+
+  #checkSilence(): void {
+    if (Date.now() - this.#heardAt <= SILENCE_MS) return;
+    if (this.#source) this.#reopen();
+    else {
+      // The tab with the stream is silent too.
+      const { lastEventAt } = this.#connection;
+      this.#setConnection({ status: navigator.onLine ? 'reconnecting' : 'offline', lastEventAt });
+    }
+  }
+
+  #goOffline(): void {
+    this.#setConnection({ ...this.#connection, status: 'offline' });
+  }
+
+  #goOnline(): void {
+    if (this.#source) this.#open();
+  }
+}

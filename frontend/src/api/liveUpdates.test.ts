@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest';
+import { keys } from './keys';
+import { isAffected } from './liveUpdates';
+
+const A = '01K0000000000000000000000A';
+const B = '01K0000000000000000000000B';
+
+describe('isAffected', () => {
+  const points = { run: A, revision: 3, state: 'running', changed: ['series/loss'] };
+
+  it('refetches a run and its charts of changed metrics alone after new points', () => {
+    const resources = ['episodes', 'evaluations', 'checkpoints', 'log', 'series-names', 'panels', 'settings'];
+    expect(isAffected(keys.run(A), points)).toBe(true);
+    expect(isAffected(keys.series([B, A], ['eval/plain/mean_return', 'loss/value']), points)).toBe(true);
+    expect(isAffected(keys.series([A], ['rollout/episode_return']), points)).toBe(false);
+    expect(isAffected(keys.series([B], ['loss/value']), points)).toBe(false);
+    expect(isAffected(keys.run(B), points)).toBe(false);
+    for (const resource of resources)
+      expect(isAffected(keys.runResource(A, resource), points), resource).toBe(false);
+  });
+
+  it('refetches the resource that an event names', () => {
+    const episode = { run: A, revision: 4, state: 'running', changed: ['episodes', 'metrics'] };
+    expect(isAffected(keys.runResource(A, 'episodes', '-agent_steps'), episode)).toBe(true);
+    expect(isAffected(keys.runResource(A, 'series-names'), episode)).toBe(true);
+    expect(isAffected(keys.runResource(A, 'evaluations'), episode)).toBe(false);
+  });
+
+  it('refetches everything of a run after an event that names nothing', () => {
+    const transition = { run: A, revision: 5, state: 'stopped' };
+    expect(isAffected(keys.runResource(A, 'log', ''), transition)).toBe(true);
+    expect(isAffected(keys.runResource(A, 'video', 'x', 0), transition)).toBe(true);
+    expect(isAffected(keys.series([A], ['loss/value']), transition)).toBe(true);
+    expect(isAffected(keys.hosts(), transition)).toBe(false);
+  });
+
+  it('refetches what a job changes, but not the run', () => {
+    const job = { job: B, run: A, state: 'done' };
+    expect(isAffected(keys.run(A), job)).toBe(false);
+    expect(isAffected(keys.runResource(A, 'evaluations'), job)).toBe(true);
+    expect(isAffected(keys.runResource(A, 'episodes', '-agent_steps'), job)).toBe(true);
+    expect(isAffected(keys.series([A], ['loss/value']), job)).toBe(false);
+  });
+
+  it('refetches a sweep and the list of sweeps after events of sweeps', () => {
+    const sweep = { sweep: A, revision: 2, state: 'running' };
+    expect(isAffected(keys.sweeps(), sweep)).toBe(true);
+    expect(isAffected(keys.sweep(A), sweep)).toBe(true);
+    expect(isAffected(keys.sweep(B), sweep)).toBe(false);
+    expect(isAffected(keys.run(A), sweep)).toBe(false);
+    expect(isAffected(keys.hosts(), sweep)).toBe(false);
+  });
+
+  it('refetches a sweep after changes of state of its own runs alone', () => {
+    const detail = { configurations: [{ runs: [{ run: null }, { run: A }] }] };
+    const finished = { run: A, revision: 9, state: 'finished' };
+    const key = keys.sweep('01K0000000000000000000000S');
+    expect(isAffected(key, finished, detail)).toBe(true);
+    expect(isAffected(key, { ...finished, run: B }, detail)).toBe(false);
+    expect(isAffected(key, { ...points, state: 'running' }, detail)).toBe(false);
+    expect(isAffected(key, { job: B, run: A, state: 'done' }, detail)).toBe(false);
+    expect(isAffected(key, finished, undefined)).toBe(false);
+    expect(isAffected(keys.sweeps(), finished)).toBe(false);
+  });
+
+  it('refetches hosts after events of hosts alone', () => {
+    expect(isAffected(keys.hosts(), { host: 'here' })).toBe(true);
+    expect(isAffected(keys.run(A), { host: 'here' })).toBe(false);
+  });
+});

@@ -1,0 +1,121 @@
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
+import { api, unwrap } from './client';
+import type { components } from './generated';
+import { keys } from './keys';
+
+export type Episode = components['schemas']['EpisodeOut'];
+export type Trace = components['schemas']['Trace'];
+export type Evaluation = components['schemas']['EvaluationOut'];
+export type Checkpoint = components['schemas']['CheckpointOut'];
+export type Video = components['schemas']['VideoOut'];
+export type LogLine = components['schemas']['LogLineOut'];
+
+const path = (run: string) => ({ run_id: run });
+
+/** A run's recorded episodes; with `maxAgentSteps` those that ended at this agent step or before. */
+export const episodesQuery = (run: string, sort: string, maxAgentSteps?: number) =>
+  infiniteQueryOptions({
+    queryKey: keys.runResource(run, 'episodes', sort, maxAgentSteps),
+    queryFn: ({ pageParam, signal }) =>
+      unwrap(
+        api.GET('/api/v1/runs/{run_id}/episodes', {
+          params: {
+            path: path(run),
+            query: { sort, limit: 50, cursor: pageParam, max_agent_steps: maxAgentSteps ?? null },
+          },
+          signal,
+        }),
+      ),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+  });
+
+export const episodeQuery = (run: string, id: string) =>
+  queryOptions({
+    queryKey: keys.runResource(run, 'episode', id),
+    queryFn: ({ signal }) =>
+      unwrap(api.GET('/api/v1/episodes/{episode_id}', { params: { path: { episode_id: id } }, signal })),
+  });
+
+/** A recorded episode never changes, so its trace is cached. */
+export const traceQuery = (id: string) =>
+  queryOptions({
+    queryKey: keys.trace(id),
+    queryFn: ({ signal }) =>
+      unwrap(
+        api.GET('/api/v1/episodes/{episode_id}/trace', { params: { path: { episode_id: id } }, signal }),
+      ),
+    staleTime: Infinity,
+    gcTime: 60_000,
+    structuralSharing: false,
+  });
+
+export const evaluationsQuery = (run: string) =>
+  queryOptions({
+    queryKey: keys.runResource(run, 'evaluations'),
+    queryFn: async ({ signal }) =>
+      (await unwrap(api.GET('/api/v1/runs/{run_id}/evaluations', { params: { path: path(run) }, signal })))
+        .items,
+  });
+
+export type Protocol = components['schemas']['ProtocolOut'];
+
+/** The protocols under which a run's checkpoints can be evaluated. */
+export const protocolsQuery = (run: string) =>
+  queryOptions({
+    queryKey: keys.runResource(run, 'protocols'),
+    queryFn: ({ signal }) =>
+      unwrap(api.GET('/api/v1/runs/{run_id}/evaluations/protocols', { params: { path: path(run) }, signal })),
+  });
+
+type EvaluationRequest = components['schemas']['EvaluationRequest'];
+
+export const requestEvaluation = (run: string, body: EvaluationRequest) =>
+  unwrap(api.POST('/api/v1/runs/{run_id}/evaluations', { params: { path: path(run) }, body }));
+
+export const checkpointsQuery = (run: string) =>
+  infiniteQueryOptions({
+    queryKey: keys.runResource(run, 'checkpoints'),
+    queryFn: ({ pageParam, signal }) =>
+      unwrap(
+        api.GET('/api/v1/runs/{run_id}/checkpoints', {
+          params: { path: path(run), query: { cursor: pageParam } },
+          signal,
+        }),
+      ),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+  });
+
+export type ConfigChange = components['schemas']['SettingsOut'];
+
+/** The changes made to a run's config while it trained, latest first. */
+export const configChangesQuery = (run: string) =>
+  queryOptions({
+    queryKey: keys.runResource(run, 'settings'),
+    queryFn: async ({ signal }) =>
+      (await unwrap(api.GET('/api/v1/runs/{run_id}/settings', { params: { path: { run_id: run } }, signal })))
+        .items,
+  });
+
+type ConfigValues = components['schemas']['SettingsRequest']['config'];
+
+export const changeConfig = (run: string, config: ConfigValues) =>
+  unwrap(
+    api.PATCH('/api/v1/runs/{run_id}/settings', { params: { path: { run_id: run } }, body: { config } }),
+  );
+
+/** The videos that the script of an external run has sent. */
+export const videosQuery = (run: string) =>
+  infiniteQueryOptions({
+    queryKey: keys.runResource(run, 'videos'),
+    queryFn: ({ pageParam, signal }) =>
+      unwrap(
+        api.GET('/api/v1/runs/{run_id}/videos', {
+          params: { path: path(run), query: { limit: 50, cursor: pageParam } },
+          signal,
+        }),
+      ),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+  });

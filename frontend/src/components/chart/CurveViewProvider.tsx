@@ -1,0 +1,30 @@
+import { type ReactNode, useMemo, useRef, useState, useEffect } from 'react';
+import { changed, Crosshair, type CurveSearch, CurveViewContext, searchOf, viewOf } from './curveView';
+
+type Search = { [K in keyof CurveSearch]?: CurveSearch[K] | undefined };
+
+type Props = {
+  /** The page's search parameters. */
+  search: Search;
+  onSearch: (to: Search) => void;
+  children: ReactNode;
+};
+
+/** Keeps the view of all charts inside it in the page's address. */
+export function CurveViewProvider({ search, onSearch, children }: Props) {
+  const [crosshair] = useState(() => new Crosshair());
+  const latest = useRef(onSearch);
+  useEffect(() => {
+    latest.current = onSearch;
+  }, [onSearch]);
+  const { x, smooth, smoothing, scale, zoom, log } = search;
+  const state = useMemo(() => {
+    const view = viewOf({ x, smooth, smoothing, scale, zoom, log });
+    return {
+      view,
+      change: (to: Parameters<typeof changed>[1]) => latest.current(searchOf(changed(view, to))),
+      crosshair,
+    };
+  }, [x, smooth, smoothing, scale, zoom, log, crosshair]);
+  return <CurveViewContext value={state}>{children}</CurveViewContext>;
+}

@@ -1,0 +1,67 @@
+import { useIntersection } from '@mantine/hooks';
+import { type CSSProperties, useState } from 'react';
+import { ChartPanel, type ChartPanelProps } from './ChartPanel';
+import classes from './curves.module.css';
+import { Grip, type Placement, PlacementItems, ResizeHandle, usePanelDrop } from './PanelHandles';
+import { LARGE, type PanelSize, SMALL } from './panelSize';
+
+/** Of a small and of a large chart. */
+const [POINTS, MANY_POINTS] = [500, 1000];
+/** With more runs, each is drawn with fewer points. */
+const MAX_DETAILED_RUNS = 10;
+const FEW_POINTS = 250;
+
+/** Charts just outside the viewport are drawn in advance. */
+const NEAR_VIEWPORT = { rootMargin: '300px' };
+/** Of a panel's heading and padding. */
+const HEAD_PX = 28;
+
+type Props = Omit<ChartPanelProps, 'height' | 'points' | 'grip'> & {
+  /** For a panel that can be moved and resized. */
+  placement?: Placement;
+};
+
+/** A chart in a grid of charts, mounted and updated only in or near the viewport. */
+export function MetricChart({ placement, ...props }: Props) {
+  const { ref, entry } = useIntersection<HTMLElement>(NEAR_VIEWPORT);
+  const [preview, setPreview] = useState<PanelSize | null>(null);
+  const { id, title, runs, main, menu } = props;
+  const { columns, height } = preview ?? placement?.size ?? SMALL;
+  const isLarge = columns > LARGE.columns / 2 || height >= LARGE.height;
+  const drop = usePanelDrop(placement);
+  const Element = main ? 'section' : 'div';
+  return (
+    <Element
+      ref={ref}
+      className={`panel ${classes.small}`}
+      style={{ '--columns': columns } as CSSProperties}
+      {...(main ? { 'aria-label': title } : {})}
+      {...drop}
+    >
+      {entry?.isIntersecting ? (
+        <ChartPanel
+          {...props}
+          height={height}
+          points={runs.length > MAX_DETAILED_RUNS ? FEW_POINTS : isLarge ? MANY_POINTS : POINTS}
+          grip={placement && <Grip name={id} title={title} placement={placement} />}
+          menu={
+            <>
+              {placement && <PlacementItems placement={placement} />}
+              {menu}
+            </>
+          }
+        />
+      ) : (
+        <div style={{ height: height + HEAD_PX }} />
+      )}
+      {placement && (
+        <ResizeHandle
+          title={title}
+          size={{ columns, height }}
+          onPreview={setPreview}
+          onSize={placement.onSize}
+        />
+      )}
+    </Element>
+  );
+}

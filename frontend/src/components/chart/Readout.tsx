@@ -1,0 +1,39 @@
+import { formatCount, formatNumber } from '@/lib/format';
+import classes from './Chart.module.css';
+import { Swatch } from './lineStyles';
+import type { Entry } from './readout';
+
+type Props = {
+  /** Such as "Agent steps 1,000". */
+  heading: string;
+  entries: readonly Entry[];
+  /** Above the chart, where there is no room below. */
+  above: boolean;
+  percent: boolean;
+};
+
+/** The values at the pointer's x, highest first, outside the plot. */
+export function Readout({ heading, entries, above, percent }: Props) {
+  const format = (value: number | null): string =>
+    percent && value !== null ? `${formatNumber(100 * value)}\u00a0%` : formatNumber(value);
+  return (
+    <div className={classes.readout} data-above={above || undefined} role="presentation">
+      <div className="muted">{heading}</div>
+      <ul>
+        {entries.map(({ name, colour, value, details, note }, index) => (
+          <li key={`${name} ${index}`}>
+            <Swatch colour={colour ?? 'currentColor'} />
+            <span className="grow ellipsis">{name}</span>
+            {value !== null && <span className="num">{format(value)}</span>}
+            {details && details[2] > 1 && details[0] !== null && (
+              <span className="num muted nowrap">
+                {format(details[0])} to {format(details[1])}, n = {formatCount(details[2])}
+              </span>
+            )}
+            {note && <span className="muted nowrap">{note}</span>}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}

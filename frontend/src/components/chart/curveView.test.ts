@@ -1,0 +1,88 @@
+import { describe, expect, it, vi } from 'vitest';
+import type { Range } from '@/api/series';
+import { changed, Crosshair, formatZoom, parseZoom, rangeAfter, searchOf, viewOf, zoomOf } from './curveView';
+
+it('zoomOf reads the x range of a drag, null of a double click, and undefined of other events', () => {
+  expect(zoomOf({ 'xaxis.range[0]': 1, 'xaxis.range[1]': 2, 'yaxis.range[0]': 0 })).toEqual([1, 2]);
+  expect(zoomOf({ 'xaxis.autorange': true, 'yaxis.autorange': true })).toBeNull();
+  expect(zoomOf({ 'yaxis.range[0]': 0, 'yaxis.range[1]': 1 })).toBeUndefined();
+  expect(zoomOf({ autosize: true })).toBeUndefined();
+});
+
+describe('the view of charts in the address', () => {
+  it('is read back as written', () => {
+    const search = {
+      x: 'frames' as const,
+      smooth: 0.5,
+      smoothing: 'window' as const,
+      scale: 2e6,
+      zoom: '1000..2500000',
+      log: 'loss/td,loss/value',
+    };
+    expect(searchOf(viewOf(search))).toEqual(search);
+    expect(viewOf(search)).toMatchObject({ zoom: [1000, 2_500_000], log: ['loss/td', 'loss/value'] });
+  });
+
+  it('is empty for the default', () =>
+    expect(Object.values(searchOf(viewOf({}))).filter((value) => value !== undefined)).toEqual([]));
+
+  it('has no range that is not one', () => {
+    for (const wrong of ['', '5', '2..1', 'a..b', '1..1', '1..2..3']) expect(parseZoom(wrong)).toBeNull();
+    expect(parseZoom(formatZoom([0.1234567891, 12_345_678_912]))).toEqual([0.1234568, 12_345_680_000]);
+  });
+
+  it('loses its range and scale with the x axis', () => {
+    const view = viewOf({ zoom: '1..2', smoothing: 'ema', scale: 7 });
+    const next = changed(view, { x: 'wall_time_s' });
+    expect(next).toMatchObject({ zoom: null, smoothing: { kind: 'ema', scale: 60 } });
+    expect(changed(view, { log: ['m'] })).toMatchObject({ zoom: [1, 2], smoothing: { scale: 7 } });
+  });
+});
+
+describe('rangeAfter', () => {
+  it('moves by a tenth, but not below 0', () => {
+    expect(rangeAfter('ArrowRight', [100, 200])).toEqual([110, 210]);
+    expect(rangeAfter('ArrowLeft', [5, 105])).toEqual([0, 100]);
+  });
+
+  it('zooms in and out around the middle and resets', () => {
+    expect(rangeAfter('+', [100, 200])).toEqual([125, 175]);
+    expect(rangeAfter('-', [125, 175])).toEqual([100, 200]);
+    expect(rangeAfter('0', [100, 200])).toBeNull();
+    expect(rangeAfter('a', [100, 200])).toBeUndefined();
+  });
+});
+
+describe('rangeAfter, many times', () => {
+  const repeated = (key: string, start: Range): Range => {
+    let range = start;
+    for (let n = 0; n < 100; n++) range = rangeAfter(key, range) ?? [0, 0];
+    return range;
+  };
+
+  it('stays within what the service accepts', () => {
+    expect(repeated('-', [100, 200])).toEqual([0, 1e15]);
+    expect(parseZoom(formatZoom(repeated('ArrowRight', [1e14, 9e14])))?.[1]).toBeLessThanOrEqual(1e15);
+  });
+
+  it('keeps two ends that the address can distinguish', () => {
+    expect(parseZoom(formatZoom(repeated('+', [1_000_000, 2_000_000])))).not.toBeNull();
+    expect(parseZoom(formatZoom(repeated('+', [0, 1])))).not.toBeNull();
+  });
+});
+
+it('zoomOf moves a range that was dragged below 0', () => {
+  expect(zoomOf({ 'xaxis.range': [-50, 50] })).toEqual([0, 100]);
+});
+
+it('Crosshair notifies its listeners once per x, until they unsubscribe', () => {
+  const crosshair = new Crosshair();
+  const listener = vi.fn();
+  const unsubscribe = crosshair.subscribe(listener);
+  crosshair.set(1);
+  crosshair.set(1);
+  expect(listener.mock.calls).toEqual([[1]]);
+  unsubscribe();
+  crosshair.set(null);
+  expect(listener).toHaveBeenCalledTimes(1);
+});

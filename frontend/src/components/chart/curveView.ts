@@ -1,0 +1,155 @@
+import { createContext, useContext } from 'react';
+import {
+  DEFAULT_SMOOTH,
+  DEFAULT_X,
+  type Range,
+  type Smoothing,
+  SMOOTHINGS,
+  X_AXES,
+  type XAxis,
+} from '@/api/series';
+
+/** How all charts of a page are shown. */
+export type CurveView = {
+  x: XAxis;
+  smoothing: Smoothing;
+  zoom: Range | null;
+  /** The charts with a logarithmic y axis, by name. */
+  log: readonly string[];
+};
+
+/** The search parameters of a page with charts. */
+export type CurveSearch = {
+  x?: XAxis;
+  smooth?: number;
+  smoothing?: Exclude<Smoothing['kind'], 'points'>;
+  scale?: number;
+  /** Such as `1000..2000`. */
+  zoom?: string;
+  /** Comma-separated names of charts. */
+  log?: string;
+};
+
+const ZOOM = /^(-?[\d.e+]+)\.\.(-?[\d.e+]+)$/;
+
+export function parseZoom(zoom: string | undefined): Range | null {
+  const [, from, to] = (zoom && ZOOM.exec(zoom)?.map(Number)) || [];
+  return from !== undefined && to !== undefined && from < to ? [from, to] : null;
+}
+
+/** Seven digits are finer than any screen. */
+const digits = (value: number): string => String(Number(value.toPrecision(7)));
+export const formatZoom = ([from, to]: Range): string => `${digits(from)}..${digits(to)}`;
+
+export const defaultScale = (x: XAxis): number => X_AXES.find(({ id }) => id === x)?.scale ?? 1;
+
+/** The view in a page's address. */
+export function viewOf(search: { [K in keyof CurveSearch]?: CurveSearch[K] | undefined }): CurveView {
+  const x = search.x ?? DEFAULT_X;
+  return {
+    x,
+    smoothing: {
+      kind: search.smoothing ?? SMOOTHINGS[0],
+      weight: search.smooth ?? DEFAULT_SMOOTH,
+      scale: search.scale ?? defaultScale(x),
+    },
+    zoom: parseZoom(search.zoom),
+    log: search.log?.split(',') ?? [],
+  };
+}
+
+/** The search parameters of a view; undefined where it is the default. */
+export function searchOf({ x, smoothing, zoom, log }: CurveView): {
+  [K in keyof CurveSearch]-?: CurveSearch[K] | undefined;
+} {
+  const { kind, weight, scale } = smoothing;
+  return {
+    x: x === DEFAULT_X ? undefined : x,
+    smooth: weight === DEFAULT_SMOOTH ? undefined : weight,
+    smoothing: kind === 'points' ? undefined : kind,
+    scale: kind === 'points' || scale === defaultScale(x) ? undefined : scale,
+    zoom: zoom ? formatZoom(zoom) : undefined,
+    log: log.join(',') || undefined,
+  };
+}
+
+/** The view after a change. A range and a scale of agent steps mean nothing on another x axis. */
+export function changed(view: CurveView, to: Partial<CurveView>): CurveView {
+  const next = { ...view, ...to };
+  if (next.x === view.x) return next;
+  return { ...next, zoom: null, smoothing: { ...next.smoothing, scale: defaultScale(next.x) } };
+}
+
+/** The x under the pointer, shown on all charts of a page. */
+export class Crosshair {
+  #x: number | null = null;
+  readonly #listeners = new Set<(x: number | null) => void>();
+
+  readonly subscribe = (listener: (x: number | null) => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  set(x: number | null): void {
+    if (x === this.#x) return;
+    this.#x = x;
+    for (const listener of this.#listeners) listener(x);
+  }
+}
+
+export type CurveViewState = {
+  view: CurveView;
+  change: (to: Partial<CurveView>) => void;
+  crosshair: Crosshair;
+};
+
+export const CurveViewContext = createContext<CurveViewState | null>(null);
+
+/** The view of the page's charts. */
+export function useCurveView(): CurveViewState {
+  const state = useContext(CurveViewContext);
+  if (!state) throw new Error('a chart needs a CurveViewProvider');
+  return state;
+}
+
+/** The largest x that the service accepts. */
+const MAX_X = 1e15;
+
+/** The range moved to between 0, since x is never negative, and `MAX_X`. */
+function bounded([from, to]: Range): Range {
+  const width = Math.min(to - from, MAX_X);
+  const start = Math.min(Math.max(from, 0), MAX_X - width);
+  return [start, start + width];
+}
+
+/** The x range of a `plotly_relayout` event: null after a reset, undefined without a change of x. */
+export function zoomOf(event: object): Range | null | undefined {
+  const changes = event as Record<string, unknown>;
+  if (changes['xaxis.autorange'] === true) return null;
+  const range = changes['xaxis.range'] as unknown[] | undefined;
+  const [from, to] = range ?? [changes['xaxis.range[0]'], changes['xaxis.range[1]']];
+  return typeof from === 'number' && typeof to === 'number' ? bounded([from, to]) : undefined;
+}
+
+/** Shares of the shown range by which a key moves its ends. */
+const KEYS: Readonly<Record<string, readonly [number, number]>> = {
+  ArrowLeft: [-0.1, -0.1],
+  ArrowRight: [0.1, 0.1],
+  '+': [0.25, -0.25],
+  '=': [0.25, -0.25],
+  '-': [-0.5, 0.5],
+};
+
+/**
+ * The x range after a key in a chart: null for a reset, undefined for other keys; unchanged where the address
+ * could not distinguish its ends.
+ */
+export function rangeAfter(key: string, range: Range): Range | null | undefined {
+  if (key === '0') return null;
+  const shares = KEYS[key];
+  if (!shares) return undefined;
+  const [from, to] = range;
+  const width = to - from;
+  const next = bounded([from + shares[0] * width, to + shares[1] * width]);
+  return parseZoom(formatZoom(next)) ? next : range;
+}

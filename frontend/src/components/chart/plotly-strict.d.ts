@@ -1,5 +1,0 @@
-declare module 'plotly.js-strict-dist-min' {
-  import type * as Plotly from 'plotly.js';
-  const plotly: typeof Plotly;
-  export default plotly;
-}

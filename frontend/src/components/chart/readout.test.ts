@@ -1,0 +1,41 @@
+import type { Data } from 'plotly.js';
+import { expect, it } from 'vitest';
+import { valuesAt } from './readout';
+
+const line = (name: string, y: number[], more: object = {}): Data => ({
+  name,
+  x: [10, 20, 30],
+  y,
+  meta: { y: 'mean' },
+  line: { color: '#123456' },
+  ...more,
+});
+
+it('valuesAt sorts the lines by their value at x, highest first', () => {
+  const found = valuesAt([line('a', [1, 2, 3]), line('b', [9, 8, 7]), line('c &lt;5', [4, 5, 6])], 21, 1);
+  expect(found.map(({ name, value }) => [name, value])).toEqual([
+    ['b', 8],
+    ['c <5', 5],
+    ['a', 2],
+  ]);
+});
+
+it('valuesAt leaves out faint points, hidden lines and lines that end before x', () => {
+  const traces = [
+    line('points', [1, 2, 3], { hoverinfo: 'skip' }),
+    line('hidden', [1, 2, 3], { visible: 'legendonly' }),
+    line('short', [1, 2, 3]),
+  ];
+  expect(valuesAt(traces, 40, 1)).toEqual([]);
+  expect(valuesAt(traces, 30.5, 1).map(({ name }) => name)).toEqual(['short']);
+});
+
+it('valuesAt names marks and evaluations only near x', () => {
+  const evaluation = line('evaluation', [1, 2, 3], { meta: {}, text: ['a', 'mean of 30 episodes', 'c'] });
+  const mark = line('checkpoints', [0, 0, 0], { meta: {}, yaxis: 'y2', text: ['one', 'two', 'three'] });
+  expect(valuesAt([evaluation, mark], 25, 2)).toEqual([]);
+  expect(valuesAt([mark, evaluation], 19, 2).map(({ name, note }) => [name, note])).toEqual([
+    ['evaluation', 'mean of 30 episodes'],
+    ['two', undefined],
+  ]);
+});

@@ -1,0 +1,53 @@
+import type { Data } from 'plotly.js';
+import { describe, expect, it } from 'vitest';
+import { flatRange, inPanel, logTicks, yAxis } from './scale';
+
+const drawn = (...y: (number | null)[]) => [{ type: 'scatter', x: y.map((_, at) => at), y } as Data];
+
+describe('flatRange', () => {
+  it('pads values that differ only by rounding', () => {
+    const [low, high] = flatRange(drawn(0.003, 0.0030000000000000005, null)) ?? [0, 0];
+    expect(low).toBeCloseTo(0.0015);
+    expect(high).toBeCloseTo(0.0045);
+    expect(flatRange(drawn(-5, -5))).toEqual([-7.5, -2.5]);
+  });
+
+  it('returns undefined for varying values, zeros and no traces', () => {
+    expect(flatRange(drawn(0.003, 0.0031))).toBeUndefined();
+    expect(flatRange(drawn(0, 0))).toBeUndefined();
+    expect(flatRange([])).toBeUndefined();
+  });
+});
+
+it('inPanel moves labels on a log scale to their exponents and drops those at or below 0', () => {
+  const label = (y: number) => ({ text: `level ${y}`, yref: 'y' as const, y });
+  const line = (y0: number) => ({ type: 'line' as const, yref: 'y' as const, y0, y1: y0 });
+  const layout = { annotations: [label(100), label(-20)], shapes: [line(100), line(-20)] };
+  expect(inPanel(layout, true)).toMatchObject({
+    yaxis: { type: 'log' },
+    annotations: [{ text: 'level 100', y: 2 }],
+    shapes: [{ y0: 100 }],
+  });
+  expect(inPanel(layout)).toMatchObject(layout);
+});
+
+describe('the ticks of a log scale', () => {
+  it('are decades', () => expect(logTicks([0.02, 700])).toEqual([0.01, 0.1, 1, 10, 100, 1000]));
+
+  it('are labelled in full where there are few decades', () =>
+    expect(yAxis(drawn(12, 48), null, true)).toMatchObject({
+      tickvals: [10, 20, 50, 100, 200, 500],
+      ticktext: ['10', '20', '50', '100', '200', '500'],
+    }));
+
+  it('skip decades where there are many', () => expect(logTicks([1e-20, 1e20]).length).toBeLessThan(10));
+});
+
+describe('the y axis', () => {
+  it('follows the values in view', () => {
+    expect(yAxis(drawn(0, 10, 20, 1000), [1, 2], false)).toMatchObject({ range: [9.5, 20.5] });
+    expect(yAxis(drawn(1, 10, 100, 1e6), [1, 2], true).range).toEqual([0.95, 2.05]);
+  });
+
+  it('is the library’s without a zoom', () => expect(yAxis(drawn(0, 10), null, false)).toEqual({}));
+});

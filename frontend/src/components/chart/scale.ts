@@ -1,0 +1,101 @@
+import type { Annotations, Data, Layout, LayoutAxis } from 'plotly.js';
+import type { Range } from '@/api/series';
+import { formatNumber } from '@/lib/format';
+
+/**
+ * A layout for a panel, which has a heading and a tooltip of its own: without title, optionally on a log scale.
+ * Dragging selects a range of x; the y axis follows what is in view.
+ */
+export function inPanel(layout: Partial<Layout> = {}, log = false): Partial<Layout> {
+  const { title, ...rest } = layout;
+  const { autorangeoptions, ...yaxis } = rest.yaxis ?? {};
+  return {
+    ...rest,
+    hovermode: false,
+    dragmode: 'zoom',
+    yaxis: { ...rest.yaxis, fixedrange: true },
+    margin: { ...rest.margin, t: 8 },
+    // Ranges of a linear scale may not exist on a log scale.
+    ...(log && {
+      yaxis: { ...yaxis, type: 'log' as const, fixedrange: true },
+      annotations: (rest.annotations ?? []).flatMap(onLog),
+      shapes: (rest.shapes ?? []).filter(({ yref, y0 }) => yref !== 'y' || Number(y0) > 0),
+    }),
+  };
+}
+
+/** An annotation on a log scale, which plotly positions by exponent; none for a value ≤ 0. */
+function onLog(annotation: Partial<Annotations>): Partial<Annotations>[] {
+  if (annotation.yref !== 'y') return [annotation];
+  const y = Number(annotation.y);
+  return y > 0 ? [{ ...annotation, y: Math.log10(y) }] : [];
+}
+
+/** Values within this relative tolerance are equal but for rounding. */
+const TOLERANCE = 1e-9;
+
+/** The y range for constant values, whose rounding errors would otherwise fill the plot; undefined for others. */
+export function flatRange(traces: readonly Data[]): [number, number] | undefined {
+  let [min, max] = [Infinity, -Infinity];
+  for (const trace of traces) {
+    for (const y of (trace as { y?: Iterable<unknown> }).y ?? []) {
+      if (typeof y !== 'number') continue;
+      min = Math.min(min, y);
+      max = Math.max(max, y);
+    }
+  }
+  const size = Math.max(Math.abs(min), Math.abs(max));
+  if (size === 0 || !Number.isFinite(size) || max - min > TOLERANCE * size) return undefined;
+  return [max - size / 2, max + size / 2];
+}
+
+const PADDING = 0.05;
+
+/** The lowest and highest y of the traces on the main axis, in a range of x. */
+function extentOf(traces: readonly Data[], zoom: Range | null, log: boolean): Range | undefined {
+  let [min, max] = [Infinity, -Infinity];
+  for (const trace of traces) {
+    const { x, y, yaxis } = trace as { x?: readonly unknown[]; y?: readonly unknown[]; yaxis?: string };
+    if (!y || yaxis === 'y2') continue;
+    for (const [index, value] of y.entries()) {
+      if (typeof value !== 'number' || (log && value <= 0)) continue;
+      const at = x?.[index];
+      if (zoom && (typeof at !== 'number' || at < zoom[0] || at > zoom[1])) continue;
+      min = Math.min(min, value);
+      max = Math.max(max, value);
+    }
+  }
+  return max >= min && Number.isFinite(max - min) ? [min, max] : undefined;
+}
+
+/** Ticks of a log scale: decades, or 1, 2 and 5 of each where there are few. */
+export function logTicks([min, max]: Range): number[] {
+  const [first, last] = [Math.floor(Math.log10(min)), Math.ceil(Math.log10(max))];
+  const step = Math.max(1, Math.ceil((last - first) / 8));
+  const decades = Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, at) => first + at * step);
+  const factors = last - first <= 2 ? [1, 2, 5] : [1];
+  return decades.flatMap((decade) => factors.map((factor) => Number(`${factor}e${decade}`)));
+}
+
+/** The y axis for the traces in view. */
+export function yAxis(traces: readonly Data[], zoom: Range | null, log: boolean): Partial<LayoutAxis> {
+  const extent = extentOf(traces, zoom, log);
+  if (!extent) return {};
+  if (log) {
+    const tickvals = logTicks(extent);
+    const ticks = {
+      tickmode: 'array' as const,
+      tickvals,
+      ticktext: tickvals.map((each) => formatNumber(each)),
+    };
+    if (!zoom) return ticks;
+    const [low, high] = [Math.log10(extent[0]), Math.log10(extent[1])];
+    const padding = Math.max(PADDING * (high - low), 0.01);
+    return { ...ticks, range: [low - padding, high + padding], autorange: false };
+  }
+  const flat = flatRange(traces);
+  if (flat) return { range: flat, autorange: false };
+  if (!zoom || traces.some((trace) => (trace as { stackgroup?: string }).stackgroup)) return {};
+  const padding = PADDING * (extent[1] - extent[0]) || 1;
+  return { range: [extent[0] - padding, extent[1] + padding], autorange: false };
+}

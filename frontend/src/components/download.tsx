@@ -1,0 +1,49 @@
+import { Modal } from '@mantine/core';
+import { useMutation } from '@tanstack/react-query';
+import type { MouseEvent, ReactNode } from 'react';
+import { toProblem } from '@/api/problem';
+import { Problem } from './feedback';
+
+/**
+ * Lets the browser download a file that the service may refuse to send.
+ *
+ * The first request is for the status alone, and is ended once that is known: a file of any size goes to the
+ * disk and not through the page's memory.
+ */
+async function download(url: string): Promise<void> {
+  const first = new AbortController();
+  const response = await fetch(url, { signal: first.signal });
+  if (!response.ok) {
+    const body: unknown = await response.json().catch(() => undefined);
+    throw toProblem(response.status, body);
+  }
+  first.abort();
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = '';
+  link.click();
+}
+
+type Download = {
+  /** For a link to the file. */
+  onClick: (event: MouseEvent<HTMLAnchorElement>) => void;
+  /** Why it was refused. */
+  problem: ReactNode;
+};
+
+/** Downloads the file of a link and shows why the service refuses it. */
+export function useDownload(): Download {
+  const work = useMutation({ mutationFn: download });
+  return {
+    onClick: (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      if (!work.isPending) work.mutate(event.currentTarget.href);
+    },
+    problem: (
+      <Modal opened={work.isError} onClose={work.reset} title="Export failed">
+        <Problem error={work.error} />
+      </Modal>
+    ),
+  };
+}

@@ -1,0 +1,57 @@
+import { Button, Menu, Tooltip } from '@mantine/core';
+import type { BulkTarget } from '@/api/runs';
+import { useDownload } from '@/components/download';
+import { formatInteger, plural } from '@/lib/format';
+
+/** The most runs of one export, by their ids and by a filter. */
+const MAX_IDS = 200;
+const MAX_MATCHED = 1000;
+
+const FORMATS = [
+  { id: 'csv', label: 'CSV' },
+  { id: 'parquet', label: 'Parquet' },
+  { id: 'tensorboard', label: 'TensorBoard (zip)' },
+] as const;
+
+/** The address of a file with every point of these runs. */
+export function exportUrl(target: BulkTarget, format: string): string {
+  if ('filter' in target)
+    return `/api/v1/runs/export?filter=${encodeURIComponent(target.filter)}&format=${format}`;
+  const [first] = target.ids;
+  return target.ids.length === 1 && first
+    ? `/api/v1/runs/${first}/export?format=${format}`
+    : `/api/v1/runs/export?${target.ids.map((id) => `run=${id}&`).join('')}format=${format}`;
+}
+
+/** Downloads every point of the runs at full resolution, in one file. */
+export function ExportMenu({ target }: { target: BulkTarget }) {
+  const [n, max] = 'filter' in target ? [target.expected, MAX_MATCHED] : [target.ids.length, MAX_IDS];
+  const tooMany = n > max;
+  const { onClick, problem } = useDownload();
+  return (
+    <Menu position="bottom-end" withinPortal>
+      <Tooltip
+        label={`At most ${formatInteger(max)} runs fit into one file: select fewer.`}
+        disabled={!tooMany}
+        events={{ hover: true, focus: true, touch: true }}
+      >
+        <span>
+          <Menu.Target>
+            <Button variant="default" disabled={n === 0 || tooMany}>
+              Export
+            </Button>
+          </Menu.Target>
+        </span>
+      </Tooltip>
+      <Menu.Dropdown>
+        <Menu.Label>All points of {plural(n, 'run')}</Menu.Label>
+        {FORMATS.map(({ id, label }) => (
+          <Menu.Item key={id} component="a" href={exportUrl(target, id)} download onClick={onClick}>
+            {label}
+          </Menu.Item>
+        ))}
+      </Menu.Dropdown>
+      {problem}
+    </Menu>
+  );
+}

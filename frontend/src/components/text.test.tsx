@@ -1,0 +1,67 @@
+import { act, cleanup, render, screen } from '@testing-library/react';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { TruncatedName } from './text';
+
+const NAME = 'paac ALE/Pong-v5 learning_rate=0.003 seed 12';
+let width = 0;
+let resized: (() => void)[] = [];
+
+/** Layout with letters of 10 pixels, which the test's DOM lacks. */
+beforeEach(() => {
+  resized = [];
+  vi.spyOn(HTMLElement.prototype, 'clientWidth', 'get').mockImplementation(() => width);
+  vi.spyOn(Range.prototype, 'getClientRects').mockImplementation(function (this: Range) {
+    const letters = this.toString().length;
+    const perLine = Math.floor(width / 10);
+    const lines = Array.from({ length: Math.ceil(letters / perLine) }, (_, line) => ({
+      width: 10 * Math.min(perLine, letters - line * perLine),
+    }));
+    return lines as unknown as DOMRectList;
+  });
+  vi.stubGlobal(
+    'ResizeObserver',
+    class {
+      constructor(callback: () => void) {
+        resized.push(callback);
+      }
+      observe = vi.fn();
+      disconnect = vi.fn();
+    },
+  );
+});
+
+afterEach(() => {
+  cleanup();
+  vi.restoreAllMocks();
+  vi.unstubAllGlobals();
+});
+
+/** What can be read: the text without its hidden middle. */
+function shown(): string {
+  const element = screen.getByTitle(NAME);
+  const hidden = element.querySelector('span')?.textContent ?? '';
+  expect(element.textContent).toBe(NAME); // search and copying have all of it
+  return hidden ? element.textContent.replace(hidden, '…') : element.textContent;
+}
+
+it.each([1, 2] as const)('TruncatedName in %i lines hides the middle of a name without room', (lines) => {
+  width = 240;
+  render(<TruncatedName name={NAME} lines={lines} />);
+  if (lines === 2) {
+    expect(shown()).toBe(NAME);
+    width = 160;
+    act(() => resized.forEach((callback) => callback()));
+  }
+  expect(shown()).toMatch(/^paac .*….* 12$/);
+  expect(10 * shown().length).toBeLessThanOrEqual(lines * width);
+  expect(10 * shown().length).toBeGreaterThan(0.75 * lines * width); // no more is hidden than must be
+});
+
+it('TruncatedName shows a name as soon as it has room', () => {
+  width = 120;
+  render(<TruncatedName name={NAME} />);
+  expect(shown()).toContain('…');
+  width = 600;
+  act(() => resized.forEach((callback) => callback()));
+  expect(shown()).toBe(NAME);
+});

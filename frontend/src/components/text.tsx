@@ -1,0 +1,99 @@
+import { useLayoutEffect, useRef, useState } from 'react';
+import { formatAgo, formatExact, formatCoarseDuration } from '@/lib/format';
+import { useNow } from '@/lib/hooks';
+import classes from './text.module.css';
+
+/** Shorter names fit nearly everywhere, and are not measured. */
+const MIN_MEASURED = 16;
+
+type Fit = { name: string; share: number };
+
+/**
+ * A name in a single element, so that the browser's search finds it and copying keeps it whole.
+ *
+ * Without room for all of it, its middle is hidden: similar names differ at their ends. The title is the name's
+ * tooltip.
+ */
+export function TruncatedName({
+  name,
+  title = name,
+  lines = 1,
+}: {
+  name: string;
+  title?: string;
+  lines?: 1 | 2;
+}) {
+  const element = useRef<HTMLSpanElement>(null);
+  /** The share of the name that has room; null until it is measured. */
+  const [fit, setFit] = useState<Fit | null>(null);
+  const settledWidth = useRef(0);
+  useLayoutEffect(() => {
+    const { current: span } = element;
+    if (!span || name.length < MIN_MEASURED) return;
+    if (fit?.name === name) {
+      settledWidth.current = span.clientWidth; // a table cell is narrower without the middle
+      return;
+    }
+    const range = document.createRange(); // with the whole name
+    range.selectNodeContents(span);
+    const width = Array.from(range.getClientRects()).reduce((sum, line) => sum + line.width, 0);
+    setFit({ name, share: width === 0 ? 1 : (lines * span.clientWidth) / width });
+  }, [name, lines, fit]);
+  useLayoutEffect(() => {
+    const { current: span } = element;
+    if (!span || name.length < MIN_MEASURED) return;
+    const observer = new ResizeObserver(() => {
+      if (span.clientWidth !== settledWidth.current) setFit(null);
+    });
+    observer.observe(span);
+    // Letters of the page's own font have other widths.
+    if ('fonts' in document && document.fonts.status === 'loading')
+      void document.fonts.ready.then(() => setFit(null));
+    return () => observer.disconnect();
+  }, [name]);
+  const parts = fit?.name === name && fit.share < 1 ? inMiddle(name, fit.share) : null;
+  return (
+    <span ref={element} title={title} className={lines === 1 ? `ellipsis ${classes.line}` : classes.lines}>
+      {parts ? (
+        <>
+          {parts[0]}
+          <span className={classes.cut}>{parts[1]}</span>
+          {parts[2]}
+        </>
+      ) : (
+        name
+      )}
+    </span>
+  );
+}
+
+/** Start, hidden middle and end of a name of which only a share has room. */
+function inMiddle(name: string, share: number): [string, string, string] {
+  const characters = Array.from(name);
+  // Letters differ in width, and the dots take room as well.
+  const n = Math.max(2, Math.floor(characters.length * share * 0.92) - 2);
+  const start = Math.floor(n / 2);
+  const end = characters.length - (n - start);
+  return [
+    characters.slice(0, start).join(''),
+    characters.slice(start, end).join(''),
+    characters.slice(end).join(''),
+  ];
+}
+
+type Props = {
+  at: string | null | undefined;
+  /** Without "ago", for a column of ages. */
+  short?: boolean;
+};
+
+/** A relative time that updates itself, with the exact time on hover. */
+export function RelativeTime({ at, short = false }: Props) {
+  const now = useNow();
+  if (!at) return <span className="muted">–</span>;
+  return (
+    <time dateTime={at} title={formatExact(at)} className="nowrap">
+      {short ? formatCoarseDuration((now - new Date(at).getTime()) / 1000) : formatAgo(at, now)}
+    </time>
+  );
+}

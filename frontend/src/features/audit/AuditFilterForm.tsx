@@ -1,0 +1,103 @@
+import { Button, NativeSelect, TextInput } from '@mantine/core';
+import { useDebouncedCallback } from '@mantine/hooks';
+import { useState } from 'react';
+import { auditExportUrl, type AuditFilter } from '@/api/audit';
+import { useDownload } from '@/components/download';
+import { auditSearch } from '@/lib/search';
+import classes from './audit.module.css';
+
+const TYPING_MS = 400;
+const WRONG_YEAR = 'Enter a year from 1971 to 9997.';
+
+type Typed = Record<'user' | 'address' | 'from' | 'to', string>;
+
+type Props = {
+  filter: AuditFilter;
+  /** The actions to choose from; that of the filter is added if it is missing. */
+  actions: readonly string[];
+  onChange: (changed: AuditFilter) => void;
+};
+
+/** Filters the audit trail, and downloads what matches. */
+export function AuditFilterForm({ filter, actions, onChange }: Props) {
+  const { action = '' } = filter;
+  const [typed, setTyped] = useState<Typed>({
+    user: filter.user ?? '',
+    address: filter.address ?? '',
+    from: filter.from ?? '',
+    to: filter.to ?? '',
+  });
+  // All fields at once: another one may have been typed within the delay.
+  const apply = useDebouncedCallback(
+    () => onChange({ ...typed, user: typed.user.trim(), address: typed.address.trim() }),
+    TYPING_MS,
+  );
+  const type = (name: keyof Typed, value: string) => {
+    setTyped({ ...typed, [name]: value });
+    apply();
+  };
+  const { from, to } = auditSearch(typed);
+  const { onClick, problem } = useDownload();
+  return (
+    <div role="search" className={classes.filter}>
+      <TextInput
+        label="User"
+        value={typed.user}
+        maxLength={100}
+        onChange={({ currentTarget }) => type('user', currentTarget.value)}
+      />
+      <NativeSelect
+        size="xs"
+        label="Action"
+        value={action}
+        data={[
+          { value: '', label: 'All actions' },
+          ...(action === '' || actions.includes(action) ? [] : [action]),
+          ...actions,
+        ]}
+        onChange={({ currentTarget }) => onChange({ action: currentTarget.value })}
+      />
+      <TextInput
+        label="Address"
+        value={typed.address}
+        maxLength={64}
+        onChange={({ currentTarget }) => type('address', currentTarget.value)}
+      />
+      <TextInput
+        type="date"
+        label="From"
+        value={typed.from}
+        error={typed.from !== '' && from === undefined && WRONG_YEAR}
+        onChange={({ currentTarget }) => type('from', currentTarget.value)}
+      />
+      <TextInput
+        type="date"
+        label="To"
+        value={typed.to}
+        error={typed.to !== '' && to === undefined && WRONG_YEAR}
+        onChange={({ currentTarget }) => type('to', currentTarget.value)}
+      />
+      <div className={`row ${classes.export}`}>
+        <Button
+          component="a"
+          variant="default"
+          href={auditExportUrl(filter, 'csv')}
+          download
+          onClick={onClick}
+        >
+          Export CSV
+        </Button>
+        <Button
+          component="a"
+          variant="default"
+          href={auditExportUrl(filter, 'json')}
+          download
+          onClick={onClick}
+        >
+          Export JSON
+        </Button>
+        {problem}
+      </div>
+    </div>
+  );
+}

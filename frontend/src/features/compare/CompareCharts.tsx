@@ -1,0 +1,195 @@
+import { Menu, NativeSelect, SegmentedControl, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useId, useState } from 'react';
+import { CENTRES, INTERVALS, metricsQuery, type Spread } from '@/api/series';
+import { CurveControls } from '@/components/chart/CurveControls';
+import { Empty } from '@/components/feedback';
+import curves from '@/components/chart/curves.module.css';
+import { EPISODE_RETURN } from '@/api/series';
+import type { LegendNames } from '@/components/chart/legend';
+import { MetricChart } from '@/components/chart/MetricChart';
+import { placementOf } from '@/components/chart/PanelHandles';
+import { LARGE, type PanelSize, sameSize, SMALL } from '@/components/chart/panelSize';
+import classes from './compare.module.css';
+
+const defaultSize = (metric: string): PanelSize => (metric === EPISODE_RETURN ? LARGE : SMALL);
+
+const LEARNING_CURVES = {
+  title: 'Learning curves',
+  main: true,
+  label: 'Learning curves of the compared runs',
+  fileName: 'comparison',
+  metrics: [EPISODE_RETURN],
+  figure: {},
+  empty: <Empty>None of these runs has finished an episode yet.</Empty>,
+};
+
+const panelOf = (metric: string) => ({
+  title: metric,
+  monospace: true,
+  label: `${metric} of the compared runs`,
+  fileName: `comparison ${metric}`.replaceAll('/', ' '),
+  metrics: [metric],
+  figure: { metric },
+  empty: <Empty>None of these runs has reported this metric yet.</Empty>,
+});
+
+const CENTRE_LABELS: Record<Spread['centre'], string> = {
+  median: 'Median',
+  mean: 'Mean',
+  iqm: 'Interquartile mean',
+};
+const INTERVAL_LABELS: Record<Spread['interval'], string> = {
+  ci95: '95 % CI',
+  sd: 'SD',
+  se: 'SE',
+  min_max: 'Min–max',
+};
+
+type Props = {
+  runs: readonly string[];
+  /** The metrics with a panel each. */
+  metrics: readonly string[];
+  onMetrics: (metrics: readonly string[]) => void;
+  /** Sizes of panels, where they are not the default. */
+  sizes: ReadonlyMap<string, PanelSize>;
+  onSizes: (sizes: ReadonlyMap<string, PanelSize>) => void;
+  grouped: boolean;
+  onGrouped: (grouped: boolean) => void;
+  spread: Spread;
+  onSpread: (spread: Spread) => void;
+  /** What runs are called in the charts. */
+  names: LegendNames;
+  /** Hidden runs; hiding one does not change the others. */
+  hidden: ReadonlySet<string>;
+};
+
+/** Any metrics of several runs, or of groups of seeds with their bands, in panels with a common x axis. */
+export function CompareCharts({
+  runs,
+  metrics,
+  onMetrics,
+  sizes,
+  onSizes,
+  grouped,
+  onGrouped,
+  spread,
+  onSpread,
+  names,
+  hidden,
+}: Props) {
+  const { data: recorded } = useQuery(metricsQuery(runs));
+  const options = recorded?.map(({ metric }) => metric).filter((metric) => !metrics.includes(metric)) ?? [];
+  const drawn = grouped ? spread : undefined;
+  const sizeOf = (metric: string): PanelSize => sizes.get(metric) ?? defaultSize(metric);
+  const resize = (metric: string, size: PanelSize): void => {
+    const next = new Map(sizes).set(metric, size);
+    if (sameSize(size, defaultSize(metric))) next.delete(metric);
+    onSizes(next);
+  };
+  return (
+    <>
+      <div className={`panel ${curves.head} ${classes.toolbar}`} role="group" aria-label="Charts">
+        <AddMetric options={options} onAdd={(metric) => onMetrics([...metrics, metric])} />
+        <SegmentedControl
+          size="xs"
+          aria-label="Group curves"
+          value={grouped ? 'seed' : 'run'}
+          data={[
+            { value: 'run', label: 'Per run' },
+            { value: 'seed', label: 'Over seeds' },
+          ]}
+          onChange={(value) => onGrouped(value === 'seed')}
+        />
+        {grouped && (
+          <>
+            <NativeSelect
+              size="xs"
+              aria-label="Line"
+              value={spread.centre}
+              data={CENTRES.map((value) => ({ value, label: CENTRE_LABELS[value] }))}
+              onChange={({ currentTarget }) => {
+                const centre = CENTRES.find((each) => each === currentTarget.value) ?? 'median';
+                const interval = centre === 'median' && spread.interval === 'se' ? 'ci95' : spread.interval;
+                onSpread({ centre, interval });
+              }}
+            />
+            <NativeSelect
+              size="xs"
+              aria-label="Band"
+              value={spread.interval}
+              data={INTERVALS.map((value) => ({
+                value,
+                label: INTERVAL_LABELS[value],
+                // A median has no standard error.
+                disabled: value === 'se' && spread.centre === 'median',
+              }))}
+              onChange={({ currentTarget }) => {
+                const interval = INTERVALS.find((each) => each === currentTarget.value) ?? 'ci95';
+                onSpread({ ...spread, interval });
+              }}
+            />
+          </>
+        )}
+        <span className="grow" />
+        <CurveControls />
+      </div>
+      {metrics.length > 0 && (
+        <div className={curves.placed}>
+          <div>
+            {metrics.map((metric) => (
+              <MetricChart
+                key={metric}
+                runs={runs}
+                {...(metric === EPISODE_RETURN ? LEARNING_CURVES : panelOf(metric))}
+                id={metric}
+                spread={drawn}
+                names={names}
+                hidden={hidden}
+                placement={placementOf(metrics, metric, sizeOf(metric), onMetrics, (size) =>
+                  resize(metric, size),
+                )}
+                menu={
+                  <Menu.Item onClick={() => onMetrics(metrics.filter((each) => each !== metric))}>
+                    Remove
+                  </Menu.Item>
+                }
+              />
+            ))}
+          </div>
+        </div>
+      )}
+    </>
+  );
+}
+
+type AddProps = { options: readonly string[]; onAdd: (metric: string) => void };
+
+/** A search for a metric; choosing one adds its panel. */
+function AddMetric({ options, onAdd }: AddProps) {
+  const id = useId();
+  const [typed, setTyped] = useState('');
+  const change = (value: string): void => {
+    setTyped(options.includes(value) ? '' : value);
+    if (options.includes(value)) onAdd(value);
+  };
+  return (
+    <>
+      <TextInput
+        size="xs"
+        type="search"
+        className={classes.metrics ?? ''}
+        aria-label="Add a metric"
+        placeholder="Add a metric"
+        list={id}
+        value={typed}
+        onChange={({ currentTarget }) => change(currentTarget.value)}
+      />
+      <datalist id={id}>
+        {options.map((metric) => (
+          <option key={metric} value={metric} />
+        ))}
+      </datalist>
+    </>
+  );
+}

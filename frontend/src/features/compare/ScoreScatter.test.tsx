@@ -1,0 +1,104 @@
+import { MantineProvider } from '@mantine/core';
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react';
+import { useState } from 'react';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import type { Score } from '@/api/figures';
+import type { Run } from '@/api/runs';
+import { compareSearch } from '@/lib/search';
+import { ScoreScatter } from './ScoreScatter';
+
+const service = vi.hoisted(() => {
+  const state = { xs: [] as unknown[], answers: true };
+  // The client keeps the function that it finds when it is loaded.
+  globalThis.fetch = () => {
+    if (!state.answers) return new Promise(() => undefined);
+    const figure = { data: [{ x: state.xs, y: state.xs.map(() => 1) }], layout: { title: { text: 't' } } };
+    return Promise.resolve(Response.json(figure));
+  };
+  return state;
+});
+
+/** Replaces the drawing library, which needs a layout of the page. */
+const drawing = vi.hoisted(() => ({
+  react: vi.fn<(element: HTMLElement) => Promise<void>>(() => Promise.resolve()),
+}));
+vi.mock('plotly.js-basic-dist-min', () => ({ default: drawing }));
+
+const run = (id: string, rate: number | null, score: number | null): Run =>
+  ({
+    id,
+    name: id,
+    spec: { config: { learning_rate: rate } },
+    score,
+    best_return: 5,
+  }) as unknown as Run;
+
+beforeEach(() => {
+  service.xs = [0.1, 0.2];
+  service.answers = true;
+  drawing.react.mockClear();
+});
+afterEach(cleanup);
+
+type PageProps = { runs: readonly Run[]; first: Score };
+
+function Page({ runs, first }: PageProps) {
+  const [score, setScore] = useState(first);
+  return (
+    <ScoreScatter
+      runs={runs}
+      setting="config.learning_rate"
+      onSetting={() => undefined}
+      score={score}
+      onScore={setScore}
+    />
+  );
+}
+
+const show = (runs: readonly Run[], first: Score = 'score') =>
+  render(
+    <QueryClientProvider client={new QueryClient({ defaultOptions: { queries: { retry: false } } })}>
+      <MantineProvider env="test">
+        <Page runs={runs} first={first} />
+      </MantineProvider>
+    </QueryClientProvider>,
+  );
+
+const choose = (score: Score) =>
+  fireEvent.change(screen.getByLabelText('Score to draw'), { target: { value: score } });
+
+it('says which runs are not drawn', async () => {
+  service.xs = [0.1];
+  show([run('A', 0.1, 3), run('B', 0.2, null), run('C', null, 4)]);
+  await screen.findByText('1 of 3 runs drawn: 1 without a score yet, 1 without a value of this setting.');
+  service.xs = [0.1, 0.2];
+  choose('best_return');
+  await screen.findByText('2 of 3 runs drawn: 1 without a value of this setting.');
+});
+
+it('draws again after a failure', async () => {
+  drawing.react.mockRejectedValueOnce(new Error('no canvas'));
+  show([run('A', 0.1, 3), run('B', 0.2, 4)]);
+  fireEvent.click(await screen.findByRole('button', { name: 'Try again' }));
+  await screen.findByRole('img', { name: /^Score of each run/ });
+  // And a third time, once the figure has been fetched again.
+  await waitFor(() => expect(drawing.react.mock.calls.length).toBeGreaterThan(1));
+  expect(screen.queryByText('no canvas')).toBeNull();
+});
+
+it('draws again after a score that no run has', async () => {
+  show([run('A', 0.1, null), run('B', 0.2, null)], 'best_return');
+  await waitFor(() => expect(drawing.react).toHaveBeenCalledTimes(1));
+  service.answers = false;
+  choose('score');
+  await screen.findByText('None of these runs has a score yet.');
+  choose('best_return');
+  await screen.findByRole('img', { name: /^Best return of each run/ });
+  await waitFor(() => expect(drawing.react).toHaveBeenCalledTimes(2));
+});
+
+it('compareSearch keeps the drawn score', () => {
+  expect(compareSearch({ drawn: 'best_return' }).drawn).toBe('best_return');
+  expect(compareSearch({ drawn: 'other' }).drawn).toBeUndefined();
+});

@@ -1,0 +1,156 @@
+import { NativeSelect, Skeleton, useComputedColorScheme } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useEffect, useRef, useState } from 'react';
+import { type Figure as ScatterFigure, scatterQuery, type Score } from '@/api/figures';
+import type { Run } from '@/api/runs';
+import { loadPlotly } from '@/components/chart/Chart';
+import curves from '@/components/chart/curves.module.css';
+import { Empty, Problem } from '@/components/feedback';
+import { formatInteger, plural } from '@/lib/format';
+import classes from './compare.module.css';
+import { configDiff } from './Tables';
+
+const HEIGHT = 300;
+const SCORES: readonly { value: Score; label: string }[] = [
+  { value: 'score', label: 'Score' },
+  { value: 'best_return', label: 'Best return' },
+];
+
+/** The settings in which runs differ, those of the algorithm first; the seed last. */
+export function differing(runs: readonly Run[]): string[] {
+  const rank = (path: string): number => (path.startsWith('config.') ? 0 : path === 'seed' ? 2 : 1);
+  return configDiff(runs)
+    .map(({ path }) => path)
+    .toSorted((a, b) => rank(a) - rank(b));
+}
+
+/** How many runs are not drawn, and why; undefined if all are. */
+export function notDrawn(runs: readonly Run[], score: Score, figure: ScatterFigure): string | undefined {
+  const [dots] = figure.data as { x?: readonly unknown[] }[];
+  const n = dots?.x?.length ?? 0;
+  if (n >= runs.length) return undefined;
+  const scoreless = runs.filter((run) => run[score] === null).length;
+  const unset = runs.length - n - scoreless;
+  const reasons = [
+    ...(scoreless > 0 ? [`${formatInteger(scoreless)} without a score yet`] : []),
+    ...(unset > 0 ? [`${formatInteger(unset)} without a value of this setting`] : []),
+  ];
+  return `${formatInteger(n)} of ${plural(runs.length, 'run')} drawn: ${reasons.join(', ')}.`;
+}
+
+type Props = {
+  runs: readonly Run[];
+  /** The setting in the address, if any. */
+  setting: string | undefined;
+  onSetting: (setting: string) => void;
+  score: Score;
+  onScore: (score: Score) => void;
+};
+
+/** The score of each run against a setting in which they differ. */
+export function ScoreScatter({ runs, setting, onSetting, score, onScore }: Props) {
+  const theme = useComputedColorScheme('light');
+  const options = differing(runs);
+  const x = setting && options.includes(setting) ? setting : options[0];
+  // A new score of a run that trains is a new dot.
+  const version = runs.map((run) => `${run[score]}`).join(' ');
+  const { data, error, refetch, isPlaceholderData } = useQuery(
+    scatterQuery({ runs: runs.map(({ id }) => id), x: x ?? '', y: score, theme }, version),
+  );
+  const [failed, setFailed] = useState<unknown>(null);
+
+  if (x === undefined) return null;
+  const problem = error ?? failed;
+  const retry = () => {
+    setFailed(null);
+    void refetch();
+  };
+  return (
+    <section className={classes.statistics} aria-label="Score by setting">
+      <header className={curves.head}>
+        <h2 className="section-title">Score by setting</h2>
+        <span className="grow" />
+        <NativeSelect
+          size="xs"
+          aria-label="Setting"
+          value={x}
+          data={options}
+          onChange={({ currentTarget }) => onSetting(currentTarget.value)}
+        />
+        <NativeSelect
+          size="xs"
+          aria-label="Score to draw"
+          value={score}
+          data={[...SCORES]}
+          onChange={({ currentTarget }) =>
+            onScore(SCORES.find(({ value }) => value === currentTarget.value)?.value ?? 'score')
+          }
+        />
+      </header>
+      {problem ? (
+        <Problem error={problem} onRetry={retry} />
+      ) : (
+        <div className="panel" style={{ padding: '8px 12px' }}>
+          {data && runs.every((run) => run[score] === null) ? (
+            <Empty>None of these runs has a score yet.</Empty>
+          ) : (
+            <>
+              <Figure
+                label={`${score === 'score' ? 'Score' : 'Best return'} of each run by ${x}`}
+                figure={data}
+                onFailed={setFailed}
+              />
+              <div className="muted" role="status" style={{ minHeight: '1lh' }}>
+                {data && !isPlaceholderData && notDrawn(runs, score, data)}
+              </div>
+            </>
+          )}
+        </div>
+      )}
+    </section>
+  );
+}
+
+type FigureProps = { label: string; figure: ScatterFigure | undefined; onFailed: (error: unknown) => void };
+
+/** A figure, redrawn whenever it is shown again. */
+function Figure({ label, figure, onFailed }: FigureProps) {
+  const box = useRef<HTMLDivElement>(null);
+
+  useEffect(() => {
+    const element = box.current;
+    if (!element || !figure) return;
+    const { title: _, ...layout } = figure.layout;
+    const shown = {
+      ...layout,
+      margin: { ...layout.margin, t: 8 },
+      paper_bgcolor: 'rgba(0,0,0,0)',
+      plot_bgcolor: 'rgba(0,0,0,0)',
+      autosize: true,
+    };
+    loadPlotly()
+      .then((plotly) => plotly.react(element, figure.data, shown, { displayModeBar: false, showTips: false }))
+      .catch(onFailed);
+    const observer = new ResizeObserver(() => {
+      // Its removal from the page is a change of size, too: the library refuses to draw it then.
+      if (element.isConnected && element.classList.contains('js-plotly-plot'))
+        void loadPlotly().then((plotly) => plotly.Plots.resize(element));
+    });
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [figure, onFailed]);
+
+  useEffect(() => {
+    const element = box.current;
+    return () => {
+      if (element?.classList.contains('js-plotly-plot'))
+        void loadPlotly().then((plotly) => plotly.purge(element));
+    };
+  }, []);
+
+  return (
+    <div ref={box} role="img" aria-label={label} style={{ height: HEIGHT }}>
+      {!figure && <Skeleton height={HEIGHT} radius={2} />}
+    </div>
+  );
+}

@@ -1,0 +1,115 @@
+import { MantineProvider } from '@mantine/core';
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { cleanup, fireEvent, render, screen } from '@testing-library/react';
+import { useState } from 'react';
+import { afterEach, expect, it } from 'vitest';
+import { type Comparison } from '@/api/comparisons';
+import { keys } from '@/api/keys';
+import type { Run } from '@/api/runs';
+import { Statistics, type StatisticsView } from './Statistics';
+
+afterEach(cleanup);
+
+// Browsers have it; Node.js 20 does not.
+if (!('groupBy' in Map)) {
+  const groupBy = <T, K>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, T[]> => {
+    const groups = new Map<K, T[]>();
+    for (const item of items) groups.set(keyOf(item), [...(groups.get(keyOf(item)) ?? []), item]);
+    return groups;
+  };
+  Object.assign(Map, { groupBy });
+}
+
+const runs = [{ id: 'R', state: 'finished' }] as unknown as Run[];
+
+const scored = (score: Comparison['score'], protocol: string | null, value: number, external = false) => ({
+  score,
+  at: 'common',
+  threshold: null,
+  method: 'By order statistics',
+  protocols: score === 'evaluation' ? ['noop_starts', 'noop_starts_5min'] : [],
+  improvements: [],
+  groups: [
+    {
+      id: 'g',
+      style: 0,
+      name: 'PAAC on Pong',
+      algorithm: 'paac',
+      environment: 'ALE/Pong-v5',
+      protocol,
+      external,
+      at_agent_steps: 100,
+      runs: [{ run: 'R', seed: 0, score: value }],
+      n: 1,
+      iqm: { value, low: null, high: null },
+      median: { value, low: null, high: null },
+      n_reached: 0,
+    },
+  ],
+});
+
+function show(first: StatisticsView, external = false): void {
+  const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity, retry: false } } });
+  const asked = (score: string, protocol?: string) =>
+    keys.comparison(['R'], score, 'common', undefined, protocol);
+  client.setQueryData(keys.palette(), { light: ['#000'], dark: ['#fff'], dashes: [''], run_characters: 'R' });
+  client.setQueryData(asked('training'), scored('training', null, 3, external));
+  client.setQueryData(asked('evaluation'), scored('evaluation', 'noop_starts', 7));
+  client.setQueryData(asked('evaluation', 'noop_starts_5min'), scored('evaluation', 'noop_starts_5min', 5));
+  client.setQueryData(asked('evaluation', 'plain'), scored('evaluation', 'plain', 0));
+  const Page = () => {
+    const [view, setView] = useState(first);
+    return <Statistics runs={runs} grouped={false} view={view} onView={setView} />;
+  };
+  render(
+    <MantineProvider>
+      <QueryClientProvider client={client}>
+        <Page />
+      </QueryClientProvider>
+    </MantineProvider>,
+  );
+}
+
+const training: StatisticsView = {
+  score: 'training',
+  at: 'common',
+  threshold: undefined,
+  protocol: undefined,
+};
+const cells = () => screen.getAllByRole('cell').map((cell) => cell.textContent);
+const PROTOCOL = { name: 'Evaluation protocol' };
+const select = () => screen.queryByRole<HTMLSelectElement>('combobox', PROTOCOL);
+const choose = (value: string) =>
+  fireEvent.change(screen.getByRole('combobox', PROTOCOL), { target: { value } });
+
+it('Statistics compares evaluations of the chosen protocol, and names it beside each score', () => {
+  show(training);
+  expect(select()).toBeNull();
+  expect(cells()).not.toContain('no-op starts');
+  fireEvent.click(screen.getByRole('radio', { name: 'Latest evaluation' }));
+  expect(cells()).toContain('no-op starts');
+  expect([...(select()?.options ?? [])].map(({ text }) => text)).toEqual([
+    'Each config’s own protocol',
+    'no-op starts',
+    'no-op starts, 5 min',
+  ]);
+  choose('noop_starts_5min');
+  expect(cells()).toContain('no-op starts, 5 min');
+  expect(cells()).not.toContain('no-op starts');
+  choose('');
+  expect(cells()).toContain('no-op starts');
+});
+
+it('Statistics offers the protocol of the address although no run was evaluated under it', () => {
+  show({ ...training, score: 'evaluation', protocol: 'plain' });
+  expect(select()?.value).toBe('plain');
+});
+
+it('says that external runs are compared on training returns only', () => {
+  const view = { score: 'training', at: 'common', threshold: undefined, protocol: undefined } as const;
+  show(view);
+  expect(screen.queryByRole('note')).toBeNull();
+  cleanup();
+  show(view, true);
+  expect(screen.getByRole('note').textContent).toContain('compared by training return only');
+});

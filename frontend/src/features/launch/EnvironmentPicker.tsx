@@ -1,0 +1,93 @@
+import { TextInput } from '@mantine/core';
+import { IconSearch } from '@tabler/icons-react';
+import { useEffect, useId, useMemo, useRef, useState, type KeyboardEvent } from 'react';
+import { findEnvironments, unavailableReason } from '@/lib/environments';
+import { plural } from '@/lib/format';
+import classes from './launch.module.css';
+
+type Environment = { id: string; title: string; family: string };
+
+type Props = {
+  environments: readonly Environment[];
+  hosts: Parameters<typeof unavailableReason>[1];
+  value: string;
+  onChange: (id: string) => void;
+};
+
+/** A searchable list of environments; arrows move the selection, Enter selects the first match. */
+export function EnvironmentPicker({ environments, hosts, value, onChange }: Props) {
+  const [typed, setTyped] = useState('');
+  const found = useMemo(() => findEnvironments(environments, typed), [environments, typed]);
+  const list = useRef<HTMLDivElement>(null);
+  const listId = useId();
+  const isFound = found.some(({ id }) => id === value);
+
+  useEffect(() => {
+    // scrollIntoView would scroll the page as well.
+    const selected = list.current?.querySelector<HTMLElement>('[aria-selected=true]');
+    if (list.current && selected) {
+      const { clientHeight, scrollTop } = list.current;
+      const top = selected.offsetTop - list.current.offsetTop;
+      if (top < scrollTop || top + selected.offsetHeight > scrollTop + clientHeight) {
+        list.current.scrollTop = top - clientHeight / 2;
+      }
+    }
+  }, [value, found]);
+
+  const onKey = (event: KeyboardEvent): void => {
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const index = found.findIndex(({ id }) => id === value);
+    if (by === undefined && event.key !== 'Enter') return;
+    // Unlike in the other fields, Enter does not start the run: it ends a search.
+    event.preventDefault();
+    const next = by === undefined ? (index < 0 ? found[0] : undefined) : found[index < 0 ? 0 : index + by];
+    if (next) onChange(next.id);
+  };
+
+  return (
+    <div style={{ display: 'grid', gap: 8 }}>
+      <TextInput
+        type="search"
+        role="combobox"
+        aria-expanded="true"
+        aria-label="Search environments"
+        aria-controls={listId}
+        aria-activedescendant={isFound ? listId + value : undefined}
+        placeholder={`Search ${plural(environments.length, 'environment')}`}
+        leftSection={<IconSearch size={14} aria-hidden="true" />}
+        value={typed}
+        onChange={({ currentTarget }) => setTyped(currentTarget.value)}
+        onKeyDown={onKey}
+      />
+      {/* Not in the tab order: the input's arrow keys move in it. */}
+      <div
+        id={listId}
+        role="listbox"
+        aria-label="Environment"
+        ref={list}
+        tabIndex={-1}
+        className={classes.environmentList}
+      >
+        {found.map((environment) => (
+          <button
+            key={environment.id}
+            id={listId + environment.id}
+            type="button"
+            role="option"
+            tabIndex={-1}
+            aria-selected={environment.id === value}
+            className={classes.environment}
+            title={environment.id}
+            onClick={() => onChange(environment.id)}
+          >
+            <span className="ellipsis">{environment.title}</span>
+            <span className="muted">
+              {unavailableReason(environment, hosts) === null ? environment.family : 'no host'}
+            </span>
+          </button>
+        ))}
+        {found.length === 0 && <p className={classes.none}>No environment matches “{typed}”.</p>}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,286 @@
+import { MantineProvider } from '@mantine/core';
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { act, cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react';
+import { useState } from 'react';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { keys } from '@/api/keys';
+import { toProblem } from '@/api/problem';
+import { createRuns, type Run } from '@/api/runs';
+import { createSweep, type Sweep } from '@/api/sweeps';
+import { newDraft, type Catalogue } from './draft';
+import { LaunchForm } from './LaunchForm';
+
+// There is no service to start runs.
+vi.mock('@/api/runs', async (original) => ({ ...(await original<object>()), createRuns: vi.fn() }));
+vi.mock('@/api/sweeps', async (original) => ({ ...(await original<object>()), createSweep: vi.fn() }));
+
+const onSweepStarted = vi.fn();
+
+const CATALOGUE = {
+  algorithms: [
+    {
+      id: 'paac',
+      title: 'PAAC',
+      observations: ['vector'],
+      actions: ['discrete'],
+      presets: [
+        {
+          id: 'small',
+          title: 'Small task',
+          description: 'Trains in minutes.',
+          measured: '',
+          observation: 'vector',
+          actions: [],
+          families: [],
+          environments: [],
+          config: { n_e: 8 },
+          environment_config: {},
+          stop: { agent_steps: 100_000 },
+        },
+      ],
+      config_schema: {
+        properties: {
+          learning_rate: { title: 'Learning rate', type: 'number', default: 0.001, common: true },
+          n_e: { title: 'Environments', type: 'integer', minimum: 1, default: 32, common: true },
+          optimizer: { title: 'Optimizer', enum: ['adam', 'rmsprop'], default: 'adam' },
+        },
+      },
+      defaults: {},
+      reproducibility: 'none',
+    },
+  ],
+  environments: [
+    {
+      id: 'CartPole-v1',
+      title: 'CartPole',
+      family: 'classic',
+      observation: 'vector',
+      actions: 'discrete',
+      config_schema: {},
+      defaults: {},
+      frames_per_agent_step: 1,
+    },
+  ],
+} as unknown as Catalogue;
+
+type Options = { role?: string; hostEnvironments?: string[] };
+
+function show({ role = 'operator', hostEnvironments = ['CartPole-v1'] }: Options = {}): void {
+  const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity, retry: false } } });
+  // Nothing can be fetched again after a start.
+  vi.spyOn(client, 'invalidateQueries').mockResolvedValue();
+  client.setQueryData(keys.me(), { id: 'u', name: 'ada', role });
+  client.setQueryData(keys.hosts(), {
+    items: [{ id: 'h', alive: true, environments: hostEnvironments, queues: ['cpu'], devices: ['cpu'] }],
+  });
+  const query = {
+    algorithm: ['paac'],
+    environment: ['CartPole-v1'],
+    archived: 'all',
+    sort: '-agent_steps',
+    limit: 10,
+  };
+  client.setQueryData(keys.runs(query), { pages: [{ items: [], total: 0 }], pageParams: [null] });
+  function Page() {
+    const [all, setAll] = useState(false);
+    return (
+      <LaunchForm
+        catalogue={CATALOGUE}
+        initialDraft={newDraft(CATALOGUE, {})}
+        all={all}
+        onAll={setAll}
+        onStarted={() => undefined}
+        onSweepStarted={onSweepStarted}
+      />
+    );
+  }
+  render(
+    <MantineProvider>
+      <QueryClientProvider client={client}>
+        <Page />
+      </QueryClientProvider>
+    </MantineProvider>,
+  );
+}
+
+const field = (path: string): HTMLInputElement =>
+  document.getElementById(`field-${path}`) as HTMLInputElement;
+const type = (path: string, value: string): void => void fireEvent.change(field(path), { target: { value } });
+const start = (): HTMLElement => screen.getByRole('button', { name: /^Start/ });
+const submit = (): void => {
+  const form = start().closest('form');
+  expect(form).not.toBeNull();
+  if (form) fireEvent.submit(form);
+};
+
+/** Until what an event has started has reached the service, or would have. */
+const settled = (event: () => void): Promise<void> =>
+  act(async () => {
+    event();
+    await Promise.resolve();
+  });
+
+// happy-dom has no fonts, which Mantine's text area watches.
+Object.defineProperty(document, 'fonts', { value: new EventTarget() });
+
+beforeEach(() => void vi.mocked(createRuns).mockResolvedValue([{ id: 'r' } as Run]));
+afterEach(() => {
+  cleanup();
+  vi.resetAllMocks();
+});
+
+describe('LaunchForm', () => {
+  it('shows presets and what people change, and all hyperparameters on request, with a search', () => {
+    show();
+    expect(screen.getByRole('radio', { name: 'Small task' }).getAttribute('aria-checked')).toBe('true');
+    expect(field('config.n_e').value).toBe('8');
+    expect(field('config.optimizer')).toBeNull();
+    const all = screen.getByRole('button', { name: 'All 3 hyperparameters' });
+    fireEvent.click(all);
+    expect(all.getAttribute('aria-expanded')).toBe('true');
+    expect(field('config.optimizer')).not.toBeNull();
+    const search = screen.getByRole('searchbox', { name: 'Search hyperparameters' });
+    fireEvent.change(search, { target: { value: 'optim' } });
+    expect(field('config.optimizer')).not.toBeNull();
+    expect(field('config.n_e')).toBeNull();
+  });
+
+  it('keeps a field in view after it was changed and folded away', () => {
+    show();
+    const all = screen.getByRole('button', { name: 'All 3 hyperparameters' });
+    fireEvent.click(all);
+    fireEvent.change(field('config.optimizer'), { target: { value: 'rmsprop' } });
+    fireEvent.click(all);
+    expect(field('config.optimizer').value).toBe('rmsprop');
+  });
+
+  it('reaches the start button from its first field with five tabs', () => {
+    show();
+    const tabbable = [...document.querySelectorAll<HTMLElement>('form *')]
+      .filter((element) => element.tabIndex >= 0)
+      .indexOf(start());
+    expect(tabbable).toBe(4);
+  });
+
+  it('starts one run for each value and seed, in one request with a group', async () => {
+    show();
+    type('config.learning_rate', '0.001, 0.003, 0.01');
+    expect(screen.getByText(/^3 values: 0.001, 0.003, 0.01$/)).toBeTruthy();
+    fireEvent.change(screen.getByLabelText(/^Number of seeds/), { target: { value: '2' } });
+    expect(start().textContent).toBe('Start 6 runs');
+    expect(screen.getByRole('status', { name: 'Cost' }).textContent).toContain('6 runs, each 100');
+    submit();
+    await waitFor(() => expect(createRuns).toHaveBeenCalledOnce());
+    expect(vi.mocked(createRuns).mock.calls[0]?.[0]).toMatchObject({
+      grid: { 'config.learning_rate': [0.001, 0.003, 0.01] },
+      config: { n_e: 8 },
+      group: 'paac CartPole by learning_rate',
+      seeds: [0, 1],
+    });
+  });
+
+  it('starts a sweep over the fields with several values, and opens it', async () => {
+    vi.mocked(createSweep).mockResolvedValue({ id: 's' } as Sweep);
+    show();
+    expect(screen.queryByRole('checkbox', { name: 'Start as a sweep' })).toBeNull();
+    type('config.learning_rate', '0.001, 0.003, 0.01');
+    fireEvent.click(screen.getByRole('checkbox', { name: 'Start as a sweep' }));
+    const atMost = screen.getByRole('textbox', { name: 'Seeds of each combination, at most' });
+    fireEvent.change(atMost, { target: { value: '2' } });
+    expect(screen.getByText('Enter a whole number from 3 to 100.')).toBeTruthy();
+    fireEvent.change(atMost, { target: { value: '20' } });
+    expect(start().textContent).toBe('Start sweep');
+    expect(screen.getByRole('status', { name: 'Cost' }).textContent).toContain('at most 60 runs, each 100');
+    expect(screen.queryByLabelText(/^Number of seeds/)).toBeNull();
+    submit();
+    await waitFor(() => expect(onSweepStarted).toHaveBeenCalledWith('s'));
+    expect(createRuns).not.toHaveBeenCalled();
+    expect(vi.mocked(createSweep).mock.calls[0]?.[0]).toEqual({
+      name: 'paac on CartPole',
+      notes: '',
+      run: {
+        algorithm: 'paac',
+        environment: 'CartPole-v1',
+        config: { n_e: 8 },
+        environment_config: {},
+        stop: { agent_steps: 100_000 },
+        tags: [],
+        device: 'auto',
+        queue: 'cpu',
+        priority: 0,
+      },
+      space: { 'config.learning_rate': { values: [0.001, 0.003, 0.01] } },
+      max_seeds: 20,
+    });
+  });
+
+  it('shows the errors of a sweep at the fields of the form', async () => {
+    const errors = [
+      { field: 'space.config.learning_rate', message: 'too high' },
+      { field: 'run.config.n_e', message: 'too many' },
+      { field: 'max_seeds', message: 'too many seeds' },
+      { field: 'space', message: 'has too many combinations' },
+    ];
+    vi.mocked(createSweep).mockRejectedValue(toProblem(422, { errors }));
+    show();
+    type('config.learning_rate', '0.001, 0.003');
+    fireEvent.click(screen.getByRole('checkbox', { name: 'Start as a sweep' }));
+    submit();
+    const summary = await screen.findByText(/^Not started/);
+    expect(summary.textContent).toContain('The sweep has too many combinations.');
+    expect(summary.textContent).toContain('Learning rate, Environments, Seeds of each combination, at most');
+    for (const message of ['too high', 'too many', 'too many seeds'])
+      expect(screen.getByText(message)).toBeTruthy();
+    expect(document.activeElement).toBe(field('config.learning_rate'));
+  });
+
+  it('takes several values of a choice, and returns to one', () => {
+    show();
+    fireEvent.click(screen.getByRole('button', { name: 'All 3 hyperparameters' }));
+    const several = screen.getByRole('button', { name: 'Several values of Optimizer' });
+    fireEvent.click(several);
+    expect(field('config.optimizer').value).toBe('adam, rmsprop');
+    expect(start().textContent).toBe('Start 2 runs');
+    fireEvent.click(several);
+    expect(field('config.optimizer').tagName).toBe('SELECT');
+    expect(start().textContent).toBe('Start run');
+  });
+
+  it('refuses more than 100 runs', async () => {
+    show();
+    type('config.n_e', '1..60');
+    fireEvent.change(screen.getByLabelText(/^Number of seeds/), { target: { value: '2' } });
+    expect(screen.getByText(/This would start 120 runs; at most 100/)).toBeTruthy();
+    await settled(submit);
+    expect(createRuns).not.toHaveBeenCalled();
+  });
+
+  it('repeats a failed request with its key, and sends a changed one with another', async () => {
+    vi.mocked(createRuns).mockRejectedValue(new TypeError('network'));
+    show();
+    for (const rate of ['0.002', '0.002', '0.003']) {
+      type('config.learning_rate', rate);
+      const before = vi.mocked(createRuns).mock.calls.length;
+      submit();
+      await waitFor(() => expect(createRuns).toHaveBeenCalledTimes(before + 1));
+      await screen.findByText(/Not started/);
+    }
+    const [first, again, changed] = vi.mocked(createRuns).mock.calls.map(([, key]) => key);
+    expect(again).toBe(first);
+    expect(changed).not.toBe(first);
+  });
+
+  it('says why a viewer cannot start runs', async () => {
+    show({ role: 'viewer' });
+    expect(screen.getByText('Requires the role operator; you are viewer.')).toBeTruthy();
+    expect(start().getAttribute('aria-disabled')).toBe('true');
+    await settled(submit);
+    expect(createRuns).not.toHaveBeenCalled();
+  });
+
+  it('says that no host can run the environment', () => {
+    show({ hostEnvironments: [] });
+    expect(screen.getByRole('note').textContent).toContain('The connected host cannot run CartPole.');
+    expect(screen.getByRole('option', { name: /CartPole/ }).textContent).toContain('no host');
+  });
+});

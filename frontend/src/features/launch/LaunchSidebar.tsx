@@ -1,0 +1,73 @@
+import type { Algorithm } from '@/api/catalogue';
+import type { Host } from '@/api/hosts';
+import { environmentImage, unavailableReason } from '@/lib/environments';
+import { Choices } from './Choices';
+import {
+  algorithmsFor,
+  environmentOf,
+  withAlgorithm,
+  withEnvironment,
+  type Catalogue,
+  type Draft,
+} from './draft';
+import { EnvironmentPicker } from './EnvironmentPicker';
+import classes from './launch.module.css';
+
+type Props = {
+  catalogue: Catalogue;
+  draft: Draft;
+  /** Undefined until they are known. */
+  hosts: readonly Host[] | undefined;
+  onEdit: (draft: Draft) => void;
+};
+
+const REPRODUCIBILITY: Record<Algorithm['reproducibility'], string> = {
+  bitwise: 'Reproducible: on one host, the same seed gives the same run, resumed or not.',
+  resumes_agree:
+    'Reproducible: on one host, the same seed gives the same run, and resumes of one checkpoint agree.',
+  none: 'Not reproducible: its processes work concurrently, so the same seed gives a different run each time.',
+};
+
+/** What to train: environment and algorithm. */
+export function LaunchSidebar({ catalogue, draft, hosts, onEdit }: Props) {
+  const environment = environmentOf(catalogue, draft);
+  const image = environmentImage(draft.environment);
+  const unavailable = environment && unavailableReason(environment, hosts);
+  return (
+    <div className={classes.sidebar}>
+      <section className={`panel ${classes.block}`}>
+        <h2 className="section-title">Environment</h2>
+        <EnvironmentPicker
+          environments={catalogue.environments}
+          hosts={hosts}
+          value={draft.environment}
+          onChange={(id) => onEdit(withEnvironment(catalogue, draft, id))}
+        />
+        <div className={classes.selected}>
+          {image && <img src={image} alt="" width="64" />}
+          <span className="muted">{environment?.summary}</span>
+        </div>
+        {unavailable && (
+          <span role="note" className={classes.unavailable}>
+            {unavailable} The run waits in the queue until a host can run it.
+          </span>
+        )}
+      </section>
+      <section className={`panel ${classes.block}`}>
+        <h2 className="section-title">Algorithm</h2>
+        <Choices
+          label="Algorithm"
+          choices={algorithmsFor(catalogue, environment).map(
+            ({ id, title, summary, paper, reproducibility }) => ({
+              id,
+              title,
+              text: [summary, paper, REPRODUCIBILITY[reproducibility]],
+            }),
+          )}
+          value={draft.algorithm}
+          onChange={(id) => onEdit(withAlgorithm(catalogue, draft, id))}
+        />
+      </section>
+    </div>
+  );
+}

@@ -1,0 +1,121 @@
+import { Anchor, SegmentedControl } from '@mantine/core';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { episodeQuery, episodesQuery, type Episode } from '@/api/runResources';
+import { TextLink } from '@/components/controls';
+import { Loading, Problem } from '@/components/feedback';
+import { formatCount, formatScore } from '@/lib/format';
+import { EpisodePlayer } from './EpisodePlayer';
+import { LiveView } from './LiveView';
+import classes from './replay.module.css';
+
+type View = 'live' | 'latest' | 'best';
+
+const SORTS: Record<View, string> = {
+  live: '-agent_steps',
+  latest: '-agent_steps',
+  best: '-episode_return',
+};
+
+type Props = {
+  run: string;
+  running: boolean;
+  ended: boolean;
+  /** The id of a selected episode; without it the latest or the best is shown. */
+  selected: string | undefined;
+  onDeselect: () => void;
+};
+
+/** The agent live while it trains, or a replay: its latest, its best, or a selected episode. */
+export function AgentPanel({ run, running, ended, selected, onDeselect }: Props) {
+  const [requested, setRequested] = useState<View | null>(null);
+  const view = requested === 'live' && !running ? 'best' : (requested ?? (running ? 'live' : 'best'));
+  const [previousView, setPreviousView] = useState(view);
+  const [playing, setPlaying] = useState<Episode | null>(null);
+  const [position, setPosition] = useState<{ episode: string; at: number } | null>(null);
+  const list = useInfiniteQuery(episodesQuery(run, SORTS[view]));
+  const single = useQuery({ ...episodeQuery(run, selected ?? ''), enabled: selected !== undefined });
+  const first = list.data?.pages[0]?.items[0];
+
+  // A newer episode replaces the one that is playing only when that ends, or on request.
+  const current = selected ? single.data : (playing ?? first);
+  if (previousView !== view) {
+    setPreviousView(view);
+    setPlaying(null);
+  } else if (!selected && !playing && first) setPlaying(first);
+  const newer = !selected && first && current && first.id !== current.id ? first : null;
+  const switchTo = (next: View): void => {
+    setRequested(next);
+    setPlaying(null);
+    if (selected) onDeselect();
+  };
+
+  const error = selected ? single.error : list.error;
+  const title = selected ? 'Selected episode' : view === 'live' ? 'Live view' : 'Agent replay';
+  return (
+    <section className={`panel ${classes.agent}`} aria-label="Agent">
+      <header className="row wrap">
+        <h2 className="section-title">{title}</h2>
+        <span className="grow" />
+        <SegmentedControl
+          size="xs"
+          aria-label="Episode"
+          value={selected ? 'selected' : view}
+          data={[
+            ...(selected ? [{ value: 'selected', label: 'Selected' }] : []),
+            ...(running ? [{ value: 'live', label: 'Live' }] : []),
+            { value: 'latest', label: 'Latest' },
+            { value: 'best', label: 'Best recorded' },
+          ]}
+          onChange={(value) => value !== 'selected' && switchTo(value as View)}
+        />
+      </header>
+      {view === 'live' && !selected ? (
+        <LiveView key={run} run={run} />
+      ) : error ? (
+        <Problem error={error} onRetry={() => void (selected ? single : list).refetch()} />
+      ) : current ? (
+        <>
+          <div className="row wrap">
+            <span>
+              return <b className="num">{formatScore(current.episode_return)}</b>
+            </span>
+            <span className="muted">
+              {current.kind}, at agent step <span className="num">{formatCount(current.agent_steps)}</span>
+            </span>
+          </div>
+          <EpisodePlayer
+            key={current.id}
+            episode={current}
+            onEnded={() => newer && setPlaying(newer)}
+            onAt={(at) => setPosition({ episode: current.id, at })}
+          />
+          <span className={classes.newer}>
+            <TextLink
+              to="/runs/$runId/episodes/$episodeId"
+              params={{ runId: run, episodeId: current.id }}
+              search={position?.episode === current.id ? { at: position.at } : {}}
+              size="sm"
+              mr={16}
+            >
+              Open full replay
+            </TextLink>
+            {newer && (
+              <Anchor component="button" type="button" size="sm" onClick={() => setPlaying(newer)}>
+                Watch the {view === 'best' ? 'new best' : 'latest'} one
+              </Anchor>
+            )}
+          </span>
+        </>
+      ) : list.isPending || (selected && single.isPending) ? (
+        <Loading label="Loading the episodes" />
+      ) : (
+        <div className={classes.stage}>
+          {ended
+            ? 'No recorded episode'
+            : 'No recorded episode yet. The first appears when an episode has ended.'}
+        </div>
+      )}
+    </section>
+  );
+}

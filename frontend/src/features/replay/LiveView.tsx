@@ -1,0 +1,90 @@
+import { Loader } from '@mantine/core';
+import { useDocumentVisibility } from '@mantine/hooks';
+import { useEffect, useRef, useState } from 'react';
+import { formatInteger } from '@/lib/format';
+import classes from './replay.module.css';
+
+/** Each message starts with the agent step of the parameters in use: u64, little-endian. */
+const HEADER_BYTES = 8;
+
+type Frame = { agentSteps: number; jpeg: Blob };
+
+/** Parses a message of `/runs/{id}/live`; null for one without an image. */
+export function readFrame(message: ArrayBuffer): Frame | null {
+  if (message.byteLength <= HEADER_BYTES) return null;
+  const agentSteps = Number(new DataView(message).getBigUint64(0, true));
+  return { agentSteps, jpeg: new Blob([message.slice(HEADER_BYTES)], { type: 'image/jpeg' }) };
+}
+
+const RETRY_MS = 2000;
+
+/** The agent live in training; frames are requested only while the tab is visible. */
+export function LiveView({ run }: { run: string }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [agentSteps, setAgentSteps] = useState<number | null>(null);
+  const visible = useDocumentVisibility() === 'visible';
+
+  useEffect(() => {
+    if (!visible) return;
+    let socket: WebSocket | undefined;
+    let retry: ReturnType<typeof setTimeout> | undefined;
+    let closed = false;
+
+    const show = async (message: ArrayBuffer): Promise<void> => {
+      const frame = readFrame(message);
+      if (!frame) return;
+      const bitmap = await createImageBitmap(frame.jpeg);
+      const context = canvas.current?.getContext('2d');
+      if (context && !closed) {
+        if (context.canvas.width !== bitmap.width) context.canvas.width = bitmap.width;
+        if (context.canvas.height !== bitmap.height) context.canvas.height = bitmap.height;
+        context.drawImage(bitmap, 0, 0);
+        setAgentSteps(frame.agentSteps);
+      }
+      bitmap.close();
+    };
+    const open = (): void => {
+      socket = new WebSocket(`${location.origin.replace(/^http/, 'ws')}/api/v1/runs/${run}/live`);
+      socket.binaryType = 'arraybuffer';
+      // A corrupt frame is skipped: the next one follows.
+      socket.onmessage = ({ data }: MessageEvent<ArrayBuffer>) => void show(data).catch(() => undefined);
+      socket.onclose = () => {
+        if (!closed) retry = setTimeout(open, RETRY_MS);
+      };
+    };
+    open();
+    return () => {
+      closed = true;
+      clearTimeout(retry);
+      socket?.close();
+    };
+  }, [run, visible]);
+
+  return (
+    <div className={`${classes.player} ${classes.live}`}>
+      <div className={classes.stage}>
+        <canvas
+          ref={canvas}
+          role="img"
+          aria-label="Live view of the agent in training"
+          hidden={agentSteps === null}
+        />
+        {agentSteps === null && (
+          <span className="row" role="status">
+            <Loader size={14} color="gray" />
+            Waiting for the first frame…
+          </span>
+        )}
+      </div>
+      <span className="muted">
+        {agentSteps === null ? (
+          'Frames are streamed only while someone watches.'
+        ) : (
+          <>
+            Parameters from agent step <span className="num">{formatInteger(agentSteps)}</span>
+          </>
+        )}
+      </span>
+    </div>
+  );
+}

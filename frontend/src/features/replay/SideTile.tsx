@@ -1,0 +1,87 @@
+import { Loader } from '@mantine/core';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { useCallback, useState } from 'react';
+import { episodesQuery } from '@/api/runResources';
+import type { Run } from '@/api/runs';
+import { Problem } from '@/components/feedback';
+import { TruncatedName } from '@/components/text';
+import { formatCount, formatScore } from '@/lib/format';
+import { hasEnded } from '@/lib/run';
+import classes from './replay.module.css';
+import { shapeOf, USUAL_SHAPE, videoQuery, videoUrl } from './video';
+
+/** Which episode of each run: the best, the latest, or the last one up to an agent step of training. */
+export type Selection = 'best' | 'latest' | { at: number };
+
+type TileProps = {
+  run: Run;
+  /** The run's name, or what distinguishes it from the others. */
+  name: string;
+  selection: Selection;
+  attach: (run: string, element: HTMLVideoElement | null) => void;
+  onLoaded: (video: HTMLVideoElement) => void;
+};
+
+const emptyText = (run: Run, at: number | undefined): string => {
+  if (at !== undefined) return 'No recorded episode up to this agent step';
+  return hasEnded(run.state) ? 'No recorded episode' : 'No recorded episode yet';
+};
+
+/** One run of a side-by-side replay. */
+export function SideTile({ run, name, selection, attach, onLoaded }: TileProps) {
+  const sort = selection === 'best' ? '-episode_return' : '-agent_steps';
+  const at = typeof selection === 'object' ? selection.at : undefined;
+  const list = useInfiniteQuery(episodesQuery(run.id, sort, at));
+  const [shape, setShape] = useState(USUAL_SHAPE);
+  const key = `${sort} ${at ?? ''}`;
+  const first = list.data?.pages[0]?.items[0];
+  // The episode stays the same while newer ones are recorded.
+  const [episode, setEpisode] = useState(first);
+  const [previousKey, setPreviousKey] = useState(key);
+  if ((!episode || previousKey !== key) && list.isSuccess && (first || previousKey !== key)) {
+    setEpisode(first);
+    setPreviousKey(key);
+  }
+  const video = useQuery({ ...videoQuery(run.id, episode?.id ?? '', 0), enabled: episode !== undefined });
+  const ref = useCallback((element: HTMLVideoElement | null) => attach(run.id, element), [attach, run.id]);
+  return (
+    <figure className={classes.tile}>
+      <div className={classes.stage} style={{ aspectRatio: shape }}>
+        {video.error ? (
+          <Problem error={video.error} />
+        ) : episode && video.data === 'ready' ? (
+          <video
+            key={episode.id}
+            ref={ref}
+            src={videoUrl(episode.id)}
+            muted
+            playsInline
+            preload="auto"
+            aria-label={`Video of an episode of ${run.name}`}
+            onLoadedMetadata={({ currentTarget }) => {
+              setShape(shapeOf(currentTarget));
+              onLoaded(currentTarget);
+            }}
+          />
+        ) : list.isSuccess && !first ? (
+          emptyText(run, at)
+        ) : (
+          <span className="row" role="status">
+            <Loader size={14} color="gray" /> Rendering…
+          </span>
+        )}
+      </div>
+      <figcaption>
+        <span className="ellipsis">
+          <TruncatedName name={name} title={run.name} />
+        </span>
+        {episode && (
+          <span className="muted">
+            return <span className="num">{formatScore(episode.episode_return)}</span> at agent step{' '}
+            <span className="num">{formatCount(episode.agent_steps)}</span>
+          </span>
+        )}
+      </figcaption>
+    </figure>
+  );
+}

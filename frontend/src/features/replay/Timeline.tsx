@@ -1,0 +1,162 @@
+import { useComputedColorScheme } from '@mantine/core';
+import { useElementSize } from '@mantine/hooks';
+import { useEffect, useMemo, useRef, type KeyboardEvent, type PointerEvent } from 'react';
+import { formatNumber } from '@/lib/format';
+import { drawLine, lostLives, range, ticks, withZero } from './draw';
+import classes from './replay.module.css';
+import { TimelineHead } from './TimelineHead';
+import type { Trace } from './trace';
+
+type Props = {
+  trace: Trace;
+  /** The discounted returns, drawn behind the values. */
+  returns?: Float64Array | undefined;
+  /** Value minus discounted return. */
+  errors?: Float64Array | undefined;
+  step: number;
+  onSeek: (step: number) => void;
+};
+
+type Row = {
+  title: string;
+  lines: readonly { values: ArrayLike<number>; colour: string }[];
+  bounds: [number, number];
+};
+
+const union = (a: [number, number], b: [number, number]): [number, number] => [
+  Math.min(a[0], b[0]),
+  Math.max(a[1], b[1]),
+];
+
+const ROW = 48;
+const GAP = 20;
+/** Room for the numbers of the axes. */
+const LEFT = 52;
+const BOTTOM = 18;
+const TICK_SPACING = 90;
+/** Numbers on the axis of a row. */
+const MAX_TICKS = 3;
+
+/** The rows of the timeline: reward, value with return, and value error, each on its own scale. */
+function rowsOf({ trace, returns, errors }: Pick<Props, 'trace' | 'returns' | 'errors'>): Row[] {
+  const value = range(trace.values);
+  const valueTitle = trace.actionValues ? 'max Q' : 'value V';
+  return [
+    {
+      title: 'reward',
+      lines: [{ values: trace.rewards, colour: '--running' }],
+      bounds: withZero(trace.rewards),
+    },
+    {
+      title: returns ? `${valueTitle} and discounted return` : valueTitle,
+      lines: [
+        ...(returns ? [{ values: returns, colour: '--line-strong' }] : []),
+        { values: trace.values, colour: '--accent' },
+      ],
+      bounds: returns ? union(value, range(returns)) : value,
+    },
+    ...(errors
+      ? [{ title: 'value error', lines: [{ values: errors, colour: '--failed' }], bounds: withZero(errors) }]
+      : []),
+  ];
+}
+
+const topOf = (row: number): number => GAP + row * (ROW + GAP);
+
+/** Reward, value, value error and lost lives over the whole episode; a slider by click, drag and arrow keys. */
+export function Timeline({ trace, returns, errors, step, onSeek }: Props) {
+  const { ref, width } = useElementSize();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const scheme = useComputedColorScheme('light');
+  const steps = trace.rewards.length;
+  const rows = useMemo(() => rowsOf({ trace, returns, errors }), [trace, returns, errors]);
+  const height = topOf(rows.length) - GAP + BOTTOM;
+
+  useEffect(() => {
+    const context = canvas.current?.getContext('2d');
+    const plotWidth = width - LEFT;
+    if (!context || plotWidth < 1) return;
+    const style = getComputedStyle(document.documentElement);
+    const colour = (name: string): string => style.getPropertyValue(name).trim();
+    const ratio = window.devicePixelRatio;
+    context.canvas.width = Math.round(width * ratio);
+    context.canvas.height = Math.round(height * ratio);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.font = `11px ${getComputedStyle(context.canvas).fontFamily}`;
+    const write = (text: string, x: number, y: number, align: CanvasTextAlign): void => {
+      context.fillStyle = colour('--muted');
+      context.textAlign = align;
+      context.fillText(text, x, y);
+    };
+    const x = (at: number): number => LEFT + ((at + 0.5) / steps) * plotWidth;
+    rows.forEach(({ title, lines, bounds }, row) => {
+      const top = topOf(row);
+      const [low, high] = bounds;
+      write(title, LEFT, top - 7, 'left');
+      for (const tick of ticks(bounds, MAX_TICKS)) {
+        const y = top + ROW - ((tick - low) / (high - low)) * ROW;
+        context.fillStyle = colour('--line');
+        context.fillRect(LEFT, Math.round(y), plotWidth, 1);
+        write(formatNumber(tick), LEFT - 6, y + 4, 'right');
+      }
+      context.save();
+      context.translate(LEFT, 0);
+      for (const line of lines) {
+        drawLine(context, line.values, bounds, colour(line.colour), { top, width: plotWidth, height: ROW });
+      }
+      context.restore();
+    });
+    // Steps count from 1, as in the head.
+    for (const tick of ticks([1, steps], Math.max(2, Math.floor(plotWidth / TICK_SPACING)))) {
+      if (!Number.isInteger(tick)) continue;
+      const half = context.measureText(formatNumber(tick)).width / 2;
+      // Whole at the right edge as well.
+      write(formatNumber(tick), Math.min(x(tick - 1), width - half), height - 4, 'center');
+    }
+    context.fillStyle = colour('--lost');
+    for (const lost of lostLives(trace.lives)) context.fillRect(x(lost) - 0.5, GAP, 1, height - GAP - BOTTOM);
+  }, [trace, rows, width, height, steps, scheme]);
+
+  const seek = (event: PointerEvent<HTMLDivElement>): void => {
+    const box = event.currentTarget.getBoundingClientRect();
+    const share = (event.clientX - box.left - LEFT) / (box.width - LEFT);
+    onSeek(Math.max(0, Math.min(steps - 1, Math.floor(share * steps))));
+  };
+  const onKey = (event: KeyboardEvent): void => {
+    const by = event.shiftKey ? 10 : 1;
+    const to = { ArrowLeft: step - by, ArrowRight: step + by, Home: 0, End: steps - 1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    onSeek(Math.max(0, Math.min(steps - 1, to)));
+  };
+
+  return (
+    <div>
+      <TimelineHead trace={trace} returns={returns} errors={errors} step={step} />
+      <div
+        ref={ref}
+        role="slider"
+        tabIndex={0}
+        aria-label="Position in the episode"
+        aria-valuemin={0}
+        aria-valuemax={Math.max(0, steps - 1)}
+        aria-valuenow={step}
+        aria-valuetext={`agent step ${step + 1} of ${steps}, reward ${formatNumber(trace.rewards[step])}`}
+        className={classes.timeline}
+        style={{ height }}
+        onKeyDown={onKey}
+        onPointerDown={(event) => {
+          event.currentTarget.setPointerCapture(event.pointerId);
+          seek(event);
+        }}
+        onPointerMove={(event) => event.buttons === 1 && seek(event)}
+      >
+        <canvas ref={canvas} aria-hidden="true" />
+        <div
+          className={classes.cursor}
+          style={{ left: `calc(${LEFT}px + (100% - ${LEFT}px) * ${(step + 0.5) / Math.max(1, steps)})` }}
+        />
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,53 @@
+import { formatNumber } from '@/lib/format';
+import classes from './replay.module.css';
+import type { Trace } from './trace';
+
+type Props = {
+  trace: Trace;
+  returns: Float64Array | undefined;
+  errors: Float64Array | undefined;
+  step: number;
+};
+
+/** The values at the current step. Their columns are as wide as the longest number, so that they stay in place. */
+export function TimelineHead({ trace, returns, errors, step }: Props) {
+  const steps = trace.rewards.length;
+  const value = trace.actionValues ? 'max Q' : 'value V';
+  const digits = String(steps).length;
+  return (
+    <div className={classes.timelineHead}>
+      <span>
+        agent step{' '}
+        <b className="num" style={{ minWidth: `${digits}ch`, textAlign: 'right' }}>
+          {step + 1}
+        </b>{' '}
+        of <span className="num">{steps}</span>
+      </span>
+      <span>
+        <i style={{ background: 'var(--running)' }} /> reward{' '}
+        <b className="num">{formatNumber(trace.rewards[step])}</b>
+      </span>
+      <span>
+        <i style={{ background: 'var(--accent)' }} /> {value}{' '}
+        <b className="num">{formatNumber(trace.values[step])}</b>
+      </span>
+      {returns && (
+        <span>
+          <i style={{ background: 'var(--line-strong)' }} /> discounted return{' '}
+          <b className="num">{formatNumber(returns[step])}</b>
+        </span>
+      )}
+      {errors && (
+        <span title={`${value} minus the discounted return`}>
+          <i style={{ background: 'var(--failed)' }} /> value error{' '}
+          <b className="num">{formatNumber(errors[step])}</b>
+        </span>
+      )}
+      {trace.lives.some((lives) => lives > 0) && (
+        <span>
+          <i style={{ background: 'var(--lost)' }} /> life lost
+        </span>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,31 @@
+/** The steps of an episode worth a look: rewards, lost lives and the largest value error. */
+import { lostLives } from './draw';
+import type { Trace } from './trace';
+
+export type Jumps = {
+  rewards: readonly number[];
+  lostLives: readonly number[];
+  /** The step at which the value is furthest from the discounted return; null without either. */
+  largestError: number | null;
+};
+
+/** Value minus discounted return at each step; NaN where no value was recorded. */
+export const valueErrors = (values: ArrayLike<number>, returns: ArrayLike<number>): Float64Array =>
+  Float64Array.from(values, (value, step) => value - (returns[step] ?? NaN));
+
+export function jumpsOf(trace: Trace, errors: Float64Array | undefined): Jumps {
+  let largestError: number | null = null;
+  errors?.forEach((error, step) => {
+    if (Number.isNaN(error)) return;
+    if (largestError === null || Math.abs(error) > Math.abs(errors[largestError] ?? 0)) largestError = step;
+  });
+  const rewards = Array.from(trace.rewards.keys()).filter((step) => Math.abs(trace.rewards[step] ?? 0) > 0);
+  return { rewards, lostLives: lostLives(trace.lives), largestError };
+}
+
+/** The first of `steps` after `step`, or before it with `back`; around the end if there is none. */
+export function nextOf(steps: readonly number[], step: number, back = false): number | undefined {
+  return back
+    ? (steps.findLast((each) => each < step) ?? steps.at(-1))
+    : (steps.find((each) => each > step) ?? steps[0]);
+}

@@ -1,0 +1,139 @@
+import { Switch } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { algorithmsQuery, environmentsQuery } from '@/api/catalogue';
+import type { Run, RunFields } from '@/api/runs';
+import schemas from '@/api/schemas.json';
+import { Empty, Loading, Problem } from '@/components/feedback';
+import { PermittedButton, useDenied } from '@/components/permission';
+import { ScrollPanel } from '@/components/ScrollPanel';
+import { formatValue } from '@/lib/format';
+import { allFields, groupTitle } from '@/lib/schema';
+import { isExternal } from '@/lib/run';
+import { ExternalConfig } from './ExternalConfig';
+import { LiveConfigDialog, ConfigChanges } from './LiveConfig';
+import classes from './run.module.css';
+
+type Props = { run: Run; onlyChanged: boolean; onOnlyChanged: (only: boolean) => void };
+
+/** The run's config beside the defaults. */
+export function ConfigTab({ run, onlyChanged, onOnlyChanged }: Props) {
+  const denied = useDenied();
+  const [editing, setEditing] = useState(false);
+  const algorithms = useQuery(algorithmsQuery);
+  const environments = useQuery(environmentsQuery);
+  const error = algorithms.error ?? environments.error;
+  if (error) {
+    const retry = () => void Promise.all([algorithms.refetch(), environments.refetch()]);
+    return <Problem error={error} onRetry={retry} />;
+  }
+  if (isExternal(run)) return <ExternalConfig run={run} />;
+  const algorithm = algorithms.data?.find(({ id }) => id === run.algorithm);
+  const environment = environments.data?.find(({ id }) => id === run.environment);
+  if (!algorithms.data || !environments.data) return <Loading label="Loading the config" />;
+  if (!algorithm || !environment) {
+    return <Empty>Config unavailable: no host provides the environment {run.environment} any more.</Empty>;
+  }
+
+  const spec = run.spec as unknown as RunFields;
+  const values: Record<string, Record<string, unknown>> = {
+    config: spec.config,
+    environment_config: spec.environment_config,
+    stop: spec.stop,
+  };
+  const rows = allFields(algorithm, environment, schemas.StopSpec).map((field) => {
+    const stored = values[field.section]?.[field.key];
+    // A run from before this field existed behaved as its default does.
+    const value = stored === undefined ? field.default : stored;
+    return { field, value, changed: value !== field.default };
+  });
+  const live = rows.flatMap(({ field, value }) => (field.live ? { ...field, default: value } : []));
+  const others = [
+    ['Seed', run.seed],
+    ['Device', spec.device],
+    ['Queue', run.queue],
+    ['Requested host', run.wanted_host ?? 'any'],
+    ['Priority', run.priority],
+    ['Group', run.group],
+    ['Tags', run.tags.join(', ')],
+    ['Notes', run.notes],
+  ] as const;
+  const shown = rows.filter(({ changed }) => changed || !onlyChanged);
+  const groups = [...Map.groupBy(shown, ({ field }) => field.group)];
+  return (
+    <>
+      <ConfigChanges run={run.id} />
+      <div className="row wrap" style={{ marginBottom: 8 }}>
+        <Switch
+          size="xs"
+          label="Changed values only"
+          checked={onlyChanged}
+          onChange={({ currentTarget }) => onOnlyChanged(currentTarget.checked)}
+        />
+        <span className="grow" />
+        {live.length > 0 && (
+          <PermittedButton denied={denied} variant="default" onClick={() => setEditing(true)}>
+            Change config…
+          </PermittedButton>
+        )}
+      </div>
+      {editing && <LiveConfigDialog run={run} fields={live} onClose={() => setEditing(false)} />}
+      <ScrollPanel label="Config" className={classes.config}>
+        <table className="grid">
+          <thead>
+            <tr>
+              <th>Setting</th>
+              <th>Symbol</th>
+              <th className="right">Value</th>
+              <th className="right">Default</th>
+              <th>Unit</th>
+            </tr>
+          </thead>
+          {groups.map(([group, members]) => (
+            <tbody key={group}>
+              <GroupHeading group={group} />
+              {members.map(({ field, value, changed }) => (
+                <tr key={field.path} title={field.help}>
+                  <td>{field.title}</td>
+                  <td className="num muted">{field.symbol}</td>
+                  <td
+                    className="right num"
+                    style={changed ? { color: 'var(--accent)', fontWeight: 600 } : undefined}
+                  >
+                    {formatValue(value)}
+                    {changed && <span className="visually-hidden"> (changed)</span>}
+                  </td>
+                  <td className="right num muted">{formatValue(field.default)}</td>
+                  <td className="muted">{field.unit}</td>
+                </tr>
+              ))}
+            </tbody>
+          ))}
+          {!onlyChanged && (
+            <tbody>
+              <GroupHeading group="run" />
+              {others.map(([title, value]) => (
+                <tr key={title}>
+                  <td>{title}</td>
+                  <td />
+                  <td className="right num">{formatValue(value)}</td>
+                  <td />
+                  <td />
+                </tr>
+              ))}
+            </tbody>
+          )}
+        </table>
+        {shown.length === 0 && <Empty>All settings have their defaults.</Empty>}
+      </ScrollPanel>
+    </>
+  );
+}
+
+const GroupHeading = ({ group }: { group: string }) => (
+  <tr>
+    <th colSpan={5} scope="rowgroup" className={classes.group}>
+      {groupTitle(group)}
+    </th>
+  </tr>
+);

@@ -1,0 +1,115 @@
+import { Button, Modal } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { asProblem } from '@/api/problem';
+import { changeConfig, configChangesQuery, type ConfigChange } from '@/api/runResources';
+import { useRunMutation, type Run } from '@/api/runs';
+import { ConfigInput } from '@/components/config/ConfigInput';
+import { Problem } from '@/components/feedback';
+import { RelativeTime } from '@/components/text';
+import { formatCount, formatValue } from '@/lib/format';
+import { parseRaw, toRaw, type ConfigField, type Raw } from '@/lib/schema';
+
+type Props = { run: Run; fields: readonly ConfigField[]; onClose: () => void };
+
+/**
+ * Changes the config of a run that trains.
+ *
+ * @param fields those that may be changed, with the run's current values as defaults.
+ */
+export function LiveConfigDialog({ run, fields, onClose }: Props) {
+  const [raw, setRaw] = useState<Record<string, Raw>>({});
+  const changes = fields.flatMap((field) => {
+    const typed = raw[field.path];
+    if (typed === undefined) return [];
+    const { value, error } = parseRaw(field, typed);
+    return error === null && value === field.default ? [] : [{ field, value, error }];
+  });
+  const change = useRunMutation(() =>
+    changeConfig(run.id, Object.fromEntries(changes.map(({ field, value }) => [field.key, value as never]))),
+  );
+  const problem = asProblem(change.error);
+  const fieldErrors = new Map(problem.fields.map(({ field, message }) => [field, message]));
+  const otherError = change.isError && !fields.some(({ path }) => fieldErrors.has(path));
+  return (
+    <Modal opened onClose={onClose} title={`Change config of ${run.name}`} size="lg">
+      <form
+        style={{ display: 'grid', gap: 16 }}
+        onSubmit={(event) => {
+          event.preventDefault();
+          change.mutate(undefined, { onSuccess: onClose });
+        }}
+      >
+        <span>
+          Changes apply from the next update; what the agent has learned is kept. They are marked on the
+          learning curve.
+        </span>
+        <div
+          style={{ display: 'grid', gap: 16, gridTemplateColumns: 'repeat(auto-fill, minmax(220px, 1fr))' }}
+        >
+          {fields.map((field) => (
+            <ConfigInput
+              key={field.path}
+              field={field}
+              raw={raw[field.path] ?? toRaw(field.default)}
+              base="current value"
+              serverError={fieldErrors.get(field.path)}
+              onChange={(path, typed) => setRaw((before) => ({ ...before, [path]: typed }))}
+              onReset={(path) =>
+                setRaw((before) =>
+                  Object.fromEntries(Object.entries(before).filter(([each]) => each !== path)),
+                )
+              }
+            />
+          ))}
+        </div>
+        {otherError && <Problem error={change.error} />}
+        <div className="row" style={{ justifyContent: 'flex-end' }}>
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button
+            type="submit"
+            loading={change.isPending}
+            disabled={changes.length === 0 || changes.some(({ error }) => error !== null)}
+          >
+            Apply
+          </Button>
+        </div>
+      </form>
+    </Modal>
+  );
+}
+
+const STATE: Record<ConfigChange['state'], string> = {
+  asked: 'pending',
+  applied: 'applied',
+  refused: 'rejected',
+};
+
+/** The changes made to the config during training. */
+export function ConfigChanges({ run }: { run: string }) {
+  const { data } = useQuery(configChangesQuery(run));
+  if (!data || data.length === 0) return null;
+  return (
+    <section style={{ marginBottom: 16 }}>
+      <h3 className="section-title">Changed during training</h3>
+      <ul style={{ margin: '4px 0 0', paddingLeft: 20 }}>
+        {data.map((change) => (
+          <li key={change.version}>
+            <span className="num">
+              {Object.entries(change.changes)
+                .map(([key, value]) => `${key} = ${formatValue(value)}`)
+                .join(', ')}
+            </span>{' '}
+            <span className="muted">
+              {STATE[change.state]}
+              {change.agent_steps !== null && ` at agent step ${formatCount(change.agent_steps)}`}
+              {change.refused && `: ${change.refused}`}, requested <RelativeTime at={change.requested_at} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

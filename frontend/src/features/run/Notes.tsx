@@ -1,0 +1,152 @@
+import { Button, SegmentedControl, Textarea } from '@mantine/core';
+import { useEffect, useRef, useState } from 'react';
+import { fieldError } from '@/api/problem';
+import { MAX_NOTES } from '@/api/runBounds';
+import { Markdown } from '@/components/Markdown';
+import { PermittedButton } from '@/components/permission';
+import classes from './edit.module.css';
+
+/** Longer notes are folded. */
+const FOLDED_LINES = 2;
+const FOLDED_CHARACTERS = 200;
+
+const isLong = (notes: string): boolean =>
+  notes.length > FOLDED_CHARACTERS || notes.split('\n').length > FOLDED_LINES;
+
+type Props = {
+  notes: string;
+  save: (notes: string) => Promise<void>;
+  denied: string | undefined;
+};
+
+/** A run's notes in Markdown, edited in place. */
+export function Notes({ notes, save, denied }: Props) {
+  const [typed, setTyped] = useState<string | null>(null);
+  const [unfolded, setUnfolded] = useState(false);
+  const edit = useRef<HTMLButtonElement>(null);
+  const closed = useRef(false);
+
+  useEffect(() => {
+    if (typed === null && closed.current) edit.current?.focus();
+    closed.current = false;
+  }, [typed]);
+
+  if (typed !== null) {
+    const close = (): void => {
+      closed.current = true;
+      setTyped(null);
+    };
+    return <Editor before={notes} typed={typed} onType={setTyped} save={save} onClose={close} />;
+  }
+  const start = (label: string) => (
+    <PermittedButton
+      ref={edit}
+      denied={denied}
+      size="compact-xs"
+      variant="subtle"
+      color="gray"
+      onClick={() => setTyped(notes)}
+    >
+      {label}
+    </PermittedButton>
+  );
+  if (notes.trim() === '') return start('Add notes');
+  const long = isLong(notes);
+  return (
+    <section aria-label="Notes" className={`${classes.notes} ${classes.shown}`}>
+      <div className={`grow ${long && !unfolded ? classes.folded : ''}`}>
+        <Markdown text={notes} />
+      </div>
+      <span className="row">
+        {start('Edit notes')}
+        {long && (
+          <Button
+            size="compact-xs"
+            variant="subtle"
+            color="gray"
+            aria-expanded={unfolded}
+            onClick={() => setUnfolded(!unfolded)}
+          >
+            {unfolded ? 'Show less' : 'Show all'}
+          </Button>
+        )}
+      </span>
+    </section>
+  );
+}
+
+type EditorProps = {
+  before: string;
+  typed: string;
+  onType: (typed: string) => void;
+  save: (notes: string) => Promise<void>;
+  onClose: () => void;
+};
+
+function Editor({ before, typed, onType, save, onClose }: EditorProps) {
+  const [view, setView] = useState<'write' | 'preview'>('write');
+  const [error, setError] = useState<string | null>(null);
+  const [saving, setSaving] = useState(false);
+  const submit = async (): Promise<void> => {
+    setSaving(true);
+    try {
+      if (typed !== before) await save(typed);
+      onClose();
+    } catch (problem) {
+      setError(fieldError(problem, 'notes'));
+      setView('write');
+    } finally {
+      setSaving(false);
+    }
+  };
+  return (
+    <form
+      className={classes.notes}
+      aria-label="Notes"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (!saving) void submit();
+      }}
+      onKeyDown={(event) => {
+        if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) void submit();
+      }}
+    >
+      <SegmentedControl
+        size="xs"
+        aria-label="Notes as"
+        style={{ justifySelf: 'start' }}
+        value={view}
+        data={[
+          { value: 'write', label: 'Write' },
+          { value: 'preview', label: 'Preview' },
+        ]}
+        onChange={(next) => setView(next)}
+      />
+      {view === 'write' ? (
+        <Textarea
+          autoFocus
+          rows={8}
+          resize="vertical"
+          aria-label="Notes"
+          description="Markdown: **bold**, *italic*, `code`, lists, headings, links. Ctrl+Enter saves."
+          maxLength={MAX_NOTES}
+          value={typed}
+          error={error}
+          onChange={({ currentTarget }) => onType(currentTarget.value)}
+        />
+      ) : (
+        <div className={classes.preview}>
+          {typed.trim() ? <Markdown text={typed} /> : <span className="muted">Nothing to preview.</span>}
+        </div>
+      )}
+      <span className="row">
+        <Button type="submit" loading={saving}>
+          Save notes
+        </Button>
+        <Button variant="default" onClick={onClose}>
+          Cancel
+        </Button>
+      </span>
+    </form>
+  );
+}

@@ -1,0 +1,70 @@
+import { Anchor } from '@mantine/core';
+import { MAX_GROUP, MAX_PRIORITY, MIN_PRIORITY } from '@/api/runBounds';
+import type { Run } from '@/api/runs';
+import { InlineEdit } from '@/components/InlineEdit';
+import { DASH, formatInteger } from '@/lib/format';
+import { isExternal } from '@/lib/run';
+import classes from './edit.module.css';
+import { Notes } from './Notes';
+import { TagEditor } from './TagEditor';
+import type { RunEdit } from './useRunEdit';
+
+/** Why a typed priority cannot be saved. */
+export function priorityProblem(typed: string): string | null {
+  const priority = Number(typed);
+  return /^[+-]?\d+$/.test(typed) && priority >= MIN_PRIORITY && priority <= MAX_PRIORITY
+    ? null
+    : `Enter a whole number from ${formatInteger(MIN_PRIORITY)} to ${formatInteger(MAX_PRIORITY)}.`;
+}
+
+type Props = { run: Run; edit: RunEdit; denied: string | undefined };
+
+/** A run's tags, group, priority and notes, and what was changed last. */
+export function RunDetails({ run, edit, denied }: Props) {
+  return (
+    <div className={classes.details}>
+      <TagEditor tags={run.tags} save={(what, tags) => edit.save(what, { tags })} denied={denied} />
+      <span>
+        <span className={classes.label}>Group</span>
+        <InlineEdit
+          field="group"
+          label="group"
+          value={run.group ?? ''}
+          maxLength={MAX_GROUP}
+          save={(group) => edit.save('Changed group', { group: group || null })}
+          denied={denied}
+        >
+          {run.group ?? <span className="muted">{DASH}</span>}
+        </InlineEdit>
+      </span>
+      {!isExternal(run) && (
+        <span title="Of the queued runs, those with a higher priority start first">
+          <span className={classes.label}>Priority</span>
+          <InlineEdit
+            field="priority"
+            label="priority"
+            value={String(run.priority)}
+            maxLength={5}
+            check={priorityProblem}
+            save={(priority) => edit.save('Changed priority', { priority: Number(priority) })}
+            denied={denied}
+          >
+            <span className="num">{run.priority}</span>
+          </InlineEdit>
+        </span>
+      )}
+      <Notes notes={run.notes} save={(notes) => edit.save('Changed notes', { notes })} denied={denied} />
+      <span role="status">
+        {edit.saved !== null && (
+          <>
+            {edit.saved}.{' '}
+            <Anchor component="button" type="button" size="sm" onClick={edit.undo}>
+              Undo
+            </Anchor>
+            {edit.problem !== null && <span className={classes.error}> Not undone: {edit.problem}</span>}
+          </>
+        )}
+      </span>
+    </div>
+  );
+}

@@ -1,0 +1,136 @@
+import { ActionIcon, Button, TextInput } from '@mantine/core';
+import { IconPlus, IconX } from '@tabler/icons-react';
+import { useRef, useState } from 'react';
+import { fieldError } from '@/api/problem';
+import { MAX_TAG, MAX_TAGS } from '@/api/runBounds';
+import classes from './edit.module.css';
+
+/** The typed tags, separated by commas, that the run does not have yet. */
+export const newTags = (typed: string, tags: readonly string[]): string[] => [
+  ...new Set(
+    typed
+      .split(',')
+      .map((each) => each.trim())
+      .filter((each) => each !== '' && !tags.includes(each)),
+  ),
+];
+
+/** Why these tags cannot be added. */
+export function tagProblem(added: readonly string[], tags: readonly string[]): string | null {
+  if (added.some((tag) => /["\\]/.test(tag))) return 'Remove the quotes and backslashes.';
+  if (added.some((tag) => tag.length > MAX_TAG)) return `A tag has at most ${MAX_TAG} characters.`;
+  return tags.length + added.length > MAX_TAGS ? `A run has at most ${MAX_TAGS} tags.` : null;
+}
+
+type Props = {
+  tags: readonly string[];
+  save: (what: string, tags: string[]) => Promise<void>;
+  denied: string | undefined;
+};
+
+/** A run's tags, each of which can be removed, and a field to add more. */
+export function TagEditor({ tags, save, denied }: Props) {
+  const [typed, setTyped] = useState<string | null>(null);
+  const [error, setError] = useState<string | null>(null);
+  const add = useRef<HTMLButtonElement>(null);
+
+  const change = async (what: string, next: string[]): Promise<boolean> => {
+    try {
+      await save(what, next);
+      setError(null);
+      return true;
+    } catch (problem) {
+      setError(fieldError(problem, 'tags'));
+      return false;
+    }
+  };
+  const submit = async (text: string): Promise<void> => {
+    const added = newTags(text, tags);
+    const problem = tagProblem(added, tags);
+    setError(problem);
+    if (problem !== null) return;
+    const what = `Added ${added.length === 1 ? 'tag' : 'tags'} ${added.join(', ')}`;
+    if (added.length === 0 || (await change(what, [...tags, ...added]))) setTyped('');
+  };
+  const close = (): void => {
+    setTyped(null);
+    setError(null);
+    // After the button has replaced the field.
+    requestAnimationFrame(() => add.current?.focus());
+  };
+
+  return (
+    <span className={classes.tags}>
+      {tags.map((tag) => (
+        <span key={tag} className={classes.tag}>
+          {tag}
+          {denied === undefined && (
+            <ActionIcon
+              size={16}
+              variant="transparent"
+              color="gray"
+              aria-label={`Remove tag ${tag}`}
+              title={`Remove tag ${tag}`}
+              onClick={() => {
+                const left = tags.filter((each) => each !== tag);
+                void change(`Removed tag ${tag}`, left).then(() => add.current?.focus());
+              }}
+            >
+              <IconX size={12} />
+            </ActionIcon>
+          )}
+        </span>
+      ))}
+      {typed === null ? (
+        <>
+          <Button
+            ref={add}
+            size="compact-xs"
+            variant="subtle"
+            color="gray"
+            leftSection={<IconPlus size={12} />}
+            title={denied}
+            {...(denied ? { 'data-disabled': true, 'aria-disabled': true } : {})}
+            onClick={() => !denied && setTyped('')}
+          >
+            Add tag
+          </Button>
+          {error && (
+            <span role="alert" className={classes.error}>
+              {error}
+            </span>
+          )}
+        </>
+      ) : (
+        <form
+          className={classes.form}
+          onSubmit={(event) => {
+            event.preventDefault();
+            void submit(typed);
+          }}
+          onKeyDown={(event) => {
+            if (event.key !== 'Escape') return;
+            event.stopPropagation();
+            close();
+          }}
+        >
+          <TextInput
+            autoFocus
+            aria-label="New tags"
+            placeholder="tag, another tag"
+            value={typed}
+            error={error}
+            onChange={({ currentTarget }) => {
+              setTyped(currentTarget.value);
+              setError(null);
+            }}
+          />
+          <Button type="submit">Add</Button>
+          <Button variant="default" onClick={close}>
+            Done
+          </Button>
+        </form>
+      )}
+    </span>
+  );
+}

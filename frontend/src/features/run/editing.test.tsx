@@ -1,0 +1,199 @@
+import { MantineProvider } from '@mantine/core';
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react';
+import type { ReactNode } from 'react';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { keys } from '@/api/keys';
+import { ApiProblem } from '@/api/problem';
+import type { Run } from '@/api/runs';
+import { InlineEdit } from '@/components/InlineEdit';
+import { Markdown } from '@/components/Markdown';
+import { PermittedButton, useDenied } from '@/components/permission';
+import { ExportMenu } from '@/components/run/ExportMenu';
+import { Notes } from './Notes';
+import { priorityProblem, RunDetails } from './RunDetails';
+import { TagEditor } from './TagEditor';
+import { useRunEdit } from './useRunEdit';
+
+const requests = vi.hoisted(() => {
+  const sent: { method: string; body: unknown }[] = [];
+  // The client keeps the function that it finds when it is loaded.
+  globalThis.fetch = async (input) => {
+    const request = input as Request;
+    const body: unknown = await request.json();
+    sent.push({ method: request.method, body });
+    return Response.json({ ...(body as object), id: 'R' });
+  };
+  return sent;
+});
+
+let client: QueryClient;
+
+beforeEach(() => {
+  requests.length = 0;
+  client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  client.setQueryData(keys.me(), { role: 'operator' });
+});
+afterEach(cleanup);
+
+const show = (children: ReactNode) =>
+  render(
+    <QueryClientProvider client={client}>
+      <MantineProvider>{children}</MantineProvider>
+    </QueryClientProvider>,
+  );
+
+function showName(save: (name: string) => Promise<void>, denied?: string) {
+  show(
+    <InlineEdit field="name" label="name" value="old" maxLength={200} save={save} denied={denied}>
+      <h1>old</h1>
+    </InlineEdit>,
+  );
+  const pencil = screen.getByRole('button', { name: 'Edit name' });
+  fireEvent.click(pencil);
+}
+
+const field = (name: string) => screen.getByRole<HTMLInputElement>('textbox', { name });
+
+it('InlineEdit saves the trimmed text on Enter and returns the focus', async () => {
+  const save = vi.fn(() => Promise.resolve());
+  showName(save);
+  expect(document.activeElement).toBe(field('Name'));
+  fireEvent.change(field('Name'), { target: { value: ' new ' } });
+  fireEvent.submit(field('Name'));
+  await waitFor(() => expect(screen.queryByRole('textbox')).toBeNull());
+  expect(save).toHaveBeenCalledWith('new');
+  expect(document.activeElement).toBe(screen.getByRole('button', { name: 'Edit name' }));
+});
+
+it('InlineEdit discards the text on Escape', () => {
+  const save = vi.fn(() => Promise.resolve());
+  showName(save);
+  fireEvent.change(field('Name'), { target: { value: 'new' } });
+  fireEvent.keyDown(field('Name'), { key: 'Escape' });
+  expect(screen.queryByRole('textbox')).toBeNull();
+  expect(save).not.toHaveBeenCalled();
+  expect(document.activeElement).toBe(screen.getByRole('button', { name: 'Edit name' }));
+});
+
+it('InlineEdit shows the error of the service at the field', async () => {
+  const problem = new ApiProblem(422, 'Invalid', 'invalid', [{ field: 'name', message: 'too long' }]);
+  showName(() => Promise.reject(problem));
+  fireEvent.change(field('Name'), { target: { value: 'new' } });
+  fireEvent.submit(field('Name'));
+  expect(await screen.findByText('too long')).toBeTruthy();
+  expect(field('Name').getAttribute('aria-invalid')).toBe('true');
+});
+
+it('InlineEdit says why it is disabled', () => {
+  showName(() => Promise.resolve(), 'Requires the role operator; you are viewer.');
+  expect(screen.queryByRole('textbox')).toBeNull();
+  const pencil = screen.getByRole('button', { name: 'Edit name' });
+  expect(pencil.getAttribute('aria-disabled')).toBe('true');
+  expect(pencil.title).toBe('Requires the role operator; you are viewer.');
+});
+
+it('TagEditor removes and adds tags, and refuses quotes', async () => {
+  const save = vi.fn(() => Promise.resolve());
+  show(<TagEditor tags={['a', 'b']} save={save} denied={undefined} />);
+  fireEvent.click(screen.getByRole('button', { name: 'Remove tag a' }));
+  expect(save).toHaveBeenLastCalledWith('Removed tag a', ['b']);
+  fireEvent.click(screen.getByRole('button', { name: 'Add tag' }));
+  fireEvent.change(field('New tags'), { target: { value: 'c, b, d' } });
+  fireEvent.submit(field('New tags'));
+  await waitFor(() => expect(field('New tags').value).toBe(''));
+  expect(save).toHaveBeenLastCalledWith('Added tags c, d', ['a', 'b', 'c', 'd']);
+  fireEvent.change(field('New tags'), { target: { value: '"e"' } });
+  fireEvent.submit(field('New tags'));
+  expect(screen.getByText('Remove the quotes and backslashes.')).toBeTruthy();
+  expect(save).toHaveBeenCalledTimes(2);
+});
+
+const run = { id: 'R', name: 'r', tags: ['a'], group: null, priority: 3, notes: '' } as unknown as Run;
+
+function Details() {
+  return <RunDetails run={run} edit={useRunEdit(run)} denied={undefined} />;
+}
+
+it('RunDetails sends a change, and the former value to undo it', async () => {
+  show(<Details />);
+  fireEvent.click(screen.getByRole('button', { name: 'Edit priority' }));
+  fireEvent.change(field('Priority'), { target: { value: 'high' } });
+  fireEvent.submit(field('Priority'));
+  expect(screen.getByText(/Enter a whole number/)).toBeTruthy();
+  fireEvent.change(field('Priority'), { target: { value: '5' } });
+  fireEvent.submit(field('Priority'));
+  const undo = await screen.findByRole('button', { name: 'Undo' });
+  expect(screen.getByText(/Changed priority/)).toBeTruthy();
+  fireEvent.click(undo);
+  await waitFor(() => expect(screen.queryByRole('button', { name: 'Undo' })).toBeNull());
+  expect(requests).toEqual([
+    { method: 'PATCH', body: { priority: 5 } },
+    { method: 'PATCH', body: { priority: 3 } },
+  ]);
+});
+
+it.each([
+  ['7', null],
+  ['-100', null],
+  ['101', true],
+  ['1.5', true],
+  ['', true],
+])('priorityProblem checks %j', (typed, invalid) =>
+  expect(priorityProblem(typed) === null).toBe(invalid === null),
+);
+
+it('Notes are previewed and saved', async () => {
+  const save = vi.fn(() => Promise.resolve());
+  show(<Notes notes="" save={save} denied={undefined} />);
+  fireEvent.click(screen.getByRole('button', { name: 'Add notes' }));
+  fireEvent.change(field('Notes'), { target: { value: '**sure**' } });
+  fireEvent.click(screen.getByRole('radio', { name: 'Preview' }));
+  expect((await screen.findByText('sure')).tagName).toBe('STRONG');
+  fireEvent.click(screen.getByRole('button', { name: 'Save notes' }));
+  await waitFor(() => expect(save).toHaveBeenCalledWith('**sure**'));
+  await screen.findByRole('button', { name: 'Add notes' });
+});
+
+it('Markdown creates no element from HTML and no link with a dangerous scheme', () => {
+  show(<Markdown text={'<img src=x onerror=alert(1)> [a](javascript:alert(1)) [b](/runs)'} />);
+  expect(document.querySelector('img')).toBeNull();
+  expect(screen.getAllByRole('link').map((link) => link.getAttribute('href'))).toEqual(['/runs']);
+});
+
+function Guarded({ onClick }: { onClick: () => void }) {
+  return (
+    <PermittedButton denied={useDenied()} onClick={onClick}>
+      Stop
+    </PermittedButton>
+  );
+}
+
+it.each([
+  ['viewer', 0, 'Requires the role operator; you are viewer.'],
+  ['operator', 1, ''],
+  ['admin', 1, ''],
+])("the role %s presses an operator's button %i times", (role, presses, reason) => {
+  client.setQueryData(keys.me(), { role });
+  const pressed = vi.fn();
+  show(<Guarded onClick={pressed} />);
+  const button = screen.getByRole('button', { name: 'Stop' });
+  fireEvent.click(button);
+  expect(pressed).toHaveBeenCalledTimes(presses);
+  expect(button.title).toBe(reason);
+  expect(button.getAttribute('aria-disabled')).toBe(presses ? null : 'true');
+});
+
+it('ExportMenu links every format', async () => {
+  // As a test: otherwise a menu is hidden as soon as its place is computed, since without a layout it has none.
+  show(
+    <MantineProvider env="test">
+      <ExportMenu target={{ ids: ['R'] }} />
+    </MantineProvider>,
+  );
+  fireEvent.click(screen.getByRole('button', { name: 'Export' }));
+  const items = await screen.findAllByRole('menuitem');
+  expect(items.map((item) => item.getAttribute('href'))).toEqual(
+    ['csv', 'parquet', 'tensorboard'].map((format) => `/api/v1/runs/R/export?format=${format}`),
+  );
+});

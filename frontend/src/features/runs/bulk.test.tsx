@@ -1,0 +1,104 @@
+import { MantineProvider } from '@mantine/core';
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { createMemoryHistory, createRootRoute, createRouter, RouterProvider } from '@tanstack/react-router';
+import { cleanup, fireEvent, render, screen } from '@testing-library/react';
+import type { ReactNode } from 'react';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { keys } from '@/api/keys';
+import { BulkBar } from './BulkBar';
+import { toFilter } from './filters';
+import { RunGroups } from './RunGroups';
+
+const service = vi.hoisted(() => {
+  const state = { requests: [] as URL[], answers: {} as Record<string, unknown> };
+  // The client keeps the function that it finds when it is loaded.
+  globalThis.fetch = (input) => {
+    const url = new URL((input as Request).url);
+    state.requests.push(url);
+    return Promise.resolve(Response.json(state.answers[url.pathname] ?? {}));
+  };
+  return state;
+});
+
+beforeEach(() => {
+  service.requests.length = 0;
+});
+afterEach(cleanup);
+
+async function show(children: ReactNode, role = 'operator') {
+  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  client.setQueryData(keys.me(), { role });
+  const rootRoute = createRootRoute({
+    component: () => (
+      <QueryClientProvider client={client}>
+        <MantineProvider env="test">{children}</MantineProvider>
+      </QueryClientProvider>
+    ),
+  });
+  const router = createRouter({ routeTree: rootRoute, history: createMemoryHistory() });
+  await router.load();
+  render(<RouterProvider router={router as never} />);
+}
+
+const id = (n: number): string => String(n).padStart(26, '0');
+const nothing = () => undefined;
+
+it('RunGroups lists 30 runs of a group by their ids', async () => {
+  const runs = Array.from({ length: 30 }, (_, n) => id(n));
+  const none = { value: null, low: null, high: null };
+  const group = {
+    key: 'g',
+    name: 'large',
+    n: 30,
+    runs,
+    states: {},
+    score: none,
+    n_scored: 0,
+    agent_steps: 0,
+  };
+  service.answers = {
+    '/api/v1/comparisons/groups': { items: [group], total: 1, next_cursor: null },
+    '/api/v1/runs': {
+      items: runs.map((run) => ({ id: run, name: `run ${run}`, state: 'finished', seed: 1, agent_steps: 1 })),
+      total: 30,
+      next_cursor: null,
+    },
+  };
+  await show(<RunGroups by="group" search={{}} onSelected={nothing} onClear={nothing} />);
+  fireEvent.click(await screen.findByRole('button', { name: 'Runs of large' }));
+  await screen.findByRole('link', { name: `run ${id(29)}` });
+  const asked = service.requests.find(({ pathname }) => pathname === '/api/v1/runs')?.searchParams;
+  // A filter takes fewer terms.
+  expect(asked?.get('filter')).toBeNull();
+  expect(asked?.getAll('id')).toEqual(runs);
+});
+
+const matching = (n: number) => ({
+  filter: toFilter(
+    {},
+    Array.from({ length: n }, (_, each) => id(each)),
+  ),
+  expected: 5,
+});
+
+it('BulkBar says that too many runs are excluded', async () => {
+  await show(<BulkBar ids={new Set()} matching={matching(70)} canFork={false} onClear={nothing} />);
+  const reason = /^Too many runs are excluded/;
+  for (const name of ['Archive…', 'Delete…', 'Export']) {
+    expect(screen.getByRole('button', { name }).title).toMatch(reason);
+  }
+  expect(screen.getByRole('status').textContent).toContain('exclude at most about 60');
+});
+
+it('BulkBar acts on what matches but 60 runs', async () => {
+  await show(<BulkBar ids={new Set()} matching={matching(60)} canFork={false} onClear={nothing} />);
+  expect(screen.getByRole('button', { name: 'Archive…' }).title).toBe('');
+  expect(screen.getByRole('status').textContent).toBe('All 5 runs that match selected');
+});
+
+it('BulkBar disables Fork with the reason for a viewer', async () => {
+  await show(<BulkBar ids={new Set([id(1)])} canFork onClear={nothing} />, 'viewer');
+  const fork = screen.getByRole('button', { name: 'Fork' });
+  expect(fork.title).toBe('Requires the role operator; you are viewer.');
+  expect(fork.getAttribute('aria-disabled')).toBe('true');
+});

@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest';
+import { columnsOf, initialLayout, minWidth_px, moved, resized, toggled } from './columnLayout';
+import { offeredColumns } from './ColumnMenu';
+import type { RunField } from '@/api/runFields';
+
+const field = (name: string, title: string, origin: RunField['origin']): RunField => ({
+  name,
+  title,
+  origin,
+  kind: 'number',
+  unit: null,
+  values: [],
+});
+
+const FIELDS = [
+  field('score', 'Score', 'run'),
+  field('config.learning_rate', 'Learning rate', 'setting'),
+  field('loss/value', 'Value loss', 'metric'),
+];
+
+describe('the columns of the list', () => {
+  it('start without those that were hidden before columns could be ordered', () => {
+    const { shown } = initialLayout('["tags","name"]');
+    expect(shown).not.toContain('tags');
+    expect(shown).toContain('name');
+    expect(initialLayout('not JSON').shown).toContain('tags');
+  });
+
+  it('are added, moved, resized and removed', () => {
+    let layout = toggled(initialLayout(null), 'config.learning_rate');
+    expect(layout.shown.indexOf('config.learning_rate')).toBe(layout.shown.indexOf('progress') - 1);
+    layout = moved(layout, 'config.learning_rate', 2);
+    expect(layout.shown.slice(0, 3)).toEqual(['state', 'name', 'config.learning_rate']);
+    layout = resized(layout, 'config.learning_rate', 150.4);
+    const column = columnsOf(layout, FIELDS)[2];
+    expect(column?.title).toBe('Learning rate');
+    expect(column && minWidth_px(column)).toBe(150);
+    expect(toggled(layout, 'config.learning_rate').shown).not.toContain('config.learning_rate');
+  });
+
+  it('keep state, name and actions, and leave out what is no column', () => {
+    const ids = columnsOf({ shown: ['nonsense', 'loss/value.mean'], widths: {} }, FIELDS).map(({ id }) => id);
+    expect(ids).toEqual(['state', 'name', 'loss/value.mean', 'actions']);
+  });
+
+  it('are wide enough to be seen however small they are dragged', () =>
+    expect(resized(initialLayout(null), 'name', -50).widths.name).toBe(36));
+});
+
+describe('offeredColumns', () => {
+  const offered = (typed: string) => offeredColumns(initialLayout(null), FIELDS, typed).map(({ id }) => id);
+
+  it('finds settings and statistics of metrics by words of their names', () => {
+    expect(offered('learning')).toEqual(['config.learning_rate']);
+    expect(offered('value mean')).toEqual(['loss/value.mean']);
+  });
+  it('finds shown columns as well, but lists only the others unasked', () => {
+    expect(offered('score')).toEqual(['score']);
+    expect(offered('')).not.toContain('score');
+  });
+});

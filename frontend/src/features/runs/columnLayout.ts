@@ -1,0 +1,84 @@
+import { useLocalStorage } from '@mantine/hooks';
+import { useMemo } from 'react';
+import type { RunField } from '@/api/runFields';
+import { COLUMNS, extraColumn, FIXED, type Column } from './columns';
+
+/** The shown columns in order, without the actions, and the widths that were changed, in pixels. */
+export type Layout = { shown: readonly string[]; widths: Readonly<Record<string, number>> };
+
+const KEY = 'callboard-run-table';
+const FORMER_KEY = 'callboard-run-columns';
+/** In pixels. */
+export const MIN_WIDTH = 36;
+export const MAX_WIDTH = 800;
+
+const DEFAULT_SHOWN = COLUMNS.map(({ id }) => id).filter((id) => id !== 'actions');
+
+/** The default columns without those that were hidden when columns could only be hidden. */
+export function initialLayout(formerlyHidden: string | null): Layout {
+  let hidden: unknown = [];
+  try {
+    hidden = JSON.parse(formerlyHidden ?? '[]');
+  } catch {
+    // Not ours.
+  }
+  const ids = Array.isArray(hidden) ? hidden : [];
+  return { shown: DEFAULT_SHOWN.filter((id) => FIXED.has(id) || !ids.includes(id)), widths: {} };
+}
+
+/** Where a new column is in sight: after what names the run, before its progress. */
+const BEFORE = 'progress';
+
+/** Shows or hides a column; a setting or metric is shown among the first columns. */
+export function toggled(layout: Layout, id: string): Layout {
+  const { shown } = layout;
+  if (shown.includes(id)) return { ...layout, shown: shown.filter((each) => each !== id) };
+  const at = DEFAULT_SHOWN.includes(id) ? -1 : shown.indexOf(BEFORE);
+  return { ...layout, shown: at < 0 ? [...shown, id] : [...shown.slice(0, at), id, ...shown.slice(at)] };
+}
+
+/** Moves a column to the place of another one. */
+export function moved(layout: Layout, id: string, to: number): Layout {
+  const from = layout.shown.indexOf(id);
+  if (from < 0) return layout;
+  const rest = layout.shown.filter((each) => each !== id);
+  const at = Math.max(0, Math.min(rest.length, to));
+  return { ...layout, shown: [...rest.slice(0, at), id, ...rest.slice(at)] };
+}
+
+export const resized = (layout: Layout, id: string, width_px: number): Layout => ({
+  ...layout,
+  widths: { ...layout.widths, [id]: Math.round(Math.max(MIN_WIDTH, Math.min(MAX_WIDTH, width_px))) },
+});
+
+/** The columns to draw, with the width that the user gave them. */
+export function columnsOf({ shown, widths }: Layout, fields: readonly RunField[]): Column[] {
+  const known = new Map(COLUMNS.map((column) => [column.id, column]));
+  const fixed = [...FIXED].filter((id) => id !== 'actions' && !shown.includes(id));
+  return [...fixed, ...shown, 'actions'].flatMap((id) => {
+    const column = known.get(id) ?? extraColumn(id, fields);
+    const width = widths[id];
+    return column ? [width === undefined ? column : { ...column, width: `${width}px` }] : [];
+  });
+}
+
+/** The least width of a column, in pixels. */
+export const minWidth_px = ({ width }: Column): number => Number(/\d+/.exec(width)?.[0] ?? 0);
+
+const isLayout = (value: unknown): value is Layout =>
+  typeof value === 'object' && value !== null && 'widths' in value && Array.isArray((value as Layout).shown);
+
+/** The columns of the list of runs, stored in this browser. */
+export function useColumns(fields: readonly RunField[]) {
+  const [stored, setLayout] = useLocalStorage<Layout | null>({
+    key: KEY,
+    defaultValue: null,
+    getInitialValueInEffect: false,
+  });
+  const layout = useMemo(
+    () => (isLayout(stored) ? stored : initialLayout(localStorage.getItem(FORMER_KEY))),
+    [stored],
+  );
+  const columns = useMemo(() => columnsOf(layout, fields), [layout, fields]);
+  return { columns, layout, setLayout };
+}

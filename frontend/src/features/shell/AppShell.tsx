@@ -1,0 +1,104 @@
+import { Tooltip } from '@mantine/core';
+import {
+  IconChartDots,
+  IconChartLine,
+  IconListDetails,
+  IconServer,
+  IconSettings,
+  IconWorld,
+} from '@tabler/icons-react';
+import { Link, Outlet, useRouterState } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import { useConnection } from '@/api/liveUpdates';
+import { ShortcutsDialog } from '@/components/Shortcuts';
+import { formatDuration, formatExact } from '@/lib/format';
+import { useNow } from '@/lib/hooks';
+import { NewRunLink } from './NewRunLink';
+import { RunningNow } from './RunningNow';
+import { SearchBox } from './SearchBox';
+import classes from './shell.module.css';
+import { useFocusKeeper } from './useFocusKeeper';
+
+/** The layout around every page: navigation, search, running runs and the connection's state. */
+export function AppShell({ children }: { children?: ReactNode }) {
+  useFocusKeeper();
+  return (
+    <div className={classes.shell}>
+      <a href="#main" className={classes.skip}>
+        Skip to main content
+      </a>
+      <NavBar />
+      <header className={classes.top}>
+        <SearchBox />
+        <RunningNow />
+        <ConnectionState />
+      </header>
+      <main id="main" className={classes.main} tabIndex={-1}>
+        {children ?? <Outlet />}
+      </main>
+      <ShortcutsDialog />
+    </div>
+  );
+}
+
+const PAGES = [
+  { to: '/', label: 'Runs', icon: IconListDetails },
+  { to: '/compare', label: 'Compare', icon: IconChartLine },
+  { to: '/sweeps', label: 'Sweeps', icon: IconChartDots },
+  { to: '/environments', label: 'Environments', icon: IconWorld },
+  { to: '/hosts', label: 'Hosts', icon: IconServer },
+  { to: '/settings', label: 'Settings', icon: IconSettings },
+] as const;
+
+/** Whether a page of the bar is the current one; a run's page counts as Runs. */
+const isCurrent = (path: string, to: string): boolean =>
+  to === '/' ? path === '/' || path.startsWith('/runs/') : path.startsWith(to);
+
+/** The navigation: a bar on the left, on a phone at the bottom. */
+function NavBar() {
+  const path = useRouterState({ select: ({ location }) => location.pathname });
+  return (
+    <nav aria-label="Pages" className={classes.nav}>
+      <Link to="/" className={classes.brand} aria-label="Callboard: all runs">
+        <img src="/favicon.svg" alt="" width="28" height="28" />
+      </Link>
+      <NewRunLink />
+      {PAGES.map(({ to, label, icon: Icon }) => (
+        <Link
+          key={to}
+          to={to}
+          className={classes.navItem}
+          {...(isCurrent(path, to) ? { 'data-active': true, 'aria-current': 'page' as const } : {})}
+        >
+          <Icon size={20} stroke={1.75} aria-hidden="true" />
+          {label}
+        </Link>
+      ))}
+    </nav>
+  );
+}
+
+/** Shorter interruptions are shown as reconnecting. */
+const STALE_MS = 10_000;
+
+/** Whether the page is up to date: live, reconnecting, offline, or stale since when. */
+function ConnectionState() {
+  const { status, lastEventAt } = useConnection();
+  const now = useNow();
+  const lost = status === 'reconnecting' || status === 'offline';
+  const stale = lost && lastEventAt !== null && now - lastEventAt > STALE_MS;
+  const age = stale ? `stale for ${formatDuration((now - lastEventAt) / 1000)}` : '';
+  const text = status === 'offline' ? `offline${age && `, ${age}`}` : age || status;
+  const hint =
+    status === 'live'
+      ? 'This page updates live.'
+      : `${status === 'offline' ? 'This device has no network' : 'The service cannot be reached'}; retrying every few seconds.${lastEventAt ? ` Last update: ${formatExact(lastEventAt)}.` : ''}`;
+  return (
+    <Tooltip label={hint}>
+      <span role="status" className={classes.connection} data-status={stale ? 'stale' : status}>
+        <span className={classes.dot} aria-hidden="true" />
+        {text}
+      </span>
+    </Tooltip>
+  );
+}

@@ -1,0 +1,43 @@
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { runsQuery, type RunsQuery } from '@/api/runs';
+import { shortEnvironmentName } from '@/lib/environments';
+import classes from './shell.module.css';
+
+const MAX_SHOWN = 3;
+const QUERY: RunsQuery = { state: ['starting', 'running', 'stopping'], limit: MAX_SHOWN };
+
+/** Links to the runs that train now. */
+export function RunningNow() {
+  const { data } = useInfiniteQuery(runsQuery(QUERY));
+  const page = data?.pages[0];
+  if (!page) return <div className={classes.running} />;
+  const more = page.total - page.items.length;
+  return (
+    <div className={classes.running} aria-label="Running now">
+      {page.total === 0 && <span className="muted">nothing running</span>}
+      {page.items.map((run) => (
+        <Link
+          key={run.id}
+          to="/runs/$runId"
+          params={{ runId: run.id }}
+          className={classes.runningItem}
+          title={run.name}
+        >
+          <svg width="10" height="10" viewBox="0 0 12 12" aria-hidden="true" fill="var(--running)">
+            <path d="M3 1.8v8.4L10.2 6z" />
+          </svg>
+          {shortEnvironmentName(run.environment)}
+          <span className="num muted">
+            {run.progress === null ? run.state : `${Math.floor(run.progress * 100)}%`}
+          </span>
+        </Link>
+      ))}
+      {more > 0 && (
+        <Link to="/" search={{ state: 'active' }} className="muted nowrap">
+          and {more} more
+        </Link>
+      )}
+    </div>
+  );
+}

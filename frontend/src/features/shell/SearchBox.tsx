@@ -1,0 +1,149 @@
+import { Combobox, TextInput, useCombobox } from '@mantine/core';
+import { useHotkeys } from '@mantine/hooks';
+import { IconSearch } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { useNavigate, useSearch } from '@tanstack/react-router';
+import { useEffect, useRef, useState } from 'react';
+import { flushSync } from 'react-dom';
+import { algorithmsQuery, environmentsQuery } from '@/api/catalogue';
+import { hostsQuery } from '@/api/hosts';
+import { runFieldsQuery } from '@/api/runFields';
+import { STATES } from '@/lib/run';
+import { defined } from '@/lib/search';
+import { complete, isUnfinished, type Values } from './completion';
+import classes from './shell.module.css';
+
+const DEBOUNCE_MS = 300;
+
+/** The search for runs, on every page; `/` focuses it. It completes fields and values of the query language. */
+export function SearchBox() {
+  const navigate = useNavigate();
+  const { q } = useSearch({ strict: false });
+  const [typed, setTyped] = useState(q ?? '');
+  const [submitted, setSubmitted] = useState(q);
+  const [previous, setPrevious] = useState(q);
+  const [caret, setCaret] = useState(0);
+  const [focused, setFocused] = useState(false);
+  const fields = useQuery({ ...runFieldsQuery, enabled: focused }).data ?? [];
+  const extra = fields.filter(({ origin }) => origin !== 'run');
+  const values = {
+    ...useValues(focused),
+    ...Object.fromEntries(extra.map((field) => [field.name, field.values])),
+  };
+  const combobox = useCombobox();
+  const input = useRef<HTMLInputElement>(null);
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+
+  // Navigating back or forward replaces the text; the box's own submission may have been extended since.
+  if (q !== previous) {
+    setPrevious(q);
+    if (q !== submitted) {
+      setSubmitted(q);
+      setTyped(q ?? '');
+    }
+  }
+  useHotkeys([['/', () => input.current?.focus()]]);
+  useEffect(() => () => clearTimeout(timer.current), []);
+
+  const search = (text: string): void => {
+    clearTimeout(timer.current);
+    const query = text.trim() || undefined;
+    setSubmitted(query);
+    void navigate({
+      to: '/',
+      search: (before) => defined({ ...before, q: query }),
+      replace: location.pathname === '/',
+    });
+  };
+  /** Searches while typing, on the runs page only, unless the text changes in the meantime. */
+  const searchSoon = (text: string): void => {
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => {
+      if (location.pathname === '/' && input.current?.value === text) search(text);
+    }, DEBOUNCE_MS);
+  };
+  const type = (text: string, at: number): void => {
+    setTyped(text);
+    setCaret(at);
+    combobox.openDropdown();
+    combobox.resetSelectedOption();
+    if (isUnfinished(text, at, values, extra)) clearTimeout(timer.current);
+    else searchSoon(text);
+  };
+  const leave = (): void => {
+    combobox.closeDropdown();
+    if (typed.trim() !== (q ?? '')) searchSoon(typed);
+  };
+  const options = complete(typed, caret, values, extra);
+
+  return (
+    <form
+      role="search"
+      className={classes.search}
+      onSubmit={(event) => {
+        event.preventDefault();
+        combobox.closeDropdown();
+        search(typed);
+      }}
+    >
+      <Combobox
+        store={combobox}
+        onOptionSubmit={(option) => {
+          // The text after the caret is unchanged.
+          const at = option.length - (typed.length - caret);
+          flushSync(() => type(option, at));
+          input.current?.focus();
+          input.current?.setSelectionRange(at, at);
+        }}
+      >
+        <Combobox.Target>
+          <TextInput
+            ref={input}
+            type="search"
+            aria-label="Search runs"
+            placeholder="Search, or score>10   /"
+            autoComplete="off"
+            spellCheck={false}
+            leftSection={<IconSearch size={14} aria-hidden="true" />}
+            value={typed}
+            onFocus={() => setFocused(true)}
+            onBlur={leave}
+            onKeyDown={(event) => {
+              if (event.key !== 'Escape' || !combobox.dropdownOpened || options.length === 0) return;
+              // By default the browser clears a search input.
+              event.preventDefault();
+              leave();
+            }}
+            onChange={({ currentTarget }) =>
+              type(currentTarget.value, currentTarget.selectionStart ?? currentTarget.value.length)
+            }
+          />
+        </Combobox.Target>
+        <Combobox.Dropdown hidden={options.length === 0}>
+          <Combobox.Options mah={260} style={{ overflowY: 'auto' }}>
+            {options.map((option) => (
+              <Combobox.Option key={option} value={option} className="num">
+                {option}
+              </Combobox.Option>
+            ))}
+          </Combobox.Options>
+        </Combobox.Dropdown>
+      </Combobox>
+    </form>
+  );
+}
+
+/** The known values of the query's fields. */
+function useValues(enabled: boolean): Values {
+  const algorithms = useQuery({ ...algorithmsQuery, enabled });
+  const environments = useQuery({ ...environmentsQuery, enabled });
+  const hosts = useQuery({ ...hostsQuery, enabled });
+  return {
+    algorithm: algorithms.data?.map(({ id }) => id) ?? [],
+    environment: environments.data?.map(({ id }) => id) ?? [],
+    host: hosts.data?.items.map(({ id }) => id) ?? [],
+    state: STATES,
+    queue: ['cpu', 'gpu'],
+    archived: ['true', 'false'],
+  };
+}

@@ -1,0 +1,83 @@
+import { MantineProvider } from '@mantine/core';
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react';
+import { useState } from 'react';
+import { afterEach, describe, expect, it } from 'vitest';
+import { ShortcutsDialog } from '@/components/Shortcuts';
+import { keys } from '@/api/keys';
+import { NewRunLink } from './NewRunLink';
+import { useFocusKeeper } from './useFocusKeeper';
+
+afterEach(cleanup);
+
+function Page() {
+  useFocusKeeper();
+  const [running, setRunning] = useState(true);
+  return (
+    <main id="main" tabIndex={-1}>
+      <section aria-label="Run">
+        {running && <button onClick={() => setRunning(false)}>Stop</button>}
+        <button>Archive</button>
+      </section>
+    </main>
+  );
+}
+
+describe('useFocusKeeper', () => {
+  it('moves the focus of a removed button to the section around it', async () => {
+    render(<Page />);
+    const stop = screen.getByRole('button', { name: 'Stop' });
+    stop.focus();
+    fireEvent.click(stop);
+    await waitFor(() => expect(document.activeElement).toBe(screen.getByRole('region', { name: 'Run' })));
+  });
+
+  it('leaves the focus of another element alone', async () => {
+    render(<Page />);
+    const archive = screen.getByRole('button', { name: 'Archive' });
+    screen.getByRole('button', { name: 'Stop' }).focus();
+    archive.focus();
+    fireEvent.click(screen.getByRole('button', { name: 'Stop' }));
+    await waitFor(() => expect(screen.queryByRole('button', { name: 'Stop' })).toBeNull());
+    expect(document.activeElement).toBe(archive);
+  });
+});
+
+it('leaves the focus away from an element that lost it before', async () => {
+  render(<Page />);
+  const archive = screen.getByRole('button', { name: 'Archive' });
+  archive.focus();
+  archive.blur();
+  fireEvent.click(screen.getByRole('button', { name: 'Stop' }));
+  await waitFor(() => expect(screen.queryByRole('button', { name: 'Stop' })).toBeNull());
+  expect(document.activeElement).toBe(document.body);
+});
+
+it('NewRunLink of a viewer has no target and names the role that is needed', () => {
+  const client = new QueryClient();
+  client.setQueryData(keys.me(), { role: 'viewer' });
+  render(
+    <QueryClientProvider client={client}>
+      <NewRunLink />
+    </QueryClientProvider>,
+  );
+  const link = screen.getByRole('link', { name: 'New run' });
+  expect(link.getAttribute('aria-disabled')).toBe('true');
+  expect(link.title).toContain('operator');
+  expect(link.hasAttribute('href')).toBe(false);
+});
+
+describe('ShortcutsDialog', () => {
+  it('opens on ?, but not while typing', async () => {
+    render(
+      <MantineProvider env="test">
+        <input aria-label="Name" />
+        <ShortcutsDialog />
+      </MantineProvider>,
+    );
+    fireEvent.keyDown(screen.getByRole('textbox'), { key: '?' });
+    expect(screen.queryByRole('dialog')).toBeNull();
+    fireEvent.keyDown(document.body, { key: '?' });
+    expect((await screen.findByRole('dialog')).textContent).toContain('Next lost life');
+  });
+});

@@ -1,0 +1,50 @@
+import type { Sweep } from '@/api/sweeps';
+import { StateBadge } from '@/components/run/StateBadge';
+import { formatInteger, plural } from '@/lib/format';
+import { STATES } from '@/lib/run';
+
+const MEANINGS: Record<Sweep['state'], string> = {
+  running: 'Its runs are started in turns.',
+  finished: 'No further run will be started.',
+  stopped: 'Stopped by a user. Retry continues it.',
+};
+
+/** A sweep's state, with its meaning and reason in a tooltip. */
+export function SweepState({ sweep: { state, state_reason } }: { sweep: Sweep }) {
+  return <StateBadge state={state} meaning={MEANINGS[state]} reason={`Last change: ${state_reason}.`} />;
+}
+
+/** Its runs by state, such as "3 running, 12 finished". */
+export function runsByState({ runs }: Sweep): string {
+  const counts = [...STATES, 'deleted'].flatMap((state) => {
+    const n = runs[state] ?? 0;
+    return n > 0 ? `${formatInteger(n)} ${state}` : [];
+  });
+  return counts.join(', ') || 'none yet';
+}
+
+/** Such as "7 of 12 still racing". */
+export function configurationCount({ n_configurations, n_active, spec, state }: Sweep): string {
+  if (!spec.racing || n_active === n_configurations) return formatInteger(n_configurations);
+  const kept = `${formatInteger(n_active)} of ${formatInteger(n_configurations)}`;
+  return `${kept} ${state === 'running' ? 'still racing' : 'not eliminated'}`;
+}
+
+/** How many of its runs have ended, of how many at most. */
+export function progressOf(sweep: Sweep, n_not_needed = 0): { fraction: number; text: string } {
+  const { runs, spec, state, n_configurations } = sweep;
+  const n_started = Object.values(runs).reduce((sum, n) => sum + n, 0);
+  const n_planned = Math.min(n_configurations * spec.max_seeds - n_not_needed, spec.budget?.runs ?? Infinity);
+  const n_ended = ['finished', 'stopped', 'failed', 'deleted'].reduce(
+    (sum, one) => sum + (runs[one] ?? 0),
+    0,
+  );
+  const n = Math.max(n_started, state === 'running' ? n_planned : 0);
+  return {
+    fraction: n === 0 ? 0 : n_ended / n,
+    text:
+      state === 'running'
+        ? `${formatInteger(n_ended)} of at most ${plural(n, 'run')}`
+        : plural(n_ended, 'run'),
+  };
+}

@@ -1,0 +1,65 @@
+import type { ReactNode } from 'react';
+import type { SweepDetail } from '@/api/sweeps';
+import { ProgressBar } from '@/components/ProgressBar';
+import { formatInteger, formatScore, formatValue } from '@/lib/format';
+import { shortPaths, variedSettings } from './configurations';
+import classes from './sweeps.module.css';
+import { configurationCount, progressOf, runsByState } from './SweepState';
+
+/** A sweep at a glance: its progress, the best configuration, and what racing saved. */
+export function SweepSummary({ sweep }: { sweep: SweepDetail }) {
+  const { best, spec, n_planned, n_not_needed } = sweep;
+  const names = shortPaths(variedSettings(sweep));
+  const progress = progressOf(sweep, n_not_needed);
+  return (
+    <dl className={`panel ${classes.summary}`} aria-label="Summary">
+      <Fact label="Progress">
+        <ProgressBar fraction={progress.fraction} label="Progress" />
+        <div className="muted">{progress.text}</div>
+      </Fact>
+      <Fact label="Runs">
+        {runsByState(sweep)}
+        <div className="muted">at most {formatInteger(spec.max_seeds)} seeds of each configuration</div>
+      </Fact>
+      <Fact label="Best configuration">
+        {best ? (
+          <>
+            <span className="num">
+              {Object.entries(best.settings)
+                .map(([path, value]) => `${names.get(path) ?? path} ${formatValue(value)}`)
+                .join(', ')}
+            </span>
+            <div className="muted">
+              interquartile mean <span className="num">{formatScore(best.iqm)}</span>
+            </div>
+          </>
+        ) : (
+          <span className="muted">no score yet</span>
+        )}
+      </Fact>
+      <Fact label="Configurations">{configurationCount(sweep)}</Fact>
+      <Fact label="Saved by racing">
+        {!spec.racing ? (
+          <span className="muted">no racing: each configuration gets all seeds</span>
+        ) : (
+          <>
+            {formatInteger(n_not_needed)} of {formatInteger(n_planned)} seeds not needed
+            <div className="muted">
+              {Number((100 * spec.racing.confidence).toFixed(2))} % confidence, from{' '}
+              {formatInteger(spec.racing.initial_seeds)} seeds on
+            </div>
+          </>
+        )}
+      </Fact>
+    </dl>
+  );
+}
+
+function Fact({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <div>
+      <dt>{label}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}

@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest';
+import { bestConfigurations, nextSort, runsOf, shortPaths, sorted, standingOf } from './configurations';
+import { actionsOf } from './sweepActions';
+import { configurationCount, progressOf, runsByState } from './SweepState';
+import { testConfiguration, testSweep } from './testSweep';
+
+const low = testConfiguration(0, 0.1, [1, 2], { eliminated: 'worse than another after 2 seeds' });
+const high = testConfiguration(1, 0.001, [30, null]);
+const middle = testConfiguration(2, 0.01, [20, 22]);
+const none = testConfiguration(3, 1, [null]);
+const sweep = testSweep([low, high, middle, none], {
+  best: { number: 1, settings: high.settings, iqm: 30 },
+});
+
+describe('sorted', () => {
+  const order = (sort: string): number[] => sorted(sweep, sort).map(({ number }) => number);
+
+  it('sorts by any column in both directions, those without a value last', () => {
+    expect(order('-iqm')).toEqual([1, 2, 0, 3]);
+    expect(order('iqm')).toEqual([0, 2, 1, 3]);
+    expect(order('config.learning_rate')).toEqual([1, 2, 0, 3]);
+    expect(order('-config.learning_rate')).toEqual([3, 0, 2, 1]);
+    expect(order('-seeds')).toEqual([0, 2, 1, 3]);
+    expect(order('-scores')).toEqual([1, 2, 0, 3]);
+    expect(order('state')).toEqual([1, 2, 3, 0]);
+  });
+
+  it('keeps the order of an unknown column', () => expect(order('config.nothing')).toEqual([0, 1, 2, 3]));
+});
+
+it('nextSort begins with the highest scores, and reverses', () => {
+  expect(nextSort('number', 'iqm')).toBe('-iqm');
+  expect(nextSort('-iqm', 'iqm')).toBe('iqm');
+  expect(nextSort('-iqm', 'config.n_e')).toBe('config.n_e');
+  expect(nextSort('config.n_e', 'config.n_e')).toBe('-config.n_e');
+});
+
+it('standingOf names the best, racing and eliminated configurations', () => {
+  expect([low, high, middle].map((each) => standingOf(sweep, each))).toEqual([
+    'eliminated',
+    'best',
+    'racing',
+  ]);
+  expect(standingOf({ ...sweep, state: 'finished' }, middle)).toBe('not eliminated');
+  expect(standingOf({ ...sweep, spec: { ...sweep.spec, racing: null } }, middle)).toBe('not raced');
+});
+
+it('shortPaths keeps a path whole where two end alike', () => {
+  expect([...shortPaths(['config.n_e', 'config.seed', 'stop.seed']).values()]).toEqual([
+    'n_e',
+    'config.seed',
+    'stop.seed',
+  ]);
+});
+
+it('runsOf the best configurations are finished runs of those that are not eliminated', () =>
+  expect(runsOf(bestConfigurations(sweep))).toEqual(['R10', 'R20', 'R21']));
+
+it('the state of a sweep counts its runs and configurations', () => {
+  expect(runsByState(sweep)).toBe('1 running, 5 finished');
+  expect(configurationCount(sweep)).toBe('3 of 4 still racing');
+  expect(configurationCount({ ...sweep, state: 'stopped' })).toBe('3 of 4 not eliminated');
+  expect(progressOf(sweep, 8)).toEqual({ fraction: 5 / 32, text: '5 of at most 32 runs' });
+  expect(progressOf({ ...sweep, state: 'finished', runs: { finished: 5 } })).toEqual({
+    fraction: 1,
+    text: '5 runs',
+  });
+});
+
+it('actionsOf a sweep follow from its state', () => {
+  const ids = (more: Partial<typeof sweep>) => actionsOf({ ...sweep, ...more }).map(({ id }) => id);
+  expect(ids({})).toEqual(['stop', 'delete']);
+  expect(actionsOf(sweep).at(-1)?.unavailable).toContain('stop it before');
+  expect(ids({ state: 'finished' })).toEqual(['delete']);
+  expect(ids({ state: 'finished', runs: { failed: 1 } })).toEqual(['retry', 'delete']);
+  expect(ids({ state: 'stopped' })).toEqual(['retry', 'delete']);
+});

@@ -1,0 +1,54 @@
+/** The actions on a sweep, and what they do. */
+import type { Sweep } from '@/api/sweeps';
+import { plural } from '@/lib/format';
+
+export type SweepAction = {
+  id: 'stop' | 'retry' | 'delete';
+  label: string;
+  description: string;
+  danger?: boolean;
+  /** Why it cannot be done now. */
+  unavailable?: string;
+};
+
+const ACTIVE = ['queued', 'starting', 'running', 'lost'] as const;
+const RETRIED = ['failed', 'stopped', 'deleted'] as const;
+
+const count = ({ runs }: Sweep, states: readonly string[]): number =>
+  states.reduce((sum, state) => sum + (runs[state] ?? 0), 0);
+
+/** The actions that its state allows, and those that it will allow later, with the reason. */
+export function actionsOf(sweep: Sweep): SweepAction[] {
+  const isRunning = sweep.state === 'running';
+  const n_retried = count(sweep, RETRIED);
+  const n_active = count(sweep, ACTIVE);
+  const stop: SweepAction = {
+    id: 'stop',
+    label: 'Stop',
+    description: `No further runs will be started. ${
+      n_active > 0
+        ? `${plural(n_active, 'queued or running run')} will be stopped; those that train keep a checkpoint. `
+        : ''
+    }Retry continues the sweep.`,
+  };
+  const retry: SweepAction = {
+    id: 'retry',
+    label: 'Retry',
+    description: `${
+      n_retried > 0
+        ? `Queues ${plural(n_retried, 'failed, stopped or deleted run')} again`
+        : 'Starts the runs that are missing'
+    } and continues the sweep.`,
+  };
+  return [
+    ...(isRunning ? [stop] : []),
+    ...(n_retried > 0 || sweep.state === 'stopped' ? [retry] : []),
+    {
+      id: 'delete',
+      label: 'Delete',
+      description: `Deletes the sweep and the results of its comparisons. Its ${plural(count(sweep, Object.keys(sweep.runs)), 'run')} will be kept.`,
+      danger: true,
+      ...(isRunning ? { unavailable: 'The sweep is running: stop it before you delete it.' } : {}),
+    },
+  ];
+}

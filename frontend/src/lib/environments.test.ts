@@ -1,0 +1,29 @@
+import { describe, expect, it } from 'vitest';
+import { environmentImage, unavailableReason } from './environments';
+
+describe('environmentImage', () => {
+  it.each(['ALE/Pong-v5', 'HalfCheetah-Pixels-v5', 'Labyrinth-Small-v0', 'Racing-Fast-v0', 'CartPole-v1'])(
+    'returns an image for %s',
+    (id) => expect(environmentImage(id)).toMatch(/\.webp/),
+  );
+
+  it('returns undefined for a custom environment', () =>
+    expect(environmentImage('Custom/Line-v0')).toBeUndefined());
+});
+
+describe('unavailableReason', () => {
+  const racing = { id: 'CarRacing-v3', title: 'Car racing' };
+  const host = (alive: boolean, ...environments: string[]) => ({ alive, environments });
+
+  it('is null while a connected host can run the environment, or hosts are unknown', () => {
+    expect(unavailableReason(racing, undefined)).toBeNull();
+    expect(unavailableReason(racing, [host(true), host(true, 'CarRacing-v3')])).toBeNull();
+  });
+
+  it('counts connected hosts only', () => {
+    expect(unavailableReason(racing, [host(true), host(true), host(false, 'CarRacing-v3')])).toBe(
+      'None of the 2 connected hosts can run Car racing.',
+    );
+    expect(unavailableReason(racing, [host(false, 'CarRacing-v3')])).toBe('No host is connected.');
+  });
+});

@@ -1,0 +1,41 @@
+/** Files, not inline data: a table loads them as it scrolls. Created by `workers.engine.envs.thumbnails`. */
+const IMAGES = import.meta.glob<string>('../assets/environments/*.webp', {
+  eager: true,
+  query: '?url&no-inline',
+  import: 'default',
+});
+
+/** The URL of an environment's image; custom environments have none. */
+export const environmentImage = (id: string): string | undefined =>
+  IMAGES[`../assets/environments/${id.replaceAll('/', '-')}.webp`];
+
+/** An id without namespace and version, such as `Pong` for `ALE/Pong-v5`. */
+export const shortEnvironmentName = (id: string): string => id.replace(/^ALE\//, '').replace(/-v\d+$/, '');
+
+type HostFacts = { alive: boolean; environments: readonly string[] };
+
+/** Why no connected host can run an environment; null if one can, or while the hosts are unknown. */
+export function unavailableReason(
+  environment: { id: string; title: string },
+  hosts: readonly HostFacts[] | undefined,
+): string | null {
+  const connected = hosts?.filter(({ alive }) => alive);
+  if (!connected || connected.some(({ environments }) => environments.includes(environment.id))) return null;
+  if (connected.length === 0) return 'No host is connected.';
+  const none =
+    connected.length === 1
+      ? 'The connected host cannot'
+      : `None of the ${connected.length} connected hosts can`;
+  return `${none} run ${environment.title}.`;
+}
+
+type Named = { id: string; title: string; family: string };
+
+/** The environments whose id, title and family together contain every typed word. */
+export function findEnvironments<E extends Named>(environments: readonly E[], typed: string): E[] {
+  const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
+  return environments.filter(({ id, title, family }) => {
+    const text = `${id} ${title} ${family}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+}

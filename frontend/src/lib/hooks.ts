@@ -1,0 +1,33 @@
+import { useState, useSyncExternalStore } from 'react';
+
+/** One clock for the whole page, so that relative times update together. */
+const listeners = new Set<() => void>();
+let timer: ReturnType<typeof setInterval> | undefined;
+
+const wholeSecond = (): number => Math.floor(Date.now() / 1000) * 1000;
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  timer ??= setInterval(() => {
+    for (const each of listeners) each();
+  }, 1000);
+  return () => {
+    listeners.delete(listener);
+    if (listeners.size === 0) {
+      clearInterval(timer);
+      timer = undefined;
+    }
+  };
+}
+
+/** Milliseconds since 1970, rounded down to the second and updated once a second. */
+export function useNow(): number {
+  return useSyncExternalStore(subscribe, wholeSecond);
+}
+
+/** The value while `settled`, otherwise the last settled one. */
+export function useSettled<T>(value: T, settled: boolean): T {
+  const [last, setLast] = useState(value);
+  if (settled && last !== value) setLast(value);
+  return settled ? value : last;
+}

@@ -1,0 +1,35 @@
+/** Run states and bounds. */
+
+export const STATES = [
+  'queued',
+  'starting',
+  'running',
+  'stopping',
+  'finished',
+  'stopped',
+  'failed',
+  'lost',
+] as const;
+
+export type RunState = (typeof STATES)[number];
+
+/** Whether the run neither trains nor waits to be started. */
+export const hasEnded = (state: RunState): boolean =>
+  state === 'finished' || state === 'stopped' || state === 'failed';
+
+/** The proposed bound for continuing a run: increased by its own size once it is reached. */
+export const nextBound = (bound: number, reached: number): number =>
+  reached >= bound ? Math.ceil(reached) + bound : bound;
+
+/** Whether the run is trained elsewhere, by a script that only records it here. */
+export const isExternal = ({ origin }: { origin: string }): boolean => origin === 'external';
+
+/** What an external run cannot do here, and why. */
+export const ELSEWHERE = {
+  kill: 'The run is trained elsewhere: only its own script can end it. Use Stop to request that.',
+  resume: 'The run is trained elsewhere: only its own script can resume it.',
+  clone: 'The run is trained elsewhere: only its own script can start another run.',
+  fork: 'The run is trained elsewhere: its checkpoints are files of its own script, which cannot be loaded here.',
+  evaluate:
+    'The run is trained elsewhere: its checkpoints are files of its own script, which cannot be loaded here.',
+} as const;

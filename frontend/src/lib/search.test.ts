@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest';
+import { compareSearch, runSearch, runsSearch, sweepSearch } from './search';
+
+const ID = '01ARZ3NDEKTSV4RRFFQ69G5FAV';
+
+describe('runSearch', () => {
+  it('keeps an invalid parameter as undefined, so that the router drops it', () => {
+    const search = runSearch({ tab: 'nope', x: 'foo' });
+    expect(search).toMatchObject({ tab: undefined, x: undefined });
+    expect(Object.keys(search)).toEqual(expect.arrayContaining(['tab', 'x']));
+  });
+
+  it.each([
+    ['internals', 'diagnostics'],
+    ['settings', 'config'],
+    ['log', 'log'],
+  ])('maps the tab %s to %s', (old, tab) => expect(runSearch({ tab: old }).tab).toBe(tab));
+
+  it('keeps the selected video', () => expect(runSearch({ video: ID }).video).toBe(ID));
+});
+
+describe('runsSearch', () => {
+  it('keeps an invalid flag as undefined', () =>
+    expect(Object.keys(runsSearch({ archived: 'banana' }))).toContain('archived'));
+
+  it('accepts only the fields by which the service sorts', () => {
+    expect(runsSearch({ sort: '-score' }).sort).toBe('-score');
+    expect(runsSearch({ sort: 'bar' }).sort).toBeUndefined();
+  });
+});
+
+describe('compareSearch', () => {
+  it('drops invalid run ids', () => {
+    expect(compareSearch({ runs: `a,${ID},b` }).runs).toBe(ID);
+    expect(compareSearch({ runs: 'a,b' }).runs).toBeUndefined();
+  });
+
+  it('keeps a protocol that may exist', () => {
+    expect(compareSearch({ protocol: 'noop_starts_5min' }).protocol).toBe('noop_starts_5min');
+    expect(compareSearch({ protocol: 'no-op starts' }).protocol).toBeUndefined();
+  });
+});
+
+it('sweepSearch keeps the sort, the setting and the scale, and drops what cannot be one', () => {
+  const search = { sort: '-config.learning_rate', setting: 'config.n_e', log: false };
+  expect(sweepSearch(search)).toEqual(search);
+  expect(sweepSearch({ sort: '--iqm', setting: '<b>', log: 'x' })).toEqual({
+    sort: undefined,
+    setting: undefined,
+    log: undefined,
+  });
+});
+
+describe('the charts of a page', () => {
+  it('are zoomed, smoothed and scaled by valid parameters only', () => {
+    const search = { zoom: '10..20', smoothing: 'window', scale: 5, log: 'loss/td,<b>', metrics: 'a/b,c' };
+    expect(compareSearch(search)).toMatchObject({ ...search, log: 'loss/td' });
+    expect(compareSearch({ zoom: '20..10', smoothing: 'points', scale: -1, interval: 'x' })).toMatchObject({
+      zoom: undefined,
+      smoothing: undefined,
+      scale: undefined,
+      interval: undefined,
+    });
+  });
+
+  it('accept the scale of the learning curve in old addresses', () =>
+    expect(runSearch({ log: true }).log).toBe('rollout/episode_return'));
+});

@@ -1,0 +1,278 @@
+/** The search parameters of each page: its URL holds filters and selection, so that a copied URL shares the view. */
+import { CENTRES, INTERVALS, X_AXES } from '@/api/series';
+import { formatZoom, parseZoom } from '@/components/chart/curveView';
+
+/** A type whose fields are optional but never undefined when present. */
+export type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
+
+/** The fields that have a value, which keeps URLs short. */
+export function defined<T extends object>(fields: T): Defined<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>;
+}
+
+type Search = Record<string, unknown>;
+
+/**
+ * A page's validated parameters. Fields without a value stay present as undefined: for a missing field the router
+ * would keep the raw parameter of the URL.
+ */
+const validated = <T extends object>(fields: T): Defined<T> => fields;
+
+const text = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== ''
+    ? value
+    : typeof value === 'number' || typeof value === 'boolean'
+      ? String(value)
+      : undefined;
+
+function oneOf<T extends string>(value: unknown, allowed: readonly T[]): T | undefined {
+  return allowed.find((each) => each === value);
+}
+
+const flag = (value: unknown): true | undefined => (value === true ? true : undefined);
+
+const RUN_ID = /^[0-9A-HJKMNP-TV-Z]{26}$/;
+
+/** The valid run ids of a comma-separated list. */
+const runIds = (value: unknown): string | undefined =>
+  text(value)
+    ?.split(',')
+    .filter((id) => RUN_ID.test(id))
+    .join(',') || undefined;
+
+/** The id of an evaluation protocol. */
+const protocol = (value: unknown): string | undefined => {
+  const id = text(value);
+  return id && /^\w{1,50}$/.test(id) ? id : undefined;
+};
+
+/** The fields by which the service sorts runs. */
+const RUN_SORTS = [
+  'created_at',
+  'started_at',
+  'ended_at',
+  'name',
+  'algorithm',
+  'environment',
+  'state',
+  'host',
+  'seed',
+  'priority',
+  'group',
+  'score',
+  'best_return',
+  'agent_steps',
+  'frames',
+  'episodes',
+  'wall_time_s',
+  'agent_steps_per_s',
+].flatMap((field) => [field, `-${field}`]);
+
+const RUN_SORT_SET: ReadonlySet<string> = new Set(RUN_SORTS);
+
+/** A setting such as `config.learning_rate`, or a metric such as `loss/value.mean`. */
+const SETTING_OR_METRIC = /^-?[A-Za-z_][\w-]*[./][\w./-]{1,220}$/;
+
+const runSort = (value: unknown): string | undefined => {
+  const sort = text(value);
+  return sort && (RUN_SORT_SET.has(sort) || SETTING_OR_METRIC.test(sort)) ? sort : undefined;
+};
+
+const RUN_GROUPS: ReadonlySet<string> = new Set([
+  'seed',
+  'algorithm',
+  'environment',
+  'group',
+  'state',
+  'host',
+  'queue',
+  'device',
+]);
+
+/** What runs are grouped by: a field, or a setting. */
+const runGroup = (value: unknown): string | undefined => {
+  const group = text(value);
+  return group && (RUN_GROUPS.has(group) || /^[a-z_]+\.\w+$/.test(group)) ? group : undefined;
+};
+
+export const runsSearch = (search: Search) =>
+  validated({
+    q: text(search.q),
+    state: text(search.state),
+    sort: runSort(search.sort),
+    archived: flag(search.archived),
+    group: runGroup(search.group),
+    /** Comma-separated ids of the selected runs, or keys of the selected groups; `*`: everything that matches. */
+    selected: text(search.selected),
+  });
+
+export const newRunSearch = (search: Search) =>
+  validated({
+    from: text(search.from),
+    fork: text(search.fork),
+    checkpoint: text(search.checkpoint),
+    environment: text(search.environment),
+    algorithm: text(search.algorithm),
+    /** Whether all hyperparameters are shown. */
+    all: flag(search.all),
+  });
+
+const RUN_TABS = [
+  'curves',
+  'episodes',
+  'diagnostics',
+  'evaluations',
+  'checkpoints',
+  'config',
+  'log',
+  'system',
+] as const;
+
+/** Renamed tabs by their old names, which old URLs contain. */
+const RENAMED_TABS: ReadonlyMap<unknown, (typeof RUN_TABS)[number]> = new Map([
+  ['internals', 'diagnostics'],
+  ['settings', 'config'],
+] as const);
+
+export const hasRenamedTab = ({ tab }: Search): boolean => RENAMED_TABS.has(tab);
+
+const xAxis = (value: unknown) =>
+  oneOf(
+    value,
+    X_AXES.map(({ id }) => id),
+  );
+
+const smoothing = (value: unknown): number | undefined =>
+  typeof value === 'number' && value >= 0 && value < 1 ? value : undefined;
+
+const positive = (value: unknown): number | undefined =>
+  typeof value === 'number' && value > 0 && value <= 1e15 ? value : undefined;
+
+/** A range of x, such as `1000..2000`. */
+const zoom = (value: unknown): string | undefined => {
+  const range = parseZoom(text(value));
+  return range ? formatZoom(range) : undefined;
+};
+
+/** Names of metrics or charts, separated by commas. */
+const names = (value: unknown): string | undefined =>
+  [...new Set(text(value)?.split(','))]
+    .filter((name) => /^[\w/.:-]{1,100}$/.test(name))
+    .slice(0, 100)
+    .join(',') || undefined;
+
+/** Charts with a logarithmic scale; `true` in old URLs is the learning curve. */
+const logCharts = (value: unknown): string | undefined =>
+  value === true ? 'rollout/episode_return' : names(value);
+
+/** How charts are shown. */
+const curveSearch = (search: Search) => ({
+  x: xAxis(search.x),
+  smooth: smoothing(search.smooth),
+  smoothing: oneOf(search.smoothing, ['ema', 'window'] as const),
+  scale: positive(search.scale),
+  zoom: zoom(search.zoom),
+  log: logCharts(search.log),
+});
+
+export const runSearch = (search: Search) =>
+  validated({
+    tab: RENAMED_TABS.get(search.tab) ?? oneOf(search.tab, RUN_TABS),
+    ...curveSearch(search),
+    episode: text(search.episode),
+    /** The selected video of an external run. */
+    video: text(search.video),
+    level: oneOf(search.level, ['debug', 'info', 'warning', 'error'] as const),
+    find: text(search.find),
+    best: flag(search.best),
+    changed: flag(search.changed),
+  });
+
+export const replaySearch = (search: Search) =>
+  validated({ at: typeof search.at === 'number' && search.at >= 0 ? Math.floor(search.at) : undefined });
+
+export const compareSearch = (search: Search) =>
+  validated({
+    runs: runIds(search.runs),
+    hidden: runIds(search.hidden),
+    ...curveSearch(search),
+    /** Metrics with a panel each; by default the return. */
+    metrics: names(search.metrics),
+    /** Their sizes, such as `loss/value:6x400`. */
+    sizes: names(search.sizes),
+    group: oneOf(search.group, ['seed'] as const),
+    centre: oneOf(search.centre, CENTRES),
+    interval: oneOf(search.interval, INTERVALS),
+    /** The setting against which scores are drawn. */
+    setting: names(search.setting),
+    /** The score that is drawn. */
+    drawn: oneOf(search.drawn, ['best_return'] as const),
+    score: oneOf(search.score, ['evaluation'] as const),
+    at: oneOf(search.at, ['end'] as const),
+    /** Of the compared evaluations; each group's own by default. */
+    protocol: protocol(search.protocol),
+    threshold:
+      typeof search.threshold === 'number' && Number.isFinite(search.threshold)
+        ? search.threshold
+        : undefined,
+  });
+
+/** A column of the configurations: a setting such as `config.learning_rate`, or a name; `-`: descending. */
+const CONFIGURATION_SORT = /^-?[a-z_]+(\.\w+)?$/;
+
+export const sweepSearch = (search: Search) =>
+  validated({
+    sort: CONFIGURATION_SORT.test(text(search.sort) ?? '') ? text(search.sort) : undefined,
+    /** The setting against which scores are drawn. */
+    setting: names(search.setting),
+    /** Whether its axis is logarithmic; by default if its values span a wide range. */
+    log: typeof search.log === 'boolean' ? search.log : undefined,
+  });
+
+export const environmentsSearch = (search: Search) =>
+  validated({ q: text(search.q), family: text(search.family) });
+
+/** A day, such as `2026-11-22`, which the service accepts in every time zone. */
+const day = (value: unknown): string | undefined =>
+  typeof value === 'string' &&
+  /^\d{4}-\d{2}-\d{2}$/.test(value) &&
+  value >= '1971' &&
+  value < '9998' &&
+  !Number.isNaN(Date.parse(value))
+    ? value
+    : undefined;
+
+export const auditSearch = (search: Search) =>
+  validated({
+    user: text(search.user),
+    action: text(search.action),
+    address: text(search.address),
+    /** First and last day, in the browser's time zone. */
+    from: day(search.from),
+    to: day(search.to),
+  });
+
+/** A URL of this site only: an open redirect would lead to any other. */
+const sameSiteUrl = (value: unknown): string | undefined =>
+  typeof value === 'string' && /^\/(?![/\\])/.test(value) ? value : undefined;
+
+/** Why a sign-in by OpenID Connect did not succeed, as the service says. */
+export const SIGN_IN_ERRORS = [
+  'denied',
+  'expired',
+  'failed',
+  'name_taken',
+  'no_role',
+  'unavailable',
+  'unknown',
+  'wait',
+] as const;
+
+export type SignInError = (typeof SIGN_IN_ERRORS)[number];
+
+export const loginSearch = (search: Search) =>
+  validated({
+    from: sameSiteUrl(search.from),
+    expired: flag(search.expired),
+    error: oneOf(search.error, SIGN_IN_ERRORS),
+  });

@@ -1,0 +1,76 @@
+import type { Run } from '@/api/runs';
+
+/** The words in which names differ; a common word stays before a number that differs, as in "seed 2". */
+function distinct(names: readonly string[]): string[] {
+  const all = names.map((name) => name.split(' '));
+  const isCommon = (word: string): boolean => all.every((words) => words.includes(word));
+  return all.map((words) =>
+    words
+      .filter((word, at) => {
+        const next = words[at + 1];
+        return !isCommon(word) || (next !== undefined && /^\d+$/.test(next) && !isCommon(next));
+      })
+      .join(' '),
+  );
+}
+
+/** By id, names of runs without what they have in common, where that leaves them as different as before. */
+export function shortNames(runs: readonly Pick<Run, 'id' | 'name'>[]): ReadonlyMap<string, string> {
+  const names = runs.map(({ name }) => name);
+  const short = distinct(names);
+  const isClear = short.every(Boolean) && new Set(short).size === new Set(names).size;
+  return new Map(runs.map(({ id, name }, at) => [id, (isClear && short[at]) || name]));
+}
+
+/** The longest name of a legend, which fits the smallest panel. */
+const MAX_LENGTH = 32;
+
+const cutInMiddle = (name: string): string => {
+  if (name.length <= MAX_LENGTH) return name;
+  const end = Math.ceil(MAX_LENGTH * 0.6);
+  return `${name.slice(0, MAX_LENGTH - 1 - end)}…${name.slice(-end)}`;
+};
+
+/** How many characters all names start or end with, without a part of a word or number. */
+function commonLength(names: readonly string[], side: 'start' | 'end'): number {
+  const letter = (name: string | undefined, at: number): string | undefined =>
+    name?.at(side === 'start' ? at : -1 - at);
+  const [first = ''] = names;
+  let length = 0;
+  while (length < first.length && names.every((name) => letter(name, length) === letter(first, length))) {
+    length += 1;
+  }
+  while (length > 0 && /[\p{L}\p{N}.]/u.test(letter(first, length - 1) ?? '')) length -= 1;
+  return length;
+}
+
+/** Similar names by the words in which they differ, and where these are too long, by the part that differs. */
+function differences(names: readonly string[]): string[] {
+  const words = distinct(names).map((name) => `…${name}`);
+  if (words.every(({ length }) => length <= MAX_LENGTH)) return words;
+  const [start, end] = [commonLength(names, 'start'), commonLength(names, 'end')];
+  return names.map((name) => {
+    const rest = name.slice(start, Math.max(start, name.length - end));
+    return cutInMiddle(`${start > 0 ? '…' : ''}${rest}${end > 0 ? '…' : ''}`);
+  });
+}
+
+/** Names that fit a legend: cut in the middle, or, where they would then be equal, at what they share. */
+export function fitted(names: readonly string[]): string[] {
+  const short = new Map(names.map((name) => [name, cutInMiddle(name)]));
+  for (const cut of new Set(short.values())) {
+    const similar = [...short.keys()].filter((name) => cutInMiddle(name) === cut);
+    if (similar.length === 1) continue;
+    for (const [at, difference] of differences(similar).entries()) short.set(similar[at] ?? '', difference);
+  }
+  const isClear = new Set(short.values()).size === short.size;
+  return names.map((name) => (isClear && short.get(name)) || name);
+}
+
+/** By id, the whole names of runs and what a legend calls them. */
+export function legendNames(
+  runs: readonly Pick<Run, 'id' | 'name'>[],
+): ReadonlyMap<string, { name: string; short: string }> {
+  const short = fitted([...shortNames(runs).values()]);
+  return new Map(runs.map(({ id, name }, at) => [id, { name, short: short[at] ?? name }]));
+}

@@ -1,0 +1,95 @@
+import { useDocumentTitle } from '@mantine/hooks';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { sweepQuery, type SweepDetail } from '@/api/sweeps';
+import { ButtonLink } from '@/components/controls';
+import { Loading, PageProblem } from '@/components/feedback';
+import { Markdown } from '@/components/Markdown';
+import { bestConfigurations, DEFAULT_SORT, runsOf } from '@/features/sweeps/configurations';
+import { ConfigurationTable } from '@/features/sweeps/ConfigurationTable';
+import { SettingScatter } from '@/features/sweeps/SettingScatter';
+import { SweepHeader } from '@/features/sweeps/SweepHeader';
+import { SweepSummary } from '@/features/sweeps/SweepSummary';
+import classes from '@/features/sweeps/sweeps.module.css';
+import { useSettingTitles } from '@/features/sweeps/useSettingTitles';
+import { plural } from '@/lib/format';
+import { defined, type sweepSearch } from '@/lib/search';
+
+const route = getRouteApi('/shell/sweeps/$sweepId');
+
+type Search = ReturnType<typeof sweepSearch>;
+
+/** The address of the list selects up to so many runs by their ids. */
+const MAX_IDS = 100;
+
+export default function SweepPage() {
+  const { sweepId } = route.useParams();
+  const { data, error, refetch } = useQuery(sweepQuery(sweepId));
+  useDocumentTitle(`${data?.name ?? 'Sweep'} · Callboard`);
+  return (
+    <div className="page" style={{ display: 'grid', gap: 16 }}>
+      {!data && <h1 className="page-title">Sweep</h1>}
+      {error && <PageProblem error={error} onRetry={() => void refetch()} back="/sweeps" />}
+      {!data && !error && <Loading label="Loading the sweep" lines={10} />}
+      {data && <Content sweep={data} />}
+    </div>
+  );
+}
+
+function Content({ sweep }: { sweep: SweepDetail }) {
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const titles = useSettingTitles(sweep);
+  const change = (to: { [K in keyof Search]?: Search[K] | undefined }): void => {
+    void navigate({ search: defined({ ...search, ...to }), replace: true, resetScroll: false });
+  };
+  const best = bestConfigurations(sweep);
+  const compared = runsOf(best);
+  return (
+    <>
+      <SweepHeader sweep={sweep} onDeleted={() => void navigate({ to: '/sweeps' })} />
+      {sweep.notes && <Markdown text={sweep.notes} />}
+      <SweepSummary sweep={sweep} />
+      <section className={classes.section} aria-label="Configurations">
+        <header className="row wrap">
+          <h2 className="section-title grow">Configurations</h2>
+          {compared.length > 0 && (
+            <ButtonLink
+              variant="default"
+              to="/compare"
+              search={{ runs: compared.join(','), group: 'seed' }}
+              title={`Curves and statistics of the best ${plural(best.length, 'configuration')}`}
+            >
+              Compare the best
+            </ButtonLink>
+          )}
+          <ButtonLink variant="default" to="/" search={runsSearchOf(sweep)}>
+            Show runs
+          </ButtonLink>
+        </header>
+        <ConfigurationTable
+          sweep={sweep}
+          sort={search.sort ?? DEFAULT_SORT}
+          onSort={(sort) => change({ sort: sort === DEFAULT_SORT ? undefined : sort })}
+          titles={titles}
+        />
+      </section>
+      <SettingScatter
+        sweep={sweep}
+        setting={search.setting}
+        onSetting={(setting) => change({ setting, log: undefined })}
+        log={search.log}
+        onLog={(log) => change({ log })}
+        titles={titles}
+      />
+    </>
+  );
+}
+
+/** The list of a sweep's runs: by their group, or without one that a query can contain, by their ids. */
+function runsSearchOf({ spec, configurations }: SweepDetail) {
+  const { group } = spec.run;
+  if (typeof group === 'string' && !/["\\]/.test(group)) return { q: `group="${group}"` };
+  const ids = configurations.flatMap(({ runs }) => runs.flatMap(({ run }) => run ?? []));
+  return { selected: ids.slice(0, MAX_IDS).join(',') };
+}

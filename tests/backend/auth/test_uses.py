@@ -1,0 +1,94 @@
+import asyncio
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+from sqlalchemy.exc import OperationalError
+
+from backend.auth import repository, service
+from backend.auth.roles import Role
+from backend.auth.service import Browser, Credential
+from backend.auth.uses import CHECK_INTERVAL_S, OpenStreams, Uses, ended_among
+from backend.db import Token, User
+from backend.db.engine import make_engine, reading, writing
+from backend.live.endpoints import WAIT_S
+from tests.support import asynchronous
+
+IDLE = timedelta(days=7)
+
+
+def _make_token(engine: Engine) -> Token:
+    with writing(engine) as session:
+        user = repository.add_user(session, "Anna", Role.VIEWER)
+        return service.create_token(session, user, "script", Role.VIEWER, None)[0]
+
+
+def _last_use(engine: Engine, token: Token) -> tuple[datetime | None, str | None]:
+    with reading(engine) as session:
+        found = session.get_one(Token, token.id)
+        return found.last_used_at, found.last_used_address
+
+
+def test_use_of_a_token_is_stored_with_its_address_once_a_minute(engine: Engine) -> None:
+    token, uses = _make_token(engine), Uses()
+    credential = Credential("token", token.id)
+    uses.store(engine)
+    assert _last_use(engine, token) == (None, None)
+    uses.note(credential, "192.0.2.1")
+    uses.store(engine)
+    first_at, address = _last_use(engine, token)
+    assert (first_at is not None, address) == (True, "192.0.2.1")
+    uses.note(credential, "192.0.2.1")
+    uses.store(engine)
+    assert _last_use(engine, token) == (first_at, address)
+    uses.note(credential, "192.0.2.2")
+    uses.store(engine)
+    assert _last_use(engine, token)[1] == "192.0.2.2"
+
+
+def test_uses_are_kept_while_the_database_is_unavailable(engine: Engine, tmp_path: Path) -> None:
+    token, uses = _make_token(engine), Uses()
+    uses.note(Credential("token", token.id), "192.0.2.1")
+    empty = make_engine(f"sqlite:///{tmp_path / 'empty.sqlite3'}")
+    with pytest.raises(OperationalError):
+        uses.store(empty)
+    empty.dispose()
+    uses.store(engine)
+    assert _last_use(engine, token)[1] == "192.0.2.1"
+
+
+def test_ended_sessions_and_tokens_are_found(engine: Engine) -> None:
+    with writing(engine) as session:
+        user = repository.add_user(session, "Anna", Role.VIEWER)
+        opened = [service.open_session(session, user, "link", Browser("", ""))[0] for _ in range(2)]
+        tokens = [service.create_token(session, user, "x", Role.VIEWER, None)[0] for _ in range(2)]
+        kept = [opened[1].credential, Credential("token", tokens[1].id)]
+        gone = [opened[0].credential, Credential("token", tokens[0].id)]
+        repository.delete_session(session, opened[0].credential.id, user.id)
+        repository.delete_token(session, tokens[0])
+    assert ended_among(engine, [*kept, *gone], IDLE) == gone
+    assert ended_among(engine, kept, timedelta(0)) == kept[:1]
+    with writing(engine) as session:
+        repository.delete_user(session, session.get_one(User, user.id))
+    assert ended_among(engine, kept, IDLE) == kept
+
+
+def test_streams_of_one_credential_end_together_and_are_forgotten() -> None:
+    async def check() -> None:
+        streams = OpenStreams()
+        one, other = Credential("session", "1"), Credential("session", "2")
+        with streams.opened(one) as first, streams.opened(other) as third:
+            with streams.opened(one) as second:
+                assert streams.credentials() == [one, other]
+            assert streams.credentials() == [one, other]
+            streams.end([one])
+            assert (first.is_set(), second.is_set(), third.is_set()) == (True, True, False)
+            await asyncio.wait_for(first.wait(), 1)
+        assert streams.credentials() == []
+
+    asynchronous.run(check())
+
+
+def test_ended_streams_close_within_five_seconds() -> None:
+    assert CHECK_INTERVAL_S + WAIT_S <= 3

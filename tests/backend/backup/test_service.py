@@ -1,0 +1,434 @@
+import hashlib
+import random
+import shutil
+import tarfile
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+from sqlalchemy import Engine, select
+
+from backend.artifacts import ArtifactKind, ArtifactStore
+from backend.auth import repository as auth
+from backend.auth import service as logins
+from backend.auth.roles import Role
+from backend.backup import archive, repository, service
+from backend.backup.archive import BackupError, Manifest
+from backend.db import (
+    AuditEntry,
+    Base,
+    Checkpoint,
+    CleanUp,
+    DeletedRun,
+    ExternalSource,
+    IdempotencyKey,
+    Job,
+    LiveSettings,
+    LoginLimit,
+    LoginSession,
+    RemovedFile,
+    RetentionSettings,
+    Run,
+    Sweep,
+    SweepConfiguration,
+    SweepMember,
+)
+from backend.db.base import new_id
+from backend.db.engine import make_engine, reading, writing
+from backend.db.migrate import upgrade
+from backend.episodes.repository import observations_file
+from backend.runs import repository as runs
+from backend.settings import Settings
+from backend.specs.states import RunState
+from tests.backend.metrics.oracle import METRICS, RecordedRun
+from tests.support.databases import PostgresServer
+from tests.support.rows import (
+    add_attempt,
+    add_host,
+    episode_row,
+    evaluation_row,
+    make_checkpoint,
+    make_run,
+    video_row,
+)
+from tests.support.waiting import until
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
+
+Rows = dict[str, list[tuple[Any, ...]]]
+
+
+def _settings(home: Path, database_url: str | None, **changes: Any) -> Settings:
+    return Settings(home=home, database_url=database_url, **changes)
+
+
+def _content(name: str) -> bytes:
+    return random.Random(name).randbytes(3_000)
+
+
+def _file(store: ArtifactStore, folder: Path, run: Run, kind: ArtifactKind, name: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_bytes(_content(name))
+    store.put(folder / name, run.id, kind)
+
+
+def _fill(engine: Engine, store: ArtifactStore, folder: Path) -> Run:
+    """Store rows in every table, and files; return a run with one checkpoint."""
+    recorded = RecordedRun(engine, seed=1)
+    recorded.append({METRICS[0]: 30, METRICS[1]: 5})
+    add_attempt(engine, recorded.run_id, log_offset_bytes=2**40)
+    add_host(engine, "a")
+    run, child = make_run(engine, RunState.FINISHED), make_run(engine, tags=["é", "\u2603"], notes="x\ny")
+    episode = episode_row(run.id, replay="r.npz", video="v.mp4", video_rendered_at=NOW, video_bytes=3_000)
+    episode.observations_sha256 = "f" * 64
+    checkpoint = make_checkpoint(engine, run, score=1e-300, best_return=-0.1)
+    with writing(engine) as session:
+        saved = session.get_one(Checkpoint, checkpoint.id)
+        saved.sha256 = hashlib.sha256(_content(checkpoint.file)).hexdigest()
+    for kind, name in (("checkpoints", checkpoint.file), ("replays", "r.npz"), ("videos", "v.mp4")):
+        _file(store, folder, run, kind, name)  # type: ignore[arg-type]
+    _file(store, folder, run, "videos", observations_file(episode.id))
+    with writing(engine) as session:
+        user = auth.add_user(session, "ada", Role.ADMIN, "hash")
+        logins.create_login_link(session)
+        logins.create_token(session, user, "t", Role.VIEWER, NOW + timedelta(days=1))
+        session.add(
+            LoginSession(
+                id=new_id(),
+                token_hash="0" * 64,
+                user_id=user.id,
+                created_at=NOW,
+                expires_at=NOW,
+                last_used_at=NOW,
+            )
+        )
+        # A row that refers to one with a higher key.
+        stored = session.get_one(Run, run.id)
+        stored.parent_id, stored.created_by = child.id, user.id
+        session.add_all(
+            [
+                episode,
+                evaluation_row(run.id, 100, 0.1 + 0.2),
+                evaluation_row(run.id, 200, None),
+                AuditEntry(id=new_id(), time=NOW, action="x", path="/", body={"a": [None]}, request_id="r"),
+                DeletedRun(id=new_id()),
+                ExternalSource(run_id=child.id, source=new_id(), sequence=7),
+                IdempotencyKey(actor_id="a", key="k", fingerprint="f", status=201, body="{}", created_at=NOW),
+                Job(
+                    id=new_id(), run_id=run.id, kind="video", target_id=episode.id, created_at=NOW, state="x"
+                ),
+                LiveSettings(run_id=run.id, version=1, requested_at=NOW, changes={"beta": 0.5}, state="x"),
+                LoginLimit(key="k", failures=1, blocked_until=NOW, expires_at=NOW),
+                RetentionSettings(scope="installation", settings={"videos_days": 3}, changed_at=NOW),
+                RemovedFile(run_id=run.id, kind="checkpoints", file="old.pt", removed_at=NOW),
+                video_row(child.id, error="no video"),
+            ]
+        )
+        runs.change(session, session.get_one(Run, child.id), {"group": "g"})
+        sweep_id = new_id()
+        session.add(Sweep(id=sweep_id, created_at=NOW, name="s", spec={"a": [1]}, state="running"))
+        session.flush()
+        session.add(SweepConfiguration(sweep_id=sweep_id, number=0, settings={"config.beta": 0.1}))
+        session.flush()
+        session.add_all(
+            SweepMember(sweep_id=sweep_id, configuration=0, seed=seed, run_id=run_id)
+            for seed, run_id in enumerate((run.id, None))
+        )
+    return run
+
+
+def _rows(url: str) -> Rows:
+    engine = make_engine(url)
+    with engine.connect() as connection:
+        found = {
+            name: sorted((tuple(row) for row in connection.execute(select(table))), key=repr)
+            for name, table in Base.metadata.tables.items()
+            if name != "clean_up"
+        }
+    engine.dispose()
+    assert all(found.values()), [name for name, rows in found.items() if not rows]
+    return found
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def source(own_database_url: str, tmp_path: Path) -> Settings:
+    settings = _settings(tmp_path / "source", own_database_url)
+    engine = make_engine(settings.database)
+    _fill(engine, ArtifactStore(settings.artifacts), tmp_path / "local")
+    engine.dispose()
+    return settings
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.service)])
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Settings]:
+    if request.param == "sqlite":
+        yield _settings(tmp_path / "target", None)
+    else:
+        server: PostgresServer = request.getfixturevalue("postgres")
+        with server.database(migrated=False) as url:
+            yield _settings(tmp_path / "target", url)
+
+
+@pytest.fixture
+def small(tmp_path: Path, sqlite_template: Path) -> tuple[Settings, Path]:
+    """An installation with one run on SQLite, and its backup."""
+    settings = _settings(tmp_path / "small", None)
+    settings.home_dir.mkdir()
+    shutil.copyfile(sqlite_template, settings.home_dir / "callboard.sqlite3")
+    engine = make_engine(settings.database)
+    run = make_run(engine, RunState.FINISHED)
+    checkpoint = make_checkpoint(engine, run)
+    _file(ArtifactStore(settings.artifacts), tmp_path / "local", run, "checkpoints", checkpoint.file)
+    engine.dispose()
+    service.create(settings, tmp_path / "small.tar")
+    return settings, tmp_path / "small.tar"
+
+
+def test_restored_installation_has_all_rows_and_files(
+    source: Settings, target: Settings, tmp_path: Path
+) -> None:
+    path = tmp_path / "backup.tar"
+    manifest = service.create(source, path)
+    assert (manifest.n_runs, manifest.n_files) == (3, 4)
+    assert [name[-16:] for name in manifest.damaged] == ["observations.mp4"], "its checksum is another one"
+    assert path.stat().st_mode & 0o777 == 0o600
+    service.restore(target, path)
+    assert _rows(target.database) == _rows(source.database)
+    assert _files(target.home_dir / "artifacts") == _files(source.home_dir / "artifacts")
+    assert [each.name for each in target.home_dir.iterdir() if "sqlite" not in each.name] == ["artifacts"]
+    engine = make_engine(target.database)
+    run = make_run(engine, RunState.FINISHED)  # ids of log lines and transitions continue
+    with writing(engine) as session:
+        runs.delete(session, session.get_one(Run, run.id))
+    engine.dispose()
+    with pytest.raises(BackupError, match="is not empty: restore into an empty installation"):
+        service.restore(target, path)
+
+
+def test_backup_has_state_of_one_moment_although_files_are_removed_meanwhile(
+    source: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, files = _rows(source.database), _files(source.home_dir / "artifacts")
+    engine, opened = make_engine(source.database), ArtifactStore.open
+    from workers.clean_up import delete_removed_files, purge_deleted_runs
+    from workers.context import Context
+
+    context = Context.from_settings(source)
+
+    def open_while_others_write(store: ArtifactStore, *place: Any) -> IO[bytes]:
+        monkeypatch.setattr(ArtifactStore, "open", opened)
+        make_run(engine)
+        with writing(engine) as session:
+            checkpoint = session.scalars(select(Checkpoint)).one()
+            runs.delete(session, session.get_one(Run, checkpoint.run_id))
+        purge_deleted_runs(context)
+        assert delete_removed_files(context, grace_s=0) == 0, "held"
+        return opened(store, *place)
+
+    monkeypatch.setattr(ArtifactStore, "open", open_while_others_write)
+    assert service.create(source, tmp_path / "backup.tar").n_files == 4
+    restored = _settings(tmp_path / "restored", None)
+    service.restore(restored, tmp_path / "backup.tar")
+    assert _rows(restored.database) == before
+    assert _files(restored.home_dir / "artifacts") == files
+    context.close()
+    engine.dispose()
+
+
+def test_hold_on_files_is_renewed_while_the_database_is_copied(
+    source: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, copy_rows = make_engine(source.database), repository.snapshot
+    seen: list[datetime] = []
+
+    def held_until() -> datetime | None:
+        with reading(engine) as session:
+            return session.scalar(select(CleanUp.held_until))
+
+    def copy_slowly(database: Engine, target: Path) -> None:
+        first = held_until()
+        assert first is not None
+        until(lambda: (held_until() or first) > first)
+        copy_rows(database, target)
+        seen.append(first)
+
+    monkeypatch.setattr(service, "RENEWAL_INTERVAL_S", 0.05)
+    monkeypatch.setattr(repository, "snapshot", copy_slowly)
+    try:
+        service.create(source, tmp_path / "backup.tar")
+    finally:
+        engine.dispose()
+    assert len(seen) == 1
+    assert "backup-hold" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_backup_whose_hold_on_files_lapsed_is_refused(
+    small: tuple[Settings, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "HOLD_S", -1.0)
+    with pytest.raises(BackupError, match="files may have been deleted"):
+        service.create(small[0], tmp_path / "late.tar")
+    assert not (tmp_path / "late.tar").exists()
+
+
+@pytest.mark.service
+def test_artifacts_are_copied_from_and_to_s3(
+    small: tuple[Settings, Path], s3_url: str, tmp_path: Path
+) -> None:
+    remote = _settings(tmp_path / "remote", None, artifacts_url=s3_url)
+    service.restore(remote, small[1])
+    manifest = service.create(remote, tmp_path / "again.tar")
+    assert (manifest.n_files, len(manifest.damaged)) == (1, 1)
+    service.restore(_settings(tmp_path / "local-again", None), tmp_path / "again.tar")
+    assert _files(tmp_path / "local-again" / "artifacts") == _files(small[0].home_dir / "artifacts")
+    (tmp_path / "remote" / "callboard.sqlite3").unlink()
+    with pytest.raises(BackupError, match=r"the artifacts at s3://.* are not empty"):
+        service.restore(remote, small[1])
+
+
+def test_restore_killed_anywhere_can_be_repeated(
+    source: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "backup.tar"
+    service.create(source, path)
+    put = ArtifactStore.put
+    for n_files in range(4):
+        target = _settings(tmp_path / f"target-{n_files}", None)
+        left = [None] * n_files
+
+        def killed(store: ArtifactStore, *place: Any, left: list[None] = left) -> None:
+            if not left:
+                raise SystemExit
+            left.pop()
+            put(store, *place)
+
+        monkeypatch.setattr(ArtifactStore, "put", killed)
+        with pytest.raises(SystemExit):
+            service.restore(target, path)
+        monkeypatch.setattr(ArtifactStore, "put", put)
+        service.restore(target, path)
+        assert _rows(target.database) == _rows(source.database)
+        assert _files(target.home_dir / "artifacts") == _files(source.home_dir / "artifacts")
+
+
+def test_damaged_backup_is_refused_and_changes_nothing(small: tuple[Settings, Path], tmp_path: Path) -> None:
+    path, damaged, rng = small[1], tmp_path / "damaged.tar", random.Random(0)
+    whole = path.read_bytes()
+    with tarfile.open(path) as tar:
+        content = [(m.offset_data + rng.randrange(m.size)) for m in tar for _ in range(4)]
+        checksums = tar.getmember("SHA256SUMS")
+    line_end = whole.index(b"\n", checksums.offset_data)  # becomes another character that ends lines
+    target = _settings(tmp_path / "target", None)
+    for at in (line_end, *content):
+        damaged.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(BackupError, match=r"damaged|no manifest"):
+            service.restore(target, damaged)
+    for length in (0, 100, 512, *(rng.randrange(len(whole) - 12_000) for _ in range(20))):
+        damaged.write_bytes(whole[:length])
+        with pytest.raises(BackupError, match=r"damaged|incomplete"):
+            service.restore(target, damaged)
+    assert not target.home_dir.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("../x", tarfile.REGTYPE), ("/etc/x", tarfile.REGTYPE), ("database.sqlite3", tarfile.SYMTYPE)],
+)
+def test_archive_with_other_members_is_refused(tmp_path: Path, name: str, kind: bytes) -> None:
+    path = tmp_path / "other.tar"
+    with tarfile.open(path, "w") as tar:
+        member = tarfile.TarInfo(name)
+        member.type, member.linkname = kind, "/etc/passwd"
+        tar.addfile(member, BytesIO())
+    with pytest.raises(BackupError, match="is not a backup of Callboard: it contains"):
+        service.restore(_settings(tmp_path / "target", None), path)
+    assert not (tmp_path / "target").exists()
+
+
+def _backup_of(path: Path, schema: str, database: bytes = b"", format: int = archive.FORMAT) -> None:
+    with archive.creating(path) as writer:
+        writer.add(archive.DATABASE, BytesIO(database), len(database))
+        writer.finish(
+            Manifest(
+                format=format,
+                version="7.0.0",
+                schema_revision=schema,
+                created_at="",
+                n_runs=0,
+                n_files=0,
+                damaged=[],
+            )
+        )
+
+
+def test_backup_of_newer_version_is_refused(tmp_path: Path) -> None:
+    _backup_of(tmp_path / "new.tar", "9999")
+    with pytest.raises(BackupError, match=r"was written by Callboard 7\.0\.0, whose database"):
+        service.restore(_settings(tmp_path / "target", None), tmp_path / "new.tar")
+    _backup_of(tmp_path / "newer.tar", "9999", format=2)
+    with pytest.raises(BackupError, match=r"has format 2 of Callboard 7\.0\.0"):
+        service.restore(_settings(tmp_path / "target", None), tmp_path / "newer.tar")
+    assert not (tmp_path / "target").exists()
+
+
+def test_backup_of_earlier_schema_is_upgraded(tmp_path: Path, target: Settings) -> None:
+    old = tmp_path / "old.sqlite3"
+    upgrade(f"sqlite:///{old}", "0014")
+    engine = make_engine(f"sqlite:///{old}")
+    with engine.begin() as connection:
+        connection.exec_driver_sql("INSERT INTO deleted_runs (id) VALUES ('01ARZ3NDEKTSV4RRFFQ69G5FAV')")
+    engine.dispose()
+    _backup_of(tmp_path / "old.tar", "0014", old.read_bytes())
+    service.restore(target, tmp_path / "old.tar")
+    engine = make_engine(target.database)
+    with engine.connect() as connection:
+        assert connection.scalars(select(DeletedRun.id)).all() == ["01ARZ3NDEKTSV4RRFFQ69G5FAV"]
+    engine.dispose()
+
+
+def test_restore_refuses_target_in_use_and_changes_nothing(
+    small: tuple[Settings, Path], tmp_path: Path
+) -> None:
+    rows = _settings(tmp_path / "rows", None)
+    rows.home_dir.mkdir()
+    shutil.copyfile(small[0].home_dir / "callboard.sqlite3", rows.home_dir / "callboard.sqlite3")
+    files = _settings(tmp_path / "files", None)
+    (files.home_dir / "artifacts" / "runs" / "x").mkdir(parents=True)
+    directories = _settings(tmp_path / "directories", None)
+    (directories.runs_dir / "x").mkdir(parents=True)
+    for target, message in (
+        (rows, r"the database .* is not empty"),
+        (files, r"the artifacts at .* are not empty"),
+        (directories, "has run directories of another installation"),
+    ):
+        before = _files(target.home_dir)
+        with pytest.raises(BackupError, match=message):
+            service.restore(target, small[1])
+        assert _files(target.home_dir) == before
+
+
+def test_create_refuses_existing_file_missing_folder_missing_database_and_old_schema(
+    small: tuple[Settings, Path], tmp_path: Path
+) -> None:
+    settings, path = small
+    whole = path.read_bytes()
+    with pytest.raises(BackupError, match="exists already"):
+        service.create(settings, path)
+    assert path.read_bytes() == whole
+    with pytest.raises(BackupError, match="cannot be written: No such file or directory"):
+        service.create(settings, tmp_path / "none" / "x.tar")
+    with pytest.raises(BackupError, match="there is no database at"):
+        service.create(_settings(tmp_path / "nowhere", None), tmp_path / "x.tar")
+    old = _settings(tmp_path / "old", None)
+    upgrade(old.database, "0014")
+    with pytest.raises(BackupError, match="run `callboard db upgrade` first"):
+        service.create(old, tmp_path / "x.tar")
+    assert not [each for each in tmp_path.iterdir() if "x.tar" in each.name or "-backup-" in each.name]

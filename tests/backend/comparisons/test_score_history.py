@@ -1,0 +1,46 @@
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from backend.comparisons.score_history import by_evaluation, by_training
+from backend.db import Evaluation
+
+
+def test_training_score_is_mean_of_last_hundred_episodes() -> None:
+    rng = np.random.default_rng(0)
+    value = rng.normal(size=250)
+    value[17] = np.nan
+    rows = {"agent_steps": np.arange(250) * 10, "wall_time_s": np.arange(250) / 2, "value": value}
+    history = by_training(rows)
+    finite = value[~np.isnan(value)]
+    for at in (0, 5, 99, 100, 248):
+        expected = finite[max(0, at - 99) : at + 1].mean()
+        np.testing.assert_allclose(history.scores[at], expected, atol=1e-12)
+    assert history.end == 2490
+    assert history.score_at(-1) is None
+    assert history.score_at(2485) == pytest.approx(history.scores[-2])
+
+
+def test_single_high_return_at_start_does_not_reach_threshold() -> None:
+    value = np.concatenate([[500.0], np.zeros(150), np.full(200, 200.0)])
+    rows = {"agent_steps": np.arange(351), "wall_time_s": np.arange(351) / 10, "value": value}
+    # The mean of the last 100 episodes is above 195 once 98 of them have return 200.
+    assert by_training(rows).reached(195.0) == (248.0, 24.8)
+    assert by_training(rows).reached(201.0) == (np.inf, np.inf)
+
+
+def test_evaluations_reach_threshold_at_first_evaluation_above_it() -> None:
+    def one(agent_steps: int, mean_return: float) -> Evaluation:
+        return Evaluation(
+            agent_steps=agent_steps,
+            wall_time_s=agent_steps / 100,
+            mean_return=mean_return,
+            requested_at=datetime(2026, 1, 1, tzinfo=UTC),
+        )
+
+    history = by_evaluation([one(300, 9.0), one(100, 1.0), one(200, 10.0)])
+    assert history.reached(5.0) == (200.0, 2.0)
+    assert history.score_at(250) == 10.0
+    assert history.score_at(10_000) == 9.0
+    assert by_evaluation([]).end == 0

@@ -1,0 +1,415 @@
+import json
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+from sqlalchemy import update
+
+from backend.db import ExternalSource, RemovedFile, Run, Series
+from backend.db.base import new_id
+from backend.db.engine import reading, writing
+from backend.errors import Unavailable
+from backend.storage.repository import SHORT_GRACE_S
+from tests.support.arrow import arrow_stream
+from tests.support.external import SOURCE, batch, checkpoint, create, drawn, episodes, send, upload
+from tests.support.rows import CARTPOLE, external_request
+from tests.support.service import RunningService, created_run
+from workers import claims
+from workers.clean_up import delete_removed_files
+from workers.context import Context
+
+pytestmark = pytest.mark.service
+
+
+def test_external_run_is_running_at_once_and_nothing_claims_it(service: RunningService) -> None:
+    run = create(service.client)
+    assert (run["origin"], run["state"], run["name"]) == ("external", "running", "my_ppo CartPole-v1 seed 3")
+    assert run["spec"]["config"] == external_request()["config"]
+    assert (run["progress"], run["time_left_s"], run["attempt"]) == (None, None, 0)
+    own = created_run(service.client.post("/api/v1/runs", json=CARTPOLE | {"origin": "callboard"}))
+    assert (own["origin"], own["state"]) == ("callboard", "queued")
+    listed = service.client.get("/api/v1/runs", params={"filter": "origin:external"}).json()
+    assert [each["id"] for each in listed["items"]] == [run["id"]]
+    detail = service.client.get(f"/api/v1/runs/{run['id']}").json()
+    assert [each["after"] for each in detail["transitions"]] == ["running"]
+
+
+def test_points_and_episodes_are_drawn_and_scored(service: RunningService) -> None:
+    run = create(service.client)
+    assert send(service.client, run, "points", batch(1, [1.0, None, 3.0])) == {
+        "sequence": 1,
+        "stored": 3,
+        "dropped": 0,
+    }
+    assert drawn(service.client, run, "loss/policy")["mean"] == [1.0, None, 3.0]
+    assert send(service.client, run, "episodes", episodes(2, [10.0] * 50))["stored"] == 100
+    send(service.client, run, "episodes", episodes(3, [20.0] * 75, first=50))
+    assert drawn(service.client, run, "rollout/episode_return")["n_total"] == 125
+    after = service.client.get(f"/api/v1/runs/{run['id']}").json()
+    assert after["score"] == pytest.approx((25 * 10 + 75 * 20) / 100)
+    assert (after["best_return"], after["episodes"], after["agent_steps"]) == (20.0, 125, 12_500)
+    assert (after["frames"], after["wall_time_s"]) == (12_500, 125.0)
+    assert after["agent_steps_per_s"] == pytest.approx(100.0, rel=1e-3)
+    exported = service.client.get(f"/api/v1/runs/{run['id']}/export", params={"format": "csv"})
+    assert exported.status_code == 200
+    assert exported.text.count("rollout/episode_return") == 125
+
+
+def test_batch_that_is_sent_again_changes_nothing(service: RunningService) -> None:
+    run = create(service.client)
+    for _ in range(2):
+        answers = [send(service.client, run, "points", batch(1, [1.0, 2.0]))]
+        lines = [{"time": "2026-01-31T10:00:00Z", "level": "warning", "message": "one line"}]
+        answers.append(send(service.client, run, "log", {"source": SOURCE, "sequence": 2, "lines": lines}))
+        answers.append(send(service.client, run, "episodes", episodes(3, [5.0])))
+    assert answers == [{"sequence": 3, "stored": 0, "dropped": 0}] * 3
+    assert drawn(service.client, run, "loss/policy")["n_total"] == 2
+    assert drawn(service.client, run, "rollout/episode_length")["mean"] == [100.0]
+    log = service.client.get(f"/api/v1/runs/{run['id']}/log").json()["items"]
+    assert [(each["level"], each["message"]) for each in log if "one" in each["message"]] == [
+        ("warning", "one line")
+    ]
+    other = batch(1, [7.0], first=2) | {"source": new_id()}
+    assert send(service.client, run, "points", other)["stored"] == 1
+
+
+def test_batch_after_a_gap_is_refused(service: RunningService) -> None:
+    run = create(service.client)
+    send(service.client, run, "points", batch(1, [1.0]))
+    answer = service.client.post(f"/api/v1/runs/{run['id']}/points", json=batch(3, [1.0], first=1))
+    assert answer.status_code == 409
+    assert answer.json()["errors"] == [{"field": "sequence", "message": "must be 2, got 3"}]
+    assert drawn(service.client, run, "loss/policy")["n_total"] == 1
+
+
+def test_agent_steps_that_go_back_are_dropped_and_logged(service: RunningService) -> None:
+    run = create(service.client)
+    steps: dict[str, Any] = {"agent_steps": [5, 3, 5, 8, 7], "wall_time_s": [1.0] * 5}
+    answer = send(service.client, run, "points", batch(1, [1.0, 2.0, 3.0, 4.0, 5.0], **steps))
+    assert answer == {"sequence": 1, "stored": 3, "dropped": 2}
+    assert send(service.client, run, "points", batch(2, [6.0], first=7))["dropped"] == 1
+    assert drawn(service.client, run, "loss/policy")["mean"] == [1.0, 3.0, 4.0]
+    log = service.client.get(f"/api/v1/runs/{run['id']}/log").json()["items"]
+    assert [each["message"] for each in log if "have been dropped" in each["message"]] == [
+        f"2 points of source {SOURCE} have been dropped: their agent steps decrease, or the run has more "
+        "than 5,000 metrics; the latest are of loss/policy"
+    ]
+
+
+INVALID_BATCHES: list[tuple[str, Any, str]] = [
+    ("points", batch(1, [1.0], metric="loss"), "series.0.metric"),
+    ("points", batch(1, [1.0], metric="a/" + "b" * 10_000), "series.0.metric"),
+    ("points", batch(1, [1.0], agent_steps=[-1]), "series.0.agent_steps.0"),
+    ("points", batch(1, [1.0], agent_steps=[1.5]), "series.0.agent_steps.0"),
+    ("points", batch(1, [1.0], agent_steps=[1, 2]), "series.0"),
+    ("points", batch(1, [1.0], wall_time_s=[math.nan]), "series.0.wall_time_s.0"),
+    ("points", batch(1, [0.0] * 10_001), "series.0.agent_steps"),
+    ("points", {**batch(1, [1.0]), "series": batch(1, [1.0] * 6_000)["series"] * 2}, "series"),
+    ("points", batch(0, [1.0]), "sequence"),
+    ("points", batch(1, [1.0]) | {"source": "me"}, "source"),
+    ("points", batch(1, [1.0]) | {"colour": "red"}, "colour"),
+    ("points", [1], "body"),
+    ("episodes", episodes(1, [math.nan]), "episodes.0.return"),
+    (
+        "log",
+        {"source": SOURCE, "sequence": 1, "lines": [{"time": "then", "message": "x"}]},
+        "lines.0.time",
+    ),
+    ("heartbeat", {"state": "queued"}, "state"),
+    ("heartbeat", {"reason": "r" * 10_000}, "reason"),
+]
+"""What is sent, and the field that its refusal names."""
+
+
+def test_invalid_batch_is_refused_and_stores_nothing(
+    sqlite_service: RunningService, subtests: pytest.Subtests
+) -> None:
+    run = create(sqlite_service.client)
+    for what, body, field in INVALID_BATCHES:
+        with subtests.test(what=what, field=field):
+            answer = sqlite_service.post_json(f"/api/v1/runs/{run['id']}/{what}", body)
+            assert answer.status_code == 422, answer.text
+            assert field in {error["field"] for error in answer.json()["errors"]}, answer.text
+    with reading(sqlite_service.engine) as session:
+        assert session.query(Series).count() == session.query(ExternalSource).count() == 0
+
+
+INVALID_RUNS: list[tuple[dict[str, Any], str]] = [
+    ({"origin": "moon"}, "origin"),
+    ({"origin": 1}, "origin"),
+    ({"name": "n" * 10_000}, "name"),
+    ({"algorithm": ""}, "algorithm"),
+    ({"environment": 'a"b'}, "environment"),
+    ({"seed": -1}, "seed"),
+    ({"stop": {"agent_steps": 1}}, "stop"),
+    ({"config": {"lr": math.nan}}, "config.lr"),
+    ({"config": {"lr": 10**30}}, "config.lr"),
+    ({"config": {"optim": {"lr": 1.0}}}, "config.optim"),
+    ({"config": {"a b": 1}}, "config.a b"),
+    ({"config": {"text": "t" * 1_001}}, "config.text"),
+    ({"config": {"list": [0] * 101}}, "config.list"),
+    ({"config": {f"s{i}": i for i in range(501)}}, "config"),
+    ({"config": [1]}, "config"),
+]
+
+
+def test_invalid_external_run_is_refused(sqlite_service: RunningService, subtests: pytest.Subtests) -> None:
+    for changes, field in INVALID_RUNS:
+        with subtests.test(field=field):
+            answer = sqlite_service.post_json("/api/v1/runs", external_request(**changes))
+            assert answer.status_code == 422, answer.text
+            assert [error["field"] for error in answer.json()["errors"]] == [field]
+    assert sqlite_service.client.get("/api/v1/runs").json()["total"] == 0
+
+
+def test_silent_external_run_is_lost_until_it_sends_again(service: RunningService) -> None:
+    run = create(service.client)
+
+    def state_after_silence() -> str:
+        with writing(service.engine) as session:
+            early = session.get_one(Run, run["id"]).created_at
+            session.execute(update(Run).values(lease_expires_at=early.replace(year=2020)))
+        with writing(service.engine) as session:
+            assert claims.has_expired(session)
+            assert claims.expire(session) == [run["id"]]
+        return str(service.client.get(f"/api/v1/runs/{run['id']}").json()["state"])
+
+    assert state_after_silence() == "lost"
+    assert send(service.client, run, "heartbeat", {}) == {"state": "running", "stop_requested": False}
+    assert state_after_silence() == "lost"
+    send(service.client, run, "points", batch(1, [1.0], wall_time_s=[0.5]))
+    by_clock = {"run": run["id"], "metric": "loss/policy", "x": "clock_time_s"}
+    assert service.client.get("/api/v1/series", params=by_clock).json()["series"][0]["x"] == [0.5]
+    assert service.client.get(f"/api/v1/runs/{run['id']}").json()["state"] == "running"
+    stopped = service.client.post(f"/api/v1/runs/{run['id']}/stop").json()
+    assert stopped["state"] == "stopping"
+    assert send(service.client, run, "heartbeat", {}) == {"state": "stopping", "stop_requested": True}
+    assert state_after_silence() == "stopped"
+
+
+def test_script_ends_and_resumes_its_run(service: RunningService) -> None:
+    run = create(service.client)
+    send(service.client, run, "heartbeat", {"state": "failed", "reason": "out of memory"})
+    failed = service.client.get(f"/api/v1/runs/{run['id']}").json()
+    assert (failed["state"], failed["state_reason"], failed["error"]) == (
+        "failed",
+        "out of memory",
+        "out of memory",
+    )
+    # What was sent late is stored, and changes nothing else.
+    send(service.client, run, "points", batch(1, [1.0]))
+    assert service.client.get(f"/api/v1/runs/{run['id']}").json()["state"] == "failed"
+    for state in ("running", "finished", "finished", "running", "stopped"):
+        assert send(service.client, run, "heartbeat", {"state": state})["state"] == state
+    detail = service.client.get(f"/api/v1/runs/{run['id']}").json()
+    assert [each["after"] for each in detail["transitions"]] == [
+        "running",
+        "failed",
+        "running",
+        "finished",
+        "running",
+        "stopped",
+    ]
+    assert detail["lease_expires_at"] is None
+
+
+def test_actions_without_a_spec_of_ours_are_refused_with_the_reason(sqlite_service: RunningService) -> None:
+    client = sqlite_service.client
+    run = create(client)
+    path = f"/api/v1/runs/{run['id']}"
+    answers = [
+        client.post(f"{path}/kill"),
+        client.post(f"{path}/resume"),
+        client.post(f"{path}/fork"),
+        client.post(f"{path}/evaluations", json={}),
+        client.patch(f"{path}/settings", json={"config": {"lr": 0.1}}),
+    ]
+    assert [answer.status_code for answer in answers] == [409] * 5
+    assert all("the run is trained elsewhere: " in answer.json()["detail"] for answer in answers)
+    own = created_run(client.post("/api/v1/runs", json=CARTPOLE))
+    for what, body in (("points", batch(1, [1.0])), ("heartbeat", {}), ("episodes", episodes(1, [1.0]))):
+        answer = client.post(f"/api/v1/runs/{own['id']}/{what}", json=body)
+        assert answer.status_code == 409
+        assert "only external runs" in answer.json()["detail"]
+    missing = client.post(f"/api/v1/runs/{new_id()}/heartbeat")
+    assert missing.status_code == 404
+
+
+def test_arrow_stream_is_stored_like_json(service: RunningService) -> None:
+    run = create(service.client)
+    stream = arrow_stream(
+        {
+            "metric": pa.array(["loss/policy", "loss/value"] * 2).dictionary_encode(),
+            "agent_steps": pa.array([1, 1, 2, 2], pa.int64()),
+            "wall_time_s": pa.array([0.5, 0.5, 1.0, 1.0]),
+            "value": pa.array([1.0, 5.0, 2.0, None]),
+        }
+    )
+    path = f"/api/v1/runs/{run['id']}/points"
+    headers = {"Content-Type": "application/vnd.apache.arrow.stream", "Callboard-Source": SOURCE}
+    for stored in (4, 0):
+        answer = service.client.post(path, content=stream, headers=headers | {"Callboard-Sequence": "1"})
+        assert answer.json() == {"sequence": 1, "stored": stored, "dropped": 0}
+    assert drawn(service.client, run, "loss/policy")["mean"] == [1.0, 2.0]
+    assert drawn(service.client, run, "loss/value")["mean"] == [5.0, None]
+    refusals = {
+        "Callboard-Sequence": service.client.post(path, content=stream, headers=headers),
+        "Content-Type": service.client.post(path, content=stream, headers={"Content-Type": "text/csv"}),
+        "body": service.client.post(path, content=b"x", headers=headers | {"Callboard-Sequence": "2"}),
+    }
+    for field, answer in refusals.items():
+        assert answer.status_code == 422
+        assert [error["field"] for error in answer.json()["errors"]] == [field]
+
+
+def test_upload_is_appended_in_order_and_used_once(service: RunningService) -> None:
+    client = service.client
+    run = create(client)
+    path = f"/api/v1/runs/{run['id']}"
+    assert upload(client, run, b"half").json() == {"received_bytes": 4}
+    again = upload(client, run, b"half")
+    assert (again.status_code, again.json()["errors"]) == (
+        409,
+        [{"field": "offset", "message": "must be 4, got 0"}],
+    )
+    body = checkpoint(1, b"half of it", agent_steps=5, score=2.0)
+    early = client.post(f"{path}/checkpoints", json=body)
+    assert (early.status_code, early.json()["errors"][0]["field"]) == (409, "upload")
+    assert upload(client, run, b" of it", offset=4).json() == {"received_bytes": 10}
+    for stored in (1, 0, 0):
+        assert send(client, run, "checkpoints", body)["stored"] == stored
+    [row] = client.get(f"{path}/checkpoints").json()["items"]
+    assert (row["agent_steps"], row["frames"], row["score"], row["size_bytes"]) == (5, 5, 2.0, 10)
+    assert client.get(f"/api/v1/checkpoints/{row['id']}/file").content == b"half of it"
+    twice = client.post(f"{path}/checkpoints", json=body | {"sequence": 2})
+    assert [error["field"] for error in twice.json()["errors"]] == ["upload"]
+    upload(client, run, b"half of iT")
+    damaged = client.post(f"{path}/checkpoints", json=body | {"sequence": 2, "agent_steps": 6})
+    assert [error["field"] for error in damaged.json()["errors"]] == ["sha256"]
+    assert upload(client, run, b"x").json() == {"received_bytes": 1}, "the damaged upload is deleted"
+    sizes = {each["kind"]: each["n_bytes"] for each in client.get("/api/v1/storage").json()["kinds"]}
+    assert sizes["checkpoints"] == 10
+
+
+def _fail(*arguments: object, **fields: object) -> None:
+    raise Unavailable("the database is away")
+
+
+def test_clean_up_deletes_the_stored_file_whose_row_was_not_added_and_no_other(
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, content = service.client, b"parameters"
+    run = create(client)
+    path, body = f"/api/v1/runs/{run['id']}/checkpoints", checkpoint(1, content)
+    upload(client, run, content)
+    with monkeypatch.context() as failing:
+        failing.setattr("backend.checkpoints.repository.add_external", _fail)
+        assert client.post(path, json=body).status_code == 503
+    folder = service.settings.home_dir / "artifacts" / "runs" / run["id"] / "checkpoints"
+    [left] = folder.iterdir()
+    with monkeypatch.context() as slow:
+        slow.setattr("backend.storage.repository.EXPECTED_S", -1.0)
+        assert client.post(path, json=body).status_code == 503, "clean-up may have deleted the file"
+    assert client.get(path).json()["items"] == []
+    assert send(client, run, "checkpoints", body)["stored"] == 1
+    [row] = client.get(path).json()["items"]
+    assert row["file"] != left.name
+    context = Context.from_settings(service.settings)
+    try:
+        assert delete_removed_files(context, grace_s=SHORT_GRACE_S) == 0, "their requests may still add rows"
+        with writing(service.engine) as session:
+            session.execute(update(RemovedFile).values(removed_at=datetime(2020, 1, 1, tzinfo=UTC)))
+        assert delete_removed_files(context, grace_s=SHORT_GRACE_S) == 2
+    finally:
+        context.close()
+    assert [each.name for each in folder.iterdir()] == [row["file"]]
+    assert client.get(f"/api/v1/checkpoints/{row['id']}/file").content == content
+
+
+@pytest.mark.parametrize(
+    ("what", "field"),
+    [
+        ({"suffix": "/../x"}, "suffix"),
+        ({"suffix": ".Z"}, "suffix"),
+        ({"upload": "../../etc/passwd"}, "upload"),
+        ({"size_bytes": 2**40}, "size_bytes"),
+        ({"sha256": "0"}, "sha256"),
+        ({"score": math.inf}, "score"),
+        ({"agent_steps": -1}, "agent_steps"),
+    ],
+)
+def test_invalid_checkpoint_is_refused(
+    sqlite_service: RunningService, what: dict[str, Any], field: str
+) -> None:
+    run = create(sqlite_service.client)
+    body = json.dumps(checkpoint(1, b"x") | what)
+    headers = {"Content-Type": "application/json"}
+    answer = sqlite_service.client.post(
+        f"/api/v1/runs/{run['id']}/checkpoints", content=body, headers=headers
+    )
+    assert answer.status_code in (400, 422)
+    assert field == "score" or [error["field"] for error in answer.json()["errors"]] == [field]
+
+
+def test_uploads_are_bounded(sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = sqlite_service.client
+    run = create(client)
+    monkeypatch.setattr("backend.external.uploads.MAX_UPLOAD_BYTES", 10)
+    monkeypatch.setattr("backend.external.uploads.MAX_UNFINISHED_BYTES", 15)
+    assert upload(client, run, b"x" * 10).status_code == 200
+    for answer in (upload(client, run, b"x", offset=10), upload(client, run, b"")):
+        assert answer.status_code == 422
+        assert [error["field"] for error in answer.json()["errors"]] == ["body"]
+    too_many = upload(client, run, b"x" * 6, name=new_id())
+    assert (too_many.status_code, too_many.headers["Retry-After"]) == (503, "30"), "not for good"
+    monkeypatch.setattr("backend.external.uploads.UNFINISHED_S", -1.0)
+    assert upload(client, run, b"x" * 6, name=new_id()).status_code == 200, "older ones are deleted"
+    own = created_run(client.post("/api/v1/runs", json=CARTPOLE))
+    assert upload(client, own, b"x").status_code == 409
+    assert upload(client, {"id": new_id()}, b"x").status_code == 404
+    assert upload(client, run, b"x", name="x" * 26).status_code == 404
+
+
+def test_scoped_token_writes_the_external_runs_that_it_has_created(service: RunningService) -> None:
+    def script(name: str) -> httpx.Client:
+        body = {"name": name, "role": "operator", "scope": "external_runs"}
+        created = service.client.post("/api/v1/tokens", json=body)
+        assert (created.status_code, created.json()["scope"]) == (201, "external_runs")
+        headers = {"Authorization": f"Bearer {created.json()['token']}"}
+        return httpx.Client(base_url=service.url, headers=headers, timeout=30)
+
+    with script("first") as own, script("second") as other:
+        run = create(own)
+        assert send(own, run, "points", batch(1, [1.0]))["stored"] == 1
+        writes = {
+            "points": batch(2, [2.0], first=1),
+            "episodes": episodes(2, [1.0]),
+            "log": {"source": SOURCE, "sequence": 2, "lines": []},
+            "heartbeat": {"state": "failed"},
+            "checkpoints": checkpoint(2, b"x"),
+        }
+        upload = f"/api/v1/runs/{run['id']}/uploads/{SOURCE}"
+        assert other.put(upload, params={"offset": 0}, content=b"x").status_code == 403
+        for what, body in writes.items():
+            assert other.post(f"/api/v1/runs/{run['id']}/{what}", json=body).status_code == 403, what
+        path = f"/api/v1/runs/{run['id']}"
+        refused = [
+            own.get("/api/v1/runs"),
+            own.get(path),
+            own.patch(path, json={"name": "other"}),
+            own.delete(path),
+            own.post(f"{path}/stop"),
+            own.post("/api/v1/runs", json=CARTPOLE),
+            own.post("/api/v1/tokens", json={"name": "more"}),
+            own.get("/api/v1/hosts"),
+        ]
+        assert [answer.status_code for answer in refused] == [403] * len(refused)
+    assert service.client.get(path).json()["state"] == "running"
+    assert drawn(service.client, run, "loss/policy")["n_total"] == 1
+    low = service.client.post(
+        "/api/v1/tokens", json={"name": "x", "role": "viewer", "scope": "external_runs"}
+    )
+    assert [error["field"] for error in low.json()["errors"]] == ["scope"]

@@ -1,0 +1,81 @@
+import pytest
+from httpx import Client
+from sqlalchemy import Engine
+
+from backend.db import Run
+from backend.db.engine import writing
+from backend.figures.scatter import Dot, scatter_figure
+from backend.specs.states import RunState
+from tests.backend.figures.lines import valid
+from tests.support.rows import make_run
+from tests.support.service import RunningService
+
+IDS = ["0" * 25 + letter for letter in "ABCD"]
+
+
+def test_runs_are_dots_with_the_median_of_equal_settings() -> None:
+    dots = [Dot(IDS[0], "a", 0.01, 3.0), Dot(IDS[1], "b", 0.0001, 1.0), Dot(IDS[2], "<c>", 0.01, 5.0)]
+    figure = valid(scatter_figure(dots, x="config.learning_rate", y="Score", title="t"))
+    runs, medians = figure.data
+    assert (list(runs.x), list(runs.y)) == ([0.0001, 0.01, 0.01], [1.0, 3.0, 5.0])
+    assert runs.text[2] == "&lt;c&gt;"
+    assert (list(medians.x), list(medians.y), list(medians.text)) == ([0.01], [4.0], ["median of 2 runs"])
+    assert figure.layout.xaxis.type == "log"
+    assert list(figure.layout.xaxis.tickvals) == [0.0001, 0.01]
+    assert figure.layout.xaxis.title.text == "config.learning_rate"
+
+
+def test_medians_do_not_mix_tasks() -> None:
+    tasks = ["PAAC on Pong", "PAAC on Breakout", "PAAC on Pong", "PAAC on Breakout"]
+    dots = [Dot(id_, "a", 1.0, float(y), task) for y, (id_, task) in enumerate(zip(IDS, tasks, strict=True))]
+    _, medians = valid(scatter_figure(dots, x="x", y="y", title="t")).data
+    assert list(zip(medians.x, medians.y, medians.text, strict=True)) == [
+        (1.0, 2.0, "median of 2 runs, PAAC on Breakout"),
+        (1.0, 1.0, "median of 2 runs, PAAC on Pong"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [((1, 19), "linear"), ((0, 100), "linear"), ((1, 20), "log"), ((1, "auto"), "category")],
+)
+def test_axis_is_logarithmic_only_over_a_wide_positive_range(
+    values: tuple[float | str, ...], kind: str
+) -> None:
+    dots = [Dot(id_, "a", value, 0.0) for id_, value in zip(IDS, values, strict=False)]
+    assert valid(scatter_figure(dots, x="x", y="y", title="t")).layout.xaxis.type == kind
+
+
+def test_figure_without_runs_is_valid() -> None:
+    assert len(valid(scatter_figure([], x="x", y="y", title="t")).data[0].x) == 0
+
+
+@pytest.fixture
+def client(service: RunningService) -> Client:
+    return service.client
+
+
+@pytest.mark.service
+def test_scatter_of_runs_over_rest(engine: Engine, client: Client) -> None:
+    ids = []
+    for seed, rate in ((1, 0.001), (1, 0.1), (2, 0.1)):
+        run = make_run(engine, RunState.FINISHED, seed=seed, config={"learning_rate": rate})
+        with writing(engine) as session:
+            session.get_one(Run, run.id).score = 100.0 * rate + seed
+        ids.append(run.id)
+    unfinished = make_run(engine, seed=9)
+    ask = {"run": [*ids, unfinished.id], "x": "config.learning_rate"}
+    runs, medians = client.get("/api/v1/figures/scatter", params=ask).json()["data"]
+    assert (runs["x"], runs["y"]) == ([0.001, 0.1, 0.1], [1.1, 11.0, 12.0])
+    assert medians["y"] == [11.5]
+    by_seed = client.get("/api/v1/figures/scatter", params=ask | {"x": "seed"}).json()["data"][0]
+    assert by_seed["x"] == [1, 1, 2]
+
+
+@pytest.mark.service
+@pytest.mark.parametrize("x", ["config.learning_rat", "loss/value", ""])
+def test_scatter_of_an_unknown_setting_is_refused(engine: Engine, client: Client, x: str) -> None:
+    run = make_run(engine)
+    refused = client.get("/api/v1/figures/scatter", params={"run": run.id, "x": x})
+    assert refused.status_code == 422
+    assert "x" in refused.text

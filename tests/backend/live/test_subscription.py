@@ -1,0 +1,61 @@
+from contextlib import ExitStack
+
+import pytest
+import redis
+
+from backend.auth.roles import Role
+from backend.live.subscription import MAX_UNSENT, Events, Frames, Signal
+from backend.specs.states import RunState
+from tests.support import asynchronous
+from tests.support.rows import make_run
+from tests.support.service import RunningService
+from tests.support.sockets import connected, get_request, status_of
+from tests.support.waiting import until
+
+
+def test_slow_stream_is_asked_to_fetch_everything_instead_of_more_events() -> None:
+    async def run() -> None:
+        events = Events()
+        events.put(Signal.CONNECTED)
+        for n in range(MAX_UNSENT + 10):
+            events.put(b"%d" % n)
+        assert await events.next(0) is Signal.CONNECTED
+        received = []
+        while (message := await events.next(0)) is not None:
+            received.append(message)
+        # The events after those that were dropped, without a gap, to the last.
+        assert received[-1] == b"%d" % (MAX_UNSENT + 9)
+        assert len(received) < MAX_UNSENT
+
+    asynchronous.run(run())
+
+
+def test_frame_that_was_not_sent_is_replaced() -> None:
+    async def run() -> bytes:
+        frames = Frames()
+        for n in range(3):
+            frames.put(b"%d" % n)
+        return await frames.next()
+
+    assert asynchronous.run(run()) == b"2"
+
+
+@pytest.mark.service
+def test_streams_share_one_subscription_and_are_bounded_per_user(
+    sqlite_service: RunningService, redis_url: str
+) -> None:
+    limits = sqlite_service.app_state.limits
+    make_run(sqlite_service.engine, RunState.RUNNING)
+    with ExitStack() as stack, redis.Redis.from_url(redis_url) as server:
+        before = len(server.client_list())
+        viewer = stack.enter_context(sqlite_service.client_as(Role.VIEWER))
+        headers = {"Authorization": viewer.headers["Authorization"]}
+        request = get_request(sqlite_service.url, "/api/v1/events", headers)
+        clients = stack.enter_context(connected(sqlite_service.url, request, n=50))
+        assert {status_of(client) for client in clients} == {200}
+        (another,) = stack.enter_context(connected(sqlite_service.url, request))
+        assert status_of(another) == 429
+        assert len(server.client_list()) - before <= 2
+        with sqlite_service.client.stream("GET", "/api/v1/events") as of_another_user:
+            assert of_another_user.status_code == 200
+    until(lambda: limits.streams.n_taken == 0)

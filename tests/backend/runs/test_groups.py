@@ -1,0 +1,73 @@
+from typing import Any
+
+import pytest
+
+from backend.db import Run
+from backend.runs.groups import evaluation_key, group_names, human_normalised_pct
+from backend.specs.run import parse_run_spec
+from tests.support.rows import CARTPOLE
+
+
+def run(**changes: Any) -> Run:
+    spec = parse_run_spec(CARTPOLE | changes)
+    return Run(
+        algorithm=spec.algorithm,
+        environment=spec.environment,
+        group=spec.group,
+        spec=spec.model_dump(mode="json"),
+    )
+
+
+def test_group_name_is_given_name_or_algorithm_and_environment() -> None:
+    (named, plain) = group_names([run(group="wide"), run()])
+    assert named == "wide"
+    assert plain.endswith(" on CartPole")
+
+
+def test_groups_with_same_name_list_differing_settings() -> None:
+    names = group_names([run(config={"n_e": 8}), run(config={"n_e": 16, "t_max": 10}), run(group="other")])
+    common = group_names([run()])[0]
+    assert names == [f"{common} (n_e = 8, t_max = 5)", f"{common} (n_e = 16, t_max = 10)", "other"]
+
+
+def test_group_name_ignores_differences_to_other_groups() -> None:
+    rates = [run(group="rates", config={"learning_rate": rate}) for rate in (0.01, 0.1)]
+    names = group_names([*rates, run(environment="ALE/Pong-v5")])
+    assert names[:2] == ["rates (learning_rate = 0.01)", "rates (learning_rate = 0.1)"]
+
+
+PONG: dict[str, Any] = {"environment": "ALE/Pong-v5"}
+
+
+def test_human_normalised_score_is_that_of_the_protocol() -> None:
+    # Nair et al. 2015, null-op starts: random -20.7, human 9.3, and DQN 18.9, normalised to 132.
+    assert human_normalised_pct(run(**PONG), "noop_starts_5min", 18.9) == pytest.approx(132)
+    assert human_normalised_pct(run(**PONG), "noop_starts_5min", -20.7) == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "protocol"),
+    [
+        (PONG, "noop_starts"),
+        (PONG, "noop_starts_5min_greedy"),
+        (PONG, "noop_starts_9000_frames"),
+        (PONG | {"environment_config": {"crop": True}}, "noop_starts_5min"),
+        ({"environment": "ALE/Atlantis2-v5"}, "noop_starts_5min"),
+        ({}, "plain"),
+    ],
+)
+def test_score_measured_in_another_way_has_no_human_normalised_value(
+    changes: dict[str, Any], protocol: str
+) -> None:
+    assert human_normalised_pct(run(**changes), protocol, 18.9) is None
+
+
+def test_scores_are_comparable_whatever_the_order_of_the_stored_settings() -> None:
+    """PostgreSQL stores the settings of an environment that is not known here in an order of its own."""
+    runs = [run(), run(environment="ALE/Pong-v5")]
+    for one, settings in zip(runs, ({"width": 3, "depth": 5}, {"depth": 5, "width": 3}), strict=True):
+        one.environment = "Custom/Gone-v0"
+        one.spec = one.spec | {"environment": one.environment, "environment_config": settings}
+    assert evaluation_key(runs[0], "plain") == evaluation_key(runs[1], "plain")
+    runs[1].spec = runs[1].spec | {"environment_config": {"depth": 3, "width": 5}}
+    assert evaluation_key(runs[0], "plain") != evaluation_key(runs[1], "plain")

@@ -1,0 +1,311 @@
+"""Literals copied from the papers by hand; change one only with the paper in hand.
+
+PRINTED and its parts hold what a paper prints: value, place, symbol. `code` is the published code of a
+paper's authors, where the paper prints nothing; None is a setting that a paper has without a number. OURS
+holds the defaults for which no paper has a number, and DIFFERENT those that differ from the paper on purpose.
+"""
+
+from typing import Any
+
+Printed = dict[str, tuple[Any, str, str | None]]
+
+# Clemente, Castejón and Chandra 2017, section 5.1: "n_w = 8, n_e = 32, t_max = 5, N_max = 1.15 10^8,
+# gamma = 0.99, alpha = 0.0224, epsilon = 0.1, beta = 0.01, and a discount factor of 0.99 for RMSProp.
+# Additionally gradient clipping with a threshold of 40 was used." Table 1: "averaged over 30 runs".
+PAAC_FRAMEWORK: Printed = {
+    "n_w": (8, "Clemente 2017, 5.1", "n_w"),
+    "n_e": (32, "Clemente 2017, 5.1", "nₑ"),
+    "t_max": (5, "Clemente 2017, 5.1", "t_max"),
+    "gamma": (0.99, "Clemente 2017, 5.1", "γ"),
+    "learning_rate": (0.0224, "Clemente 2017, 5.1", "α"),
+    "rmsprop_eps": (0.1, "Clemente 2017, 5.1", "ε"),
+    "rmsprop_decay": (0.99, "Clemente 2017, 5.1", None),
+    "max_grad_norm": (40, "Clemente 2017, 5.1", None),
+    "network": ("nips", "Clemente 2017, 5.1", None),
+    "scale_learning_rate": (False, "Clemente 2017, 5.1", None),
+    "gradient_scale": (1, "Clemente 2017, algorithm 1", None),
+    "evaluation_episodes": (30, "Clemente 2017, table 1", None),
+    "learning_rate_schedule": ("linear", "Clemente 2017, code", None),
+    "rmsprop_initial_g": (1, "Clemente 2017, code", "g₀"),
+    "reward_clip": (1, "Clemente 2017, code", None),
+}
+# Mnih et al. 2016, supplement, section 8: 16 actor-learners; updates every 5 actions; shared RMSProp with
+# alpha 0.99; gamma 0.99; the network of Mnih et al. 2013; learning rates from LogUniform(1e-4, 1e-2),
+# annealed linearly to 0. Rewards are clipped to ±1 as in Mnih et al. 2015.
+ASYNCHRONOUS: Printed = {
+    "n_actors": (16, "Mnih 2016, S8", None),
+    "t_max": (5, "Mnih 2016, S8", "t_max"),
+    "optimizer": ("shared_rmsprop", "Mnih 2016, S8", None),
+    "rmsprop_decay": (0.99, "Mnih 2016, S8", "α"),
+    "gamma": (0.99, "Mnih 2016, S8", "γ"),
+    "network": ("nips", "Mnih 2016, S8", None),
+    "learning_rate_schedule": ("linear", "Mnih 2016, S8", None),
+    "learning_rate": (None, "Mnih 2016, S8", "η"),
+    "rmsprop_eps": (None, "Mnih 2016, eq. 1", "ε"),
+    "rmsprop_initial_g": (None, "Mnih 2016, eq. 1", "g₀"),
+    "momentum": (None, "Mnih 2016, S7", "α"),
+    "max_grad_norm": (None, "Mnih 2016, 5.1", None),
+    "evaluation_episodes": (None, "Mnih 2016, 5.1", None),
+    "reward_clip": (1, "Mnih 2015, methods", None),
+}
+# Section 8: target network every 40,000 frames; epsilons from 1 to 0.1, 0.01, 0.5 over 4 million frames.
+VALUE: Printed = {
+    "target_update_frames": (40_000, "Mnih 2016, S8", "I_target"),
+    "exploration_eps": (0.1, "Mnih 2016, S8", "ε"),
+    "exploration_eps_low": (0.01, "Mnih 2016, S8", "ε"),
+    "exploration_eps_high": (0.5, "Mnih 2016, S8", "ε"),
+    "exploration_anneal_frames": (4_000_000, "Mnih 2016, S8", None),
+}
+# Section 8: beta 0.01. Algorithm S2: the value's gradient has no weight.
+A3C: Printed = {
+    "beta": (0.01, "Mnih 2016, S8", "β"),
+    "value_coefficient": (1, "Mnih 2016, algorithm S2", None),
+    "recurrent": (False, "Mnih 2016, 5.1", None),
+}
+# Babaeizadeh et al. 2017: network of two convolutions, t_max = 5 (3.2); N_P = N_T = 2, a change every minute
+# (4.3); no gradient clipping (4.4); one agent's batch (5.3); rates 0.0003 and 0.0001 (figure 6); 30 games
+# (table 3). Its authors' Config.py: AGENTS 32, DISCOUNT 0.99, REWARD_MIN/MAX ±1, BETA 0.01,
+# LEARNING_RATE_START and _END 0.0003, RMSPROP_DECAY 0.99, RMSPROP_EPSILON 0.1, LOG_EPSILON 1e-6.
+GA3C: Printed = {
+    "network": ("nips", "Babaeizadeh 2017, 3.2", None),
+    "first_layer_stride": (4, "Babaeizadeh 2017, 5.1, note 2", None),
+    "t_max": (5, "Babaeizadeh 2017, 3.2", "t_max"),
+    "n_predictors": (2, "Babaeizadeh 2017, 4.3", "N_P"),
+    "n_trainers": (2, "Babaeizadeh 2017, 4.3", "N_T"),
+    "adjustment_interval_s": (60, "Babaeizadeh 2017, 4.3", None),
+    "max_grad_norm": (0, "Babaeizadeh 2017, 4.4", None),
+    "min_training_batch": (1, "Babaeizadeh 2017, 5.3", None),
+    "learning_rate": (0.0003, "Babaeizadeh 2017, fig. 6", "η"),
+    "value_coefficient": (1, "Babaeizadeh 2017, eq. 2", None),
+    "evaluation_episodes": (30, "Babaeizadeh 2017, table 3", None),
+    "n_actors": (32, "Babaeizadeh 2017, code", "N_A"),
+    "gamma": (0.99, "Babaeizadeh 2017, code", "γ"),
+    "reward_clip": (1, "Babaeizadeh 2017, code", None),
+    "beta": (0.01, "Babaeizadeh 2017, code", "β"),
+    "learning_rate_schedule": ("constant", "Babaeizadeh 2017, code", None),
+    "rmsprop_decay": (0.99, "Babaeizadeh 2017, code", "α"),
+    "rmsprop_eps": (0.1, "Babaeizadeh 2017, code", "ε"),
+    "rmsprop_initial_g": (1, "Babaeizadeh 2017, code", "g₀"),
+    "log_eps": (1e-6, "Babaeizadeh 2017, code", "ε"),
+}
+# Mnih et al. 2015, methods and extended data table 1: batch 32; replay 1 million; learning starts at 50,000;
+# an update every 4 actions; target every 10,000 updates; gamma 0.99; learning rate 0.00025; both momenta
+# 0.95; minimum squared gradient 0.01; epsilon 1 to 0.1 over 1 million. Evaluation: 30 episodes of 5 minutes.
+REPLAYED: Printed = {
+    "network": ("nature", "Mnih 2015, methods", None),
+    "optimizer": ("centred_rmsprop", "Mnih 2015, methods", None),
+    "batch_size": (32, "Mnih 2015, methods", None),
+    "replay_capacity": (1_000_000, "Mnih 2015, methods", "D"),
+    "learning_starts_agent_steps": (50_000, "Mnih 2015, methods", None),
+    "agent_steps_per_update": (4, "Mnih 2015, methods", None),
+    "target_update_updates": (10_000, "Mnih 2015, methods", "N"),
+    "gamma": (0.99, "Mnih 2015, methods", "γ"),
+    "learning_rate": (0.00025, "Mnih 2015, methods", "η"),
+    "rmsprop_decay": (0.95, "Mnih 2015, methods", None),
+    "rmsprop_eps": (0.01, "Mnih 2015, methods", "ε"),
+    "reward_clip": (1, "Mnih 2015, methods", None),
+    "exploration_eps": (0.1, "Mnih 2015, methods", "ε"),
+    "evaluation_episodes": (30, "Mnih 2015, methods", None),
+}
+# Nair et al. 2015, section 5.1: N_param = 31, N_learn = N_act = 100, bundled mode, D = 1 million frames,
+# epsilon from 1 to 0.1 over one million global updates, theta_minus every 60K updates; 5.2: 30 episodes,
+# 18000 frames; 4.2: AdaGrad. Algorithm 1: theta from theta+ before, and one minibatch after, every action.
+GORILA: Printed = {
+    "network": ("nature", "Nair 2015, 5.1", None),
+    "n_shards": (31, "Nair 2015, 5.1", "N_param"),
+    "n_learners": (100, "Nair 2015, 5.1", "N_learn"),
+    "n_actors": (100, "Nair 2015, 5.1", "N_act"),
+    "replay": ("bundled", "Nair 2015, 5.1", None),
+    "replay_capacity": (1_000_000, "Nair 2015, 5.1", "D"),
+    "exploration_eps": (0.1, "Nair 2015, 5.1", "ε"),
+    "exploration_anneal_updates": (1_000_000, "Nair 2015, 5.1", None),
+    "target_update_updates": (60_000, "Nair 2015, 5.1", "N"),
+    "evaluation_episodes": (30, "Nair 2015, 5.2", None),
+    "optimizer": ("adagrad", "Nair 2015, 4.2", None),
+    "learning_rate": (None, "Nair 2015, 4.2", "η"),
+    "max_gradient_staleness": (None, "Nair 2015, 4.2", None),
+    "outlier_deviations": (None, "Nair 2015, 4.2", None),
+    "n_replay_shards": (None, "Nair 2015, 4", None),
+    "pull_interval": (1, "Nair 2015, algorithm 1", None),
+    "agent_steps_per_update": (1, "Nair 2015, algorithm 1", None),
+}
+PRINTED: dict[str, Printed] = {
+    "paac": PAAC_FRAMEWORK
+    | {
+        "beta": (0.01, "Clemente 2017, 5.1", "β"),
+        "value_coefficient": (1, "Clemente 2017, algorithm 1", None),
+    },
+    "paac_q": PAAC_FRAMEWORK | VALUE,
+    "ga3c": GA3C,
+    "a3c": ASYNCHRONOUS | A3C,
+    "n_step_q": ASYNCHRONOUS | VALUE,
+    "one_step_q": ASYNCHRONOUS | VALUE,
+    "one_step_sarsa": ASYNCHRONOUS | VALUE,
+    "dqn": REPLAYED | {"exploration_anneal_agent_steps": (1_000_000, "Mnih 2015, methods", None)},
+    "gorila_dqn": REPLAYED | GORILA,
+}
+
+_OPERATION = {
+    "evaluation_protocol": "auto",
+    "evaluation_interval_agent_steps": 1_000_000,
+    "checkpoint_interval_s": 40,
+}
+_ASYNCHRONOUS_OURS = _OPERATION | {
+    "learning_rate": 0.0007,
+    "rmsprop_eps": 0.1,
+    "rmsprop_initial_g": 0,
+    "momentum": 0.99,
+    "max_grad_norm": 40,
+    "evaluation_episodes": 30,
+}
+OURS: dict[str, dict[str, Any]] = {
+    "paac": _OPERATION | {"precision": "fp32", "standardise": False},
+    "paac_q": _OPERATION | {"precision": "fp32"},
+    "ga3c": _OPERATION,
+    "a3c": _ASYNCHRONOUS_OURS | {"standardise": False},
+    "n_step_q": _ASYNCHRONOUS_OURS,
+    "one_step_q": _ASYNCHRONOUS_OURS,
+    "one_step_sarsa": _ASYNCHRONOUS_OURS,
+    "dqn": _OPERATION | {"precision": "fp32", "learner_threads": 2},
+    "gorila_dqn": _OPERATION
+    | {
+        "precision": "fp32",
+        "learning_rate": 0.001,
+        "max_gradient_staleness": 500,
+        "outlier_deviations": 4,
+        "n_replay_shards": 8,
+        "parts_per_process": 1,
+        "snapshot_interval_s": 5,
+    },
+}
+DIFFERENT: dict[str, dict[str, Any]] = {
+    "paac": {"learning_rate_schedule": "constant", "rmsprop_initial_g": 0},
+    "paac_q": {"learning_rate_schedule": "constant", "rmsprop_initial_g": 0},
+    "ga3c": {"rmsprop_initial_g": 0},
+    "a3c": {"value_coefficient": 0.5},
+    "gorila_dqn": {"agent_steps_per_update": 4},
+}
+
+# Mnih et al. 2016, supplement, section 9: LSTM after the encoder, no bootstrapping (each episode one update),
+# cost 1e-4 on the differential entropy; the rest as in section 8.
+CONTINUOUS: Printed = {
+    "recurrent": (True, "Mnih 2016, S9", None),
+    "t_max": (0, "Mnih 2016, S9", "t_max"),
+    "beta": (0.0001, "Mnih 2016, S9", "β"),
+    "n_actors": (16, "Mnih 2016, S8", None),
+    "optimizer": ("shared_rmsprop", "Mnih 2016, S8", None),
+    "learning_rate_schedule": ("linear", "Mnih 2016, S8", None),
+    "learning_rate": (None, "Mnih 2016, S8", "η"),
+    "rmsprop_eps": (None, "Mnih 2016, eq. 1", "ε"),
+    "max_grad_norm": (None, "Mnih 2016, 5.1", None),
+    "reward_clip": (None, "Mnih 2016, S9", None),
+}
+CONTINUOUS_OURS = {"learning_rate": 0.0007, "rmsprop_eps": 0.1, "max_grad_norm": 40, "reward_clip": 0}
+
+# Clemente et al. 2017, section 5.1: repeated 4 times, maximum of the two latest frames, then 84×84 and one
+# channel; 1 to 30 no-ops; restarted at the final state. Nair et al. 2015, 5.1: an output for each valid
+# action; 5.2: 108000 frames.
+ATARI: Printed = {
+    "frame_skip": (4, "Mnih 2016, S8", None),
+    "noop_max": (30, "Clemente 2017, 5.1", None),
+    "max_frames": (108_000, "Nair 2015, 5.2", None),
+    "full_action_set": (False, "Nair 2015, 5.1", None),
+    "life_loss_terminal": (False, "Clemente 2017, 5.1", None),
+    "frame_maximum": ("rgb", "Clemente 2017, 5.1", None),
+    "observation_size": ("84x84", "Clemente 2017, 5.1", None),
+}
+ATARI_OURS = {"sticky_actions": 0, "fire_at_reset": False, "mode": None, "difficulty": None, "crop": False}
+ATARI_DIFFERENT = {"frame_maximum": "luminance"}
+
+_ASYNC_Q_VECTOR = {
+    "network": "mlp",
+    "n_actors": 2,
+    "learning_rate": 0.001,
+    "rmsprop_eps": 0.001,
+    "learning_rate_schedule": "constant",
+    "max_grad_norm": 10,
+    "reward_clip": 0,
+    "target_update_frames": 1_000,
+    "exploration_anneal_frames": 20_000,
+    "evaluation_interval_agent_steps": 100_000,
+}
+VECTOR: dict[str, dict[str, Any]] = {
+    "paac": {
+        "network": "mlp",
+        "learning_rate": 0.003,
+        "rmsprop_eps": 1e-5,
+        "value_coefficient": 0.1,
+        "max_grad_norm": 0.5,
+        "reward_clip": 0,
+        "n_e": 16,
+        "n_w": 1,
+        "evaluation_interval_agent_steps": 100_000,
+    },
+    "paac_q": {
+        "network": "mlp",
+        "learning_rate": 0.005,
+        "rmsprop_eps": 1e-5,
+        "reward_clip": 0,
+        "n_e": 16,
+        "n_w": 1,
+        "target_update_frames": 500,
+        "exploration_anneal_frames": 20_000,
+        "evaluation_interval_agent_steps": 100_000,
+    },
+    "ga3c": {
+        "network": "mlp",
+        "learning_rate": 0.001,
+        "rmsprop_eps": 1e-5,
+        "value_coefficient": 0.1,
+        "reward_clip": 0,
+        "n_actors": 8,
+        "n_predictors": 1,
+        "n_trainers": 1,
+        "min_training_batch": 40,
+        "adjustment_interval_s": 0,
+        "evaluation_interval_agent_steps": 100_000,
+    },
+    "a3c": {
+        "network": "mlp",
+        "n_actors": 2,
+        "learning_rate": 0.003,
+        "rmsprop_eps": 0.001,
+        "learning_rate_schedule": "constant",
+        "max_grad_norm": 5,
+        "reward_clip": 0,
+        "evaluation_interval_agent_steps": 100_000,
+    },
+    "n_step_q": _ASYNC_Q_VECTOR,
+    "one_step_q": _ASYNC_Q_VECTOR,
+    "one_step_sarsa": _ASYNC_Q_VECTOR,
+    "dqn": {
+        "network": "mlp",
+        "learning_rate": 0.001,
+        "reward_clip": 0,
+        "target_update_updates": 250,
+        "replay_capacity": 50_000,
+        "learning_starts_agent_steps": 1_000,
+        "exploration_anneal_agent_steps": 10_000,
+        "exploration_eps": 0.05,
+        "learner_threads": 1,
+        "evaluation_interval_agent_steps": 100_000,
+    },
+    "gorila_dqn": {
+        "network": "mlp",
+        "learning_rate": 0.01,
+        "reward_clip": 0,
+        "n_actors": 2,
+        "n_learners": 2,
+        "n_shards": 2,
+        "n_replay_shards": 2,
+        "parts_per_process": 2,
+        "pull_interval": 4,
+        "target_update_updates": 250,
+        "replay_capacity": 50_000,
+        "learning_starts_agent_steps": 1_000,
+        "exploration_anneal_updates": 2_500,
+        "exploration_eps": 0.05,
+        "evaluation_interval_agent_steps": 100_000,
+    },
+}
+"""No paper trains these tasks: all ours."""

@@ -1,0 +1,99 @@
+"""Every default against literals copied from the papers by hand; see `backend.specs.constants`."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backend.specs.algorithms import ALGORITHMS
+from backend.specs.constants import ALGORITHM_SOURCES, ATARI_SOURCES, CONTINUOUS_SOURCES, Source
+from backend.specs.constants_page import differs, page
+from backend.specs.environments.atari import AtariConfig
+from backend.specs.run import parse_run_spec
+from tests.backend.specs.printed import (
+    ATARI,
+    ATARI_DIFFERENT,
+    ATARI_OURS,
+    CONTINUOUS,
+    CONTINUOUS_OURS,
+    DIFFERENT,
+    OURS,
+    PRINTED,
+    VECTOR,
+    Printed,
+)
+
+PAGE = Path(__file__).parents[3] / "docs" / "constants.md"
+
+
+def expected(printed: Printed, ours: dict[str, Any], different: dict[str, Any]) -> dict[str, Any]:
+    values = {name: value for name, (value, _, _) in printed.items() if value is not None}
+    assert not set(values) & set(ours), "a setting is either printed or ours"
+    assert set(different) <= set(values)
+    assert all(values[name] != value for name, value in different.items())
+    return values | ours | different
+
+
+def check_sources(
+    sources: dict[str, Source], printed: Printed, defaults: dict[str, Any], schema: dict[str, Any]
+) -> None:
+    """The declared sources are the literals, and every default that is not printed has a reason."""
+    assert set(sources) == set(defaults)
+    for name, source in sources.items():
+        value, where, symbol = printed.get(name, (None, source.where, schema[name].get("symbol")))
+        assert (source.value, source.where) == (value, where), name
+        assert schema[name].get("symbol") == symbol, name
+        if source.value is None or differs(defaults[name], source):
+            assert source.note, name
+
+
+def test_every_algorithm_has_sources_and_literals() -> None:
+    for table, place in (
+        (ALGORITHM_SOURCES, "ALGORITHM_SOURCES in backend/specs/constants.py"),
+        (PRINTED, "PRINTED in tests/backend/specs/printed.py"),
+        (OURS, "OURS in tests/backend/specs/printed.py"),
+        (VECTOR, "VECTOR in tests/backend/specs/printed.py"),
+    ):
+        assert set(table) == set(ALGORITHMS), f"{place} lacks an algorithm; see docs/guides/algorithm.md"
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_default_is_the_papers_or_a_declared_difference(algorithm: str) -> None:
+    defaults = ALGORITHMS[algorithm].config().model_dump(mode="json")
+    printed = PRINTED[algorithm]
+    assert defaults == expected(printed, OURS[algorithm], DIFFERENT.get(algorithm, {}))
+    schema = ALGORITHMS[algorithm].config.model_json_schema()["properties"]
+    check_sources(ALGORITHM_SOURCES[algorithm], printed, defaults, schema)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_defaults_for_vector_observations_are_declared(algorithm: str) -> None:
+    assert ALGORITHMS[algorithm].vector_defaults == VECTOR[algorithm]
+
+
+def test_continuous_defaults_are_the_supplements() -> None:
+    a3c = ALGORITHMS["a3c"]
+    assert a3c.continuous_defaults == expected(CONTINUOUS, CONTINUOUS_OURS, {})
+    schema = a3c.config.model_json_schema()["properties"]
+    check_sources(CONTINUOUS_SOURCES, CONTINUOUS, a3c.continuous_defaults, schema)
+    others = [other for other in ALGORITHMS.values() if other.id != "a3c"]
+    assert not any(other.continuous_defaults for other in others)
+    for environment in ("Hopper-v5", "Hopper-Pixels-v5", "Racing-Slow-Continuous-v0"):
+        request = {"algorithm": "a3c", "environment": environment, "stop": {"agent_steps": 1}}
+        config = parse_run_spec(request).config.model_dump()
+        assert {name: config[name] for name in a3c.continuous_defaults} == a3c.continuous_defaults
+
+
+def test_atari_defaults_are_the_papers_or_a_declared_difference() -> None:
+    defaults = AtariConfig().model_dump(mode="json")
+    assert defaults == expected(ATARI, ATARI_OURS, ATARI_DIFFERENT)
+    check_sources(ATARI_SOURCES, ATARI, defaults, AtariConfig.model_json_schema()["properties"])
+
+
+def test_page_is_written_from_the_specs() -> None:
+    written = page()
+    assert PAGE.read_text("utf-8") == written, (
+        "run python -m backend.specs.constants_page > docs/constants.md"
+    )
+    differences = sum(line.count("| ≠ |") for line in written.splitlines())
+    assert differences == sum(map(len, DIFFERENT.values())) + len(ATARI_DIFFERENT)

@@ -1,0 +1,75 @@
+"""Presets: where they are offered, in what order, and what the agent sees there."""
+
+import csv
+from importlib import resources
+from typing import Any
+
+import pytest
+
+from backend.specs.algorithms import ALGORITHMS, Preset
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.environments.base import Environment
+from backend.specs.run import parse_run_spec
+
+GAMES = [environment for environment in ENVIRONMENTS.values() if environment.family == "atari"]
+
+
+def offered(algorithm: str, environment: Environment) -> list[Preset]:
+    return [preset for preset in ALGORITHMS[algorithm].presets if preset.suits(environment)]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_offered_preset_is_a_valid_request(algorithm: str) -> None:
+    environments = [*ENVIRONMENTS.values(), ENVIRONMENTS["ALE/Pong-v5"]]
+    kinds = {(each.family, each.observation, each.actions): each for each in environments}
+    for environment in kinds.values():
+        if environment.actions not in ALGORITHMS[algorithm].actions:
+            continue
+        for preset in offered(algorithm, environment):
+            parts = {"config": preset.config, "environment_config": preset.environment_config}
+            request = {"algorithm": algorithm, "environment": environment.id, "stop": preset.stop}
+            assert parse_run_spec(request | parts), (preset.id, environment.id)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_atari_starts_with_a_full_frame_and_the_paper_comes_second(algorithm: str) -> None:
+    for game in GAMES:
+        presets = offered(algorithm, game)
+        assert len(presets) >= 2, f"{algorithm} needs a preset for small machines and one as in the paper"
+        first, second, *_ = presets
+        assert not first.environment_config.get("crop")
+        assert "paper" in second.title
+        assert not second.environment_config
+        assert set(second.config) <= {"n_actors", "evaluation_interval_agent_steps", "rmsprop_initial_g"}
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_cropped_presets_are_offered_for_pong_only_and_named_so(algorithm: str) -> None:
+    for preset in ALGORITHMS[algorithm].presets:
+        crops = preset.environment_config.get("crop", False)
+        assert ("cropped frame" in preset.title) == crops
+        assert preset.id.endswith("-cropped") == crops
+        if crops:
+            assert [environment.id for environment in GAMES if preset.suits(environment)] == ["ALE/Pong-v5"]
+
+
+def test_preset_suits_its_observation_actions_family_and_environments() -> None:
+    pong, hopper, pole = (ENVIRONMENTS[name] for name in ("ALE/Pong-v5", "Hopper-v5", "CartPole-v1"))
+    fits: dict[str, Any] = {"id": "p", "title": "P", "description": "", "observation": "vector"}
+    assert [Preset(**fits).suits(e) for e in (pong, hopper, pole)] == [False, True, True]
+    continuous = Preset(**fits, actions=("continuous",))
+    assert [continuous.suits(e) for e in (pong, hopper, pole)] == [False, True, False]
+    classic = Preset(**fits, families=("classic",))
+    assert [classic.suits(e) for e in (pong, hopper, pole)] == [False, False, True]
+    one = Preset(**fits, environments=("Hopper-v5",))
+    assert [one.suits(e) for e in (pong, hopper, pole)] == [False, True, False]
+
+
+def test_share_that_the_crop_hides_is_stored_for_every_game() -> None:
+    table = resources.files("backend.specs.environments").joinpath("atari_crop.csv").read_text("utf-8")
+    rows = {row["game"]: float(row["hidden_share"]) for row in csv.DictReader(table.splitlines())}
+    assert {f"ALE/{game}-v5": share for game, share in rows.items()} == {
+        game.id: game.crop_hides for game in GAMES
+    }
+    others = [environment for environment in ENVIRONMENTS.values() if environment not in GAMES]
+    assert all(environment.crop_hides is None for environment in others)

@@ -1,0 +1,135 @@
+"""Protocols: what each does to an environment config, and which one a run has."""
+
+from typing import Any, get_args
+
+import pytest
+
+from backend.specs.algorithms import ALGORITHMS
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.environments.atari import AtariConfig
+from backend.specs.environments.classic import ClassicConfig
+from backend.specs.protocols import PROTOCOLS, ProtocolChoice, UnsupportedProtocolError
+from backend.specs.run import InvalidSpec, RunSpec, parse_run_spec
+
+TRAINING_SETTINGS: dict[str, Any] = {
+    "sticky_actions": 0.1,
+    "noop_max": 5,
+    "fire_at_reset": True,
+    "max_frames": 1_000,
+    "life_loss_terminal": True,
+    "frame_maximum": "luminance",
+}
+AGENT_SETTINGS: dict[str, Any] = {
+    "frame_skip": 3,
+    "full_action_set": True,
+    "mode": 1,
+    "difficulty": 2,
+    "observation_size": "42x42",
+    "crop": True,
+}
+"""What the agent sees and does, and the game: no protocol changes it."""
+
+
+def spec_of(algorithm: str, environment: str, config: Any = None, environment_config: Any = None) -> RunSpec:
+    request = {"algorithm": algorithm, "environment": environment, "stop": {"agent_steps": 1}}
+    return parse_run_spec(request | {"config": config or {}, "environment_config": environment_config or {}})
+
+
+@pytest.mark.parametrize(
+    ("protocol", "noop_max", "sticky_actions", "max_frames"),
+    [
+        ("noop_starts", 30, 0.0, 108_000),  # Clemente et al. 2017, section 5.1
+        ("noop_starts_5min", 30, 0.0, 18_000),  # Nair et al. 2015, section 5.2
+        ("sticky_actions", 0, 0.25, 18_000),  # Machado et al. 2018
+    ],
+)
+def test_protocol_fixes_starts_and_cap_and_keeps_what_the_agent_sees(
+    protocol: str, noop_max: int, sticky_actions: float, max_frames: int
+) -> None:
+    for name in (protocol, f"{protocol}_greedy"):
+        config = PROTOCOLS[name].evaluation_config(AtariConfig(**TRAINING_SETTINGS, **AGENT_SETTINGS))
+        assert config.model_dump() == AGENT_SETTINGS | {
+            "noop_max": noop_max,
+            "sticky_actions": sticky_actions,
+            "max_frames": max_frames,
+            "fire_at_reset": False,
+            "life_loss_terminal": False,
+            "frame_maximum": "rgb",
+        }
+        assert PROTOCOLS[name].greedy == (name != protocol)
+
+
+def test_plain_keeps_the_whole_environment_config() -> None:
+    config = ClassicConfig(max_episode_agent_steps=7)
+    assert PROTOCOLS["plain"].evaluation_config(config) == config
+
+
+PAPERS = {
+    "paac": "noop_starts",
+    "paac_q": "noop_starts",
+    "ga3c": "noop_starts",
+    "a3c": "noop_starts",
+    "n_step_q": "noop_starts",
+    "one_step_q": "noop_starts",
+    "one_step_sarsa": "noop_starts",
+    "dqn": "noop_starts_5min",
+    "gorila_dqn": "noop_starts_5min",
+}
+"""Algorithm -> the protocol of its paper; see docs/guides/algorithm.md."""
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_algorithm_has_the_protocol_of_its_paper(algorithm: str) -> None:
+    assert algorithm in PAPERS, f"add {algorithm} and the protocol of its paper to PAPERS in {__file__}"
+    assert spec_of(algorithm, "ALE/Pong-v5").evaluation_protocol == PAPERS[algorithm]
+
+
+@pytest.mark.parametrize("algorithm", ["paac", "dqn"])
+def test_agent_trained_with_sticky_actions_is_evaluated_with_them(algorithm: str) -> None:
+    spec = spec_of(algorithm, "ALE/Pong-v5", environment_config={"sticky_actions": 0.25})
+    assert spec.evaluation_protocol == "sticky_actions"
+
+
+@pytest.mark.parametrize("algorithm", ["paac", "dqn"])
+def test_environment_without_noops_is_evaluated_plain(algorithm: str) -> None:
+    assert spec_of(algorithm, "CartPole-v1").evaluation_protocol == "plain"
+
+
+def test_chosen_protocol_replaces_the_default() -> None:
+    chosen = {"evaluation_protocol": "noop_starts_5min"}
+    sticky = {"sticky_actions": 0.25}
+    assert spec_of("paac", "ALE/Pong-v5", chosen, sticky).evaluation_protocol == "noop_starts_5min"
+
+
+def test_choices_are_the_available_protocols() -> None:
+    available = {name for name, protocol in PROTOCOLS.items() if protocol.unavailable is None}
+    assert set(get_args(ProtocolChoice)) == available | {"auto"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "protocol", "said"),
+    [
+        ("CartPole-v1", "noop_starts", "CartPole-v1 has no protocol 'noop_starts': use one of plain"),
+        ("ALE/Pong-v5", "plain", "use one of noop_starts, noop_starts_greedy, noop_starts_5min"),
+        (
+            "ALE/Pong-v5",
+            "human_starts",
+            "recorded states of human play, and there are no recordings yet",
+        ),
+        ("ALE/Pong-v5", "human_starts_greedy", "human_starts_greedy is not available"),
+    ],
+)
+def test_unsupported_protocol_is_refused_with_the_ones_to_use(
+    environment: str, protocol: str, said: str
+) -> None:
+    with pytest.raises(UnsupportedProtocolError) as caught:
+        ENVIRONMENTS[environment].protocol(protocol)
+    assert said in str(caught.value)
+
+
+def test_run_with_unsupported_protocol_is_refused_with_its_field() -> None:
+    with pytest.raises(InvalidSpec) as caught:
+        spec_of("paac", "CartPole-v1", {"evaluation_protocol": "noop_starts"})
+    [problem] = caught.value.problems
+    assert problem.field == "config.evaluation_protocol"
+    assert "CartPole-v1 has no protocol 'noop_starts'" in problem.message

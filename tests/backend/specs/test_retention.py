@@ -1,0 +1,96 @@
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+from pydantic import ValidationError
+
+from backend.specs.retention import (
+    RESUMABLE,
+    InstallationPolicy,
+    RetentionPolicy,
+    StoredCheckpoint,
+    StoredEpisode,
+    removable_checkpoints,
+    removable_episodes,
+)
+
+LIMITS = st.none() | st.integers(1, 5)
+SCORES = st.none() | st.integers(-2, 2).map(float)
+CHECKPOINTS = st.lists(st.tuples(st.integers(0, 50), st.booleans(), SCORES, SCORES, SCORES), max_size=12)
+Row = tuple[int, bool, float | None, float | None, float | None]
+POLICIES = st.builds(
+    RetentionPolicy,
+    checkpoints_best=LIMITS,
+    checkpoints_last=LIMITS,
+    checkpoints_every_agent_steps=st.none() | st.integers(1, 30),
+)
+
+
+def _checkpoints(rows: list[Row]) -> list[StoredCheckpoint]:
+    ordered = sorted(enumerate(rows), key=lambda row: (row[1][0], row[0]), reverse=True)
+    return [
+        StoredCheckpoint(str(n), f"{n}.pt", steps, 1, superseded, evaluated, score, engine_score)
+        for n, (steps, superseded, evaluated, score, engine_score) in ordered
+    ]
+
+
+@given(CHECKPOINTS, POLICIES, st.booleans(), st.sets(st.integers(0, 11)))
+def test_removable_checkpoints_leave_what_is_needed_and_nothing_more_the_second_time(
+    rows: list[Row],
+    policy: RetentionPolicy,
+    ended: bool,
+    awaited: set[int],
+) -> None:
+    stored = _checkpoints(rows)
+    files = {f"{n}.pt" for n in awaited}
+    gone = removable_checkpoints(policy, stored, ended=ended, awaited=files)
+    left = [each for each in stored if each not in gone]
+    live = [each for each in stored if not each.superseded]
+    assert all(each in left for each in live[: 1 if ended else RESUMABLE])
+    assert all(each in left for each in live[: policy.checkpoints_last or 0])
+    assert not files & {each.file for each in gone}
+    evaluated = [each.evaluated for each in live if each.evaluated is not None]
+    if evaluated and policy.checkpoints_best:
+        assert max(evaluated) in [each.evaluated for each in left]
+    scored = [(each.engine_score, -each.agent_steps) for each in live if each.engine_score is not None]
+    if scored and not ended:
+        assert max(scored) in [(each.engine_score, -each.agent_steps) for each in left]
+    if (every := policy.checkpoints_every_agent_steps) is not None:
+        reached = {each.agent_steps // every for each in live}
+        assert reached - {0} <= {each.agent_steps // every for each in left}
+    if not policy.thins_checkpoints:
+        assert not gone
+    assert removable_checkpoints(policy, left, ended=ended, awaited=files) == []
+
+
+def test_removable_episodes_are_counted_by_kind() -> None:
+    episodes = [
+        StoredEpisode(f"{kind}{steps}", kind, steps, float(-steps), superseded=steps == 50)
+        for steps in (50, 40, 30, 20, 10)
+        for kind in ("training", "evaluation")
+    ]
+    policy = RetentionPolicy(episodes_best=1, episodes_last=1)
+    gone = removable_episodes(policy, episodes, awaited=["training30"])
+    left = [each.id for each in episodes if each.id not in gone]
+    assert left == ["training40", "evaluation40", "training30", "training10", "evaluation10"]
+    assert removable_episodes(RetentionPolicy(), episodes) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("checkpoints_last", 0),
+        ("checkpoints_best", -1),
+        ("checkpoints_every_agent_steps", 0),
+        ("episodes_last", 10_001),
+        ("videos_days", 0),
+        ("videos_days", 1.5),
+        ("event_logs", "delete"),
+        ("event_logs_days", -1),
+        ("audit_days", "7"),
+        ("unknown", 1),
+    ],
+)
+def test_wrong_settings_are_refused_with_their_field(field: str, value: object) -> None:
+    with pytest.raises(ValidationError) as caught:
+        InstallationPolicy.model_validate({field: value})
+    assert [error["loc"] for error in caught.value.errors()] == [(field,)]

@@ -1,0 +1,34 @@
+import pytest
+from pydantic import BaseModel
+
+from backend.runs.fork import ForkRequest
+from backend.runs.schemas import RunChanges, RunFields
+from backend.specs.run import RunSpec
+from backend.specs.run_fields import RunOptions
+
+TEXTS = ("title", "description", "default")
+FIELDS = {*RunOptions.model_fields, "seed"}
+
+
+def _bounds(model: type[BaseModel], field: str) -> dict[str, object]:
+    """What the schema of a field allows beside null."""
+    schema = model.model_json_schema()["properties"][field]
+    [allowed] = [each for each in schema.get("anyOf", [schema]) if each.get("type") != "null"]
+    return {keyword: value for keyword, value in allowed.items() if keyword not in TEXTS}
+
+
+@pytest.mark.parametrize("model", [RunFields, RunChanges, ForkRequest])
+def test_requests_have_the_bounds_of_the_spec(model: type[BaseModel]) -> None:
+    common = FIELDS & set(model.model_fields)
+    assert len(common) >= 5
+    for field in common:
+        bounds = _bounds(model, field)
+        # A given name is not empty; without one, a run gets its default name.
+        if field == "name" and model is not RunFields:
+            assert bounds.pop("minLength") == 1
+        assert bounds == _bounds(RunSpec, field), field
+
+
+def test_request_to_create_a_run_has_every_field_of_a_spec() -> None:
+    assert set(RunFields.model_fields) - set(RunSpec.model_fields) == {"origin", "seeds", "grid"}
+    assert set(RunSpec.model_fields) - set(RunFields.model_fields) == {"custom"}

@@ -1,0 +1,134 @@
+"""Requests while another process holds the database's write lock."""
+
+import asyncio
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic
+
+import httpx
+import pytest
+
+from backend import limits
+from backend.errors import Unavailable
+from backend.limits import WriteQueue
+from tests.support import asynchronous
+from tests.support.artifacts import make_episode
+from tests.support.rows import CARTPOLE, make_run
+from tests.support.service import RunningService
+from tests.support.waiting import PATIENCE_S, until
+
+N_WRITERS = 60
+N_WATCHERS = 30
+
+
+def _client(service: RunningService) -> httpx.Client:
+    """A client for many threads: one for each would be created too slowly for their requests to meet."""
+    return httpx.Client(
+        base_url=service.url,
+        cookies=service.client.cookies,
+        headers=service.client.headers,
+        timeout=PATIENCE_S,
+        limits=httpx.Limits(keepalive_expiry=1.0),
+    )
+
+
+@pytest.mark.service
+def test_writes_are_503_and_reads_go_on_while_the_database_is_locked(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More requests wait than there are threads."""
+    monkeypatch.setattr(limits, "WRITE_TIMEOUT_S", 5.0)
+    client = sqlite_service.client
+    other_process = sqlite3.connect(sqlite_service.engine.url.database or "", isolation_level=None)
+
+    def post(body: object) -> tuple[httpx.Response, float]:
+        started = monotonic()
+        return writer.post("/api/v1/runs", json=body), monotonic() - started
+
+    with _client(sqlite_service) as writer, ThreadPoolExecutor(N_WRITERS) as threads:
+        # On this machine, as busy as it is, requests that wait for nothing.
+        usual_s = max(duration_s for _, duration_s in threads.map(post, [{}] * N_WRITERS))
+        other_process.execute("BEGIN IMMEDIATE")
+        answers = [threads.submit(post, CARTPOLE) for _ in range(N_WRITERS)]
+        until(lambda: sqlite_service.app_state.limits.writes.n_waiting)
+        reads = 0
+        while not all(answer.done() for answer in answers):
+            assert client.get("/healthz").status_code == 200
+            assert client.get("/api/v1/runs").status_code == 200
+            reads += 1
+        for answer, duration_s in (answer.result() for answer in answers):
+            assert answer.status_code == 503
+            assert int(answer.headers["Retry-After"]) > 0
+            assert duration_s < 15 + 5 * usual_s  # 20 and more before there was a queue
+    assert reads > 1
+    assert client.get("/api/v1/runs").json()["total"] == 0
+    other_process.execute("ROLLBACK")
+    other_process.close()
+    assert client.post("/api/v1/runs", json=CARTPOLE).status_code == 201
+
+
+@pytest.mark.service
+def test_requests_for_videos_wait_for_the_write_lock_in_no_thread(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "WRITE_TIMEOUT_S", 2.0)
+    episode = make_episode(sqlite_service.engine, make_run(sqlite_service.engine))
+    client = sqlite_service.client
+    other_process = sqlite3.connect(sqlite_service.engine.url.database or "", isolation_level=None)
+    other_process.execute("BEGIN IMMEDIATE")
+
+    def get(_: int) -> int:
+        return watcher.get(f"/api/v1/episodes/{episode.id}/video").status_code
+
+    with _client(sqlite_service) as watcher, ThreadPoolExecutor(N_WATCHERS) as threads:
+        answers = [threads.submit(get, n) for n in range(N_WATCHERS)]
+        until(lambda: sqlite_service.app_state.limits.writes.n_waiting)
+        assert client.get("/api/v1/runs").status_code == 200
+        assert {answer.result() for answer in answers} == {503}
+        other_process.execute("ROLLBACK")
+        other_process.close()
+        assert get(0) == 202
+
+
+def test_write_queue_is_bounded_and_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_WRITERS", 1)
+    monkeypatch.setattr(limits, "MAX_WAITING_WRITERS", 2)
+    order: list[int] = []
+
+    async def run() -> None:
+        queue = WriteQueue()
+        hold = asyncio.Event()
+
+        async def write(n: int) -> None:
+            async with queue.turn():
+                order.append(n)
+                await hold.wait()
+
+        writers = []
+        for n in range(3):
+            writers.append(asyncio.create_task(write(n)))
+            await asyncio.sleep(0)
+        with pytest.raises(Unavailable, match="busy"):
+            await write(3)
+        hold.set()
+        await asyncio.gather(*writers)
+        assert queue.n_waiting == 0
+
+    asynchronous.run(run())
+    assert order == [0, 1, 2]
+
+
+def test_turn_that_does_not_come_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_WRITERS", 1)
+    monkeypatch.setattr(limits, "WRITE_TIMEOUT_S", 0.05)
+
+    async def run() -> None:
+        queue = WriteQueue()
+        async with queue.turn():
+            with pytest.raises(Unavailable):
+                async with queue.turn():
+                    raise AssertionError("two at the same time")
+        async with queue.turn():
+            pass
+
+    asynchronous.run(run())

@@ -1,0 +1,155 @@
+import httpx
+import pytest
+
+from backend import security
+from backend.auth.access import COOKIE
+from backend.security import MAX_BODY_BYTES, SECURITY_HEADERS
+from tests.support.rows import CARTPOLE
+from tests.support.service import RunningService
+from tests.support.sockets import connected
+from tests.support.waiting import PATIENCE_S, until
+
+pytestmark = pytest.mark.service
+
+
+def test_host_header_other_than_own_hosts_is_rejected(
+    sqlite_service: RunningService, subtests: pytest.Subtests
+) -> None:
+    for host, status in [
+        ("localhost", 200),
+        ("LOCALHOST:1234", 200),
+        ("127.0.0.1:80", 200),
+        ("[::1]:8642", 200),
+        ("evil.example", 400),
+        ("localhost.evil.example", 400),
+        ("evil.example:127.0.0.1", 400),
+        ("", 400),
+    ]:
+        with subtests.test(host=host):
+            answer = sqlite_service.client.get("/healthz", headers={"Host": host})
+            assert answer.status_code == status
+            if status == 400:
+                assert "host" in answer.json()["detail"]
+
+
+def test_change_by_cookie_needs_own_origin(sqlite_service: RunningService, subtests: pytest.Subtests) -> None:
+    own = sqlite_service.url
+    for origin, status in [
+        (own, 201),
+        (None, 403),
+        ("null", 403),
+        ("http://evil.example", 403),
+        (own + ".evil.example", 403),
+        ("http://localhost:1", 403),
+        ("http://[", 403),
+    ]:
+        with subtests.test(origin=origin), sqlite_service.new_client() as browser:
+            browser.cookies = sqlite_service.client.cookies
+            del browser.headers["Origin"]
+            headers = {"Origin": origin} if origin else {}
+            answer = browser.post("/api/v1/runs", json=CARTPOLE, headers=headers)
+            assert answer.status_code == status
+            assert browser.get("/api/v1/runs", headers=headers).status_code == 200
+    assert sqlite_service.client.get("/api/v1/runs").json()["total"] == 1
+
+
+def test_foreign_origin_without_cookie_is_rejected(sqlite_service: RunningService) -> None:
+    with sqlite_service.new_client() as browser:
+        foreign = browser.post("/api/v1/runs", json=CARTPOLE, headers={"Origin": "http://evil.example"})
+        assert foreign.status_code == 403
+        assert browser.post("/api/v1/runs", json=CARTPOLE).status_code == 401
+        malformed = browser.post("/api/v1/auth/login", json={}, headers={"Origin": "http://["})
+        assert malformed.status_code == 403
+        assert COOKIE not in browser.cookies
+
+
+def test_every_response_has_the_security_headers(sqlite_service: RunningService) -> None:
+    for path in ("/healthz", "/api/v1/runs", "/api/v1/none", "/", "/openapi.json"):
+        answer = sqlite_service.client.get(path)
+        for name, value in SECURITY_HEADERS.items():
+            assert answer.headers[name] == value
+    csp = SECURITY_HEADERS["Content-Security-Policy"]
+    assert "script-src 'self';" in csp
+    assert sqlite_service.client.get("/api/v1/runs").headers["cache-control"] == "no-store"
+
+
+def test_request_id_is_echoed_when_valid_and_generated_otherwise(sqlite_service: RunningService) -> None:
+    given = sqlite_service.client.get("/api/v1/none", headers={"X-Request-ID": "mine-1"})
+    assert given.headers["x-request-id"] == given.json()["request_id"] == "mine-1"
+    odd = sqlite_service.client.get(
+        "/api/v1/none", headers=[(b"X-Request-ID", "a b\u00e9".encode("latin-1"))]
+    )
+    assert odd.headers["x-request-id"] == odd.json()["request_id"] != "a b\u00e9"
+    assert len({sqlite_service.client.get("/healthz").headers["x-request-id"] for _ in range(3)}) == 3
+
+
+def test_oversized_body_is_rejected_with_and_without_content_length(sqlite_service: RunningService) -> None:
+    def chunks() -> "list[bytes]":
+        return [b"x" * 100_000] * (MAX_BODY_BYTES // 100_000 + 1)
+
+    headers = {"Content-Type": "application/json"}
+    client = sqlite_service.client
+    assert client.post("/api/v1/runs", content=b"".join(chunks()), headers=headers).status_code == 413
+    assert client.post("/api/v1/runs", content=iter(chunks()), headers=headers).status_code == 413
+    assert client.get("/healthz").status_code == 200
+
+
+def test_unknown_methods_and_addresses_return_problem_documents(sqlite_service: RunningService) -> None:
+    client = sqlite_service.client
+    for method, path, status in [
+        ("PUT", "/api/v1/runs", 405),
+        ("DELETE", "/healthz", 405),
+        ("GET", "/api/v2/runs", 404),
+        ("POST", "/somewhere", 405),
+    ]:
+        answer = client.request(method, path)
+        assert (answer.status_code, answer.json()["status"]) == (status, status)
+        assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_405_lists_every_allowed_method_in_allow_header(sqlite_service: RunningService) -> None:
+    for method, path, allowed in [
+        ("PUT", "/api/v1/runs", "GET, POST"),
+        ("PUT", f"/api/v1/runs/{'0' * 26}", "DELETE, GET, PATCH"),
+        ("GET", "/api/v1/runs/bulk", "POST"),
+        ("PATCH", "/api/v1/runs/bulk", "POST"),
+        ("GET", "/api/v1/auth/login", "POST"),
+        ("OPTIONS", "/api/v1/environments/ALE/Pong-v5", "GET"),
+        ("POST", "/somewhere", ""),
+    ]:
+        answer = sqlite_service.client.request(method, path)
+        assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+
+
+def test_bodies_of_all_requests_in_progress_are_bounded(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are in memory before anybody is authenticated."""
+    monkeypatch.setattr(security, "MAX_BODIES_BYTES", 100_000)
+    head = b"POST /api/v1/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 90000\r\n\r\n"
+    with connected(sqlite_service.url, head + bytes(60_000)) as (slow,), sqlite_service.new_client() as other:
+        body = {"name": "x" * 50_000, "password": "y"}
+
+        def refusal() -> httpx.Response | None:
+            answer = other.post("/api/v1/auth/login", json=body)
+            return answer if answer.status_code == 503 else None
+
+        assert int(until(refusal).headers["Retry-After"]) > 0
+        slow.close()
+        until(lambda: other.post("/api/v1/auth/login", json=body).status_code != 503)
+
+
+def test_bodies_of_one_address_leave_room_for_others(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(security, "MAX_BODIES_BYTES_OF_ADDRESS", 100_000)
+    head = b"POST /api/v1/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 90000\r\n\r\n"
+    body = {"name": "x" * 50_000, "password": "y"}
+    elsewhere = httpx.HTTPTransport(local_address="127.0.0.2")
+    with (
+        connected(sqlite_service.url, head + bytes(60_000)),
+        sqlite_service.new_client() as here,
+        httpx.Client(base_url=sqlite_service.url, transport=elsewhere, timeout=PATIENCE_S) as there,
+    ):
+        until(lambda: here.post("/api/v1/auth/login", json=body).status_code == 503)
+        assert there.post("/api/v1/auth/login", json=body).status_code == 422

@@ -1,0 +1,229 @@
+"""Streaming routes: bounded, cut when the client does not read, and freed when it leaves."""
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import anyio
+import pytest
+import redis
+from starlette.types import Message
+from websockets.sync.client import connect
+
+from backend import connections
+from backend.auth.roles import Role
+from backend.db.engine import writing
+from backend.episodes.repository import observations_file
+from backend.limits import Slots
+from backend.live.bus import CHANNEL, frames_channel
+from backend.specs.states import RunState
+from backend.streaming import BLOCK_BYTES, Download
+from tests.backend.metrics.oracle import METRICS, RecordedRun
+from tests.support import asynchronous
+from tests.support.rows import episode_row, make_checkpoint, make_run, video_row
+from tests.support.service import RunningService
+from tests.support.sockets import connected, get_request, status_of
+from tests.support.waiting import PATIENCE_S, until
+
+N_POINTS = 200_000
+"""As CSV more than the buffers between server and client hold."""
+FILE_BYTES = 16 * 2**20
+
+STREAMING = {
+    "/api/v1/runs/{run_id}/export": "exports",
+    "/api/v1/runs/export": "exports",
+    "/api/v1/audit/export": "exports",
+    "/api/v1/checkpoints/{checkpoint_id}/file": "downloads",
+    "/api/v1/episodes/{episode_id}/video": "downloads",
+    "/api/v1/episodes/{episode_id}/observations": "downloads",
+    "/api/v1/videos/{video_id}/file": "downloads",
+    "/api/v1/events": "streams",
+}
+"""Every route whose response has no bounded size, and what bounds their number. Besides there is the live
+socket, and the pages' own files, which Starlette opens and closes."""
+
+
+@pytest.fixture
+def large(sqlite_service: RunningService, tmp_path: Path) -> dict[str, str]:
+    """Paths of large responses by route."""
+    engine, store = sqlite_service.engine, sqlite_service.artifacts
+    recorded = RecordedRun(engine, 1)
+    recorded.append({METRICS[0]: N_POINTS})
+    run = make_run(engine)
+    checkpoint = make_checkpoint(engine, run)
+    episode = episode_row(run.id, video="video.mp4")
+    video = video_row(run.id, video="video.mp4")
+    with writing(engine) as session:
+        session.add_all([episode, video])
+    for kind, name in (("checkpoints", checkpoint.file), ("videos", "video.mp4")):
+        (tmp_path / name).write_bytes(bytes(FILE_BYTES))
+        store.put(tmp_path / name, run.id, kind)  # type: ignore[arg-type]
+    observations = tmp_path / observations_file(episode.id)
+    observations.write_bytes(bytes(FILE_BYTES))
+    store.put(observations, run.id, "videos")
+    return {
+        "/api/v1/runs/{run_id}/export": f"/api/v1/runs/{recorded.run_id}/export",
+        "/api/v1/runs/export": f"/api/v1/runs/export?run={recorded.run_id}",
+        "/api/v1/checkpoints/{checkpoint_id}/file": f"/api/v1/checkpoints/{checkpoint.id}/file",
+        "/api/v1/episodes/{episode_id}/video": f"/api/v1/episodes/{episode.id}/video",
+        "/api/v1/episodes/{episode_id}/observations": f"/api/v1/episodes/{episode.id}/observations",
+        "/api/v1/videos/{video_id}/file": f"/api/v1/videos/{video.id}/file",
+    }
+
+
+def _token(service: RunningService, stack: ExitStack) -> dict[str, str]:
+    client = stack.enter_context(service.client_as(Role.VIEWER))
+    return {"Authorization": client.headers["Authorization"]}
+
+
+@pytest.mark.service
+def test_list_of_streaming_routes_is_complete(sqlite_service: RunningService) -> None:
+    paths = sqlite_service.client.get("/openapi.json").json()["paths"]
+    streaming = {
+        path
+        for path, operations in paths.items()
+        if path.startswith("/api/")
+        and set(operations.get("get", {}).get("responses", {}).get("200", {}).get("content", {}))
+        - {"application/json", "text/html"}
+    }
+    assert streaming == set(STREAMING)
+
+
+@pytest.mark.service
+def test_unread_responses_are_cut_and_free_what_they_hold(
+    sqlite_service: RunningService,
+    large: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    subtests: pytest.Subtests,
+) -> None:
+    monkeypatch.setattr(connections, "SEND_TIMEOUT_S", 0.5)
+    limits = sqlite_service.app_state.limits
+    pool = sqlite_service.engine.pool
+    with ExitStack() as stack:
+        headers = _token(sqlite_service, stack)
+        clients = {}
+        for route, path in large.items():
+            request = get_request(sqlite_service.url, path, headers)
+            (clients[route],) = stack.enter_context(connected(sqlite_service.url, request))
+        for route, client in clients.items():
+            with subtests.test(route=route):
+                assert status_of(client) == 200
+        # The clients stay connected.
+        gc.disable()
+        stack.callback(gc.enable)
+        until(lambda: not limits.exports.n_taken and not limits.downloads.n_taken)
+        until(lambda: pool.checkedout() == 0)  # type: ignore[attr-defined]
+        assert sqlite_service.client.get("/api/v1/runs").status_code == 200
+
+
+@pytest.mark.service
+def test_unread_event_stream_and_live_socket_are_cut(
+    sqlite_service: RunningService, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "SEND_TIMEOUT_S", 0.5)
+    limits = sqlite_service.app_state.limits
+    run = make_run(sqlite_service.engine, RunState.RUNNING)
+    with ExitStack() as stack, redis.Redis.from_url(redis_url) as publisher:
+        headers = _token(sqlite_service, stack)
+        request = get_request(sqlite_service.url, "/api/v1/events", headers)
+        stack.enter_context(connected(sqlite_service.url, request))
+        url = f"{sqlite_service.url.replace('http', 'ws')}/api/v1/runs/{run.id}/live"
+        live = stack.enter_context(
+            connect(url, additional_headers=headers, max_queue=1, open_timeout=PATIENCE_S)
+        )
+        until(lambda: limits.streams.n_taken and limits.sockets.n_taken)
+
+        def publish() -> bool:
+            publisher.publish(CHANNEL, b"x" * 2**20)
+            publisher.publish(frames_channel(run.id), bytes(2**20))
+            return not limits.streams.n_taken and not limits.sockets.n_taken
+
+        until(publish, every_s=0.1, detail=lambda: f"{limits.streams.n_taken=} {limits.sockets.n_taken=}")
+        live.socket.close()
+
+
+@pytest.mark.service
+def test_exports_beyond_the_maximum_of_a_user_are_429(
+    sqlite_service: RunningService, large: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "SEND_TIMEOUT_S", PATIENCE_S)
+    path = large["/api/v1/runs/{run_id}/export"]
+    limits = sqlite_service.app_state.limits
+    with ExitStack() as stack:
+        headers = _token(sqlite_service, stack)
+        request = get_request(sqlite_service.url, path, headers)
+        stack.enter_context(connected(sqlite_service.url, request, n=4))
+        until(lambda: limits.exports.n_taken == 4)
+        (another,) = stack.enter_context(connected(sqlite_service.url, request))
+        assert status_of(another) == 429
+        refused = sqlite_service.client.get(path, headers=headers)
+        assert refused.status_code == 429
+        assert int(refused.headers["Retry-After"]) > 0
+        with sqlite_service.client.stream("GET", path) as other_user:
+            assert other_user.status_code == 200
+    # The clients have left.
+    until(lambda: limits.exports.n_taken == 0)
+
+
+def test_slots_are_bounded_for_all_users_together(subtests: pytest.Subtests) -> None:
+    slots = Slots("exports", total=3, per_user=2)
+    with ExitStack() as stack:
+        stack.enter_context(slots.taken("a"))
+        stack.enter_context(slots.taken("a"))
+        for user, reason in (("a", "you have 2 exports open"), ("b", None), ("b", "all users together")):
+            with subtests.test(user=user, reason=reason):
+                if reason is None:
+                    stack.enter_context(slots.taken(user))
+                else:
+                    with pytest.raises(Exception, match=reason), slots.taken(user):
+                        pass
+    assert slots.n_taken == 0
+
+
+class _Content:
+    def __init__(self) -> None:
+        self.closed = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        while True:
+            yield bytes(2 * BLOCK_BYTES)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_download_closes_its_content_however_it_ends(subtests: pytest.Subtests) -> None:
+    async def run(content: _Content, leave: Callable[[int], None]) -> int:
+        n_sent = 0
+        left = anyio.Event()
+
+        async def receive() -> Message:
+            await left.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Message) -> None:
+            nonlocal n_sent
+            n_sent += 1
+            assert len(message.get("body", b"")) <= BLOCK_BYTES
+            if n_sent == 5:
+                leave(n_sent)
+                left.set()
+            await anyio.sleep(0)
+
+        response = Download(content, headers={}, media_type="text/plain")
+        await response({"type": "http", "path": "/", "asgi": {}}, receive, send)
+        return n_sent
+
+    def fail(n_sent: int) -> None:
+        raise ConnectionResetError
+
+    with subtests.test("the client leaves"):
+        content = _Content()
+        assert asynchronous.run(run(content, lambda _: None)) >= 5
+        assert content.closed
+    with subtests.test("sending fails"):
+        content = _Content()
+        with pytest.raises(ConnectionResetError):
+            asynchronous.run(run(content, fail))
+        assert content.closed

@@ -1,0 +1,54 @@
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from pydantic import ValidationError
+
+import callboard_environments
+
+
+@pytest.mark.parametrize(
+    "name", ["Catch-v0", "Memory-v0", "Racing-Slow-v0", "Racing-Fast-Continuous-v0", "Labyrinth-Small-v0"]
+)
+@pytest.mark.service
+def test_gymnasium_checks_environment_made_by_its_id(name: str) -> None:
+    env = gymnasium.make(f"callboard/{name}", disable_env_checker=True)
+    check_env(env.unwrapped)
+    env.close()
+
+
+def test_every_own_environment_is_registered_once() -> None:
+    callboard_environments.register_environments()
+    assert {"callboard/Labyrinth-Large-v0", "callboard/Racing-Slow-Continuous-v0"} <= set(gymnasium.registry)
+    assert not any("CartPole" in name or "ALE" in name for name in callboard_environments.IDS)
+
+
+def test_seed_determines_an_episode_and_the_next_ones() -> None:
+    def balls(seed: int) -> list[int]:
+        env = gymnasium.make("callboard/Catch-v0")
+        firsts = [env.reset(seed=seed)[0]] + [env.reset()[0] for _ in range(4)]
+        return [int(np.argmax(first[0, :, 0])) for first in firsts]
+
+    assert balls(3) == balls(3)
+    assert len(set(balls(3))) > 1
+
+
+def test_settings_are_arguments_of_make() -> None:
+    env = gymnasium.make("callboard/Memory-v0", delay_agent_steps=2)
+    env.reset(seed=0)
+    assert [env.step(0)[2] for _ in range(3)] == [False, False, True]
+    with warnings.catch_warnings(), pytest.raises(ValidationError, match="delay_agent_steps"):
+        gymnasium.make("callboard/Memory-v0", delay_agent_steps=0)
+
+
+def test_render_returns_the_newest_frame() -> None:
+    env = gymnasium.make("callboard/Catch-v0", render_mode="rgb_array")
+    env.reset(seed=0)
+    first = env.render()
+    env.step(0)
+    second = env.render()
+    assert isinstance(first, np.ndarray)
+    assert first.shape == (84, 84, 3)
+    assert (first != second).any()

@@ -1,0 +1,43 @@
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from backend.cli.installation import Installation
+from backend.cli.main import app
+from backend.db.engine import make_engine
+from backend.db.migrate import upgrade
+from tests.support.rows import make_checkpoint, make_run
+
+
+def test_backup_and_restore_commands_and_their_errors(tmp_path: Path) -> None:
+    def run(home: str, *arguments: str) -> tuple[int, str]:
+        done = CliRunner().invoke(app, list(arguments), env={"CALLBOARD_HOME": str(tmp_path / home)})
+        return done.exit_code, done.output
+
+    url = f"sqlite:///{tmp_path / 'lab' / 'callboard.sqlite3'}"
+    upgrade(url)
+    engine = make_engine(url)
+    make_checkpoint(engine, make_run(engine))
+    engine.dispose()
+    file = str(tmp_path / "lab.tar")
+    code, output = run("lab", "backup", file)
+    assert code == 0
+    assert f"{file}: 1 runs and 0 files" in output
+    assert "callboard: 1 files listed in the database are missing or damaged" in output
+    assert run("lab", "backup", file) == (1, f"callboard: {file} exists already: name another file\n")
+    (tmp_path / "restored").mkdir()
+    running = Installation(tmp_path / "restored")
+    assert running.acquire()
+    code, output = run("restored", "restore", file)
+    running.release()
+    assert code == 1
+    assert f"callboard: `callboard up` or a restore is running in {tmp_path / 'restored'}: stop it" in output
+    code, output = run("restored", "restore", file)
+    assert (code, output.splitlines()[-1]) == (
+        0,
+        f"restored 1 runs and 0 files into {tmp_path / 'restored'}",
+    )
+    code, output = run("restored", "restore", file)
+    assert code == 1
+    assert "is not empty: restore into an empty installation" in output.splitlines()[-1]
+    assert run("x", "restore", str(tmp_path / "none"))[1].endswith(f"there is no file {tmp_path / 'none'}\n")

@@ -1,0 +1,69 @@
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from backend.cli.home import make_private
+from backend.cli.main import app
+
+
+@pytest.fixture(autouse=True)
+def usual_umask() -> Iterator[None]:
+    """That of most systems, under which new files are readable by all."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def _run(home: Path, *command: str) -> None:
+    result = CliRunner().invoke(app, command, env={"CALLBOARD_HOME": str(home)})
+    assert result.exit_code == 0, result.output
+
+
+def test_first_command_creates_private_files_and_folders(tmp_path: Path) -> None:
+    home = tmp_path / "new" / "home"
+    _run(home, "db", "upgrade")
+    assert _mode(home) == 0o700
+    assert {_mode(path) for path in home.iterdir()} == {0o600}
+    assert (home / "callboard.sqlite3").exists()
+
+
+def test_readable_files_of_an_existing_home_become_private(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    _run(home, "db", "upgrade")
+    (home / "logs").mkdir()
+    (home / "logs" / "web.log").touch()
+    (home / "notes.txt").touch()
+    for path in (home, home / "logs"):
+        path.chmod(0o755)
+    for path in (home / "callboard.sqlite3", home / "logs" / "web.log", home / "notes.txt"):
+        path.chmod(0o644)
+    _run(home, "db", "upgrade")
+    assert (_mode(home), _mode(home / "logs")) == (0o700, 0o700)
+    assert (_mode(home / "callboard.sqlite3"), _mode(home / "logs" / "web.log")) == (0o600, 0o600)
+    assert _mode(home / "notes.txt") == 0o644  # not Callboard's
+
+
+@pytest.mark.parametrize(("mode", "file"), [(0o755, None), (0o1777, "callboard.sqlite3")])
+def test_other_and_shared_folders_keep_their_permissions(tmp_path: Path, mode: int, file: str | None) -> None:
+    if file is not None:
+        (tmp_path / file).touch()
+    tmp_path.chmod(mode)
+    make_private(tmp_path)
+    assert _mode(tmp_path) == mode
+
+
+def test_token_without_a_schema_is_refused_in_one_line(tmp_path: Path) -> None:
+    command, env = ["token", "create", "script"], {"CALLBOARD_HOME": str(tmp_path / "home")}
+    result = CliRunner().invoke(app, command, env=env)
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "callboard: the database has no schema, or one of another version: run `callboard db upgrade`\n",
+    )

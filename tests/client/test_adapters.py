@@ -1,0 +1,158 @@
+"""Scripts written for other libraries, and the README's example, log to the real service."""
+
+import inspect
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+import callboard
+from callboard.summary_writer import metric_of
+from tests.client.support import Target
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.service
+def test_readme_example_runs_as_printed(target: Target) -> None:
+    [block] = re.findall(
+        r"Log your own training\.\*\*.*?```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S
+    )
+    assert len(list(filter(None, block.splitlines()))) == 5
+    exec(block, {})
+    [run] = target.runs()
+    assert (run["origin"], run["state"], run["seed"]) == ("external", "finished", 1)
+    assert run["best_return"] == 200.0
+    assert len(target.points(run["id"])["loss/policy"]) == 1000
+
+
+@pytest.mark.service
+def test_script_that_logs_to_tensorboard_changes_its_import_only(
+    target: Target, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer = callboard.SummaryWriter("runs/CartPole-v1__ppo__7__1700000000", config={"learning_rate": 0.1})
+    writer.add_text("hyperparameters", "|param|value|", 3)
+    for step in range(5):
+        writer.add_scalar("charts/episodic_return", np.float32(step), step)
+        writer.add_scalar("losses/value loss", step, global_step=step)
+        writer.add_scalars("speed", {"SPS": 1.0, "fps": 2.0}, step)
+        writer.add_scalar("loss", 0.5)
+        writer.add_histogram("weights", np.zeros(3), step)
+        writer.add_image("frame", np.zeros((3, 2, 2)), step)
+    writer.add_video("eval", np.zeros((2, 3, 3, 16, 20), np.uint8), 4, fps=10)
+    writer.add_video("wrong", np.zeros((3, 3, 16, 20)))
+    writer.add_hparams({"lr": 0.1}, {"hparam/accuracy": 0.9})
+    writer.flush()
+    assert writer.n_not_kept == {"histograms": 5, "images": 5, "videos": 1}
+    writer.close()
+    [run] = target.runs()
+    videos = target.client.get(f"/api/v1/runs/{run['id']}/videos").json()["items"]
+    assert [video["agent_steps"] for video in videos] == [4]
+    assert (run["algorithm"], run["environment"], run["seed"]) == ("ppo", "CartPole-v1", 7)
+    assert run["spec"]["config"] == {"learning_rate": 0.1}
+    assert run["best_return"] == 4.0
+    points = target.points(run["id"])
+    assert {name: len(rows) for name, rows in points.items()} == {
+        "rollout/episode_return": 5,
+        "losses/value_loss": 5,
+        "speed/SPS": 5,
+        "speed/fps": 5,
+        "scalars/loss": 5,
+        "hparam/accuracy": 1,
+    }
+    lines = [line for line in target.lines(run["id"]) if "hyperparameters" in line]
+    assert sorted(lines) == ["hyperparameters: lr=0.1", "hyperparameters: |param|value|"]
+    log = target.client.get(f"/api/v1/runs/{run['id']}/log").json()["items"]
+    assert [line["agent_steps"] for line in log if "|param|value|" in line["message"]] == [3]
+    kept = [record.getMessage() for record in caplog.records if record.name == "callboard"]
+    assert kept[:2] == ["callboard: histograms are not kept", "callboard: images are not kept"]
+    assert "(N, T, C, H, W)" in kept[2]
+    assert kept[3:] == ["callboard: videos are not kept"]
+
+
+@pytest.mark.service
+def test_writer_closes_its_own_run_in_the_state_of_the_exception(target: Target) -> None:
+    with pytest.raises(ZeroDivisionError), callboard.SummaryWriter(environment="e", algorithm="a") as writer:
+        writer.add_scalar("x/y", 1 / 0)
+    with callboard.init(algorithm="a", environment="e") as run:
+        with callboard.SummaryWriter(run=run) as other:
+            other.add_scalar("x/y", 1.0, 3)
+        run.log({"x/y": 2.0}, agent_steps=4)
+    assert {each["id"]: each["state"] for each in target.runs()} == {
+        writer.run.id: "failed",
+        run.id: "finished",
+    }
+
+
+@pytest.mark.parametrize(
+    ("tag", "metric"),
+    [
+        ("loss/policy", "loss/policy"),
+        ("loss", "scalars/loss"),
+        ("train loss", "scalars/train_loss"),
+        ("a.b/c d/é", "a_b/c_d/_"),
+        ("/x//y/", "x/y"),
+        ("", "scalars/_"),
+        ("charts/episodic_length", "rollout/episode_length"),
+    ],
+)
+def test_tags_become_names_of_metrics(tag: str, metric: str) -> None:
+    assert metric_of(tag) == metric
+
+
+def test_writer_has_every_method_of_tensorboards() -> None:
+    pytest.importorskip("tensorboard")
+    logging.getLogger("tensorboard").setLevel(logging.ERROR)
+    from torch.utils.tensorboard import SummaryWriter as Torchs
+
+    for name, method in inspect.getmembers(Torchs, inspect.isfunction):
+        if name.startswith("_") and name != "__init__":
+            continue
+        own = getattr(callboard.SummaryWriter, name)
+        wanted = list(inspect.signature(method).parameters)
+        given = inspect.signature(own).parameters
+        if all(each.kind is not each.VAR_POSITIONAL for each in given.values()):
+            assert [each for each in given if each in wanted] == wanted, name
+
+
+class Rewards(gymnasium.Env[np.int64, np.int64]):
+    """Episodes of 3 agent steps, each with the reward 10."""
+
+    observation_space = gymnasium.spaces.Discrete(1)
+    action_space = gymnasium.spaces.Discrete(1)
+    _left = 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.int64, dict[str, Any]]:
+        self._left = 3
+        return np.int64(0), {}
+
+    def step(self, action: np.int64) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
+        self._left -= 1
+        return np.int64(0), 10.0, self._left == 0, False, {}
+
+
+@pytest.mark.service
+def test_wrapper_reports_true_returns_below_wrappers_that_clip(target: Target) -> None:
+    with callboard.init(algorithm="a", environment="e") as run:
+        recorded = callboard.RecordReturns(Rewards(), run, n_environments=2)
+        env = gymnasium.wrappers.TransformReward(recorded, lambda reward: min(float(reward), 1.0))
+        env.reset()
+        for step in range(7):
+            _, reward, terminated, truncated, _ = env.step(np.int64(0))
+            assert reward == 1.0
+            if terminated or truncated:
+                env.reset()
+            if step == 3:
+                env.reset()  # one that has not ended
+        with pytest.raises(ValueError, match="n_environments"):
+            callboard.RecordReturns(Rewards(), run, n_environments=0)
+    points = target.points(run.id)
+    assert [float(row["value"]) for row in points["rollout/episode_return"]] == [30.0, 30.0]
+    assert [float(row["value"]) for row in points["rollout/episode_length"]] == [3.0, 3.0]
+    assert [int(row["agent_steps"]) for row in points["rollout/episode_return"]] == [6, 14]

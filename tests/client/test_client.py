@@ -1,0 +1,165 @@
+"""`callboard.connect`: start, find, follow and read runs of the real service."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import callboard
+from backend.live.bus import Bus
+from callboard.series import read_csv
+from tests.client.support import Target
+from tests.support.waiting import PATIENCE_S
+
+pytestmark = pytest.mark.service
+
+
+def test_runs_are_started_found_and_stopped(target: Target) -> None:
+    with callboard.connect() as client:
+        runs = client.start(
+            "paac", "CartPole-v1", seeds=range(3), config={"n_e": 8}, stop={"agent_steps": 1_000}, tags=["x"]
+        )
+        assert [run.seed for run in runs] == [0, 1, 2]
+        assert {run.state for run in runs} == {"queued"}
+        assert {run.data["spec"]["config"]["n_e"] for run in runs} == {8}
+        assert [run.id for run in client.runs("tag:x", sort="seed")] == [run.id for run in runs]
+        assert len(client.runs("tag:y")) == 0
+        assert len(client.runs(limit=2)) == 2
+        assert client.run(runs[1].id).name == runs[1].name
+        with pytest.raises(TimeoutError, match="3 of 3"):
+            runs.wait(timeout_s=0)
+        runs[0].stop()
+        assert runs[0].wait(timeout_s=PATIENCE_S).has_ended
+        runs[1:].stop()
+        assert runs.wait(timeout_s=PATIENCE_S) is runs
+        assert {run.state for run in runs} == {"stopped"}
+
+
+def test_refused_requests_name_the_fields(target: Target) -> None:
+    with callboard.connect() as client:
+        with pytest.raises(callboard.Rejected) as refused:
+            client.start("paac", "CartPole-v1", config={"n_e": -1, "nonsense": 1})
+        assert set(refused.value.fields) == {"config.n_e", "config.nonsense"}
+        assert refused.value.status == 422
+        with pytest.raises(ValueError, match="filter"):
+            client.runs("score>")
+        with pytest.raises(callboard.Rejected):
+            client.run("01ARZ3NDEKTSV4RRFFQ69G5FAV")
+        assert target.runs() == []
+
+
+def test_series_of_many_runs_come_as_columns(target: Target) -> None:
+    ids = []
+    for seed in range(3):
+        with callboard.init(algorithm="a", environment="e", seed=seed, name=f'"{seed}",\nx') as run:
+            for step in range(10):
+                values = {"loss/policy": seed + step / 10, "loss/value": math.nan}
+                run.log(values, agent_steps=step, frames=4 * step)
+            run.episode(float(seed), 5)
+        ids.append(run.id)
+    with callboard.connect() as client:
+        runs = client.runs("algorithm:a", sort="seed")
+        series = runs.series("loss/policy", "rollout/episode_return")
+        assert len(series) == 33
+        assert set(series.metric.tolist()) == {"loss/policy", "rollout/episode_return"}
+        assert list(series.by_run()) == ids
+        second = series.by_run()[str(ids[1])]
+        policy = second.metric == "loss/policy"
+        np.testing.assert_array_equal(second.value[policy], 1 + np.arange(10) / 10)
+        np.testing.assert_array_equal(second.agent_steps[policy], np.arange(10))
+        np.testing.assert_array_equal(second.frames[policy], 4 * np.arange(10))
+        frame = series.to_pandas()
+        assert list(frame.columns) == list(series.columns())
+        assert frame[frame.metric == "rollout/episode_return"].value.tolist() == [0.0, 1.0, 2.0]
+        assert np.isnan(runs[0].series("loss/value").value).all()
+        assert len(runs.series("loss/nothing")) == 0
+        assert len(client.runs("algorithm:b").series("loss/policy")) == 0
+        with pytest.raises(ValueError, match="metrics"):
+            runs.series()
+
+
+def test_stream_yields_every_point_once_and_ends_with_the_run(target: Target) -> None:
+    run = callboard.init(algorithm="a", environment="e")
+    run.log({"loss/policy": 0.0, "loss/value": 9.0}, agent_steps=0)
+    assert run.flush(PATIENCE_S)
+    seen = []
+    step = 0
+    with callboard.connect() as client:
+        for change in client.run(str(run.id)).stream("loss/policy", "rollout/episode_return"):
+            seen.append(change)
+            if isinstance(change, callboard.NewPoints):
+                if step == 6:
+                    run.close()
+                    continue
+                step += 1
+                # Two points at one time, in separate batches.
+                for value in (step, step + 0.5):
+                    run.log({"loss/policy": value}, agent_steps=step)
+                    assert run.flush(PATIENCE_S)
+    assert [c.state for c in seen if isinstance(c, callboard.StateChange)] == ["running", "finished"]
+    points = [change for change in seen if isinstance(change, callboard.NewPoints)]
+    assert {change.metric for change in points} == {"loss/policy"}
+    values = np.concatenate([change.value for change in points]).tolist()
+    assert values == [0.0, *(step + half for step in range(1, 7) for half in (0.0, 0.5))][: len(values)]
+    assert len(values) == 13
+    assert {change.points_per_value for change in points} == {1}
+
+
+def test_stream_ends_though_the_event_of_the_end_is_lost(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callboard.following._CATCH_UP_S", 0.1)
+    run = callboard.init(algorithm="a", environment="e")
+    states = []
+    with callboard.connect() as client:
+        for change in client.run(str(run.id)).stream():
+            if isinstance(change, callboard.StateChange):
+                states.append(change.state)
+            if states == ["running"]:
+                monkeypatch.setattr(Bus, "publish", lambda self, changes: None)
+                run.close()
+    assert states == ["running", "finished"]
+
+
+def test_this_machines_installation_is_found(
+    target: Target, spools: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = target.service.url
+    token = target.client.headers["Authorization"].removeprefix("Bearer ")
+    for name in ("CALLBOARD_URL", "CALLBOARD_TOKEN"):
+        monkeypatch.delenv(name)
+    with pytest.raises(callboard.NotConfigured, match="callboard up"):
+        callboard.connect()
+    with pytest.raises(callboard.NotConfigured, match="http://"):
+        callboard.connect("localhost:8642", token)
+    with pytest.raises(callboard.NotConfigured, match="needs a token"):
+        callboard.connect("http://example.org")
+    home = spools.parent
+    (home / "up.json").write_text(json.dumps({"pid": 1, "url": url}))
+    (home / "command-line-key").write_text(token)
+    with callboard.connect() as client:
+        assert client.url == url
+        assert len(client.runs()) == 0
+
+
+def test_unreachable_server_is_said_so() -> None:
+    with (
+        callboard.connect("http://127.0.0.1:9", "t") as client,
+        pytest.raises(callboard.Unreachable, match="9"),
+    ):
+        client.runs()
+
+
+def test_export_is_read_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callboard.series.READ_ROWS", 2)
+    header = "run,name,metric,source,agent_steps,frames,wall_time_s,episodes,value,description\n"
+    rows = [
+        f'r,"a,b",m/x,{source},{step},{step},0.5,0,{step},\n' for step in range(5) for source in ("", "actor")
+    ]
+    rows[0] = 'r,"a,b",m/x,,0,0,0.5,0,,"{""id"": 1}"\n'
+    series = read_csv(iter([header, *rows]), ["m/x"], sources=False)
+    assert series.value[1:].tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert np.isnan(series.value[0])
+    assert len(read_csv(iter([header, *rows]), ["m/x"], sources=True)) == 10

@@ -1,0 +1,128 @@
+"""The scripts of the folder `examples`, and the steps of its GitHub Actions workflow, run as printed."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+import callboard
+from tests.client.support import Target
+from tests.support.waiting import await_worker_threads
+from tests.workers.support import FAKE_ENGINE
+from workers.context import Context
+from workers.host_agent import HostAgent
+
+pytestmark = pytest.mark.service
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+
+
+@pytest.fixture
+def worker(target: Target) -> Iterator[None]:
+    """A host that trains with the fake engine."""
+    settings = target.service.settings.model_copy(update={"reconcile_interval_s": 0.2, "host_name": "a"})
+    context = Context.from_settings(settings)
+    agent = HostAgent(context, command=FAKE_ENGINE)
+    agent.start()
+    yield
+    agent.stop(8)
+    await_worker_threads()
+    context.close()
+
+
+def run(script: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, str(EXAMPLES / script), *arguments]
+    return subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Of a script that imports the client of this checkout, with `python` of these tests."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    paths = [str(ROOT / "backend/python"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return os.environ | {"PATH": path, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"} | more
+
+
+def log(tag: str, seed: int, score: float) -> None:
+    with callboard.init(algorithm="a", environment="e", seed=seed, tags=[tag]) as run:
+        for step in range(1, 5):
+            run.episode(score, 10, agent_steps=10 * step)
+
+
+def test_nightly_sweep_trains_every_learning_rate_with_every_seed(target: Target, worker: None) -> None:
+    rates = ["--learning-rates", "0.001", "0.01", "--seeds", "2", "--agent-steps", "10"]
+    done = run("nightly_sweep.py", *rates)
+    assert (done.returncode, done.stderr) == (0, "")
+    runs = target.runs()
+    assert [run["state"] for run in runs] == ["finished"] * 4
+    assert sorted((run["spec"]["config"]["learning_rate"], run["seed"]) for run in runs) == [
+        (0.001, 0), (0.001, 1), (0.01, 0), (0.01, 1),
+    ]  # fmt: skip
+    assert len({run["group"] for run in runs}) == 2
+    assert [line.split()[0] for line in done.stdout.splitlines()[1:]] == ["0.001", "0.01"]
+
+
+@pytest.mark.long
+def test_steps_of_the_workflow_train_and_fail_when_the_score_has_regressed(
+    target: Target, tmp_path: Path
+) -> None:
+    workflow = yaml.safe_load((EXAMPLES / "score-regression.yml").read_text("utf-8"))
+    assert workflow["jobs"]["score"]["env"]["TAG"] == "${{ github.event.pull_request.head.sha }}"
+    steps = [step["run"] for step in workflow["jobs"]["score"]["steps"] if "run" in step]
+    train, check = [step for step in steps if step.startswith("python ")]
+    assert [step for step in steps if step not in (train, check)] == [
+        "pip install callboard-client stable-baselines3"
+    ]
+    for script in ("train.py", "check_score.py"):
+        shutil.copy(EXAMPLES / script, tmp_path)
+
+    def step(command: str) -> "subprocess.CompletedProcess[str]":
+        env = environment(TAG="0a1b2c", AGENT_STEPS="300")
+        return subprocess.run(
+            ["bash", "-ec", command], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+        )
+
+    assert "no finished run with the tag 0a1b2c" in step(check).stderr
+    trained = step(train)
+    assert trained.returncode == 0, trained.stderr
+    runs = target.runs()
+    assert {(run["seed"], run["state"], *run["tags"]) for run in runs} == {
+        (seed, "finished", "0a1b2c") for seed in range(3)
+    }
+    mean = sum(run["score"] for run in runs) / 3
+    log("baseline", 0, 1.05 * mean)
+    passed = step(check)
+    assert passed.returncode == 0, passed.stderr
+    log("baseline", 1, 1.35 * mean)
+    regressed = step(check)
+    assert regressed.returncode == 1
+    assert "the score has regressed by" in regressed.stderr
+
+
+def test_all_series_are_read(target: Target) -> None:
+    for seed in range(3):
+        log("mine", seed, 10.0 * seed)
+    log("other", 0, 99.0)
+    done = run("read_series.py", "tag:mine")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "3 runs, 12 points of rollout/episode_return" in done.stdout
+    assert done.stdout.splitlines()[-1].split() == ["40", "10.0"], "the mean of 0, 10 and 20"
+    assert run("read_series.py", "tag:none").stdout == "0 runs, 0 points of rollout/episode_return\n"
+
+
+def test_first_examples_of_the_guide_run_as_printed(target: Target) -> None:
+    text = (ROOT / "docs/guides/log.md").read_text("utf-8")
+    for heading in ("Log a run", "TensorBoard scripts"):
+        [block] = re.findall(rf"^## {heading}\n.*?```python\n(.*?)```", text, re.M | re.S)
+        exec(block, {})
+    tensorboard, first = target.runs()
+    assert (first["name"], first["state"], first["best_return"]) == ("first try", "finished", 500.0)
+    assert len(target.points(first["id"])["loss/policy"]) == 10_000
+    assert (tensorboard["algorithm"], tensorboard["environment"]) == ("ppo", "CartPole-v1")
+    assert (tensorboard["state"], tensorboard["best_return"]) == ("finished", 200.0)

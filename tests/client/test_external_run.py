@@ -1,0 +1,338 @@
+"""`callboard.init`: a script's own run, logged to the real service."""
+
+import hashlib
+import io
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sqlalchemy import select
+
+import callboard
+from backend.auth.roles import Role
+from backend.backup.repository import named_files
+from backend.db import Video
+from backend.db.engine import reading
+from backend.external.uploads import Uploads
+from tests.client.support import Intermittent, Target
+from tests.support.waiting import PATIENCE_S, until
+
+pytestmark = pytest.mark.service
+
+
+def test_run_shows_what_was_logged(target: Target, spools: Path) -> None:
+    with callboard.init(
+        name="mine",
+        algorithm="my_ppo",
+        environment="CartPole-v1",
+        config={"learning_rate": 0.1, "net": {"layers": (64, 64)}, "device of mine": object},
+        seed=3,
+        group="all",
+        tags=["a"],
+    ) as run:
+        for step in range(20):
+            run.log({"loss/policy": step / 4, "bare": -1}, agent_steps=step, frames=4 * step)
+        run.episode(return_=20.0, length=12)
+        run.episode(22.5, 9)
+        run.text("half-way")
+        run.text("sample", "the answer is\n42", agent_steps=np.int64(19))
+    found = target.run(run.id)
+    assert (found["origin"], found["state"], found["name"]) == ("external", "finished", "mine")
+    assert (found["algorithm"], found["environment"], found["seed"]) == ("my_ppo", "CartPole-v1", 3)
+    assert (found["group"], found["tags"]) == ("all", ["a"])
+    assert found["spec"]["config"] == {
+        "learning_rate": 0.1,
+        "net.layers": [64, 64],
+        "device_of_mine": "<class 'object'>",
+    }
+    points = target.points(run.id)
+    assert [float(row["value"]) for row in points["loss/policy"]] == [step / 4 for step in range(20)]
+    assert [int(row["agent_steps"]) for row in points["loss/policy"]] == list(range(20))
+    assert [int(row["frames"]) for row in points["loss/policy"]] == [4 * step for step in range(20)]
+    assert len(points["scalars/bare"]) == 20
+    assert [float(row["value"]) for row in points["rollout/episode_return"]] == [20.0, 22.5]
+    # Of the sum of lengths and the agent steps logged before, the greater.
+    assert [int(row["agent_steps"]) for row in points["rollout/episode_return"]] == [19, 21]
+    assert "half-way" in target.lines(run.id)
+    log = target.client.get(f"/api/v1/runs/{run.id}/log").json()["items"]
+    texts = [(line["message"], line["agent_steps"]) for line in log if line["message"].startswith("sample")]
+    assert texts == [("sample: the answer is\n42", 19)]
+    assert list(spools.iterdir()) == [], "what the server has stored is deleted"
+
+
+def test_values_that_are_not_finite_arrive(target: Target) -> None:
+    with callboard.init(algorithm="a", environment="e") as run:
+        for step, value in enumerate([1.0, math.nan, math.inf, -math.inf]):
+            run.log({"loss/policy": value}, agent_steps=step)
+    values = [float(row["value"] or "nan") for row in target.points(run.id)["loss/policy"]]
+    assert [math.isfinite(value) for value in values] == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "reason"),
+    [
+        (
+            ZeroDivisionError("first line\nno more gradients"),
+            "failed",
+            "ZeroDivisionError: no more gradients",
+        ),
+        (KeyboardInterrupt(), "stopped", "interrupted from the keyboard"),
+        (SystemExit(0), "finished", None),
+    ],
+)
+def test_state_of_a_run_that_ends_with_an_exception(
+    target: Target, error: BaseException, state: str, reason: str | None
+) -> None:
+    with pytest.raises(type(error)), callboard.init(algorithm="a", environment="e") as run:  # noqa: PT012
+        run.log({"loss/policy": 1.0}, agent_steps=1)
+        raise error
+    found = target.run(run.id)
+    assert found["state"] == state
+    assert reason is None or found["state_reason"] == reason
+    assert len(target.points(run.id)["loss/policy"]) == 1, "sent before the end"
+
+
+def test_resumed_run_continues(target: Target) -> None:
+    with callboard.init(algorithm="a", environment="e") as run:
+        run.log({"loss/policy": 1.0}, agent_steps=10)
+    before = target.run(run.id)
+    with callboard.init(id=run.id) as resumed:
+        assert target.run(run.id)["state"] == "running"
+        resumed.episode(5.0, 3)
+        resumed.log({"loss/policy": 2.0}, agent_steps=20)
+    assert resumed.name == before["name"]
+    points = target.points(run.id)
+    assert [int(row["agent_steps"]) for row in points["loss/policy"]] == [10, 20]
+    assert [int(row["agent_steps"]) for row in points["rollout/episode_return"]] == [13]
+    assert float(points["loss/policy"][1]["wall_time_s"]) >= before["wall_time_s"]
+    assert target.run(run.id)["state"] == "finished"
+
+
+def test_stop_on_the_page_is_seen_by_the_script(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callboard.background.HEARTBEAT_INTERVAL_S", 0.1)
+    with callboard.init(algorithm="a", environment="e") as run:
+        assert not run.stop_requested
+        target.client.post(f"/api/v1/runs/{run.id}/stop").raise_for_status()
+        until(lambda: run.stop_requested)
+        run.close("stopped", "stopped on the page")
+    assert target.run(run.id)["state"] == "stopped"
+
+
+def test_wrong_use_is_an_error_that_names_the_argument(target: Target) -> None:
+    with callboard.init(algorithm="a", environment="e") as run:
+        for name in ("a b/c", "x" * 10_000, "", "loss//policy", "é"):
+            with pytest.raises(ValueError, match="values"):
+                run.log({name: 1.0}, agent_steps=1)
+        for value in ("1.0", None, [1.0, 2.0]):
+            with pytest.raises(ValueError, match="loss/policy"):
+                run.log({"loss/policy": value}, agent_steps=1)  # type: ignore[dict-item]
+        for steps in (-1, 1.5, "1", None):
+            with pytest.raises(ValueError, match="agent_steps"):
+                run.log({"loss/policy": 1.0}, agent_steps=steps)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="frames"):
+            run.log({"loss/policy": 1.0}, agent_steps=1, frames=-4)
+        with pytest.raises(ValueError, match="return_"):
+            run.episode(math.nan, 1)
+        with pytest.raises(ValueError, match="length"):
+            run.episode(1.0, -1)
+        with pytest.raises(ValueError, match="level"):
+            run.text("x", level="loud")
+        with pytest.raises(ValueError, match="name"):
+            run.text("")
+        with pytest.raises(ValueError, match="text"):
+            run.text("sample", 42)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="agent_steps"):
+            run.text("sample", "text", agent_steps=-1)
+        with pytest.raises(ValueError, match="state"):
+            run.close("done")
+    with pytest.raises(ValueError, match="closed"):
+        run.log({"loss/policy": 1.0}, agent_steps=1)
+    for arguments in ({"environment": "e"}, {"algorithm": "a"}):
+        with pytest.raises(ValueError, match=r"algorithm|environment"):
+            callboard.init(**arguments)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="id"):
+        callboard.init("name", id=run.id)
+    assert "loss/policy" not in target.points(run.id), "nothing of a wrong call is logged"
+    assert run.n_dropped == 0
+
+
+def test_agent_steps_that_go_back_are_dropped_and_logged(target: Target) -> None:
+    with callboard.init(algorithm="a", environment="e") as run:
+        for step in (1, 5, 3, 6):
+            run.log({"loss/policy": 1.0}, agent_steps=step)
+    assert [int(row["agent_steps"]) for row in target.points(run.id)["loss/policy"]] == [1, 5, 6]
+    assert any("dropped" in line for line in target.lines(run.id))
+
+
+def test_server_that_refuses_the_run_is_an_error_at_init(
+    target: Target, spools: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(callboard.Rejected, match="seed"):
+        callboard.init(algorithm="a", environment="e", seed=2**40)
+    with target.service.client_as(Role.VIEWER) as viewer:
+        token = viewer.headers["Authorization"].removeprefix("Bearer ")
+        with pytest.raises(callboard.Rejected):
+            callboard.init(algorithm="a", environment="e", token=token)
+    with pytest.raises(callboard.Rejected):
+        callboard.init(algorithm="a", environment="e", token="wrong")
+    with pytest.raises(callboard.Rejected):
+        callboard.init(id="01ARZ3NDEKTSV4RRFFQ69G5FAV")
+    assert list(spools.iterdir()) == []
+    assert target.runs() == []
+    monkeypatch.delenv("CALLBOARD_TOKEN")
+    with pytest.raises(callboard.NotConfigured, match="CALLBOARD_TOKEN"):
+        callboard.init(algorithm="a", environment="e")
+
+
+def test_checkpoint_is_stored_as_it_is(target: Target, spools: Path, tmp_path: Path) -> None:
+    path = tmp_path / "model v2.ZIP"
+    content = np.random.default_rng(1).bytes(3 * 2**20 + 7)  # in four parts
+    path.write_bytes(content)
+    with callboard.init(algorithm="a", environment="e") as run:
+        run.log({"loss/policy": 1.0}, agent_steps=7)
+        run.checkpoint(path, score=3.5)
+        path.write_bytes(b"changed afterwards")
+        run.checkpoint(path, agent_steps=9)
+        assert run.flush(timeout_s=PATIENCE_S)
+        for wrong in (tmp_path, tmp_path / "none.pt"):
+            with pytest.raises(ValueError, match="path"):
+                run.checkpoint(wrong)
+        with pytest.raises(ValueError, match="score"):
+            run.checkpoint(path, score=math.nan)
+        assert not list(spools.glob("*/*.file")), "what the server has stored is deleted"
+    assert (run.n_dropped, run.agent_steps) == (0, 9)
+    second, first = target.client.get(f"/api/v1/runs/{run.id}/checkpoints").json()["items"]
+    assert (first["agent_steps"], first["score"], first["size_bytes"]) == (7, 3.5, len(content))
+    assert (second["agent_steps"], second["score"]) == (9, None)
+    assert first["sha256"] == hashlib.sha256(content).hexdigest()
+    assert first["file"].endswith(".zip")
+    downloads = [target.client.get(f"/api/v1/checkpoints/{row['id']}/file") for row in (first, second)]
+    assert [answer.content for answer in downloads] == [content, b"changed afterwards"]
+
+
+def test_checkpoint_that_the_server_refuses_is_counted(
+    target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("backend.external.files.MAX_FILES", 1)
+    path = tmp_path / "model.pt"
+    path.write_bytes(b"parameters")
+    with callboard.init(algorithm="a", environment="e") as run:
+        for step in range(3):
+            run.checkpoint(path, agent_steps=step)
+        run.log({"loss/policy": 1.0}, agent_steps=3)
+        assert run.flush(timeout_s=PATIENCE_S)
+    assert run.n_dropped == 2
+    assert len(target.client.get(f"/api/v1/runs/{run.id}/checkpoints").json()["items"]) == 1
+    assert any("2 were refused" in line for line in target.lines(run.id))
+    assert len(target.points(run.id)["loss/policy"]) == 1, "what follows is sent"
+
+
+def test_checkpoint_survives_an_outage_and_a_server_that_loses_its_upload(
+    target: Target, intermittent: Intermittent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callboard.background.LAST_RETRY_S", 0.2)
+    monkeypatch.setattr("callboard.background.FIRST_RETRY_S", 0.1)
+    monkeypatch.setattr("callboard.uploading.PART_BYTES", 4)
+    complete = Uploads.complete
+    lost: list[str] = []
+
+    def lose_first(self: Uploads, run_id: str, upload: str, size_bytes: int, sha256: str) -> Path:
+        if not lost:
+            lost.append(upload)
+            self.remove(run_id, upload)
+        return complete(self, run_id, upload, size_bytes, sha256)
+
+    monkeypatch.setattr(Uploads, "complete", lose_first)
+    path = tmp_path / "model.pt"
+    path.write_bytes(b"parameters")
+    with callboard.init(algorithm="a", environment="e") as run:
+        run.checkpoint(path, agent_steps=1)
+        assert not run.flush(timeout_s=0.2)
+        with intermittent.running():
+            assert run.flush(timeout_s=PATIENCE_S)
+            run.close()
+    [row] = target.client.get(f"/api/v1/runs/{run.id}/checkpoints").json()["items"]
+    assert target.client.get(f"/api/v1/checkpoints/{row['id']}/file").content == b"parameters"
+    assert (len(lost), run.n_dropped) == (1, 0)
+
+
+def test_videos_are_sent_and_wait_for_a_worker(
+    target: Target, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    frames = np.random.default_rng(1).integers(0, 256, (5, 32, 48, 3), np.uint8)
+    movie, text = tmp_path / "movie.bin", tmp_path / "movie.mp4"
+    movie.write_bytes(b"GIF89a and so on")
+    text.write_bytes(b"this is no video")
+    with callboard.init(algorithm="a", environment="e") as run:
+        run.video(movie, agent_steps=5)
+        given = frames.copy()
+        run.video(given, agent_steps=9, fps=7)
+        given[:] = 0  # afterwards
+        for wrong in (text, tmp_path, frames[0], frames.astype(float), frames[:, :8], frames[:0]):
+            with pytest.raises(ValueError, match="path_or_frames"):
+                run.video(wrong)
+        with pytest.raises(ValueError, match="fps"):
+            run.video(frames, fps=0)
+        assert run.flush(timeout_s=PATIENCE_S)
+    assert run.n_dropped == 7
+    assert sum("A video was not sent" in line for line in target.lines(run.id)) == 7
+    videos = target.client.get(f"/api/v1/runs/{run.id}/videos").json()["items"]
+    assert [(each["agent_steps"], each["state"], each["error"]) for each in videos] == [
+        (9, "queued", None),
+        (5, "queued", None),
+    ]
+    assert target.client.get(f"/api/v1/videos/{videos[0]['id']}/file").status_code == 404
+    assert videos[1]["size_bytes"] == movie.stat().st_size
+    with reading(target.service.engine) as session:
+        rows = session.scalars(select(Video).order_by(Video.agent_steps)).all()
+        named = {file for _, kind, file, _ in named_files(session) if kind == "videos"}
+    assert named == {row.sent for row in rows}, "backups have them"
+    store = target.service.artifacts
+    sent = [store.read(row.run_id, "videos", row.sent or "", row.sent_sha256) for row in rows]
+    assert sent[0] == movie.read_bytes()
+    with np.load(io.BytesIO(sent[1])) as archive:
+        assert np.array_equal(archive["frames"], frames)
+    assert [(row.form, row.fps) for row in rows] == [("file", None), ("frames", 7.0)]
+    kinds = {each["kind"]: each for each in target.client.get("/api/v1/storage").json()["kinds"]}
+    assert kinds["videos"]["n_bytes"] == sum(map(len, sent))
+    target.client.delete(f"/api/v1/runs/{run.id}").raise_for_status()
+
+
+def test_deleted_run_does_not_disturb_the_script(
+    target: Target, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # A heartbeat would resume the run before it is deleted.
+    monkeypatch.setattr("callboard.background.HEARTBEAT_INTERVAL_S", 3600.0)
+    with callboard.init(algorithm="a", environment="e") as run:
+        callboard.init(id=run.id).close()
+        target.client.delete(f"/api/v1/runs/{run.id}").raise_for_status()
+        run.log({"loss/policy": 1.0}, agent_steps=1)
+        assert not run.flush(timeout_s=PATIENCE_S), "at once: nothing of it can ever be sent"
+        run.log({"loss/policy": 2.0}, agent_steps=2)
+        assert run.n_dropped == 1
+    [record] = [record for record in caplog.records if record.name == "callboard"]
+    assert "takes nothing for it any more" in record.getMessage()
+
+
+def test_outage_of_the_server_loses_nothing(
+    target: Target, intermittent: Intermittent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callboard.background.LAST_RETRY_S", 0.2)
+    monkeypatch.setattr("callboard.background.FIRST_RETRY_S", 0.1)
+    with callboard.init(algorithm="a", environment="e", name="offline") as run:
+        assert run.id is None
+        assert (run.name, run.url) == ("offline", None)
+        run.log({"loss/policy": 0.0}, agent_steps=0)
+        for step in range(1, 40, 10):
+            with intermittent.running():
+                assert run.flush(timeout_s=PATIENCE_S)
+            for each in range(step, step + 10):
+                run.log({"loss/policy": float(each)}, agent_steps=each)
+            assert not run.flush(timeout_s=0.2)
+        with intermittent.running():
+            run.close()
+    values = [float(row["value"]) for row in target.points(run.id)["loss/policy"]]
+    assert values == [float(step) for step in range(41)]
+    assert target.run(run.id)["state"] == "finished"
+    assert len(target.runs()) == 1

@@ -1,0 +1,107 @@
+"""What the client does when the disk of its spool is full or broken.
+
+Nothing is raised into the training loop. What can be kept is sent later, and what cannot is counted.
+"""
+
+import errno
+import zipfile
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import callboard
+from callboard.delivery import Delivery
+from callboard.errors import Unreachable
+from callboard.rows import Points, frames_of
+from callboard.spool import Manifest, Spool, new_ulid
+from callboard.transport import Transport, find_server
+from tests.client.support import NOBODY, Target
+from tests.support.waiting import PATIENCE_S, until
+
+
+@pytest.mark.service
+def test_video_that_cannot_be_compressed_is_kept_and_sent_later(
+    target: Target, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("callboard.background.FIRST_RETRY_S", 0.1)
+    monkeypatch.setattr("callboard.background.HEARTBEAT_INTERVAL_S", 0.1)
+    existed: list[bool] = []
+    with callboard.init(algorithm="a", environment="e") as run:
+
+        def archive(path: Path, *arguments: Any, **options: Any) -> zipfile.ZipFile:
+            if len(existed) < 2 or not run.stop_requested:
+                existed.append(path.exists())
+                path.write_bytes(b"part of an archive")
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return zipfile.ZipFile(path, *arguments, **options)
+
+        on_full_disk = SimpleNamespace(ZipFile=archive, ZIP_DEFLATED=zipfile.ZIP_DEFLATED)
+        monkeypatch.setattr("callboard.uploading.zipfile", on_full_disk)
+        run.video(np.zeros((1, 32, 32, 3), np.uint8), agent_steps=5)
+        until(lambda: len(existed) > 1)
+        target.client.post(f"/api/v1/runs/{run.id}/stop").raise_for_status()
+        assert run.flush(timeout_s=PATIENCE_S), "a heartbeat brings the request while the disk is full"
+    assert run.n_dropped == 0
+    [video] = target.client.get(f"/api/v1/runs/{run.id}/videos").json()["items"]
+    assert (video["agent_steps"], video["error"]) == (5, None)
+    assert not any(existed), "a part of an archive takes no space"
+    assert sum("cannot be compressed now" in record.getMessage() for record in caplog.records) == 1, "once"
+
+
+def test_files_that_cannot_be_written_to_the_spool_are_dropped_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(Spool, "file", lambda self, upload: self.folder / "none" / upload)
+    path = tmp_path / "model.pt"
+    path.write_bytes(b"parameters")
+    with callboard.init(algorithm="a", environment="e", url=NOBODY, token="t") as run:
+        run.checkpoint(path)
+        run.video(np.zeros((1, 32, 32, 3), np.uint8))
+        assert run.n_dropped == 2
+        path.unlink()
+        with pytest.raises(ValueError, match=r"path: .* cannot be read"):
+            run.checkpoint(path)
+    assert sum("dropped and counted" in record.getMessage() for record in caplog.records) == 1, "once"
+
+
+def test_file_whose_frame_cannot_be_written_is_dropped_counted_and_deleted(
+    tmp_path: Path, spools: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = Spool.append
+
+    def fail(self: Spool, kind: str, n_rows: int, rows: bytes) -> None:
+        if kind == "checkpoint":
+            raise OSError(errno.EIO, "Input/output error")
+        append(self, kind, n_rows, rows)
+
+    monkeypatch.setattr(Spool, "append", fail)
+    path = tmp_path / "model.pt"
+    path.write_bytes(b"parameters")
+    with callboard.init(algorithm="a", environment="e", url=NOBODY, token="t") as run:
+        run.checkpoint(path)
+        until(lambda: run.n_dropped == 1)
+    assert list(spools.glob("*/*.log"))
+    assert not list(spools.glob("*/*.file"))
+
+
+@pytest.mark.service
+def test_spool_that_cannot_be_written_is_sent_later(target: Target, spools: Path) -> None:
+    create = {"origin": "external", "algorithm": "a", "environment": "e"}
+    spool = Spool.create(Manifest(new_ulid(), NOBODY, None, create, "a e"), spools)
+    spool.append(*next(frames_of([Points(5, None, 0.5, ("loss/policy",), [1.0])])))
+    with closing(spool), closing(Transport(find_server())) as transport:
+        delivery = Delivery(spool, transport, lambda reason, n_rows: None)
+        for name in ("run", "request"):
+            in_the_way = spool.folder / f"{name}.new"
+            in_the_way.mkdir()
+            with pytest.raises(Unreachable, match="spool cannot be written"):
+                delivery.send()
+            in_the_way.rmdir()
+        while delivery.send():
+            pass
+    [run] = target.runs()
+    assert len(target.points(run["id"])["loss/policy"]) == 1

@@ -1,0 +1,319 @@
+"""`callboard import`: logs of other tools become runs of the real service, each point once."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from typer.testing import CliRunner, Result
+
+from backend.cli.imports.log import Log
+from backend.cli.main import app
+from backend.metrics import tfevents
+from callboard.errors import Unreachable
+from callboard.transport import Transport
+from tests.client.support import Target
+
+pytestmark = pytest.mark.service
+
+Row = tuple[int, float]
+
+CLEANRL = "CartPole-v1__ppo__7__1700000000"
+
+
+def imported(*arguments: Any) -> Result:
+    return CliRunner().invoke(app, ["import", *map(str, arguments)])
+
+
+def rows(target: Target, run: str) -> dict[str, list[Row]]:
+    """Agent steps and value of every point of a run, by metric."""
+    return {
+        metric: [(int(row["agent_steps"]), float(row["value"] or "nan")) for row in some]
+        for metric, some in target.points(run).items()
+    }
+
+
+@pytest.fixture
+def writers() -> Iterator[Any]:
+    """Creates TensorBoard's own writers, which are closed at the end."""
+    from torch.utils.tensorboard import SummaryWriter
+
+    opened = []
+
+    def create(folder: Path) -> Any:
+        opened.append(SummaryWriter(str(folder)))
+        return opened[-1]
+
+    yield create
+    for writer in opened:
+        writer.close()
+
+
+def events_file(folder: Path, at: float, points: list[Row], tag: str = "loss/policy") -> None:
+    """An event file of a process that has started at a time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    data = tfevents.header(at)
+    for n, (step, value) in enumerate(points):
+        event = Event(wall_time=at + n, step=step, summary=Summary())
+        event.summary.value.add(tag=tag, simple_value=value)
+        data += record(event.SerializeToString())
+    (folder / f"events.out.tfevents.{int(at)}.host.1.0").write_bytes(data)
+
+
+def record(message: bytes) -> bytes:
+    return len(message).to_bytes(8, "little") + bytes(4) + message + bytes(4)
+
+
+def test_event_files_become_runs_and_a_second_import_adds_what_is_new(
+    target: Target, tmp_path: Path, writers: Any
+) -> None:
+    folder = tmp_path / "runs" / CLEANRL
+    writer = writers(folder)
+    writer.add_text(
+        "hyperparameters", "|param|value|\n|-|-|\n|learning_rate|0.25|\n|env_id|other|\n|anneal|True|"
+    )
+    writer.add_text("note", "any *text*")
+    for step in range(5):
+        writer.add_scalar("charts/episodic_return", step / 2, 10 * step)
+        writer.add_scalar("losses/value loss", float("nan") if step == 3 else step, 10 * step, new_style=True)
+        writer.add_histogram("weights", np.ones(2), step)
+    writer.add_scalar("losses/negative", 1.0, -5)
+    writer.flush()
+    hparams = writers(tmp_path / "runs" / "mine")
+    hparams.add_scalar("a/b", 1.0, 3)
+    hparams.add_hparams({"lr": 0.5, "net": "mlp", "n": 3}, {"hparam/score": 2.0}, run_name="1700000001.25")
+    hparams.flush()
+
+    first = imported("tensorboard", tmp_path / "runs", "--tag", "old", "--algorithm", "my_ppo")
+    assert first.exit_code == 0, first.output
+    assert "2 runs, 12 points" in first.output
+    assert "not kept: histograms (5)" in first.output
+    assert "not kept: points with a step below 0" in first.output
+    mine, cleanrl = sorted(target.runs(), key=lambda run: str(run["name"]), reverse=True)
+    assert (cleanrl["name"], cleanrl["state"], cleanrl["origin"]) == (CLEANRL, "finished", "external")
+    assert (cleanrl["environment"], cleanrl["algorithm"], cleanrl["seed"]) == ("CartPole-v1", "my_ppo", 7)
+    assert cleanrl["tags"] == ["old"]
+    assert cleanrl["spec"]["config"] == {"learning_rate": 0.25, "env_id": "other", "anneal": True}
+    assert mine["spec"]["config"] == {"lr": 0.5, "net": "mlp", "n": 3}
+    assert rows(target, mine["id"]) == {"a/b": [(3, 1.0)], "hparam/score": [(0, 2.0)]}
+    found = rows(target, cleanrl["id"])
+    assert found["rollout/episode_return"] == [(10 * step, step / 2) for step in range(5)]
+    assert [step for step, _ in found["losses/value_loss"]] == [0, 10, 20, 30, 40]
+    assert [value for _, value in found["losses/value_loss"] if value == value] == [0, 1, 2, 4]
+    assert target.lines(cleanrl["id"]).count("note: any *text*") == 1
+
+    assert imported("tensorboard", tmp_path / "runs").output.count("unchanged") == 2
+    writer.add_scalar("charts/episodic_return", 9.0, 50)
+    writer.add_scalar("losses/new", 1.0, 50)
+    writer.add_text("note", "another")
+    writer.flush()
+    later = imported("tensorboard", tmp_path / "runs")
+    assert later.exit_code == 0, later.output
+    assert "2 runs, 2 points" in later.output
+    assert len(target.runs()) == 2
+    found = rows(target, cleanrl["id"])
+    assert found["rollout/episode_return"] == [*((10 * step, step / 2) for step in range(5)), (50, 9.0)]
+    assert found["losses/new"] == [(50, 1.0)]
+    lines = target.lines(cleanrl["id"])
+    assert (lines.count("note: any *text*"), lines.count("note: another")) == (1, 1)
+
+
+def test_later_file_that_begins_earlier_replaces_points_but_not_those_of_an_import(
+    target: Target, tmp_path: Path
+) -> None:
+    events_file(tmp_path / "a", 1e9, [(0, 0.0), (10, 1.0), (20, 2.0)])
+    events_file(tmp_path / "a", 1e9 + 100, [(10, 5.0), (20, 6.0), (15, 7.0)])
+    done = imported("tensorboard", tmp_path / "a")
+    assert "points that a later file replaces (2)" in done.output
+    assert "not kept: points whose step decreases" in done.output
+    [run] = target.runs()
+    assert rows(target, run["id"]) == {"loss/policy": [(0, 0.0), (10, 5.0), (20, 6.0)]}
+    events_file(tmp_path / "a", 1e9 + 200, [(10, 8.0)])
+    again = imported("tensorboard", tmp_path / "a")
+    assert again.exit_code == 1
+    assert "the log has changed since" in again.output
+    assert rows(target, run["id"])["loss/policy"] == [(0, 0.0), (10, 5.0), (20, 6.0)], "nothing is mixed"
+
+
+def test_torn_and_damaged_files_are_read_as_far_as_they_can_be(target: Target, tmp_path: Path) -> None:
+    events_file(tmp_path / "torn", 1e9, [(1, 1.0), (2, 2.0)])
+    [torn] = (tmp_path / "torn").iterdir()
+    torn.write_bytes(torn.read_bytes()[:-3])
+    events_file(tmp_path / "damaged", 1e9, [(1, 1.0)])
+    [damaged] = (tmp_path / "damaged").iterdir()
+    damaged.write_bytes(damaged.read_bytes() + record(b"\xff" * 20))
+    odd = Event(wall_time=1e300, step=1, summary=Summary())
+    value = odd.summary.value.add(tag="hyperparameters/text_summary")
+    value.metadata.plugin_data.plugin_name = "text"
+    value.tensor.string_val.append(b"|param|value|\n|-|-|\n|seed|nan|\n|x|\xff|")
+    note = odd.summary.value.add(tag="note", tensor=value.tensor)
+    note.metadata.plugin_data.plugin_name = "text"
+    odd.summary.value.add(tag="tensor").tensor.dtype = 99
+    torn.write_bytes(record(odd.SerializeToString()) + torn.read_bytes())
+    done = imported("tensorboard", tmp_path)
+    assert done.exit_code == 0, done.output
+    assert "not kept: tensors" in done.output
+    assert f"not kept: the rest of {damaged.name}, which cannot be read (DecodeError)" in done.output
+    assert [rows(target, run["id"]) for run in target.runs()] == [{"loss/policy": [(1, 1.0)]}] * 2
+
+
+def test_interrupted_import_continues_and_stores_each_point_once(
+    target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("backend.cli.imports.sending.MAX_BATCH", 30)
+    monkeypatch.setattr("backend.cli.imports.sending.TRIES", 1)
+    folder = tmp_path / "a"
+    events_file(folder, 1e9, [(step, float(step)) for step in range(100)])
+    events_file(folder, 1e9 + 500, [(step, -float(step)) for step in range(50)], tag="loss/value")
+    n_requests = 0
+    losing_at = 0
+    request = Transport.request
+
+    def lose_answer(self: Transport, *arguments: Any, **options: Any) -> Any:
+        nonlocal n_requests
+        n_requests += 1
+        answer = request(self, *arguments, **options)
+        if n_requests == losing_at:
+            raise Unreachable("the answer was lost")
+        return answer
+
+    monkeypatch.setattr(Transport, "request", lose_answer)
+    for losing_at in (2, 5, 5, 5, 0):
+        n_requests = 0
+        done = imported("tensorboard", tmp_path)
+        assert done.exit_code == (1 if losing_at else 0), done.output
+    [run] = target.runs()
+    assert run["state"] == "finished"
+    assert rows(target, run["id"]) == {
+        "loss/policy": [(step, float(step)) for step in range(100)],
+        "loss/value": [(step, -float(step)) for step in range(50)],
+    }
+
+
+def test_refused_log_leaves_no_run(target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events_file(tmp_path / "a", 1e9, [(step, 1.0) for step in range(10_001)])
+    events_file(tmp_path / "b", 1e9, [(1, 1.0)])
+    refused = imported("tensorboard", tmp_path, "--seed", 2**40)
+    assert (refused.exit_code, target.runs()) == (1, [])
+    assert "seed" in refused.output
+    monkeypatch.setattr("backend.cli.imports.sending.MAX_BATCH", 20_000)
+    done = imported("tensorboard", tmp_path, "--json")
+    assert done.exit_code == 1
+    a, b = (json.loads(line) for line in done.stdout.splitlines())
+    assert (a["run"], a["points"], b["problem"]) == (None, 0, None)
+    assert "10000" in a["problem"]
+    assert [run["id"] for run in target.runs()] == [b["run"]], "the other log is imported"
+
+
+def test_tables_are_mapped_and_what_is_not_is_named(target: Target, tmp_path: Path) -> None:
+    table = tmp_path / "progress.csv"
+    table.write_text(
+        "seed,global_step,seconds,r,loss,note\n"
+        "1,10,0.5,20,0.5,a\n2,10,0.6,21,,b\n1,20,1.5,22.5,bad,c\n1,x,2,1,1,d\n"
+    )
+    arguments = ["table", table, "--environment", "CartPole-v1", "--algorithm", "mine", "--run", "seed"]
+    mapping = [
+        "--metric",
+        "r=rollout/episode_return",
+        "--metric",
+        "loss=loss/policy",
+        "--wall-time",
+        "seconds",
+    ]
+    done = imported(*arguments, *mapping)
+    assert done.exit_code == 0, done.output
+    first, second = sorted(target.runs(), key=lambda run: str(run["name"]))
+    assert (first["name"], second["name"]) == ("progress 1", "progress 2")
+    assert (first["environment"], first["algorithm"]) == ("CartPole-v1", "mine")
+    assert rows(target, first["id"]) == {
+        "rollout/episode_return": [(10, 20.0), (20, 22.5)],
+        "loss/policy": [(10, 0.5)],
+    }
+    assert [float(row["wall_time_s"]) for row in target.points(first["id"])["rollout/episode_return"]] == [
+        0.5,
+        1.5,
+    ]
+    assert rows(target, second["id"]) == {"rollout/episode_return": [(10, 21.0)]}
+    for problem in (
+        "not kept: column 'note' (2)",
+        "not kept: rows without a whole number in column 'global_step'",
+        "not kept: cells that are not numbers in column 'loss'",
+        "not kept: column 'loss', which has no numbers",
+    ):
+        assert problem in done.output
+    with table.open("a") as file:
+        file.write("2,20,1.0,23,0.25,e\n")
+    assert "2 runs, 2 points" in imported(*arguments, *mapping).output
+    assert rows(target, second["id"]) == {
+        "rollout/episode_return": [(10, 21.0), (20, 23.0)],
+        "loss/policy": [(20, 0.25)],
+    }
+
+    parquet = tmp_path / "b.parquet"
+    pq.write_table(pa.table({"step": [1, 2, 3], "x": [0.5, None, 1.5], "name": ["a", "b", "c"]}), parquet)
+    done = imported("table", parquet)
+    assert done.exit_code == 0, done.output
+    [run] = [run for run in target.runs() if run["name"] == "b"]
+    assert rows(target, run["id"]) == {"scalars/x": [(1, 0.5), (3, 1.5)]}
+    assert (run["environment"], run["algorithm"]) == ("unknown", "unknown")
+
+
+def test_what_cannot_be_read_is_one_line_and_changes_nothing(target: Target, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n")
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "step.csv").write_text("step,x\n")
+    (tmp_path / "a.parquet").write_text("no Parquet")
+    (tmp_path / "binary.csv").write_bytes(b"step,x\n\xff\xfe,1\n")
+    for arguments, message in (
+        (["tensorboard", tmp_path], "no event files"),
+        (["tensorboard", tmp_path / "none"], "no such file or folder"),
+        (["table", tmp_path / "a.csv"], "--step: name the column of agent steps; it has x, y"),
+        (["table", tmp_path / "a.csv", "--step", "z"], "--step: no column 'z'"),
+        (["table", tmp_path / "a.csv", "--step", "x", "--run", "z"], "--run: no column 'z'"),
+        (["table", tmp_path / "a.csv", "--step", "x", "--metric", "z=a/b"], "--metric: no column 'z'"),
+        (["table", tmp_path / "a.csv", "--metric", "x=loss"], "--metric: must be COLUMN=SECTION/NAME"),
+        (["table", tmp_path / "empty.csv"], "it has none"),
+        (["table", tmp_path / "step.csv"], "the table has no rows"),
+        (["table", tmp_path / "a.parquet"], "a.parquet"),
+        (["table", tmp_path / "binary.csv"], "binary.csv"),
+    ):
+        done = imported(*arguments)
+        assert done.exit_code == 2, (arguments, done.output)
+        assert message in done.output
+        assert len(done.output.splitlines()) == 1
+    assert target.runs() == []
+
+
+@pytest.mark.benchmark
+def test_200_runs_are_imported_within_a_minute(target: Target, tmp_path: Path) -> None:
+    steps = np.arange(1_000, dtype="<i8") * 100
+    for n in range(200):
+        folder = tmp_path / f"CartPole-v1__ppo__{n}__1700000000"
+        folder.mkdir()
+        data = tfevents.header(1e9)
+        for metric in ("charts/episodic_return", "losses/policy_loss", "losses/value_loss", "charts/SPS"):
+            data += tfevents.scalars(metric, 1e9 + steps / 1000, steps, np.random.rand(len(steps)))
+        (folder / "events.out.tfevents.1000000000.host.1.0").write_bytes(data)
+    start = time.monotonic()
+    done = imported("tensorboard", tmp_path)
+    seconds = time.monotonic() - start
+    print(f"200 runs, 800,000 points: {seconds:.1f} s")  # noqa: T201
+    assert "200 runs, 800,000 points" in done.output
+    assert seconds < 60
+
+
+def test_seed_environment_and_algorithm_come_from_the_settings_if_nothing_else_names_them() -> None:
+    log = Log("a", "a")
+    for seed in (float("nan"), float("inf"), 0.5, -1):
+        log.describe_by_config({"seed": seed})
+        assert log.seed is None
+    log.describe_by_config({"env_id": "Pong", "exp_name": "dqn", "seed": 3, "lr": 0.1})
+    log.describe_by_config({"environment": "Other", "seed": 4})
+    assert (log.environment, log.algorithm, log.seed) == ("Pong", "dqn", 3)

@@ -1,0 +1,371 @@
+"""What the client keeps on disk, and that each batch of it is stored exactly once."""
+
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import callboard
+from callboard.delivery import Delivery, create_run
+from callboard.errors import Unreachable
+from callboard.rows import Points, frames_of
+from callboard.spool import Manifest, Request, Spool, new_ulid
+from callboard.transport import Transport, find_server
+from tests.client.support import NOBODY, Intermittent, Target
+from tests.support.waiting import until
+
+ROOT = Path(__file__).parents[2]
+
+LOGS_FOR_EVER = """
+import itertools, sys, time, callboard
+run = callboard.init(name="killed", algorithm="a", environment="e", id=None)
+print(flush=True)
+for step in itertools.count():
+    run.log({"loss/policy": step}, agent_steps=step)
+    if step % 100 == 0:
+        time.sleep(0.01)
+"""
+
+RESUMES_AND_LOGS_FOR_EVER = """
+import itertools, sys, time, callboard
+run = callboard.init(id=sys.argv[1])
+print(flush=True)
+for step in itertools.count(int(sys.argv[2])):
+    run.log({"loss/policy": step}, agent_steps=step)
+    if step % 50 == 0:
+        run.episode(step, 50, agent_steps=step)
+        run.text(f"at {step}")
+    if step % 100 == 0:
+        time.sleep(0.01)
+"""
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Iterator[Spool]:
+    """A spool whose run the server has not created yet."""
+    create = {"origin": "external", "algorithm": "a", "environment": "e"}
+    spool = Spool.create(Manifest(new_ulid(), NOBODY, None, create, "a e"), tmp_path / "spool")
+    yield spool
+    spool.close()
+
+
+def points(first: int, n: int) -> Iterator[tuple[str, int, bytes]]:
+    """The frames of points at consecutive agent steps, each with its agent steps as value."""
+    return frames_of(
+        [Points(step, None, 0.5, ("loss/policy",), [float(step)]) for step in range(first, first + n)]
+    )
+
+
+def append(spool: Spool, first: int, n: int) -> None:
+    for frame in points(first, n):
+        spool.append(*frame)
+
+
+def test_frames_of_one_kind_are_joined_up_to_the_limit_of_a_request(spool: Spool) -> None:
+    for first in range(0, 12_000, 4_000):
+        append(spool, first, 4_000)
+    spool.append("log", 1, b'[{"message":"x"}]')
+    append(spool, 12_000, 1)
+    found = []
+    while (request := spool.next()) is not None:
+        found.append((request.kind, request.sequence, request.n_rows))
+        assert spool.next() == request, "the same until it is confirmed"
+        spool.confirm(request, stored=True)
+    assert found == [("points", 1, 8_000), ("points", 2, 4_000), ("log", 3, 1), ("points", 4, 1)]
+
+
+def test_request_that_was_being_sent_is_the_same_for_the_next_process(spool: Spool) -> None:
+    append(spool, 0, 10)
+    request = spool.next()
+    append(spool, 10, 10)
+    folder = spool.folder
+    spool.close()
+    following = Spool.open(folder)
+    assert following is not None
+    assert following.next() == request, "though more has been written since"
+    assert request is not None
+    following.confirm(request, stored=True)
+    last = following.next()
+    assert last is not None
+    assert (last.sequence, last.n_rows) == (2, 10)
+    following.close()
+
+
+def test_copy_of_a_confirmed_file_is_deleted_before_nothing_is_waiting(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload = spool.add_file(1, lambda path: path.write_bytes(b"x"))
+    spool.append("checkpoint", 1, b'[{"upload":"%s"}]' % upload.encode())
+    request = spool.next()
+    assert request is not None
+    remove, waiting = spool.remove_file, []
+
+    def note_waiting(upload: str) -> None:
+        waiting.append(spool.n_waiting)
+        remove(upload)
+
+    monkeypatch.setattr(spool, "remove_file", note_waiting)
+    spool.confirm(request, stored=True, upload=upload)
+    assert (waiting, spool.n_waiting) == ([1], 0)
+    assert not spool.file(upload).exists()
+
+
+def test_spool_of_a_living_process_is_left_alone(spool: Spool) -> None:
+    assert Spool.open(spool.folder) is None
+    append(spool, 0, 1)
+    done = callboard.sync(spool.folder.parent)
+    assert (done.n_spools, done.n_remaining, done.problems) == (0, 0, [])
+    assert spool.next() is not None
+
+
+def test_torn_and_damaged_frames_are_skipped(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callboard.spool.SEGMENT_BYTES", 500)
+    for first in range(0, 100, 10):
+        append(spool, first, 10)
+    segments = sorted(spool.folder.glob("*.log"))
+    assert len(segments) == 5
+    damaged = bytearray(segments[1].read_bytes())
+    damaged[20] ^= 1
+    segments[1].write_bytes(damaged)
+    with segments[-1].open("ab") as file:
+        file.write(b"\xff\0\0\0torn")
+    values = b""
+    while (request := spool.next()) is not None:
+        values += request.rows
+        spool.confirm(request, stored=True)
+    kept = [first for first in range(0, 100, 10) if b"[%d.0," % first in values]
+    assert kept == [0, 10, *range(40, 100, 10)], "the rest of a damaged segment is lost"
+
+
+def test_full_spool_refuses_and_keeps_what_it_has(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+    append(spool, 0, 10)
+    monkeypatch.setattr("callboard.spool.MAX_SPOOL_BYTES", 700)
+    with pytest.raises(OSError, match="full") as error:
+        append(spool, 10, 100)
+    assert error.value.errno == errno.ENOSPC
+    request = spool.next()
+    assert request is not None
+    assert request.n_rows == 10
+
+
+def test_full_spool_drops_counts_and_never_raises_at_the_caller(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("callboard.spool.MAX_SPOOL_BYTES", 0)
+    with callboard.init(algorithm="a", environment="e", url=NOBODY, token="t") as run:
+        for step in range(100):
+            run.log({"loss/policy": 1.0, "loss/value": 2.0}, agent_steps=step)
+        until(lambda: run.n_dropped >= 200)
+    assert sum("full" in record.getMessage() for record in caplog.records) == 1, "once"
+
+
+def test_buffer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callboard.background.MAX_BUFFERED_ROWS", 100)
+    monkeypatch.setattr("callboard.background.WRITE_INTERVAL_S", 3600.0)
+    with callboard.init(algorithm="a", environment="e", url=NOBODY, token="t") as run:
+        for step in range(1_000):
+            run.log({"loss/policy": 1.0}, agent_steps=step)
+        assert run.n_dropped == 900
+
+
+@pytest.mark.service
+def test_batch_whose_answer_was_lost_is_stored_once(target: Target, spool: Spool) -> None:
+    transport = LosesAnswers(target)
+    delivery = Delivery(spool, transport, lambda reason, n: pytest.fail(reason))
+    append(spool, 0, 10)
+    with pytest.raises(Unreachable):
+        delivery.send()  # the run is created, and nobody knows
+    assert delivery.send()
+    append(spool, 10, 10)
+    transport.losing = True
+    with pytest.raises(Unreachable):
+        delivery.send()
+    append(spool, 20, 10)
+    assert delivery.send()
+    assert delivery.send()
+    assert not delivery.send()
+    [run] = target.runs()
+    assert [float(row["value"]) for row in target.points(run["id"])["loss/policy"]] == [
+        *map(float, range(30))
+    ]
+    transport.close()
+
+
+@pytest.mark.service
+def test_server_restored_from_a_backup_gets_what_follows(target: Target, spool: Spool) -> None:
+    transport = Transport(find_server())
+    run = create_run(transport, spool.manifest)
+    append(spool, 0, 10)
+    request = spool.next()
+    assert request is not None
+    spool.confirm(request, stored=True)  # the server has forgotten it
+    append(spool, 10, 10)
+    delivery = Delivery(spool, transport, lambda reason, n: pytest.fail(reason))
+    assert delivery.send()
+    append(spool, 20, 10)
+    assert delivery.send()
+    assert [float(row["value"]) for row in target.points(run)["loss/policy"]] == [*map(float, range(10, 30))]
+    transport.close()
+
+
+@pytest.mark.service
+def test_refused_batch_is_counted_and_does_not_stop_the_next(target: Target, spool: Spool) -> None:
+    refused = []
+    transport = Transport(find_server())
+    delivery = Delivery(spool, transport, lambda reason, n: refused.append((reason, n)))
+    append(spool, 0, 5)
+    spool.append("log", 2, b'[{"time":"yesterday","level":"info","message":"x"}]')
+    append(spool, 5, 5)
+    while delivery.send():
+        pass
+    [(reason, n)] = refused
+    assert n == delivery.delivered.n_refused == 2
+    assert "time" in reason
+    [run] = target.runs()
+    assert len(target.points(run["id"])["loss/policy"]) == 10
+    transport.close()
+
+
+@pytest.mark.service
+def test_counts_include_what_is_confirmed(
+    target: Target, spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Who waits until nothing is waiting reads the counts next: the last line of the run's log has them.
+    transport = Transport(find_server())
+    delivery = Delivery(spool, transport, lambda reason, n: None)
+    append(spool, 0, 5)
+    spool.append("log", 2, b'[{"time":"yesterday","level":"info","message":"x"}]')
+    confirm, counts = spool.confirm, []
+
+    def read_counts(request: Request, **options: Any) -> None:
+        confirm(request, **options)
+        counts.append((delivery.delivered.n_rows, delivery.delivered.n_refused))
+
+    monkeypatch.setattr(spool, "confirm", read_counts)
+    while delivery.send():
+        pass
+    assert counts == [(5, 0), (5, 2)]
+    transport.close()
+
+
+@pytest.mark.service
+def test_killed_script_leaves_what_sync_sends_exactly_once(
+    target: Target, intermittent: Intermittent, spools: Path
+) -> None:
+    offline = kill_when(lambda: any(path.stat().st_size > 100_000 for path in spools.glob("*/*.log")))
+    assert offline > 0
+    with intermittent.running():
+        online = kill_when(lambda: any(run["agent_steps"] > 10_000 for run in target.runs()))
+        assert online > 0
+        command = [sys.executable, "-m", "callboard", "sync"]
+        done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("2 spools sent")
+        assert list(spools.iterdir()) == []
+        runs = target.runs()
+        assert len(runs) == 2
+        for run in runs:
+            values = [float(row["value"]) for row in target.points(run["id"])["loss/policy"]]
+            assert len(values) > 1_000
+            assert values == [*map(float, range(len(values)))], "each once, in order, up to the kill"
+
+
+@pytest.mark.service
+def test_everything_of_a_run_whose_scripts_are_killed_and_resumed_arrives_once_and_in_order(
+    target: Target, intermittent: Intermittent, spools: Path, tmp_path: Path
+) -> None:
+    with intermittent.running(), callboard.init(algorithm="a", environment="e") as run:
+        pass
+    assert run.id is not None
+    run_id = run.id
+
+    def has_lines() -> bool:
+        return any(b'["log",' in path.read_bytes() for path in newest(spools).glob("*.log"))
+
+    spooled: list[dict[str, int]] = []
+    for n in range(3):  # without a server: each leaves a spool that the next one cannot send
+        kill_when(has_lines, RESUMES_AND_LOGS_FOR_EVER, run_id, str(n * 1_000_000))
+        spooled.append(rows_of(newest(spools), tmp_path / str(n)))
+        assert set(spooled[-1]) == {"points", "episodes", "log"}
+    with intermittent.running():
+        kill_when(
+            lambda: target.run(run_id)["agent_steps"] > 3_000_500,
+            RESUMES_AND_LOGS_FOR_EVER,
+            run_id,
+            "3000000",
+        )
+        done = callboard.sync()
+        assert (done.problems, done.n_remaining, list(spools.iterdir())) == ([], 0, [])
+    points = target.points(run_id)
+    lines = [int(line.partition(" ")[2]) for line in target.lines(run_id) if line.startswith("at ")]
+    for kind, step, found in (
+        ("points", 1, [float(row["value"]) for row in points["loss/policy"]]),
+        ("episodes", 50, [float(row["value"]) for row in points["rollout/episode_return"]]),
+        ("log", 50, lines[:200]),
+    ):
+        wanted = [n * 1_000_000 + step * at for n, rows in enumerate(spooled) for at in range(rows[kind])]
+        last = found[len(wanted) :]
+        assert found[: len(wanted)] == wanted[: len(found)], kind
+        assert last == [3_000_000 + step * at for at in range(len(last))], kind
+    assert not any("dropped" in line for line in target.lines(run_id))
+
+
+def newest(spools: Path) -> Path:
+    """The spool of the latest process; its name sorts by time."""
+    return max(spools.iterdir(), default=spools)
+
+
+def rows_of(folder: Path, copy: Path) -> dict[str, int]:
+    """How many rows a spool has, by kind; it is left as it is."""
+    shutil.copytree(folder, copy)
+    spool = Spool.open(copy)
+    assert spool is not None
+    found: dict[str, int] = {}
+    while (request := spool.next()) is not None:
+        found[request.kind] = found.get(request.kind, 0) + request.n_rows
+        spool.confirm(request, stored=True)
+    spool.close()
+    return found
+
+
+def environment() -> dict[str, str]:
+    """Of a script that imports the client of this checkout."""
+    return os.environ | {"PYTHONPATH": str(ROOT / "backend/python")}
+
+
+def kill_when(condition: Any, script: str = LOGS_FOR_EVER, *arguments: str) -> int:
+    """Start a script that logs, and kill it once the condition holds; its process id."""
+    command = [sys.executable, "-c", script, *arguments]
+    with subprocess.Popen(
+        command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            until(condition)
+        finally:
+            process.send_signal(signal.SIGKILL)
+    return process.pid
+
+
+class LosesAnswers(Transport):
+    """Sends requests and loses the answers while `losing`."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(find_server())
+        self.losing = True
+
+    def request(self, method: str, path: str, **options: Any) -> Any:
+        """As it does, but without the answer the first time."""
+        answer = super().request(method, path, **options)
+        if self.losing:
+            self.losing = False
+            raise Unreachable("the answer was lost")
+        return answer

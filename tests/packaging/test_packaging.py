@@ -1,0 +1,104 @@
+"""What the wheel contains, and what the files at the root say of it."""
+
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import backend
+from tests import constraints, licences
+
+ROOT = Path(__file__).parents[2]
+
+
+def build(project: Path, folder: Path) -> zipfile.ZipFile:
+    # As a build front end does, but without an environment of its own, and leaving nothing in the checkout.
+    command = [sys.executable, "setup.py", "--quiet", "egg_info", f"--egg-base={folder}", "build"]
+    command += [f"--build-base={folder / 'build'}", "bdist_wheel", f"--dist-dir={folder}"]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    [path] = folder.glob("*.whl")
+    return zipfile.ZipFile(path)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
+    with build(ROOT, tmp_path_factory.mktemp("wheel")) as archive:
+        yield archive
+
+
+@pytest.mark.service
+def test_wheel_contains_pages_migrations_data_and_licences(wheel: zipfile.ZipFile) -> None:
+    names = set(wheel.namelist())
+    migrations = {path.name for path in (ROOT / "alembic/versions").glob("*.py")}
+    assert {f"backend/migrations/versions/{name}" for name in migrations} <= names
+    assert {"backend/migrations/env.py", "backend/pages/index.html"} <= names
+    pages = wheel.read("backend/pages/index.html").decode()
+    scripts = re.findall(r'src="/(assets/[^"]+\.js)"', pages)
+    assert scripts
+    assert {f"backend/pages/{script}" for script in scripts} <= names
+    data = [*(ROOT / "backend").rglob("*.csv"), *(ROOT / "workers").rglob("*.json")]
+    assert {str(path.relative_to(ROOT)) for path in data} <= names
+    version = backend.__version__
+    assert f"callboard-{version}.dist-info/licenses/LICENSE" in names
+    assert f"callboard-{version}.dist-info/licenses/THIRD-PARTY.md" in names
+
+
+@pytest.mark.service
+def test_client_is_a_wheel_of_its_own_that_shares_no_file_with_the_server(
+    wheel: zipfile.ZipFile, tmp_path: Path
+) -> None:
+    with build(ROOT / "backend/python", tmp_path) as client:
+        names = set(client.namelist())
+        info = f"callboard_client-{backend.__version__}.dist-info"
+        assert {name.partition("/")[0] for name in names} == {"callboard", info}
+        sources = {path.name for path in (ROOT / "backend/python/callboard").glob("*.py")}
+        assert {f"callboard/{name}" for name in (*sources, "py.typed")} <= names
+        assert f"{info}/licenses/LICENSE" in names
+        metadata = client.read(f"{info}/METADATA").decode()
+    assert re.findall(r"^Requires-Dist: (.+)$", metadata, re.M) == ["httpx", "numpy"]
+    assert names & set(wheel.namelist()) == set()
+    server = wheel.read(f"callboard-{backend.__version__}.dist-info/METADATA").decode()
+    assert "Requires-Dist: callboard-client" in server
+
+
+@pytest.mark.service
+def test_wheel_installs_three_packages_and_one_command(wheel: zipfile.ZipFile) -> None:
+    info = f"callboard-{backend.__version__}.dist-info"
+    folders = {name.partition("/")[0] for name in wheel.namelist()} - {info}
+    assert folders == {"backend", "workers", "callboard_environments"}
+    assert "callboard = backend.cli.main:app" in wheel.read(f"{info}/entry_points.txt").decode()
+    assert "License-Expression: MIT" in wheel.read(f"{info}/METADATA").decode()
+
+
+def test_every_package_under_a_reciprocal_licence_is_listed() -> None:
+    page = (ROOT / "THIRD-PARTY.md").read_text("utf-8")
+    assert {name for name in licences.reciprocal() if f"`{name}`" not in page} == set()
+    assert "ale-py" in licences.reciprocal()
+
+
+def test_every_named_requirement_is_pinned() -> None:
+    pinned = {
+        line.partition("==")[0].lower().replace("_", "-")
+        for line in constraints.FILE.read_text().splitlines()
+    }
+    named = {re.split(r"[\[<>=~! ]", each)[0].lower() for each in constraints.requirements()}
+    assert named - pinned == set()
+
+
+def test_constraints_are_written_from_the_report_without_local_versions() -> None:
+    names = {"torch": "2.13.0+cpu", "Mako": "1.3"}
+    report = {"install": [{"metadata": {"name": name, "version": v}} for name, v in names.items()]}
+    assert constraints.pinned(report).splitlines()[1:] == ["Mako==1.3", "torch==2.13.0"]
+
+
+def test_changelog_has_its_three_headings_once_for_each_version() -> None:
+    versions = (ROOT / "CHANGELOG.md").read_text("utf-8").split("\n## ")[1:]
+    assert versions[0].startswith("[Unreleased]")
+    for version in versions:
+        headings = re.findall(r"^### (\w+)$", version, re.M)
+        assert headings == [name for name in ("Added", "Changed", "Fixed") if name in headings]

@@ -1,0 +1,54 @@
+"""An engine in a separate process, observed through its event log."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from backend.specs.events import AnyEvent
+from tests.support.waiting import PATIENCE_S, until
+from workers.engine.training.event_log import read_frames
+
+
+def logged(run_dir: Path, attempt: int = 1) -> list[AnyEvent]:
+    """The events that an attempt has logged so far."""
+    log = run_dir / "attempts" / str(attempt) / "events.log"
+    return [event for frame, _ in read_frames(log) for event in frame]
+
+
+def await_events(
+    engine: subprocess.Popen[bytes],
+    run_dir: Path,
+    enough: Callable[[list[AnyEvent]], bool],
+    timeout_s: float = PATIENCE_S,
+) -> list[AnyEvent]:
+    """Wait until a running engine has logged enough events, and return them.
+
+    Raises:
+        AssertionError: the engine has ended, or it took longer than `timeout_s`.
+    """
+
+    def there() -> list[AnyEvent] | None:
+        status = engine.poll()
+        events = logged(run_dir)
+        if enough(events):
+            return events
+        assert status is None, f"the engine ended with {status}: {events[-1:]}"
+        return None
+
+    return until(there, timeout_s, every_s=0.1)
+
+
+def await_event(
+    engine: subprocess.Popen[bytes],
+    run_dir: Path,
+    kind: type[AnyEvent],
+    like: str = "",
+    timeout_s: float = PATIENCE_S,
+) -> list[AnyEvent]:
+    """Wait for an event of this type with `like` in its JSON."""
+    return await_events(
+        engine,
+        run_dir,
+        lambda events: any(isinstance(one, kind) and like in one.model_dump_json() for one in events),
+        timeout_s,
+    )

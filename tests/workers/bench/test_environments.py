@@ -1,0 +1,36 @@
+"""`callboard bench environments`, for a moment."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from backend.cli.main import app
+from workers.bench import environments as bench
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "MEASURE_S", 0.5)  # a pause of the machine counts, too
+
+
+@pytest.mark.service
+def test_environment_benchmark_reports_our_rates_and_theirs() -> None:
+    done = CliRunner().invoke(app, ["bench", "environments", "CartPole-v1", "Catch-v0", "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)["environments"]
+    assert {"single", "batched", "gymnasium"} <= set(found["CartPole-v1"])
+    assert set(found["Catch-v0"]) == {"single", "batched"}
+    assert all(rate > 0 for rates in found.values() for rate in rates.values())
+
+
+def test_environment_benchmark_names_an_unknown_environment() -> None:
+    done = CliRunner().invoke(app, ["bench", "environments", "Pong"])
+    assert done.exit_code == 2
+    assert "environment: unknown environment 'Pong'" in done.output
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("environment", bench.ENVS)
+def test_environment_benchmark_measures_every_family(environment: str) -> None:
+    assert bench.measure(environment)["single"] > 0

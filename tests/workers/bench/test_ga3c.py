@@ -1,0 +1,53 @@
+"""`callboard bench ga3c`: what it makes of what it measured, and a moment of it."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from backend.cli.main import app
+from workers.bench import ga3c as ga3c_bench
+from workers.bench.ga3c import AdjustmentResult, Measurement
+from workers.engine.methods.ga3c.adjustment import Setting
+
+
+def test_ga3c_benchmark_compares_adjusted_tps_with_the_best_of_the_grid() -> None:
+    slow, fast = Setting(1, 1, 1), Setting(8, 2, 1)
+    found = AdjustmentResult(
+        grid=[Measurement(0, 10, slow, 5.0), Measurement(10, 10, fast, 110.0)],
+        again=Measurement(0, 10, fast, 90.0),
+        walk=[
+            Measurement(0, 60, slow, 5.0),
+            Measurement(60, 15, Setting(7, 2, 1), 70.0),
+            Measurement(75, 20, fast, 90.0),
+            Measurement(95, 5, Setting(9, 2, 1), 65.0),
+        ],
+    )
+    assert found.best.setting == fast
+    assert found.best_tps == 100.0
+    assert found.reached_tps == pytest.approx((20 * 90 + 5 * 65) / 25), "the last quarter, by time"
+
+
+@pytest.mark.service
+def test_ga3c_benchmark_names_an_unsupported_environment() -> None:
+    done = CliRunner().invoke(app, ["bench", "ga3c", "Pendulum-v1"])
+    assert done.exit_code == 2
+    assert "environment: GA3C supports discrete actions, not continuous" in done.output
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3_600)
+def test_ga3c_benchmark_measures_grid_and_adjustment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ga3c_bench, "AGENTS", (1, 2))
+    monkeypatch.setattr(ga3c_bench, "THREADS", ((1, 1), (2, 1)))
+    options = ["--grid-seconds", "2", "--walk-seconds", "30", "--json"]
+    done = CliRunner().invoke(app, ["bench", "ga3c", "CartPole-v1", *options])
+    assert done.exit_code == 0, done.output
+    reported = json.loads(done.stdout)
+    settings = [(one["n_actors"], one["n_predictors"], one["n_trainers"]) for one in reported["grid"]]
+    assert settings == [(1, 1, 1), (1, 2, 1), (2, 1, 1), (2, 2, 1)]
+    assert all(one["tps"] > 0 for one in reported["grid"])
+    walk = [(one["n_actors"], one["n_predictors"], one["n_trainers"]) for one in reported["walk"]]
+    assert walk[0] == (1, 1, 1)
+    assert len(walk) >= 3
+    assert reported["share"] == pytest.approx(reported["reached_tps"] / reported["best_tps"])

@@ -1,0 +1,34 @@
+"""`callboard bench gorila`, for a moment."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from backend.cli.main import app
+from workers.bench import engine as bench_engine
+from workers.bench import gorila as gorila_bench
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3_600)
+@pytest.mark.filterwarnings("ignore")  # the others' own
+def test_gorila_benchmark_reports_rates_by_process_count_and_of_dqn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gorila_bench, "PARTS", ((1, 1, 1), (1, 2, 2)))
+    monkeypatch.setattr(bench_engine, "DQN_ROUNDS", 1)
+    monkeypatch.setattr(gorila_bench, "LEARNING_STARTS", 100)
+    done = CliRunner().invoke(app, ["bench", "gorila", "--seconds", "1", "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert [(row["n_actors"], row["n_learners"], row["n_shards"]) for row in found["gorila"]] == [
+        (1, 1, 1),
+        (1, 2, 2),
+    ]
+    assert all(row["updates_per_s"] > 0 and row["agent_steps_per_s"] > 0 for row in found["gorila"])
+    assert found["dqn"]["callboard"] > 0
+
+
+def test_gorila_benchmark_names_an_environment_that_is_no_atari_game() -> None:
+    done = CliRunner().invoke(app, ["bench", "gorila", "CartPole-v1"])
+    assert done.exit_code == 2
+    assert "environment: 'CartPole-v1' is not an Atari game" in done.output

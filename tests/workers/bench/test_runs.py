@@ -1,0 +1,25 @@
+import pytest
+from sqlalchemy import Engine
+
+from backend.db.engine import reading
+from backend.runs import filters, repository
+from workers.bench import runs as bench
+
+pytestmark = pytest.mark.service
+
+
+def test_list_benchmark_measures_a_filter_that_matches_some_runs(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench, "N_RUNS", 240)
+    assert {name for name, ms in bench.bench(engine).items() if ms > 0} == {"list_ms", "list_all_ms"}
+    with reading(engine) as session:
+        rows, _, total = repository.page(
+            session, filters.parse(bench.FILTER), sort="score", descending=True, limit=1000, cursor=None
+        )
+        assert sum(repository.count_by_state(session).values()) == 240
+    assert 10 < total < 120
+    scores = [run.score for run in rows if run.score is not None]
+    assert len(scores) == len(rows)
+    assert scores == sorted(scores, reverse=True)
+    assert {run.environment for run in rows} == {"ALE/Pong-v5"}

@@ -1,0 +1,164 @@
+"""Racing against gymnasium's own car, and against who can drive."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium.envs.box2d.car_racing import CarRacing
+
+from tests.support.environments import build
+from tests.support.waiting import Patience
+from workers.engine.envs.car import RaceSimulation
+from workers.engine.envs.racing import RacingEnv
+
+
+def racing(name: str, **settings: float) -> RacingEnv:
+    env = build(name, **settings)
+    assert isinstance(env, RacingEnv)
+    return env
+
+
+def driver(env: RacingEnv, speed: float) -> int:
+    """Look ahead along the middle of the road, and keep a speed."""
+    car = env.car
+    x, y = car.hull.position
+    v = float(np.hypot(*car.hull.linearVelocity))
+    ahead = env.centre_line[(env.nearest + int(3 + v / 10)) % len(env.centre_line)]
+    off = (np.arctan2(x - ahead[0], ahead[1] - y) - car.hull.angle + np.pi) % (2 * np.pi) - np.pi
+    way = "LEFT" if off > 0.1 else "RIGHT" if off < -0.1 else "STRAIGHT"
+    pedal = "GAS" if v < speed else "COAST" if v < speed + 10 else "BRAKE"
+    return env.action_names.index(f"{way}_{pedal}")
+
+
+def play(env: RacingEnv, seed: int, choose: Callable[[RacingEnv], int]) -> float:
+    observation = np.empty(env.observation_shape, np.uint8)
+    env.reset(seed, observation)
+    total, over = 0.0, False
+    patience = Patience()
+    while patience.lasts() and not over:
+        step = env.step(choose(env), observation)
+        total, over = total + step.reward, step.episode_over
+    return total
+
+
+def test_car_moves_exactly_as_gymnasiums(monkeypatch: pytest.MonkeyPatch) -> None:
+    race, reference = RaceSimulation(power=1.0), CarRacing()
+    monkeypatch.setattr(reference, "_render", lambda mode: None)
+    race.restart(7)
+    reference.reset(seed=7)
+    own: Any = race.car
+    theirs: Any = reference.car
+    assert race.track == reference.track
+    rng = np.random.default_rng(0)
+    for t in range(400):
+        if t % 10 == 0:
+            steer, pedal = rng.uniform(-1, 1), rng.uniform(-0.6, 1)
+        action = np.array([-steer, max(pedal, 0), max(-pedal, 0)])
+        reference.step(action)
+        own.steer(steer)
+        own.gas(action[1])
+        own.brake(action[2])
+        race.step_frame()
+        assert tuple(own.hull.position) == tuple(theirs.hull.position), t
+        assert own.hull.angle == theirs.hull.angle
+    assert np.hypot(*own.hull.linearVelocity) > 1
+
+
+@pytest.mark.parametrize(("car", "speed"), [("Slow", 100.0), ("Fast", 35.0)])
+def test_scripted_driver_scores_far_above_random(car: str, speed: float) -> None:
+    env = racing(f"Racing-{car}-v0")
+    rng = np.random.default_rng(0)
+    driven = play(env, 1, lambda w: driver(w, speed))
+    wandered = play(env, 1, lambda w: int(rng.integers(len(w.action_names))))
+    env.close()
+    assert driven > 100
+    assert wandered < 20
+
+
+def test_fast_car_is_faster_and_full_gas_leaves_the_track() -> None:
+    speeds = []
+    for car in ("Slow", "Fast"):
+        env = racing(f"Racing-{car}-v0")
+        observation = np.empty(env.observation_shape, np.uint8)
+        env.reset(0, observation)
+        gas = env.action_names.index("STRAIGHT_GAS")
+        for _ in range(25):
+            env.step(gas, observation)
+        speeds.append(float(np.hypot(*env.car.hull.linearVelocity)))
+        patience = Patience()
+        while patience.lasts() and not (step := env.step(gas, observation)).episode_over:
+            pass
+        assert step.terminated
+        assert not step.truncated
+        env.close()
+    assert speeds[1] > 1.5 * speeds[0]
+
+
+def test_reward_is_progress_along_the_road_and_0_off_it() -> None:
+    env = racing("Racing-Slow-v0", frame_skip=1)
+    observation = np.empty(env.observation_shape, np.uint8)
+    env.reset(1, observation)
+    for _ in range(200):
+        step = env.step(driver(env, 30.0), observation)
+    hull = env.car.hull
+    direction = env.direction[env.nearest]
+    assert step.reward == pytest.approx(np.dot(hull.linearVelocity, direction) / 50 / 10)
+    assert step.reward > 0.01
+    # Backwards along the road, then as fast beside it.
+    for wheel in (hull, *env.car.wheels):
+        wheel.linearVelocity = tuple(-20.0 * direction)
+    assert env.step(env.action_names.index("STRAIGHT_COAST"), observation).reward < -0.01
+    for body in (hull, *env.car.wheels):
+        body.position = tuple(np.array(body.position) + 15 * np.array([-direction[1], direction[0]]))
+        body.linearVelocity = tuple(20.0 * direction)
+    assert env.step(env.action_names.index("STRAIGHT_COAST"), observation).reward == 0.0
+    env.close()
+
+
+def test_race_is_truncated_after_its_time() -> None:
+    env = racing("Racing-Slow-v0", episode_s=2)
+    observation = np.empty(env.observation_shape, np.uint8)
+    env.reset(0, observation)
+    steps = [env.step(4, observation) for _ in range(25)]
+    env.close()
+    assert [step.episode_over for step in steps] == [False] * 24 + [True]
+    assert steps[-1].truncated
+    assert not steps[-1].terminated
+
+
+def test_view_turns_with_the_car_and_shows_road_grass_and_gauges() -> None:
+    env = racing("Racing-Slow-v0")
+    observation = np.empty(env.observation_shape, np.uint8)
+    env.reset(0, observation)
+    assert not observation[74:].any()  # standing: no instrument shows anything
+    grey = np.ptp(observation[:74].astype(int), axis=-1) < 10
+    assert grey[40:55, 38:46].all()  # road ahead of the car
+    green = observation[:74, :, 1] > 190
+    assert green[40:55, :20].any()
+    car = (observation[..., 0] > 150) & (observation[..., 1] < 60)
+    assert 55 < np.argwhere(car)[:, 0].mean() < 70
+    for _ in range(40):
+        env.step(driver(env, 30.0), observation)
+    assert (observation[74:77, :20] == 255).all()  # speed
+    env.close()
+
+
+def test_discrete_and_continuous_actions_drive_the_same_car() -> None:
+    discrete, continuous = racing("Racing-Fast-v0"), racing("Racing-Fast-Continuous-v0")
+    one = np.empty(discrete.observation_shape, np.uint8)
+    two = np.empty_like(one)
+    discrete.reset(5, one)
+    continuous.reset(5, two)
+    actions = {
+        "LEFT_GAS": (0.6, 1.0),
+        "STRAIGHT_BRAKE": (0.0, -0.8),
+        "RIGHT_COAST": (-0.6, 0.0),
+    }
+    for name, numbers in list(actions.items()) * 10:
+        a = discrete.step(discrete.action_names.index(name), one)
+        b = continuous.step(np.array(numbers, np.float32), two)
+        assert a.reward == pytest.approx(b.reward, abs=1e-4)
+    assert np.abs(one.astype(int) - two).mean() < 2
+    discrete.close()
+    continuous.close()

@@ -1,0 +1,121 @@
+"""Vectorised environments: the same whatever steps them."""
+
+from collections import defaultdict
+
+import gymnasium
+import numpy as np
+import pytest
+
+from backend.specs.run import RunSpec, parse_run_spec
+from workers.engine.envs import Box
+from workers.engine.envs.vector import FinishedEpisode, VectorEnv
+from workers.engine.nn.seeds import EpisodeSeeds
+from workers.engine.processes.child import ChildDiedError
+
+
+def spec(environment: str = "CartPole-v1", **environment_config: int) -> RunSpec:
+    return parse_run_spec(
+        {
+            "algorithm": "paac",
+            "environment": environment,
+            "stop": {"agent_steps": 1},
+            "environment_config": environment_config,
+        }
+    )
+
+
+def play(processes: int, steps: int) -> tuple[list[np.ndarray], list[FinishedEpisode]]:
+    seeds = EpisodeSeeds(11, range(5))
+    env = VectorEnv(spec(), environments=5, processes=processes, slots=2, next_seed=seeds.next)
+    try:
+        env.reset()
+        rng = np.random.default_rng(0)
+        seen, finished = [env.shared.observation_SB[0].copy()], []
+        for t in range(steps):
+            slot = (t + 1) % 2
+            finished += env.step(rng.integers(2, size=5), slot)
+            seen.append(env.shared.observation_SB[slot].copy())
+    finally:
+        env.close()
+    return seen, finished
+
+
+@pytest.mark.service
+def test_vector_env_is_the_same_with_processes() -> None:
+    seen, finished = play(0, 120)
+    assert len(finished) > 10
+    for processes in (1, 2, 5):
+        others, episodes = play(processes, 120)
+        np.testing.assert_array_equal(np.stack(others), np.stack(seen))
+        assert episodes == finished
+
+
+def test_finished_episodes_carry_seed_return_and_length() -> None:
+    _, finished = play(0, 300)
+    by_environment = defaultdict(list)
+    for episode in finished:
+        assert episode.episode_return == episode.length_steps == episode.length_frames
+        by_environment[episode.environment].append(episode.seed)
+    for environment, played in by_environment.items():
+        expected = EpisodeSeeds(11, range(5))
+        assert played == [expected.next(environment) for _ in played]
+
+
+def test_final_observation_of_a_truncated_episode_is_kept() -> None:
+    env = VectorEnv(
+        spec(max_episode_agent_steps=5), environments=2, processes=0, slots=1, next_seed=lambda i: i
+    )
+    env.reset()
+    for _ in range(4):
+        assert env.step(np.array([0, 1]), 0) == []
+    before = env.shared.observation_SB[0].copy()
+    assert len(env.step(np.array([1, 0]), 0)) == 2
+    assert env.shared.truncated_B.all()
+    assert not env.shared.terminated_B.any()
+    # One step of the pole from where it was, not the start of the next episode.
+    assert np.abs(env.shared.final_observation_B - before).max() < 0.5
+    assert np.abs(env.shared.observation_SB[0]).max() < 0.06
+    env.close()
+
+
+def test_inactive_environments_are_not_stepped() -> None:
+    env = VectorEnv(spec(), environments=2, processes=0, slots=1, next_seed=lambda i: i)
+    env.reset()
+    before = env.shared.observation_SB[0].copy()
+    env.step(np.array([0, 1]), 0, np.array([False, True]))
+    np.testing.assert_array_equal(env.shared.observation_SB[0, 0], before[0])
+    assert (env.shared.observation_SB[0, 1] != before[1]).any()
+    env.close()
+
+
+@pytest.mark.service
+def test_step_raises_after_a_process_died() -> None:
+    env = VectorEnv(spec(), environments=2, processes=2, slots=1, next_seed=lambda i: i)
+    env.reset()
+    env.children[1].process.kill()
+    env.children[1].join()
+    with pytest.raises(ChildDiedError):
+        env.step(np.array([0, 0]), 0)
+    env.close()
+
+
+@pytest.mark.service
+@pytest.mark.parametrize("processes", [0, 2])
+def test_continuous_actions_reach_the_environments_unchanged(processes: int) -> None:
+    request = {"algorithm": "a3c", "environment": "Pendulum-v1", "stop": {"agent_steps": 1}}
+    env = VectorEnv(
+        parse_run_spec(request), environments=3, processes=processes, slots=1, next_seed=lambda i: i
+    )
+    assert env.action_space == Box((-2.0,), (2.0,))
+    env.reset()
+    actions = np.random.default_rng(3).normal(0, 3, (200, 3, 1)).astype(np.float32)
+    rewards = []
+    for action_B in actions:
+        env.step(action_B, 0)
+        rewards.append(env.shared.reward_B.copy())
+    assert env.shared.episode_over_B.all()
+    env.close()
+    reference = gymnasium.make("Pendulum-v1")
+    reference.reset(seed=1)
+    alone = [float(reference.step(np.clip(action[1], -2, 2))[1]) for action in actions]
+    np.testing.assert_array_equal(np.stack(rewards)[:, 1], np.array(alone, np.float32))

@@ -1,0 +1,291 @@
+"""One update of PAAC and of its n-step Q in a scripted environment, against slow oracles of the papers."""
+
+import time
+from copy import deepcopy
+from itertools import count
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from backend.specs.algorithms.paac import PaacConfig
+from backend.specs.algorithms.paac_q import PaacQConfig
+from backend.specs.run import parse_run_spec
+from tests.support.devices import DEVICES
+from workers.engine.envs.info import Totals
+from workers.engine.envs.vector import FinishedEpisode
+from workers.engine.methods.paac import rollout as paac_share
+from workers.engine.methods.paac.learner import PRINTED_N_E, PaacLearner, time_usage
+from workers.engine.methods.paac.method import RolloutContext, RolloutMethodSpec, Slice
+from workers.engine.methods.paac.paac import PAAC
+from workers.engine.methods.paac.paac_q import PAAC_Q, epsilons
+from workers.engine.methods.paac.rollout import Timings
+from workers.engine.nn.networks import action_values
+from workers.engine.nn.optimizers import FlatParameters
+
+METHODS: dict[str, RolloutMethodSpec] = {"paac": PAAC, "paac_q": PAAC_Q}
+T, B, ACTIONS, GAMMA = 3, 2, 2, 0.9
+REWARD_TB = np.array([[1.0, 5.0], [-7.0, 0.5], [0.25, 2.0]], np.float32)
+TERMINAL_TB = np.array([[False, False], [True, False], [False, False]])
+TRUNCATED_TB = np.array([[False, True], [False, False], [False, False]])
+"""Environment 0 ends at decision 1; environment 1 is cut off at decision 0."""
+
+
+class ScriptedEnv:
+    """Stands in for `VectorEnv`: the same arrays, filled from the tables above."""
+
+    def __init__(self) -> None:
+        rng = np.random.default_rng(0)
+        self.observation_TB = rng.normal(size=(T + 1, B, 4)).astype(np.float32)
+        self.final_TB = rng.normal(size=(T, B, 4)).astype(np.float32)
+        self.action_TB = np.zeros((T, B), np.int64)
+        self.t = 0
+        self.shared = SimpleNamespace(
+            observation_SB=np.zeros((2, B, 4), np.float32),
+            final_observation_B=np.zeros((B, 4), np.float32),
+            frames_B=np.ones(B, np.int32),
+            lives_B=np.zeros(B, np.int8),
+            crashed_B=np.zeros(B, np.bool_),
+        )
+
+    def reset(self) -> None:
+        self.shared.observation_SB[0] = self.observation_TB[0]
+
+    def step(
+        self, action_B: NDArray[np.int64], slot: int, acting_B: NDArray[np.bool_] | None = None
+    ) -> list[FinishedEpisode]:
+        t, shared = self.t, self.shared
+        self.action_TB[t] = action_B
+        shared.observation_SB[slot] = self.observation_TB[t + 1]
+        shared.final_observation_B[:] = self.final_TB[t]
+        shared.reward_B = REWARD_TB[t].copy()
+        shared.terminated_B, shared.truncated_B = TERMINAL_TB[t].copy(), TRUNCATED_TB[t].copy()
+        shared.episode_over_B = shared.terminated_B | shared.truncated_B
+        self.t += 1
+        return [FinishedEpisode(int(i), 0, 1.0, 1, 1) for i in np.flatnonzero(shared.episode_over_B)]
+
+    def watch(self, environment: int | None) -> None: ...
+    def take_frame(self) -> None: ...
+
+    def take_info(self) -> Totals:
+        return {}
+
+    def close(self) -> None: ...
+
+
+def learner(
+    monkeypatch: pytest.MonkeyPatch, algorithm: str = "paac", device: str = "cpu", **config: Any
+) -> tuple[PaacLearner, ScriptedEnv]:
+    env = ScriptedEnv()
+    monkeypatch.setattr(paac_share, "VectorEnv", lambda *_, **__: env)
+    settings = {"n_e": B, "t_max": T, "gamma": GAMMA, "max_grad_norm": 1e6} | config
+    spec = parse_run_spec(
+        {
+            "algorithm": algorithm,
+            "environment": "CartPole-v1",
+            "stop": {"agent_steps": 100},
+            "config": settings,
+            "device": device,
+        }
+    )
+    return PaacLearner(spec, METHODS[algorithm]), env
+
+
+def gradient(paac: PaacLearner, env: ScriptedEnv, reward_TB: NDArray[np.float32]) -> torch.Tensor:
+    """Algorithm 1, lines 11 to 17, decision by decision, in float64."""
+    c, network = paac.config, deepcopy(paac.network).cpu().double()
+    assert isinstance(c, PaacConfig)
+    parameters = list(network.parameters())
+    for parameter in parameters:
+        parameter.grad = None
+
+    def V(observation: NDArray[np.float32]) -> float:
+        with torch.no_grad():
+            return float(network(torch.from_numpy(observation).double()[None])[1])
+
+    loss = torch.zeros((), dtype=torch.float64)
+    for e in range(B):
+        R = V(env.observation_TB[T, e])
+        for t in reversed(range(T)):
+            if TERMINAL_TB[t, e]:
+                R = 0.0
+            elif TRUNCATED_TB[t, e]:
+                R = V(env.final_TB[t, e])
+            R = float(reward_TB[t, e]) + c.gamma * R
+            logits, v = network(torch.from_numpy(env.observation_TB[t, e]).double()[None])
+            log_pi = logits[0].log_softmax(0)
+            advantage = R - float(v.detach())
+            entropy = -(log_pi.exp() * log_pi).sum()
+            loss = loss - log_pi[env.action_TB[t, e]] * advantage - c.beta * entropy
+            loss = loss + c.value_coefficient * (R - v[0]) ** 2
+    (loss / (B * T)).backward()  # type: ignore[no-untyped-call]
+    return torch.cat([p.grad.flatten() for p in parameters if p.grad is not None])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    ("config", "reward_TB"),
+    [({"reward_clip": 0.0}, REWARD_TB), ({"reward_clip": 1.0}, np.clip(REWARD_TB, -1, 1))],
+)
+def test_paac_gradient_equals_algorithm_1(
+    monkeypatch: pytest.MonkeyPatch, config: dict[str, Any], reward_TB: NDArray[np.float32], device: str
+) -> None:
+    paac, env = learner(monkeypatch, device=device, value_coefficient=0.3, beta=0.02, **config)
+    [share] = paac.rollout_workers
+    kept = share.finish().dtheta.cpu().double()
+    torch.testing.assert_close(kept, gradient(paac, env, reward_TB), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    ("schedule", "scaled", "progress", "rate", "initial_g"),
+    [
+        ("constant", False, 0.75, 0.01, 0.0),
+        ("linear", False, 0.75, 0.0025, 0.0),
+        ("linear", False, 0.0, 0.01, 1.0),
+        ("constant", True, 0.75, 0.01 * B / 32, 0.0),
+        ("linear", True, 0.75, 0.0025 * B / 32, 1.0),
+    ],
+)
+def test_update_is_scaled_clipped_and_annealed(
+    monkeypatch: pytest.MonkeyPatch,
+    schedule: str,
+    scaled: bool,
+    progress: float,
+    rate: float,
+    initial_g: float,
+    device: str,
+) -> None:
+    settings: dict[str, Any] = {
+        "learning_rate": 0.01,
+        "learning_rate_schedule": schedule,
+        "scale_learning_rate": scaled,
+        "rmsprop_eps": 0.1,
+    }
+    settings |= {"gradient_scale": 5.0, "max_grad_norm": 0.5, "rmsprop_decay": 0.9}
+    settings |= {"rmsprop_initial_g": initial_g}
+    paac, _ = learner(monkeypatch, device=device, **settings)
+    before = paac.flat.theta.cpu().double()
+    advance = paac.advance(progress, watched=False)
+    unscaled, _ = learner(monkeypatch, device=device)
+    [share] = unscaled.rollout_workers
+    d = 5.0 * share.finish().dtheta.cpu().double()
+    assert advance.metrics["optim/grad_norm"] == pytest.approx(float(d.norm()), rel=1e-5)
+    assert advance.metrics["optim/learning_rate"] == pytest.approx(rate)
+    assert float(d.norm()) > 0.5
+    d *= 0.5 / d.norm()
+    after = before - rate * d / torch.sqrt(0.9 * initial_g + 0.1 * d * d + 0.1)
+    torch.testing.assert_close(paac.flat.theta.cpu().double(), after, rtol=0, atol=1e-6)
+
+
+def test_papers_learning_rate_is_proportional_to_n_e() -> None:
+    """Section 5.2: 0.0007 n_e."""
+    assert PaacConfig().learning_rate / PRINTED_N_E == pytest.approx(0.0007)
+
+
+def test_time_usage_is_reported_as_fractions_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    two = [Timings(3.0, 1.0, 2.0), Timings(1.0, 2.0, 2.0)]
+    assert time_usage(two, update_s=1.0, total_s=8.0) == {
+        "paac/time_environment": 0.25,
+        "paac/time_choosing": 0.1875,
+        "paac/time_learning": 0.375,
+        "paac/time_rest": 0.1875,
+    }
+    master, env = learner(monkeypatch)
+    clock = count()
+    # The environment's own time passes in its steps alone: 100 s each, beside 1 s between any two looks.
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock) + 100.0 * env.t)
+    reported = master.advance(0.0, watched=False).metrics
+    usage = {name: share for name, share in reported.items() if name.startswith("paac/time_")}
+    assert sum(usage.values()) == pytest.approx(1.0)
+    # 13 looks within, 3 steps: 3 × 101 s of 312 s.
+    assert usage["paac/time_environment"] == pytest.approx(303 / 313, abs=0.01)
+
+
+def q_gradient(master: PaacLearner, env: ScriptedEnv) -> torch.Tensor:
+    """Algorithm S1 of Mnih et al. 2016, decision by decision, averaged over environments, in float64."""
+    network, target = (deepcopy(master.network).cpu().double() for _ in range(2))
+    FlatParameters(target, theta=master.theta_minus.cpu().double())
+    parameters = list(network.parameters())
+    for parameter in parameters:
+        parameter.grad = None
+
+    def best(observation: NDArray[np.float32]) -> float:
+        with torch.no_grad():
+            return float(target(torch.from_numpy(observation).double()[None]).max())
+
+    loss = torch.zeros((), dtype=torch.float64)
+    for e in range(B):
+        R = best(env.observation_TB[T, e])
+        for t in reversed(range(T)):
+            if TERMINAL_TB[t, e]:
+                R = 0.0
+            elif TRUNCATED_TB[t, e]:
+                R = best(env.final_TB[t, e])
+            R = float(REWARD_TB[t, e]) + GAMMA * R
+            q = network(torch.from_numpy(env.observation_TB[t, e]).double()[None])[0]
+            loss = loss + (R - q[env.action_TB[t, e]]) ** 2
+    (loss / (B * T)).backward()  # type: ignore[no-untyped-call]
+    return torch.cat([p.grad.flatten() for p in parameters if p.grad is not None])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_paac_q_gradient_equals_n_step_q(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+    master, env = learner(monkeypatch, "paac_q", device)
+    torch.manual_seed(1)
+    master.theta_minus += 0.3 * torch.randn_like(master.theta_minus)
+    [share] = master.rollout_workers
+    kept = share.finish().dtheta.cpu().double()
+    torch.testing.assert_close(kept, q_gradient(master, env), rtol=1e-5, atol=1e-6)
+
+
+def test_target_network_is_copied_every_target_update_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A rollout has B T = 6 frames: 10 are passed in the second, 20 in the fourth.
+    master, env = learner(monkeypatch, "paac_q", target_update_frames=10)
+    copied = []
+    for _ in range(4):
+        env.t = 0
+        old = master.theta_minus.clone()
+        master.advance(0.0, watched=False)
+        copied.append(not torch.equal(master.theta_minus, old))
+        if copied[-1]:
+            assert torch.equal(master.theta_minus, master.flat.theta)
+    assert copied == [False, True, False, True]
+    kept = master.state()
+    again, _ = learner(monkeypatch, "paac_q", target_update_frames=10)
+    again.restore(kept)
+    assert torch.equal(again.theta_minus, master.theta_minus)
+    assert again.state()["frames"] == 24
+
+
+def test_each_environment_has_its_own_epsilon() -> None:
+    config = PaacQConfig(n_e=10, exploration_anneal_frames=1_000)
+    ends = [0.1] * 4 + [0.01] * 3 + [0.5] * 3
+    assert epsilons(config, Slice(0, 10), 0).tolist() == [1.0] * 10
+    assert epsilons(config, Slice(0, 10), 500) == pytest.approx([(1 + end) / 2 for end in ends])
+    assert epsilons(config, Slice(0, 10), 10**6).tolist() == ends
+    assert epsilons(config, Slice(3, 8), 10**6).tolist() == ends[3:8], "each worker knows its own"
+
+
+@pytest.mark.parametrize(("epsilon", "share"), [(0.0, 0.0), (1.0, 0.5), (0.5, 0.25)])
+def test_fraction_of_random_actions_equals_epsilon(epsilon: float, share: float) -> None:
+    """Of two actions, a random one is the best half of the time."""
+    network = action_values("mlp", (4,), 2)
+    generator = torch.Generator().manual_seed(0)
+    config = PaacQConfig(
+        n_e=512,
+        exploration_anneal_frames=0,
+        exploration_eps=epsilon,
+        exploration_eps_low=epsilon,
+        exploration_eps_high=epsilon,
+    )
+    theta = FlatParameters(network).theta
+    method = PAAC_Q.method(RolloutContext(config, network, theta, network.body, Slice(0, 512), generator))
+    method.begin(0)
+    choices = [method.choose(torch.randn(512, 128)) for _ in range(20)]
+    other = torch.cat([c.action_B != c.policy_BA.argmax(-1) for c in choices]).float().mean()
+    assert float(other) == pytest.approx(share, abs=0.02)
+    assert all(torch.equal(c.value_B, c.policy_BA.max(-1).values) for c in choices)

@@ -1,0 +1,242 @@
+"""What every registered algorithm must do; a new line in the registries is covered without a change here.
+
+On one small environment each algorithm trains, is evaluated, takes new values of all its live settings, stops
+without leaving anything behind, continues from its checkpoint, and fails with a clear error on NaN.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from backend.specs.algorithms import ALGORITHMS
+from backend.specs.commands import ChangeSettings
+from backend.specs.environments.custom import FILE_VARIABLE, read_custom_environments
+from backend.specs.events import (
+    AnyEvent,
+    EndedEvent,
+    EvaluationEvent,
+    PointsEvent,
+    ReportEvent,
+    SettingsChangedEvent,
+    StartedEvent,
+)
+from backend.specs.fields import marked
+from backend.specs.run import RunSpec, parse_run_spec
+from tests.support import custom_environment
+from tests.support.engine_process import logged
+from tests.support.waiting import until
+from tests.workers.engine.contract_runs import SMALL, leftovers, small
+from tests.workers.engine.training.training_runs import columns, only
+from workers.engine.envs import make_env
+from workers.engine.methods.base import Learner
+from workers.engine.methods.registry import METHODS
+from workers.engine.training import checkpoint
+from workers.engine.training.control import Control
+from workers.engine.training.evaluation import load_policy
+from workers.engine.training.loop import Training
+
+
+class Commands(Control):
+    """Commands from within this process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes: list[ChangeSettings] = []
+
+    def take_settings(self) -> list[ChangeSettings]:
+        taken, self.changes = self.changes, []
+        return taken
+
+
+class Run:
+    """An algorithm's attempts in an environment that can be poisoned with NaN rewards."""
+
+    def __init__(self, algorithm: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        self.poison = folder / "poison"
+        file = custom_environment.write(folder, custom_environment.POISONED_BY.format(path=self.poison))
+        monkeypatch.setenv(FILE_VARIABLE, str(file))
+        monkeypatch.setattr("workers.engine.training.loop.REPORT_INTERVAL_S", 0.1)
+        entry = read_custom_environments(file)["Custom/Poisonable-v0"]
+        self.spec = small(
+            algorithm,
+            "Custom/Poisonable-v0",
+            custom=entry.described().model_dump(mode="json"),
+            config={"evaluation_interval_agent_steps": 500},
+        )
+        self.learners: list[Learner] = []
+        method = METHODS[algorithm]
+
+        def create(spec: RunSpec) -> Learner:
+            self.learners.append(method.learner(spec))
+            return self.learners[-1]
+
+        monkeypatch.setitem(METHODS, algorithm, method._replace(learner=create))
+
+    def train(self, on_event: Callable[[AnyEvent], None], resume: str | None = None) -> EndedEvent:
+        """Train, as the second attempt where it resumes; that one is not evaluated."""
+        self.commands = Commands()
+        data = self.spec.model_dump(mode="json")
+        spec = (
+            self.spec
+            if resume is None
+            else parse_run_spec(data | {"config": {**data["config"], "evaluation_episodes": 0}})
+        )
+        ended = Training(
+            spec,
+            self.folder,
+            attempt=1 if resume is None else 2,
+            resume=resume,
+            control=self.commands,
+            on_event=on_event,
+        ).run()
+        self.learners.clear()
+        return ended
+
+    def checkpoints(self) -> dict[str, dict[str, Any]]:
+        return {path.name: checkpoint.load(path) for path in (self.folder / "checkpoints").iterdir()}
+
+
+def numbers_in(state: Any, path: str = "") -> Iterator[tuple[str, torch.Tensor]]:
+    """Every tensor of floating-point numbers in a learner's state, with its path."""
+    if isinstance(state, dict):
+        for key, its in state.items():
+            yield from numbers_in(its, f"{path}/{key}")
+    elif isinstance(state, list | tuple):
+        for k, its in enumerate(state):
+            yield from numbers_in(its, f"{path}/{k}")
+    elif isinstance(state, torch.Tensor) and state.is_floating_point():
+        yield path, state
+
+
+def observations(spec: RunSpec) -> NDArray[Any]:
+    """Four random ones of a run with numbers for observations."""
+    env = make_env(spec.environment, spec.environment_config)
+    env.close()
+    return np.random.default_rng(0).normal(size=(4, *env.observation_shape)).astype(np.float32)
+
+
+def other_values(spec: RunSpec) -> dict[str, Any]:
+    """Another value for each live setting of an algorithm."""
+    values = {name: getattr(spec.config, name) for name in sorted(marked(type(spec.config), "live"))}
+    return {
+        name: value + 1 if isinstance(value, int) else 1.5 * value
+        for name, value in values.items()
+        if not name.startswith("evaluation_")
+    }
+
+
+@pytest.mark.service
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_algorithm_trains_changes_resumes_stops_and_fails_on_nan(
+    algorithm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fork_server: None
+) -> None:
+    before = leftovers()
+    run = Run(algorithm, tmp_path, monkeypatch)
+    changes = other_values(run.spec)
+    updates_at_change: list[int] = []
+    evaluated: list[EvaluationEvent] = []
+
+    def change_then_stop(event: AnyEvent) -> None:
+        match event:
+            case EvaluationEvent():
+                evaluated.append(event)
+            case SettingsChangedEvent():
+                updates_at_change.append(-1)
+            case ReportEvent(updates=updates) if updates and not updates_at_change:
+                updates_at_change.append(updates)
+                run.commands.changes.append(ChangeSettings(version=1, changes=changes))
+            case ReportEvent(updates=updates) if updates_at_change[1:] == [-1]:
+                updates_at_change.append(updates)
+            case ReportEvent(updates=updates) if len(updates_at_change) == 3:
+                if updates > updates_at_change[2] and evaluated:
+                    run.commands.stop("enough")
+
+    ended = run.train(change_then_stop)
+    assert (ended.state, ended.reason) == ("stopped", "enough"), ended.traceback
+    until(lambda: leftovers() <= before, detail=lambda: leftovers() - before)
+    events = logged(tmp_path)
+    [changed] = only(SettingsChangedEvent, events)
+    assert changed.refused is None
+    assert columns(events, "optim/learning_rate")[-1][1] == pytest.approx(changes["learning_rate"])
+    assert len(evaluated[0].returns) == SMALL["evaluation_episodes"]
+    stopped = only(ReportEvent, events)[-1]
+    names = {points.metric for points in only(PointsEvent, events)}
+    assert {name for name in names if name.startswith("env/")} == {"env/two", "env/last"}
+    assert {value for _, value in columns(events, "env/two")} == {2.0}
+    assert {value for _, value in columns(events, "env/last")} == {20.0}
+
+    newest = checkpoint.newest(tmp_path / "checkpoints")
+    assert newest is not None
+    kept = dict(numbers_in(checkpoint.load(tmp_path / "checkpoints" / newest)["learner"]))
+    stored = torch.load(tmp_path / "checkpoints" / newest, weights_only=True)["learner"]
+    shapes: dict[str, torch.Size] = {}
+    restored: dict[str, torch.Tensor] = {}
+    acted: list[tuple[Any, ...]] = []
+
+    def poison(event: AnyEvent) -> None:
+        match event:
+            case StartedEvent():
+                state = numbers_in(run.learners[-1].state())
+                restored.update({path: tensor.clone() for path, tensor in state})
+                parameters = run.learners[-1].network.named_parameters()
+                shapes.update({name: parameter.shape for name, parameter in parameters})
+                observation_N = observations(run.spec)
+                loaded = load_policy(run.spec, tmp_path / "checkpoints" / newest, 0)
+                policies = (run.learners[-1].policy(0), loaded)
+                acted.extend(policy.act(observation_N, np.arange(4)) for policy in policies)
+            case ReportEvent(updates=updates) if updates > stopped.updates:
+                run.poison.touch()
+
+    ended = run.train(poison, resume=newest)
+    assert ended.state == "failed"
+    assert ended.reason.startswith("DivergedError: training diverged: "), ended.traceback
+    assert "NaN" in ended.reason
+    until(lambda: leftovers() <= before, detail=lambda: leftovers() - before)
+    assert kept.keys() == restored.keys()
+    assert all(torch.equal(tensor, restored[path]) for path, tensor in kept.items())
+    for of_learner, of_checkpoint in zip(*acted, strict=True):
+        np.testing.assert_allclose(of_learner, of_checkpoint, rtol=1e-5, atol=1e-6)
+    assert {name: tensor.shape for name, tensor in stored["theta"].items()} == shapes
+    n_parameters = sum(shape.numel() for shape in shapes.values())
+    assert all(tensor.shape != (n_parameters,) for _, tensor in numbers_in(stored))
+    for name, state in run.checkpoints().items():
+        for path, tensor in numbers_in(state):
+            assert tensor.isfinite().all(), (name, path)
+
+
+def trained(spec: RunSpec, folder: Path, agent_steps: int, *, attempt: int = 1) -> tuple[Any, Any]:
+    """Returns of episodes and theta after training so far, from the newest checkpoint in the folder."""
+    bounded = parse_run_spec(spec.model_dump(mode="json") | {"stop": {"agent_steps": agent_steps}})
+    resume = checkpoint.newest(folder / "checkpoints") if attempt > 1 else None
+    ended = Training(bounded, folder, attempt=attempt, resume=resume).run()
+    assert ended.state == "finished", ended.traceback
+    newest = checkpoint.newest(folder / "checkpoints")
+    assert newest is not None
+    theta = checkpoint.load(folder / "checkpoints" / newest)["learner"]["theta"]
+    # Points of each source are in the order of steps; how sources alternate depends on the clock.
+    return sorted(columns(logged(folder, attempt), "rollout/episode_return")), theta
+
+
+@pytest.mark.parametrize(
+    "algorithm", [name for name, one in ALGORITHMS.items() if one.reproducibility != "none"]
+)
+def test_reproducibility_is_as_declared(algorithm: str, tmp_path: Path) -> None:
+    spec = small(algorithm, "CartPole-v1", config={"evaluation_episodes": 0})
+    first, theta = trained(spec, tmp_path / "first", 1_000)
+    again, theta_again = trained(spec, tmp_path / "again", 1_000)
+    assert first == again
+    assert torch.equal(theta, theta_again)
+    resumed, theta = trained(spec, tmp_path / "first", 2_000, attempt=2)
+    resumed_again, theta_again = trained(spec, tmp_path / "again", 2_000, attempt=2)
+    assert resumed == resumed_again
+    assert torch.equal(theta, theta_again)
+    if ALGORITHMS[algorithm].reproducibility == "bitwise":
+        whole, theta_whole = trained(spec, tmp_path / "whole", 2_000)
+        assert first + resumed == whole
+        assert torch.equal(theta, theta_whole)

@@ -1,0 +1,85 @@
+import os
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, update
+
+from backend.db import Run
+from backend.db.base import new_id
+from backend.db.engine import writing
+from backend.runs import repository as runs
+from backend.runs import service
+from backend.specs.states import RunState
+from tests.support.rows import make_run
+from workers.clean_up import (
+    MIN_AGE_S,
+    delete_removed_files,
+    purge_deleted_runs,
+    remove_deleted_runs,
+)
+from workers.context import Context
+
+pytestmark = pytest.mark.service
+
+
+def _folder(context: Context, run_id: str, *, by_worker: bool = True, age_s: float = MIN_AGE_S + 60) -> Path:
+    folder = context.run_dir(run_id)
+    (folder / "attempts" / "1").mkdir(parents=True)
+    if by_worker:
+        (folder / "attempts" / "1" / "engine.json").write_text("{}")
+    then = time.time() - age_s
+    os.utime(folder, (then, then))
+    return folder
+
+
+def _deleted(engine: Engine) -> str:
+    run = make_run(engine)
+    with writing(engine) as session:
+        runs.delete(session, session.get_one(Run, run.id))
+    return run.id
+
+
+def test_remove_deleted_runs_removes_only_old_worker_folders_of_deleted_runs(
+    context: Context, engine: Engine
+) -> None:
+    assert remove_deleted_runs(context) == []
+    gone = _folder(context, _deleted(engine))
+    kept = [
+        _folder(context, make_run(engine).id),
+        _folder(context, _deleted(engine), by_worker=False),
+        _folder(context, _deleted(engine), age_s=10),
+    ]
+    assert remove_deleted_runs(context) == [gone.name]
+    assert not gone.exists()
+    assert all(folder.exists() for folder in kept)
+
+
+def test_remove_deleted_runs_keeps_runs_of_other_databases(context: Context, engine: Engine) -> None:
+    folder = _folder(context, new_id())
+    assert remove_deleted_runs(context) == []
+    assert folder.exists()
+
+
+def test_purge_deletes_runs_and_files_once_they_cannot_be_restored(
+    context: Context, engine: Engine, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.pt"
+    file.write_bytes(b"x")
+    old, recent = (make_run(engine, RunState.FINISHED).id for _ in range(2))
+    for run_id in (old, recent):
+        context.store.put(file, run_id, "checkpoints")
+        with writing(engine) as session:
+            service.delete(session, run_id, restorable=True)
+    with writing(engine) as session:
+        past = datetime.now(UTC) - timedelta(seconds=runs.RESTORABLE_S + 60)
+        session.execute(update(Run).where(Run.id == old).values(deleted_at=past))
+    assert purge_deleted_runs(context) == [old]
+    assert context.store.size_bytes(old, "checkpoints", "a.pt") == 1, "rows come first"
+    assert delete_removed_files(context, grace_s=60) == 1
+    with pytest.raises(FileNotFoundError):
+        context.store.size_bytes(old, "checkpoints", "a.pt")
+    assert context.store.size_bytes(recent, "checkpoints", "a.pt") == 1
+    assert purge_deleted_runs(context) == []
+    assert delete_removed_files(context, grace_s=60) == 0

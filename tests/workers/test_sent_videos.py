@@ -1,0 +1,139 @@
+"""The job that encodes a video that the script of an external run has sent."""
+
+import hashlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sqlalchemy import Engine, select, update
+
+from backend.db import Job, LogLine, RemovedFile, Run, Video
+from backend.db.base import new_id
+from backend.db.engine import reading, writing
+from backend.retention import repository as retention
+from backend.retention.repository import Policies
+from backend.runs import repository as runs
+from backend.specs.retention import InstallationPolicy
+from backend.storage import repository as storage
+from backend.videos import repository as videos
+from tests.support.databases import ON_SQLITE_FIRST
+from tests.support.rows import make_run
+from tests.support.waiting import PATIENCE_S
+from workers import jobs
+from workers.context import Context
+from workers.host_files import is_of_worker
+from workers.jobs import JobRunner
+
+pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
+
+
+def _send(context: Context, engine: Engine, folder: Path, content: bytes | None, form: str) -> Run:
+    """A video that has been received, in a run of an environment that no host knows."""
+    upload = new_id()
+    path = folder / f"{upload}.sent"
+    if content is None:
+        with path.open("wb") as file:
+            np.savez_compressed(file, frames=np.full((6, 32, 48, 3), 90, np.uint8))
+    else:
+        path.write_bytes(content)
+    run = make_run(engine)
+    context.store.put(path, run.id, "videos")
+    with writing(engine) as session:
+        session.execute(update(Run).where(Run.id == run.id).values(environment="Mine-v0", origin="external"))
+        locked = runs.get(session, run.id, for_update=True)
+        assert locked is not None
+        videos.add(
+            session,
+            locked,
+            upload=upload,
+            sent=path.name,
+            sent_sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+            sent_bytes=path.stat().st_size,
+            agent_steps=70,
+            wall_time_s=1.0,
+            form=form,
+            fps=3.0,
+        )
+    return run
+
+
+def _do(context: Context, engine: Engine) -> None:
+    with writing(engine) as session:
+        won = jobs.claim(session, "a", 60, ["CartPole-v1"])
+    assert won is not None
+    runner = JobRunner(context, won)
+    runner.start()
+    runner.join(PATIENCE_S)
+
+
+def test_job_encodes_frames_and_forgets_what_was_sent(
+    context: Context, engine: Engine, tmp_path: Path
+) -> None:
+    run = _send(context, engine, tmp_path, None, "frames")
+    with reading(engine) as session:
+        [video] = session.scalars(select(Video)).all()
+        stored = videos.stored_size(session, run.id)
+    assert stored == (1, video.sent_bytes)
+    _do(context, engine)
+    with reading(engine) as session:
+        [video] = session.scalars(select(Video)).all()
+        [job] = session.scalars(select(Job)).all()
+        [removed] = session.scalars(select(RemovedFile)).all()
+        assert not storage.is_needed(session, removed)
+    assert (job.state, video.n_frames, video.duration_s, video.sent) == ("done", 6, 2.0, None)
+    assert video.video == f"{video.id}.mp4"
+    content = context.store.read(run.id, "videos", video.video, video.video_sha256)
+    assert (len(content), content[4:8]) == (video.video_bytes, b"ftyp")
+    assert not list(context.run_dir(run.id).glob("videos/*")), "the host keeps no copy"
+    policies = Policies(InstallationPolicy(videos_days=1), {})
+    with writing(engine) as session:
+        removal = retention.apply(session, run.id, policies)
+    assert removal is not None
+    assert not removal.sent_videos, "it is new"
+    with writing(engine) as session:
+        session.execute(update(Video).values(received_at=run.created_at.replace(year=2020)))
+        removal = retention.apply(session, run.id, policies)
+    assert removal is not None
+    assert [each.id for each in removal.sent_videos] == [video.id]
+    with reading(engine) as session:
+        assert session.scalars(select(Video)).all() == []
+        assert session.scalars(select(Job)).all() == []
+        gone = {row.file for row in session.scalars(select(RemovedFile))}
+    assert gone == {removed.file, video.video}
+
+
+def test_job_whose_engine_dies_notes_it_on_the_run(context: Context, engine: Engine, tmp_path: Path) -> None:
+    run = _send(context, engine, tmp_path, None, "frames")
+    with writing(engine) as session:
+        won = jobs.claim(session, "a", 60, [])
+    assert won is not None
+    runner = JobRunner(context, won, command=(sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"))
+    runner.start()
+    runner.join(PATIENCE_S)
+    with reading(engine) as session:
+        [video] = session.scalars(select(Video)).all()
+        [job] = session.scalars(select(Job)).all()
+        [line] = session.scalars(
+            select(LogLine).where(LogLine.run_id == run.id, LogLine.level == "warning")
+        ).all()
+    assert (job.state, video.sent, video.sent_bytes) == ("done", None, 0)
+    assert "could not be encoded: the engine exited with status -9" in (video.error or "")
+    assert "could not be encoded" in line.message
+    assert is_of_worker(context.run_dir(run.id)), "clean-up removes its folder with the run"
+    assert not list(context.run_dir(run.id).glob("videos/*"))
+
+
+def test_job_notes_what_is_no_video_on_the_run(context: Context, engine: Engine, tmp_path: Path) -> None:
+    run = _send(context, engine, tmp_path, b"text", "file")
+    _do(context, engine)
+    with reading(engine) as session:
+        [video] = session.scalars(select(Video)).all()
+        [job] = session.scalars(select(Job)).all()
+        [line] = session.scalars(
+            select(LogLine).where(LogLine.run_id == run.id, LogLine.level == "warning")
+        ).all()
+    assert (job.state, video.video, video.sent, video.sent_bytes) == ("done", None, None, 0)
+    assert "it is not an MP4" in (video.error or "")
+    assert line.agent_steps == 70
+    assert "cannot be shown: it is not an MP4" in line.message

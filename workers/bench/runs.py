@@ -1,0 +1,75 @@
+"""Speed of sorting, filtering and serialising a long list of runs."""
+
+import random
+from statistics import median
+from time import perf_counter
+
+from sqlalchemy import Engine
+
+from backend.db.engine import reading, writing
+from backend.runs import repository, service
+from backend.runs.schemas import RunOut, RunPage
+from backend.specs.run import parse_run_spec
+
+N_RUNS = 10_000
+PAGE_ROWS = 100
+"""Page size of the web page."""
+
+FILTER = "environment:Pong tag:baseline or tag:new score>0"
+ENVS = ("ALE/Pong-v5", "ALE/Breakout-v5", "CartPole-v1")
+
+_RUNS_PER_COMMIT = 1000
+_REPEATS = 9
+
+
+def bench(engine: Engine) -> dict[str, float]:
+    """Measure on a migrated database; `N_RUNS` runs stay in it.
+
+    Returns:
+        `list_ms`: median time to the JSON of the first page of the runs that match `FILTER`, best score
+        first, with their total; `list_all_ms`: the same for all runs.
+    """
+    _fill(engine)
+    return {
+        "list_ms": median(_list_ms(engine, FILTER) for _ in range(_REPEATS)),
+        "list_all_ms": median(_list_ms(engine, None) for _ in range(_REPEATS)),
+    }
+
+
+def _fill(engine: Engine) -> None:
+    """Create runs of several environments, half of them tagged, one in ten without a score."""
+    rng = random.Random(0)  # noqa: S311 - reproducible
+    specs = [
+        parse_run_spec(
+            {"algorithm": "paac", "environment": env, "stop": {"agent_steps": 10**8}, "tags": tags}
+        )
+        for env in ENVS
+        for tags in ([], [], ["baseline"], ["new", "wide"])
+    ]
+    for first in range(0, N_RUNS, _RUNS_PER_COMMIT):
+        with writing(engine) as session:
+            for at in range(first, min(first + _RUNS_PER_COMMIT, N_RUNS)):
+                spec = specs[at % len(specs)].model_copy(update={"seed": at})
+                run = repository.create(session, spec)
+                run.score = rng.gauss(0.0, 10.0) if at % 10 else None
+
+
+def _list_ms(engine: Engine, filter_text: str | None) -> float:
+    started = perf_counter()
+    query = service.listing(
+        states=[],
+        algorithms=[],
+        environments=[],
+        tags=[],
+        group=None,
+        archived=False,
+        search=None,
+        filter_text=filter_text,
+    )
+    with reading(engine) as session:
+        rows, next_cursor, total = repository.page(
+            session, query, sort="score", descending=True, limit=PAGE_ROWS, cursor=None
+        )
+        page = RunPage(items=[RunOut.of(run) for run in rows], next_cursor=next_cursor, total=total)
+        page.model_dump_json()
+    return 1000 * (perf_counter() - started)

@@ -1,0 +1,238 @@
+"""Clean-up: applies retention, deletes removed files, and purges deleted runs, a little at a time.
+
+Every step can be interrupted and repeated: rows change first, files are deleted later, and what is left is
+found again by the next clean-up, of this worker or another. A slow store delays its own thread only. A step
+that fails, such as for one bad file, is logged and tried again later; the others follow.
+"""
+
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from time import monotonic
+
+import structlog
+
+from backend.db import RemovedFile
+from backend.episodes.repository import observations_file
+from backend.retention import repository as retention
+from backend.runs import repository as runs
+from backend.storage import repository as storage
+from workers import host_files
+from workers.context import TRANSIENT_ERRORS, Context
+
+CHECK_INTERVAL_S = 60.0
+PASS_INTERVAL_S = 3600.0
+"""Time between two passes of retention over all runs, which the workers share."""
+HOST_INTERVAL_S = 600.0
+"""Time between two passes over the run directories of this host."""
+HURRY_INTERVAL_S = 60.0
+"""The same, while a disk fills."""
+RUNS_PER_STEP = 50
+MIN_AGE_S = 3600.0
+"""A deleted run's folder is removed once it has been unchanged for this long."""
+
+log = structlog.get_logger(__name__)
+
+
+class CleanUp:
+    """The thread of one worker. `start` it once, `begin_stop` and `join` it once."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._hurry = False
+        self._host_at = 0.0
+        self._thread = threading.Thread(target=self._run, name="clean-up", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def hurry(self) -> None:
+        """Clean up now, because a disk fills; returns immediately, and may be repeated."""
+        if not self._hurry:
+            self._hurry = True
+            self._wake.set()
+
+    def begin_stop(self) -> None:
+        """Stop after the present step; returns immediately."""
+        self._stopping.set()
+        self._wake.set()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait until the thread has ended."""
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            hurry = self._hurry
+            self._clean(hurry=hurry)
+            if hurry:
+                # While the disk is still nearly full, each heartbeat asks for it again.
+                self._stopping.wait(HURRY_INTERVAL_S)
+                self._hurry = False
+            self._wake.wait(CHECK_INTERVAL_S)
+            self._wake.clear()
+
+    def _clean(self, *, hurry: bool) -> None:
+        context, stopping = self._context, self._stopping.is_set
+        of_host = hurry or monotonic() >= self._host_at
+        grace_s = storage.SHORT_GRACE_S if hurry else storage.GRACE_S
+        delete = partial(delete_removed_files, context, grace_s, stopping)
+        if hurry:
+            log.info("clean_up.disk_fills")
+            self._step("delete", delete)
+            self._step("start_pass", partial(_start_pass, context))
+        if of_host:
+            self._host_at = monotonic() + HOST_INTERVAL_S
+            self._step("deleted_runs", partial(remove_deleted_runs, context))
+            self._step("copies", partial(host_files.remove_all_copies, context, stopping))
+        self._step("retention", partial(apply_retention, context, stopping))
+        self._step("purge", partial(purge_deleted_runs, context))
+        self._step("measure", partial(measure_episodes, context))
+        self._step("delete", delete)
+        if of_host:
+            # Last, because it needs space.
+            self._step("event_logs", partial(host_files.shorten_logs, context, stopping, now_due=hurry))
+
+    def _step(self, name: str, action: Callable[[], object]) -> None:
+        """Take one step, unless clean-up is to stop; an error is logged."""
+        if self._stopping.is_set():
+            return
+        try:
+            action()
+        except TRANSIENT_ERRORS as error:
+            log.warning("clean_up.waiting", step=name, error=str(error)[:500])
+        except Exception:
+            log.exception("clean_up.error", step=name)
+
+
+def _start_pass(context: Context) -> None:
+    with context.writing() as session:
+        retention.start_pass(session)
+
+
+def apply_retention(
+    context: Context, stopping: Callable[[], bool] = lambda: False, *, interval_s: float = PASS_INTERVAL_S
+) -> int:
+    """Take part in the pass over all runs, if it is due; return the number of runs that lost something."""
+    changed = 0
+    while not stopping():
+        with context.writing() as session:
+            run_ids = retention.take_runs(session, interval_s, RUNS_PER_STEP)
+        with context.reading() as session:
+            policies = retention.policies(session)
+        for run_id in run_ids:
+            if stopping():
+                return changed
+            with context.reading() as session:
+                planned = next(retention.removals(session, [run_id], policies), None)
+            if planned is None or planned.is_empty():
+                continue
+            changed += 1
+            more = True
+            while more:  # one transaction each, so that others can write in between
+                with context.writing() as session:
+                    removal = retention.apply(session, run_id, policies)
+                more = removal is not None and removal.old_log_lines and not stopping()
+            log.info("retention.applied", run_id=run_id)
+        if len(run_ids) < RUNS_PER_STEP:
+            _remove_audit_entries(context, policies.installation.audit_days, stopping)
+            return changed
+    return changed
+
+
+def _remove_audit_entries(context: Context, days: int | None, stopping: Callable[[], bool]) -> None:
+    while days is not None and not stopping():
+        with context.writing() as session:
+            if retention.remove_audit_entries(session, days) < retention.MAX_ROWS:
+                return
+
+
+def delete_removed_files(
+    context: Context, grace_s: float, stopping: Callable[[], bool] = lambda: False
+) -> int:
+    """Delete the removed files from the artifact store; return their number.
+
+    A file that cannot be deleted now is tried again the next time.
+    """
+    n_deleted, after = 0, 0
+    while not stopping():
+        with context.reading() as session:
+            due = storage.due_files(session, grace_s, after)
+            needed = [row for row in due if storage.is_needed(session, row)]
+        if not due:
+            break
+        after = due[-1].id
+        done = needed + [row for row in due if row not in needed and _is_deleted(context, row)]
+        if done:
+            with context.writing() as session:
+                storage.forget(session, done)
+        n_deleted += len(done)
+    return n_deleted
+
+
+def _is_deleted(context: Context, row: RemovedFile) -> bool:
+    """Delete a removed file, or all files of a deleted run; False if that is not possible now."""
+    try:
+        if row.kind is None:
+            context.store.delete_run(row.run_id)
+        else:
+            assert row.file is not None
+            context.store.delete(row.run_id, storage.kind_of(row), row.file)
+    except OSError as error:
+        log.warning("clean_up.file_not_deleted", run_id=row.run_id, file=row.file, error=str(error))
+        return False
+    return True
+
+
+def measure_episodes(context: Context) -> None:
+    """Store the sizes of some replays and videos of earlier versions."""
+    with context.reading() as session:
+        episodes = storage.unmeasured_episodes(session)
+    sizes = {}
+    for episode in episodes:
+        replay = context.store.size_or_zero(episode.run_id, "replays", episode.replay)
+        files = (episode.video, observations_file(episode.id)) if episode.video else ()
+        sizes[episode.id] = (
+            replay,
+            sum(context.store.size_or_zero(episode.run_id, "videos", file) for file in files),
+        )
+    if sizes:
+        with context.writing() as session:
+            storage.set_sizes(session, sizes)
+
+
+def purge_deleted_runs(context: Context) -> list[str]:
+    """Delete the runs that can no longer be restored; return their ids. Their files are removed files."""
+    with context.writing() as session:
+        purged = runs.purge(session)
+    for run_id in purged:
+        log.info("run.purged", run_id=run_id)
+    return purged
+
+
+def remove_deleted_runs(context: Context) -> list[str]:
+    """Remove the folders that workers created for runs since deleted; return their ids.
+
+    Folders of `callboard train` stay. So do those of runs unknown to this database: a worker of another
+    database may share the home folder.
+    """
+    candidates = [folder for folder in context.settings.runs_dir.glob("*") if _is_old_worker_folder(folder)]
+    if not candidates:
+        return []
+    with context.reading() as session:
+        deleted = runs.deleted(session, [folder.name for folder in candidates])
+    removed = [folder for folder in candidates if folder.name in deleted]
+    for folder in removed:
+        shutil.rmtree(folder, ignore_errors=True)
+        log.info("run.files_removed", run_id=folder.name)
+    return [folder.name for folder in removed]
+
+
+def _is_old_worker_folder(folder: Path) -> bool:
+    return host_files.is_of_worker(folder) and time.time() - folder.stat().st_mtime > MIN_AGE_S

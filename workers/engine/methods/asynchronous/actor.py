@@ -1,0 +1,293 @@
+"""One asynchronous actor-learner: a single-threaded process that acts and learns by itself.
+
+The loop is that of Algorithms 1, S1 and S2 of Mnih et al. 2016, which differ in their `ActorMethod`.
+"""
+
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, NoReturn, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backend.specs.algorithms.asynchronous import AsynchronousConfig
+from backend.specs.run import RunSpec
+from workers.engine.envs.base import Action, Env
+from workers.engine.envs.info import Totals
+from workers.engine.methods.asynchronous.memory import (
+    AGENT_STEPS,
+    EPISODES_BEGUN,
+    FRAMES,
+    UPDATES,
+    Counts,
+    Memory,
+    Vectors,
+)
+from workers.engine.methods.base import (
+    RECORDED,
+    ConfigT,
+    ConfigT_contra,
+    EpisodeEnd,
+    Method,
+    MethodContext,
+    MethodSpec,
+    NetworkT,
+)
+from workers.engine.methods.episode_runner import EpisodeRunner
+from workers.engine.nn.devices import prepare_torch
+from workers.engine.nn.optimizers import FlatParameters, clip_grad_norm_
+from workers.engine.nn.schedules import linear
+from workers.engine.nn.seeds import ACTION_STREAM, restore_rng, rng_state
+from workers.engine.processes.child import Channel
+
+REPORT_INTERVAL_S = 0.2
+
+
+class Decision(NamedTuple):
+    """An action and what it was chosen by: V or max Q, and pi or Q of every action."""
+
+    action: Action
+    value: float
+    policy_A: NDArray[Any]
+
+
+class ActorMethod(Method[ConfigT_contra], Protocol[ConfigT_contra]):
+    """An asynchronous method; it acts and learns by theta', which is copied from theta before `begin`."""
+
+    @property
+    def epsilon(self) -> float | None:
+        """The probability of a random action, if the method explores epsilon-greedily."""
+
+    def begin(self) -> None:
+        """Begin an update's decisions."""
+
+    def choose(self, observation: NDArray[Any]) -> Decision:
+        """Choose an action in the present state, (1, …)."""
+
+    def drop_last(self) -> None:
+        """Drop the last decision, in which the environment crashed; its state is then the one `after`."""
+
+    def learn(self, reward_T: list[float], after: NDArray[Any] | None) -> dict[str, float]:
+        """Add the gradient of this update's decisions to dtheta.
+
+        Args:
+            reward_T: the reward of each decision, clipped; at least one.
+            after: the state after the last decision, (1, …); None if that is terminal.
+
+        Returns:
+            Metric -> value.
+        """
+
+    def begin_episode(self) -> None:
+        """The next state is the first of an episode."""
+
+    def state(self) -> dict[str, Any]:
+        """Tensors and plain values from which `restore` continues."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue in the middle of an episode."""
+
+
+@dataclass(frozen=True)
+class ActorContext(MethodContext[ConfigT, NetworkT]):
+    """What an asynchronous method is created from, in an actor's process."""
+
+    rng: np.random.Generator
+    counts: Counts
+    env: Env
+
+
+ActorMethodSpec = MethodSpec[Any, Any, Any, ActorMethod[Any]]
+
+
+@dataclass(slots=True)
+class ActorReport:
+    """What an actor did since its last report."""
+
+    episodes: list[EpisodeEnd] = field(default_factory=list)
+    updates: int = 0
+    sums: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """Metric -> sum over the updates."""
+    epsilon: float | None = None
+    info: Totals = field(default_factory=dict)
+    live_frames: list[bytes] = field(default_factory=list)
+
+
+def run_actor(channel: Channel, spec: RunSpec, number: int, method: ActorMethodSpec, memory: Memory) -> None:
+    """Entry point of the process: act and learn until the learner closes the channel."""
+    prepare_torch()
+    ActorLearner(channel, spec, number, method, memory).run()
+
+
+class ActorLearner:
+    """The actor-learner's loop."""
+
+    def __init__(
+        self, channel: Channel, spec: RunSpec, number: int, method: ActorMethodSpec, memory: Memory
+    ) -> None:
+        self._config: AsynchronousConfig = method.config_of(spec)
+        self._seed = spec.seed
+        self._bound = spec.stop.agent_steps
+        self._annealed_over = spec.annealed_over_agent_steps
+        self._target_frames = method.target_frames
+        self._channel = channel
+        self._vectors = Vectors(memory)
+        self._counts = Counts(memory.counts)
+        self._mine = self._counts.of(number)
+        self._copied_at = memory.copied_at
+        self._runner = EpisodeRunner(spec, number, recorded=number == RECORDED)
+        network = method.network(self._config, self._runner.env)
+        self._flat = FlatParameters(network)
+        self._optimizer = self._vectors.optimizer(self._config, number)
+        # An actor that replaces a dead one continues with seeds that were not used.
+        self._runner.episodes_begun = int(self._mine[EPISODES_BEGUN])
+        seed = np.random.SeedSequence((spec.seed, ACTION_STREAM + number, self._runner.episodes_begun))
+        self._rng = np.random.default_rng(seed)
+        self._method = method.method(
+            ActorContext(
+                self._config,
+                network,
+                self._vectors.theta_minus,
+                self._rng,
+                self._counts,
+                self._runner.env,
+            )
+        )
+        self.report = ActorReport()
+        self._reported_at = time.monotonic()
+        self._begin_episode()
+
+    def run(self) -> NoReturn:
+        """Start paused; then update after update."""
+        self._pause()
+        while True:
+            if self._is_done():
+                self._send_report()
+                self._handle_message()
+                continue
+            while self._channel.poll():
+                self._handle_message()
+            self.update()
+            if time.monotonic() - self._reported_at >= REPORT_INTERVAL_S:
+                self._send_report()
+
+    def _is_done(self) -> bool:
+        return self._bound is not None and self._counts.total(AGENT_STEPS) >= self._bound
+
+    def update(self) -> None:
+        """Act for up to t_max decisions or to the end of the episode; one asynchronous update of theta."""
+        c, runner = self._config, self._runner
+        self._flat.theta.copy_(self._vectors.theta)
+        self._method.begin()
+        reward_T: list[float] = []
+        frames = 0
+        while True:
+            action, value, policy_A = self._method.choose(runner.observation)
+            step = runner.step(action, value, policy_A)
+            frames += step.frames
+            if step.crashed:
+                self._method.drop_last()
+                break
+            reward_T.append(
+                min(max(step.reward, -c.reward_clip), c.reward_clip) if c.reward_clip else step.reward
+            )
+            if step.terminated or step.episode_over or len(reward_T) == c.t_max:
+                break
+        # Whole episodes are not bootstrapped, however they end (supplement, section 9).
+        ends = not step.crashed and (step.terminated or c.t_max == 0)
+        if reward_T:
+            self._learn(reward_T, None if ends else runner.observation)
+        self._count(len(reward_T) + step.crashed, frames)
+        if runner.finished is not None:
+            self.report.episodes.append(runner.finished)
+            self._begin_episode()
+        if (frame := runner.take_frame()) is not None:
+            self.report.live_frames.append(frame)
+            self._send_report()
+
+    def _learn(self, reward_T: list[float], after: NDArray[Any] | None) -> None:
+        """Apply the gradient of this update's decisions to theta; arguments as of `ActorMethod.learn`."""
+        flat, sums = self._flat, self.report.sums
+        flat.dtheta.zero_()
+        for metric, value in self._method.learn(reward_T, after).items():
+            sums[metric] += value
+        sums["optim/grad_norm"] += clip_grad_norm_(flat.dtheta, self._config.max_grad_norm).item()
+        self._optimizer.step(flat.dtheta, self._learning_rate())
+        self._mine[UPDATES] += 1
+        self.report.updates += 1
+
+    def _count(self, agent_steps: int, frames: int) -> None:
+        """T <- T + t; theta_minus <- theta where T has passed a multiple of I_target since the last copy."""
+        self._mine[AGENT_STEPS] += agent_steps
+        self._mine[FRAMES] += frames
+        every = self._target_frames(self._config)
+        if every:
+            # After its own frames are added: of two actors at the same time, the last one sees them all.
+            T, copied_at = self._counts.total(FRAMES), self._copied_at
+            if T // every > copied_at[0] // every:
+                copied_at[0] = T
+                self._vectors.theta_minus.copy_(self._vectors.theta)
+
+    def _learning_rate(self) -> float:
+        c = self._config
+        if c.learning_rate_schedule == "constant" or self._annealed_over is None:
+            return c.learning_rate
+        return linear(c.learning_rate, self._counts.total(AGENT_STEPS) / self._annealed_over)
+
+    def _begin_episode(self) -> None:
+        self._runner.reset()
+        self._mine[EPISODES_BEGUN] = self._runner.episodes_begun
+        self._method.begin_episode()
+
+    def _handle_message(self) -> None:
+        """Handle one message of the learner.
+
+        Raises:
+            ChannelClosedError: the learner wants no more.
+        """
+        request, argument = self._channel.receive()
+        match request:
+            case "pause":
+                self._pause()
+            case "change":
+                self._config = argument
+                self._method.change(argument)
+            case "watch":
+                self._runner.set_live(argument)
+
+    def _pause(self) -> None:
+        self._send_report()
+        self._channel.send("paused", self._state())
+        while True:
+            request, argument = self._channel.receive()
+            match request:
+                case "go":
+                    return
+                case "change":
+                    self._config = argument
+                    self._method.change(argument)
+                case "restore":
+                    self._restore(argument)
+                    self._channel.send("paused", self._state())
+                case "watch":
+                    self._runner.set_live(argument)
+
+    def _state(self) -> dict[str, Any]:
+        rng = rng_state(self._rng, self._seed)
+        return {"rng": rng, "play": self._runner.state(), "method": self._method.state()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        restore_rng(self._rng, state["rng"], self._seed)
+        if self._runner.restore(state["play"]):
+            self._mine[EPISODES_BEGUN] = self._runner.episodes_begun
+            self._method.restore(state["method"])
+        else:
+            self._begin_episode()
+
+    def _send_report(self) -> None:
+        self.report.epsilon = self._method.epsilon
+        self.report.info = self._runner.take_info()
+        self._channel.send("report", self.report)
+        self.report = ActorReport()
+        self._reported_at = time.monotonic()

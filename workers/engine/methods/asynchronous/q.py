@@ -1,0 +1,252 @@
+"""Asynchronous one-step Q-learning, one-step Sarsa and n-step Q-learning (Mnih et al. 2016).
+
+Each actor-learner acts epsilon-greedily on Q(s, .; theta) for up to t_max decisions (I_AsyncUpdate) or to a
+terminal state, accumulates the gradient of (y - Q(s, a; theta))^2 over them, and applies it to theta at once
+and without locks. With theta_minus, the target network that all actors share, the targets are
+
+    one-step Q (Algorithm 1)      y_t = r_t + gamma max_a' Q(s_{t+1}, a'; theta_minus)
+    one-step Sarsa (section 4)    y_t = r_t + gamma Q(s_{t+1}, a_{t+1}; theta_minus)
+    n-step Q (Algorithm S1)       y_t = r_t + gamma y_{t+1},   the last from max_a Q(s_{t+1}, a; theta_minus)
+
+and r_t alone at a terminal state. theta_minus <- theta whenever the frames of all actors together pass a
+multiple of `target_update_frames`.
+
+Each actor's epsilon is annealed from 1 to a target over `exploration_anneal_frames` of all actors together;
+the target is drawn from three values with probabilities 0.4, 0.3 and 0.3, again every `EPSILON_PERIOD`
+decisions of the actor (the paper: periodically).
+
+Differences from the paper:
+- Actor-learners are processes, not threads: Python runs one thread at a time.
+- The one-step methods, too, act and learn by a copy theta' <- theta taken before each update's decisions
+  (as Algorithm S1; Algorithm 1 uses theta itself): theta may change while a gradient is computed.
+- The gradient's norm is clipped.
+- The paper draws the learning rate from LogUniform(1e-4, 1e-2) and prints no epsilon and no initial g of
+  RMSProp: `learning_rate`, `rmsprop_eps` and `rmsprop_initial_g` are settings, listed in docs/constants.md.
+- A truncated episode (`max_frames` or a time limit) is not treated as terminated.
+- A decision in which the environment crashed is dropped; its state is the next state of the one before.
+- Observations differ as `workers.engine.envs.atari` describes, initial weights as
+  `workers.engine.nn.networks` does; shared Adam is not the paper's.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from backend.specs.algorithms.async_q import AsyncQConfig
+from backend.specs.algorithms.value import ValueConfig
+from workers.engine.envs.base import Env
+from workers.engine.methods.asynchronous.actor import ActorContext, Decision
+from workers.engine.methods.asynchronous.memory import FRAMES, Counts
+from workers.engine.methods.base import MethodSpec, Policy
+from workers.engine.nn.losses import td_loss
+from workers.engine.nn.networks import ActionValues, action_values
+from workers.engine.nn.optimizers import FlatParameters
+from workers.engine.nn.policies import EpsilonGreedyPolicy
+from workers.engine.nn.returns import n_step_returns
+from workers.engine.nn.schedules import annealed
+from workers.engine.nn.unroll import create_unroll
+
+EPSILON_PROBABILITIES = (0.4, 0.3, 0.3)
+EPSILON_PERIOD = 1_000
+"""Decisions of an actor between two draws of its target epsilon."""
+
+
+def network(config: AsyncQConfig, env: Env) -> ActionValues:
+    """The network of a run."""
+    return action_values(config.network, env.observation_shape, len(env.action_names))
+
+
+def policy(network: ActionValues, device: torch.device, seed: int) -> Policy:
+    """The epsilon-greedy policy that is evaluated."""
+    return EpsilonGreedyPolicy(network, device, seed)
+
+
+def target_frames(config: ValueConfig) -> int:
+    """I_target."""
+    return config.target_update_frames
+
+
+class Exploration:
+    """One actor's epsilon."""
+
+    def __init__(self, config: AsyncQConfig, rng: np.random.Generator, counts: Counts) -> None:
+        self.config = config
+        self._rng = rng
+        self._counts = counts
+        self._decisions_left = 0
+        self._which = 0
+        self.epsilon = 1.0
+
+    def step(self) -> None:
+        """Count a decision: draw a target when it is due, and anneal."""
+        if self._decisions_left == 0:
+            self._which = int(self._rng.choice(3, p=EPSILON_PROBABILITIES))
+            self._decisions_left = EPSILON_PERIOD
+        self._decisions_left -= 1
+        c = self.config
+        target = (c.exploration_eps, c.exploration_eps_low, c.exploration_eps_high)[self._which]
+        self.epsilon = annealed(1.0, target, self._counts.total(FRAMES), c.exploration_anneal_frames)
+
+    def state(self) -> dict[str, int]:
+        """Plain values."""
+        return {"which": self._which, "decisions_left": self._decisions_left}
+
+    def restore(self, state: dict[str, int]) -> None:
+        """Continue with the target drawn last."""
+        self._which = state["which"]
+        self._decisions_left = state["decisions_left"]
+
+
+class _AsyncQ(ABC):
+    """What the three methods share; see `ActorMethod`."""
+
+    def __init__(self, context: ActorContext[AsyncQConfig, ActionValues]) -> None:
+        self._config = context.config
+        self._network = context.network
+        self._rng = context.rng
+        self._exploration = Exploration(self._config, context.rng, context.counts)
+        self._unroll = create_unroll(self._network.body, None)
+        self._target_network = action_values(
+            self._config.network, context.env.observation_shape, len(context.env.action_names)
+        )
+        FlatParameters(self._target_network, theta=context.theta_minus)
+        self._actions: list[int] = []
+        self._next_action: int | None = None
+
+    @property
+    def epsilon(self) -> float:
+        """The present epsilon."""
+        return self._exploration.epsilon
+
+    def begin(self) -> None:
+        """Begin an update's decisions."""
+        self._unroll.begin()
+        self._actions.clear()
+
+    def choose(self, observation: NDArray[Any]) -> Decision:
+        """Epsilon-greedy by Q(s, .; theta'), or the action that was already chosen in this state."""
+        with torch.inference_mode():
+            q_A = self._network.q(self._unroll.step(torch.from_numpy(observation)))[0].numpy()
+        action = self._draw(q_A) if self._next_action is None else self._next_action
+        self._next_action = None
+        self._actions.append(action)
+        return Decision(action, float(q_A.max()), q_A)
+
+    def drop_last(self) -> None:
+        """Drop the last decision, in which the environment crashed."""
+        self._unroll.drop_last()
+        self._next_action = self._actions.pop()
+
+    def learn(self, reward_T: list[float], after: NDArray[Any] | None) -> dict[str, float]:
+        """Add the gradient of the squared differences to dtheta."""
+        with torch.no_grad():
+            y_T = self._targets(torch.tensor(reward_T), after)
+        features_TF = self._unroll.features()
+        q_TA = self._network.q(features_TF)
+        loss = td_loss(q_TA, torch.tensor(self._actions), y_T)
+        (loss * len(reward_T)).backward()  # type: ignore[no-untyped-call]
+        assert features_TF.grad is not None
+        self._unroll.backward(features_TF.grad)
+        return {"loss/td": loss.item(), "value/max_q": q_TA.detach().max(-1).values.mean().item()}
+
+    def begin_episode(self) -> None:
+        """Drop an action that was chosen for the last state of an episode."""
+        self._next_action = None
+
+    def change(self, config: AsyncQConfig) -> None:
+        """Continue with this config."""
+        self._config = self._exploration.config = config
+
+    def state(self) -> dict[str, Any]:
+        """The drawn epsilon and the action already chosen."""
+        return {"exploration": self._exploration.state(), "next_action": self._next_action}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue with them."""
+        self._exploration.restore(state["exploration"])
+        self._next_action = state["next_action"]
+
+    @abstractmethod
+    def _targets(self, reward_T: Tensor, after: NDArray[Any] | None) -> Tensor:
+        """Targets y (T,); `after` as in `learn`."""
+
+    def _draw(self, q_A: NDArray[Any]) -> int:
+        self._exploration.step()
+        if self._rng.random() < self._exploration.epsilon:
+            return int(self._rng.integers(len(q_A)))
+        return int(q_A.argmax())
+
+
+class NStepQ(_AsyncQ):
+    """Algorithm S1."""
+
+    def _targets(self, reward_T: Tensor, after: NDArray[Any] | None) -> Tensor:
+        R = torch.zeros(1)
+        if after is not None:
+            R = self._target_network(torch.from_numpy(after)).max(-1).values
+        none_T1 = torch.zeros(len(reward_T), 1, dtype=torch.bool)
+        return n_step_returns(reward_T[:, None], none_T1, R, self._config.gamma)[:, 0]
+
+
+class _OneStep(_AsyncQ):
+    """Algorithm 1, without the value of the next state."""
+
+    def __init__(self, context: ActorContext[AsyncQConfig, ActionValues]) -> None:
+        super().__init__(context)
+        self._states: list[NDArray[Any]] = []
+
+    def begin(self) -> None:
+        """Begin an update's decisions."""
+        super().begin()
+        self._states.clear()
+
+    def choose(self, observation: NDArray[Any]) -> Decision:
+        """Choose likewise, and keep the state for the target of the one before."""
+        self._states.append(observation.copy())
+        return super().choose(observation)
+
+    def drop_last(self) -> None:
+        """Drop the last decision likewise."""
+        super().drop_last()
+        self._states.pop()
+
+    def _targets(self, reward_T: Tensor, after: NDArray[Any] | None) -> Tensor:
+        next_states = self._states[1:] if after is None else [*self._states[1:], after]
+        y_T = reward_T.clone()
+        if next_states:
+            q_NA = self._target_network(torch.from_numpy(np.concatenate(next_states)))
+            y_T[: len(next_states)] += self._config.gamma * self._next_values(q_NA, after)
+        return y_T
+
+    @abstractmethod
+    def _next_values(self, q_NA: Tensor, after: NDArray[Any] | None) -> Tensor:
+        """Value (N,) of the next states, given Q(., .; theta_minus) there."""
+
+
+class OneStepQ(_OneStep):
+    """Algorithm 1."""
+
+    def _next_values(self, q_NA: Tensor, after: NDArray[Any] | None) -> Tensor:
+        return q_NA.max(-1).values
+
+
+class OneStepSarsa(_OneStep):
+    """Algorithm 1 with Sarsa's target: the value of the action taken next."""
+
+    def _next_values(self, q_NA: Tensor, after: NDArray[Any] | None) -> Tensor:
+        next_actions = self._actions[1:]
+        if after is not None:
+            if self._next_action is None:  # else chosen already, where the environment crashed
+                q_A = self._network.q(self._unroll.peek(torch.from_numpy(after)))[0].numpy()
+                self._next_action = self._draw(q_A)
+            next_actions = [*next_actions, self._next_action]
+        return q_NA.gather(-1, torch.tensor(next_actions)[:, None])[:, 0]
+
+
+N_STEP_Q = MethodSpec(AsyncQConfig, network, policy, NStepQ, target_frames)
+ONE_STEP_Q = MethodSpec(AsyncQConfig, network, policy, OneStepQ, target_frames)
+ONE_STEP_SARSA = MethodSpec(AsyncQConfig, network, policy, OneStepSarsa, target_frames)

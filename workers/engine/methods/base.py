@@ -1,0 +1,205 @@
+"""What every method offers the training loop, and what both parallel frameworks create their methods from.
+
+Needs no torch at run time: GA3C's agents import this module.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from numpy.typing import NDArray
+
+from backend.specs.algorithms import AlgorithmConfig
+from backend.specs.run import RunSpec
+from workers.engine.envs.base import Env
+from workers.engine.envs.info import Totals
+from workers.engine.methods.recording import EpisodeRecorder
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+ConfigT = TypeVar("ConfigT", bound=AlgorithmConfig)
+ConfigT_contra = TypeVar("ConfigT_contra", contravariant=True)
+NetworkT = TypeVar("NetworkT")
+ContextT = TypeVar("ContextT")
+MethodT_co = TypeVar("MethodT_co", covariant=True)
+
+ADVANCE_S = 0.25
+"""How long `Learner.advance` lets processes and threads work before it returns."""
+RECORDED = 0
+"""Number of the actor, agent or environment whose episodes are recorded and shown live."""
+
+
+@dataclass(slots=True)
+class EpisodeEnd:
+    """A finished training episode."""
+
+    source: str
+    """The actor whose episode it is; empty with one policy for all."""
+    seed: int
+    episode_return: float
+    length_steps: int
+    length_frames: int
+    crashed: bool = False
+    """The environment crashed: the episode is only warned of."""
+    recording: EpisodeRecorder | None = None
+    """The whole episode, if it was recorded."""
+
+
+@dataclass(slots=True)
+class StepResult:
+    """What one call of `Learner.advance` did."""
+
+    agent_steps: int
+    frames: int
+    updates: int
+    episodes: list[EpisodeEnd] = field(default_factory=list)
+    metrics: dict[str, float] = field(default_factory=dict)
+    """Metric name -> value, such as `loss/policy`."""
+    metrics_by_source: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Source, such as an actor -> metric name -> value."""
+    info: Totals = field(default_factory=dict)
+    """Scalars of a custom environment's `info`."""
+    live_frames: list[bytes] = field(default_factory=list)
+    """JPEGs of the recorded episode, while someone watches."""
+    warnings: list[str] = field(default_factory=list)
+    """Errors that were recovered from, for the run's log."""
+
+
+class Policy(Protocol):
+    """How an agent acts in evaluation."""
+
+    def act(
+        self, observation_N: NDArray[Any], environment_N: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Actions (N,), values V or max Q (N,), and pi or Q (N, A) for the states of N environments.
+
+        Args:
+            observation_N: (N, …).
+            environment_N: (N,) indices of the environments, for recurrent policies.
+        """
+
+    def forget(self, environment: int) -> None:
+        """Reset the memory of this environment, whose episode is over."""
+
+
+class DivergedError(RuntimeError):
+    """Training diverged (NaN or Inf); checkpoints saved before are intact."""
+
+    def __init__(self, name: str, value: float) -> None:
+        super().__init__(
+            f"training diverged: {name} became {value} (NaN or Inf); try a smaller learning rate"
+        )
+
+
+def check_finite(theta: "Tensor") -> None:
+    """Check parameters that processes or threads may have changed since their last metrics were reported.
+
+    Raises:
+        DivergedError: a parameter is not finite.
+    """
+    finite = theta.isfinite()
+    if not finite.all():
+        raise DivergedError("theta", float(theta[~finite][0]))
+
+
+class Learner(Protocol):
+    """Trains one run by one algorithm.
+
+    The engine has called `workers.engine.nn.devices.prepare_torch` before it creates one. Processes that a
+    learner starts call it themselves, first of all: each computes on one thread, with subnormal numbers
+    flushed to 0.
+    """
+
+    device: str
+    action_names: tuple[str, ...]
+    n_rollout_workers: int | None
+    """PAAC's rollout workers in use, which the host's cores limit; None for other methods."""
+
+    @property
+    def network(self) -> "nn.Module":
+        """The network of theta, whose parameters' names and shapes its checkpoints have."""
+
+    def advance(self, progress: float, *, watched: bool) -> StepResult:
+        """Train for one update, or for `ADVANCE_S`.
+
+        Args:
+            progress: completed fraction of the agent steps over which rates are annealed; may exceed 1.
+            watched: whether live frames are wanted.
+        """
+
+    def change(self, config: Any) -> None:
+        """Continue with this config of the run's algorithm; only live fields differ."""
+
+    def policy(self, seed: int) -> Policy:
+        """The present policy for evaluation, with its own random numbers.
+
+        Raises:
+            DivergedError: theta is not finite.
+        """
+
+    def state(self) -> dict[str, Any]:
+        """Tensors and plain values from which `restore` continues.
+
+        Raises:
+            DivergedError: theta is not finite.
+        """
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from `state`."""
+
+    def close(self) -> None:
+        """Stop every process and thread it started."""
+
+
+@dataclass(frozen=True)
+class MethodContext(Generic[ConfigT, NetworkT]):
+    """What a method is created from, in the process where it acts and learns; each framework adds to it."""
+
+    config: ConfigT
+    network: NetworkT
+    """With the parameters it acts by: theta, or an actor-learner's copy theta'."""
+    theta_minus: "Tensor"
+    """Parameters of the target network, (P,)."""
+
+
+class Method(Protocol[ConfigT_contra]):
+    """One algorithm of a framework; each framework says how it acts and learns."""
+
+    def change(self, config: ConfigT_contra) -> None:
+        """Continue with this config; only live fields differ."""
+
+
+def no_target_network(config: Any) -> int:
+    """`MethodSpec.target_frames` of a method without a target network."""
+    return 0
+
+
+@dataclass(frozen=True)
+class MethodSpec(Generic[ConfigT, NetworkT, ContextT, MethodT_co]):
+    """The factories of one method; functions of modules, so that they can be pickled for child processes."""
+
+    config: type[ConfigT]
+    network: Callable[[ConfigT, Env], NetworkT]
+    """Creates the network of a run."""
+    policy: "Callable[[NetworkT, torch.device, int], Policy]"
+    """How the network acts in evaluation, given a seed."""
+    method: Callable[[ContextT], MethodT_co]
+    target_frames: Callable[[ConfigT], int] = no_target_network
+    """Emulator frames between two copies of theta to theta_minus; 0 without a target network."""
+
+    def config_of(self, spec: RunSpec) -> ConfigT:
+        """The run's config, which is of this method's type."""
+        return config_of(spec, self.config)
+
+
+def config_of(spec: RunSpec, kind: type[ConfigT]) -> ConfigT:
+    """The run's config as its algorithm's type.
+
+    Raises:
+        TypeError: it is another algorithm's.
+    """
+    if not isinstance(spec.config, kind):
+        raise TypeError(f"{spec.algorithm} needs a {kind.__name__}, not a {type(spec.config).__name__}")
+    return spec.config

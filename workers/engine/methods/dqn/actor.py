@@ -1,0 +1,117 @@
+"""An actor of DQN or Gorila: acts in one environment, epsilon-greedily by Q(s, .; theta)."""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from backend.specs.algorithms.replayed import ReplayedQConfig
+from backend.specs.run import RunSpec
+from workers.engine.envs.base import Env
+from workers.engine.methods.base import RECORDED, EpisodeEnd, config_of
+from workers.engine.methods.episode_runner import EpisodeRunner
+from workers.engine.nn.networks import ActionValues
+from workers.engine.nn.replay import FrameShape, Trajectory
+from workers.engine.nn.seeds import ACTION_STREAM, restore_rng, rng_state
+
+
+def frame_shape(spec: RunSpec, env: Env) -> FrameShape:
+    """How a run's observations are composed of frames."""
+    stack = env.observation_shape[-1] if spec.environment_config.stacks_frames else 1
+    return FrameShape(env.observation_shape, env.observation_dtype.name, stack)
+
+
+class DqnActor:
+    """One actor; its experience is in `trajectory`."""
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        number: int,
+        network: ActionValues,
+        *,
+        independent_chunks: bool = False,
+        episodes_begun: int = 0,
+    ) -> None:
+        """Build the environment and begin an episode.
+
+        Args:
+            spec: the run.
+            number: of the actor in the run, from 0.
+            network: Q(s, .; theta), which others update.
+            independent_chunks: see `Trajectory`.
+            episodes_begun: by this actor in earlier processes; their seeds are not used again.
+        """
+        self._clip = config_of(spec, ReplayedQConfig).reward_clip  # type: ignore[type-abstract]
+        self.network = network
+        self._device = next(network.parameters()).device
+        self._recorded = number == RECORDED
+        self.play = EpisodeRunner(spec, number, recorded=self._recorded)
+        self.play.episodes_begun = episodes_begun
+        self._seed = spec.seed
+        self._rng = np.random.default_rng(
+            np.random.SeedSequence((spec.seed, ACTION_STREAM + number, episodes_begun))
+        )
+        self._n_actions = len(self.play.env.action_names)
+        self.shape = frame_shape(spec, self.play.env)
+        self.trajectory = Trajectory(self.shape, independent_chunks=independent_chunks)
+        self.frames = 0
+        """Emulator frames of its last decision."""
+        self._begin_episode()
+
+    def act(self, epsilon: float) -> EpisodeEnd | None:
+        """Take one decision; returns the episode if it ended."""
+        play = self.play
+        self.trajectory.add_observation(play.observation[0])
+        action, value, q_A = self.choose(epsilon)
+        step = play.step(action, value, q_A)
+        self.frames = step.frames
+        clip = self._clip
+        reward = min(max(step.reward, -clip), clip) if clip else step.reward
+        if step.crashed:
+            # The next state is unknown: there is no transition.
+            self._begin_episode()
+            return play.finished
+        self.trajectory.add_transition(action, reward, terminal=step.terminated)
+        if not step.episode_over:
+            return None
+        finished = play.finished
+        if not step.terminated:
+            self.trajectory.add_observation(play.observation[0])
+        self._begin_episode()
+        return finished
+
+    def state(self) -> dict[str, Any]:
+        """Plain values for `restore`."""
+        return {
+            "rng": rng_state(self._rng, self._seed),
+            "play": self.play.state(),
+            "trajectory": self.trajectory.state(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue in the middle of an episode; begin the next one if the environment has changed."""
+        restore_rng(self._rng, state["rng"], self._seed)
+        self.trajectory.restore(state["trajectory"])
+        if not self.play.restore(state["play"]):
+            self._begin_episode()
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.play.close()
+
+    def choose(self, epsilon: float) -> tuple[int, float, np.ndarray[Any, Any]]:
+        """An action, max Q and Q (A,) for the current state; Q is 0 where it is neither used nor recorded."""
+        random = self._rng.random() < epsilon
+        if random and not self._recorded:
+            # Only recorded episodes show Q.
+            return int(self._rng.integers(self._n_actions)), 0.0, np.zeros(self._n_actions, np.float32)
+        with torch.inference_mode():
+            observation = torch.from_numpy(self.play.observation).to(self._device)
+            q_A = np.asarray(self.network(observation)[0].cpu())
+        action = int(self._rng.integers(self._n_actions)) if random else int(q_A.argmax())
+        return action, float(q_A.max()), q_A
+
+    def _begin_episode(self) -> None:
+        self.play.reset()
+        self.trajectory.begin_episode()

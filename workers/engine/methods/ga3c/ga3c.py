@@ -1,0 +1,273 @@
+"""GA3C: one model with predictors and trainers, and agents without a model (Babaeizadeh et al. 2017).
+
+N_A agents, each a process with one environment, put their states into a prediction queue. N_P predictors
+take all waiting requests and answer them from one forward pass of the network. Agents submit their
+experiences, t_max or fewer at the end of an episode, to a training queue; N_T trainers take submissions until
+they have `min_training_batch` experiences, and update the one theta by equation 5,
+
+    d theta = sum grad [ log(pi(a|s; theta) + eps) (R - V(s; theta)) + beta H(pi(s; theta) + eps) ]
+
+and the gradient of (R - V(s; theta))^2, with RMSProp, eps inside the root (equation 3). Experiences are some
+updates old when they are trained on: the policy lag, which is measured. Every `adjustment_interval_s` one of
+N_A, N_P and N_T changes by one (section 4.3; see `workers.engine.methods.ga3c.adjustment`); the run has
+claimed memory for the largest N_A.
+
+Differences from the paper:
+- Agents do not send states: these are in shared memory as the bytes the environment gives, and the queues
+  carry 6 bytes a request. pi and V are returned the same way.
+- Predictors read theta while trainers write it, as in TensorFlow; one trainer at a time takes a step, so
+  that no update of g is lost.
+- An agent has at most four waiting submissions, which bounds the policy lag. (The paper's queues have a
+  bound that it does not print.)
+- Rewards are clipped to ±`reward_clip`, as in Mnih et al. 2016.
+- RMSProp's g starts at `rmsprop_initial_g`: 0 by default. The paper prints no value; in its authors' code,
+  by TensorFlow, it is 1. With an eps of 0.1 the first steps are up to 3.3 times larger here.
+- The weight of the value term is `value_coefficient` (1: equation 2; 0.5 in the authors' code).
+- A truncated episode is not treated as terminated: it is bootstrapped from its last state.
+- A decision in which the environment crashed is dropped; its state is bootstrapped from.
+- During evaluations and checkpoints, when theta must not change, predictors and trainers pause and agents
+  wait for them.
+"""
+
+import time
+from typing import Any
+
+import numpy as np
+import torch
+
+from backend.specs.algorithms.ga3c import MAX_AGENTS, Ga3cConfig
+from backend.specs.run import RunSpec
+from workers.engine.envs import make_env
+from workers.engine.envs.base import Env
+from workers.engine.methods.base import (
+    ADVANCE_S,
+    RECORDED,
+    Policy,
+    StepResult,
+    check_finite,
+    config_of,
+)
+from workers.engine.methods.ga3c.adjustment import Adjustment, Setting
+from workers.engine.methods.ga3c.agents import AgentPool
+from workers.engine.methods.ga3c.memory import FRAMES, NOBODY, STEPS, Experiences, ExperienceShape, Queue
+from workers.engine.methods.ga3c.model import Model, ModelThread, Predictor, Stats, Trainer
+from workers.engine.nn.devices import describe, resolve_device
+from workers.engine.nn.networks import ActorCritic, actor_critic, large_actor_critic
+from workers.engine.nn.optimizers import load_kernels
+from workers.engine.nn.policies import SampledPolicy
+from workers.engine.nn.schedules import linear
+from workers.engine.nn.seeds import ADJUSTMENT_STREAM
+from workers.engine.processes.phases import COMPILING, enter_phase
+
+
+def network(config: Ga3cConfig, env: Env) -> ActorCritic:
+    """The network of a run."""
+    c, shape, n_actions = config, env.observation_shape, len(env.action_names)
+    if c.network == "large":
+        return large_actor_critic(shape, n_actions, stride=c.first_layer_stride)
+    return actor_critic(c.network, shape, n_actions)
+
+
+def policy(network: ActorCritic, device: torch.device, seed: int) -> Policy:
+    """The policy that is evaluated: samples from pi."""
+    return SampledPolicy(network, device, seed)
+
+
+class Ga3c:
+    """Trains a run by GA3C; see `workers.engine.methods.base.Learner`."""
+
+    n_rollout_workers: int | None = None
+
+    def __init__(self, spec: RunSpec) -> None:
+        self._spec = spec
+        self.config = c = config_of(spec, Ga3cConfig)
+        device = resolve_device(spec.device)
+        self.device = describe(device)
+        env = make_env(spec.environment, spec.environment_config)
+        self.action_names = env.action_names
+        torch.manual_seed(spec.seed)
+        model = network(c, env)
+        shape = ExperienceShape(
+            MAX_AGENTS,
+            c.t_max,
+            len(env.action_names),
+            env.observation_shape,
+            env.observation_dtype.name,
+        )
+        env.close()
+        self._experiences = Experiences(shape)
+        self._experiences.live_agent[0] = NOBODY
+        self.predictions, self.trainings = Queue(), Queue()
+        self.stats = Stats()
+        self.model = Model(model.to(device), device, c)
+        enter_phase(COMPILING)
+        load_kernels(self.model.theta)
+        enter_phase(f"starting {c.n_actors} agents")
+        self.agents = AgentPool(spec, self._experiences, self.predictions, self.trainings)
+        self.predictors: list[Predictor] = []
+        self.trainers: list[Trainer] = []
+        self._adjustment: Adjustment | None = None
+        self._counted_before = self.counted()
+        self.setting = Setting(c.n_actors, c.n_predictors, c.n_trainers)
+        """Numbers of agents, predictors and trainers."""
+        self._has_acted = False
+        """Whether any decision was taken since the agents were started or restored."""
+        try:
+            self.resize(self.setting)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def network(self) -> ActorCritic:
+        """The one model's network."""
+        return self.model.network
+
+    def advance(self, progress: float, *, watched: bool) -> StepResult:
+        """Let agents, predictors and trainers work for `ADVANCE_S`; their results."""
+        c = self.config
+        self._experiences.live_agent[0] = RECORDED if watched else NOBODY
+        self.model.learning_rate = c.learning_rate
+        if c.learning_rate_schedule == "linear":
+            self.model.learning_rate = linear(c.learning_rate, progress)
+        self.model.go()
+        self.stats.begin_sample()
+        started = time.monotonic()
+        result = StepResult(0, 0, 0)
+        while (left := started + ADVANCE_S - time.monotonic()) > 0 and not self._done():
+            self.agents.receive(left, result)
+            self.stats.add_queue_lengths(len(self.predictions), len(self.trainings))
+            for thread in self.threads():
+                thread.raise_error()
+        if self._done():
+            self.model.pause()
+        return self.take(result, time.monotonic() - started)
+
+    def change(self, config: Ga3cConfig) -> None:
+        """Continue with this config; agents and threads are started or stopped if their numbers change.
+
+        When the adjustment is switched off, the numbers are the config's: memory is claimed for no more.
+        """
+        before, self.config = self.config, config
+        self.model.config = config
+        configured = Setting(config.n_actors, config.n_predictors, config.n_trainers)._asdict()
+        stopped = bool(before.adjustment_interval_s) and not config.adjustment_interval_s
+        changed = {name: n for name, n in configured.items() if stopped or n != getattr(before, name)}
+        if changed:
+            self._adjustment = None
+            self.resize(self.setting._replace(**changed))
+
+    def policy(self, seed: int) -> SampledPolicy:
+        """The present policy."""
+        self.model.pause()
+        check_finite(self.model.theta)
+        return SampledPolicy(self.model.network, self.model.device, seed)
+
+    def state(self) -> dict[str, Any]:
+        """Parameters, accumulator, counts of each agent, and the numbers of agents and threads."""
+        self.model.pause()
+        check_finite(self.model.theta)
+        return {
+            "theta": self.model.theta.detach().cpu().clone(),
+            "g": self.model.optimizer.g.cpu().clone(),
+            "updates": self.model.updates,
+            "counts": self._experiences.count_AC.tolist(),
+            "setting": list(self.setting),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from `state`; every agent begins a new episode.
+
+        Raises:
+            ValueError: the state is of another network.
+        """
+        if state["theta"].shape != self.model.theta.shape:
+            raise ValueError("the checkpoint is of another network")
+        self.model.pause()
+        self.agents.set(0)
+        for trainer in self.trainers:
+            trainer.forget()
+        with torch.no_grad():
+            self.model.theta.copy_(state["theta"])
+            self.model.optimizer.g.copy_(state["g"])
+        self.model.updates = int(state["updates"])
+        self._experiences.count_AC[:] = np.asarray(state["counts"], np.int64)
+        self._counted_before = self.counted()
+        self._has_acted = False
+        kept = Setting(*state["setting"])
+        kept = kept._replace(n_actors=min(kept.n_actors, self.config.most_actors))
+        self.resize(kept if self.config.adjustment_interval_s else self.setting)
+
+    def close(self) -> None:
+        """Stop every agent and thread."""
+        for thread in self.threads():
+            thread.end()
+        self.agents.set(0)
+        for thread in self.threads():
+            thread.join()
+        self.predictions.close()
+        self.trainings.close()
+        self._experiences.close()
+
+    def threads(self) -> list[ModelThread]:
+        """Every predictor and trainer."""
+        return [*self.predictors, *self.trainers]
+
+    def resize(self, setting: Setting) -> None:
+        """Start or end agents, predictors and trainers until there are so many."""
+        self.setting = setting
+        self.agents.set(setting.n_actors)
+        parts = (self.model, self._experiences, self.agents, self.stats)
+        _resize(self.predictors, setting.n_predictors, lambda: Predictor(self.predictions, *parts))
+        _resize(self.trainers, setting.n_trainers, lambda: Trainer(self.trainings, *parts))
+
+    def _done(self) -> bool:
+        bound = self._spec.stop.agent_steps
+        return bound is not None and int(self._experiences.count_AC[:, STEPS].sum()) >= bound
+
+    def counted(self) -> tuple[int, int]:
+        """Agent steps and frames of all agents so far."""
+        count_AC = self._experiences.count_AC
+        return int(count_AC[:, STEPS].sum()), int(count_AC[:, FRAMES].sum())
+
+    def take(self, result: StepResult, passed_s: float) -> StepResult:
+        """Complete a result with what was counted and measured since the last one."""
+        counted = self.counted()
+        before, self._counted_before = self._counted_before, counted
+        result.agent_steps, result.frames = (n - old for n, old in zip(counted, before, strict=True))
+        waited_s = float(self._experiences.waited_s_A[: self.setting.n_actors].sum())
+        result.metrics, result.metrics_by_source, result.updates = self.stats.take(
+            passed_s, waited_s, self.setting
+        )
+        if result.updates:
+            result.metrics["optim/learning_rate"] = self.model.learning_rate
+        self._has_acted |= result.agent_steps > 0
+        if not self._has_acted:
+            # Points at the agent step of a resume would stay after a second resume from there.
+            result.metrics, result.metrics_by_source = {}, {}
+        self._adjust()
+        return result
+
+    def _adjust(self) -> None:
+        every = self.config.adjustment_interval_s
+        if not every:
+            return
+        if self._adjustment is None:
+            seed = np.random.SeedSequence((self._spec.seed, ADJUSTMENT_STREAM, self.model.updates))
+            rng = np.random.default_rng(seed)
+            self._adjustment = Adjustment(self.setting, rng, most_actors=self.config.most_actors)
+            self.stats.begin_interval()
+        if (tps := self.stats.interval(every)) is not None:
+            self.resize(self._adjustment.judge(tps))
+
+
+def _resize(workers: list[Any], n: int, start: Any) -> None:
+    """Start or stop threads until there are n."""
+    while len(workers) < n:
+        worker = start()
+        worker.start()
+        workers.append(worker)
+    while len(workers) > n:
+        worker = workers.pop()
+        worker.end()
+        worker.join()

@@ -1,0 +1,330 @@
+"""GA3C's one model, and its predictor and trainer threads."""
+
+import math
+import threading
+import time
+from collections.abc import Sequence
+from copy import deepcopy
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from backend.specs.algorithms.ga3c import Ga3cConfig
+from workers.engine.methods.ga3c.adjustment import Setting
+from workers.engine.methods.ga3c.memory import Experiences, Queue, Request, places
+from workers.engine.nn.devices import to_device
+from workers.engine.nn.losses import ga3c_loss
+from workers.engine.nn.networks import ActorCritic
+from workers.engine.nn.optimizers import FlatParameters, RMSProp, clip_grad_norm_
+
+MAX_PREDICTION_BATCH = 256
+MIN_TPS_SAMPLES = 8
+"""An interval has at least this many samples, one for each `Learner.advance`."""
+
+
+class Answers(Protocol):
+    """Notifies agents of results."""
+
+    def present(self, request: Request) -> bool:
+        """Whether the process that sent this request is still the agent's."""
+
+    def answer_prediction(self, request: Request) -> None:
+        """Notify the agent that pi and V of its state are computed."""
+
+    def answer_training(self, request: Request) -> None:
+        """Notify the agent that its segment is free again."""
+
+
+class _Submission(NamedTuple):
+    """Experiences an agent submitted together, L of them."""
+
+    observation_L: NDArray[Any]
+    action_L: NDArray[np.int32]
+    return_L: NDArray[np.float32]
+    version_L: NDArray[np.int64]
+
+
+class Model:
+    """theta, its optimizer, and a gate that pauses the threads."""
+
+    def __init__(self, network: ActorCritic, device: torch.device, config: Ga3cConfig) -> None:
+        self.network = network
+        self.device = device
+        self.config = config
+        self.learning_rate = config.learning_rate
+        self.theta = FlatParameters(network).theta
+        self.optimizer = RMSProp(
+            self.theta,
+            decay=config.rmsprop_decay,
+            eps=config.rmsprop_eps,
+            initial_g=config.rmsprop_initial_g,
+        )
+        self.updates = 0
+        self.stepping = threading.Lock()
+        self._gate = threading.Condition()
+        self._open = False
+        self._busy = 0
+
+    def go(self) -> None:
+        """Let the threads work."""
+        with self._gate:
+            self._open = True
+            self._gate.notify_all()
+
+    def pause(self) -> None:
+        """Pause every thread, and wait until none changes theta."""
+        with self._gate:
+            self._open = False
+            self._gate.wait_for(lambda: self._busy == 0)
+
+    def enter(self, ending: threading.Event) -> bool:
+        """Start a piece of work; waits while the model is paused. False: the thread is to stop."""
+        with self._gate:
+            self._gate.wait_for(lambda: self._open or ending.is_set())
+            if ending.is_set():
+                return False
+            self._busy += 1
+            return True
+
+    def leave(self) -> None:
+        """Finish a piece of work."""
+        with self._gate:
+            self._busy -= 1
+            self._gate.notify_all()
+
+    def end(self, ending: threading.Event) -> None:
+        """Stop the thread that enters with this event, also while the model is paused."""
+        with self._gate:
+            ending.set()
+            self._gate.notify_all()
+
+
+class Stats:
+    """What the threads count, until the learner takes it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sums: dict[str, list[float]] = {}
+        self._lags: list[NDArray[np.int64]] = []
+        self._predictions = self._updates = 0
+        self._waited_s = 0.0
+        self._interval_updates = 0
+        self._tps: list[float] = []
+        self._sample_began = self._interval_began = time.monotonic()
+
+    def predicted(self, n: int) -> None:
+        """A predictor answered n requests in one pass."""
+        with self._lock:
+            self._predictions += n
+            self._add("ga3c/prediction_batch", n)
+
+    def trained(self, n: int, lag_N: NDArray[np.int64], losses: dict[str, float]) -> None:
+        """A trainer made an update from n experiences."""
+        with self._lock:
+            self._updates += 1
+            self._interval_updates += 1
+            self._lags.append(lag_N)
+            self._add("ga3c/training_batch", n)
+            for metric, value in losses.items():
+                self._add(metric, value)
+
+    def add_queue_lengths(self, predictions: int, trainings: int) -> None:
+        """Add a sample of the queues' lengths."""
+        with self._lock:
+            self._add("ga3c/prediction_queue", predictions)
+            self._add("ga3c/training_queue", trainings)
+
+    def take(
+        self, passed_s: float, waited_s: float, setting: Setting
+    ) -> tuple[dict[str, float], dict[str, dict[str, float]], int]:
+        """Means since the last call, the policy lag's histogram as sources, and the number of updates."""
+        with self._lock:
+            metrics = {metric: total / n for metric, (total, n) in self._sums.items()}
+            lags, updates, predictions = self._lags, self._updates, self._predictions
+            self._sums, self._lags, self._updates, self._predictions = {}, [], 0, 0
+            waited, self._waited_s = waited_s - self._waited_s, waited_s
+        metrics |= {
+            "speed/updates_per_s": updates / passed_s,
+            "speed/predictions_per_s": predictions / passed_s,
+            "ga3c/n_actors": setting.n_actors,
+            "ga3c/n_predictors": setting.n_predictors,
+            "ga3c/n_trainers": setting.n_trainers,
+            "ga3c/waiting_share": min(1.0, max(0.0, waited / passed_s / setting.n_actors)),
+        }
+        sources: dict[str, dict[str, float]] = {}
+        if lags:
+            lag_N = np.concatenate(lags)
+            metrics |= {"ga3c/policy_lag": float(lag_N.mean()), "ga3c/policy_lag_max": float(lag_N.max())}
+            sources = {f"lag {name}": {"ga3c/policy_lag_share": share} for name, share in histogram(lag_N)}
+        return metrics, sources, updates
+
+    def begin_interval(self) -> None:
+        """Start a new interval of TPS samples."""
+        with self._lock:
+            self._tps, self._interval_updates = [], 0
+            self._sample_began = self._interval_began = time.monotonic()
+
+    def begin_sample(self) -> None:
+        """Start a sample of TPS; the time since the last one, such as an evaluation, does not count."""
+        with self._lock:
+            self._interval_updates, self._sample_began = 0, time.monotonic()
+
+    def interval(self, every_s: float) -> list[float] | None:
+        """Finish a sample; the interval's samples once it is over, which starts the next, else None."""
+        now = time.monotonic()
+        with self._lock:
+            self._tps.append(self._interval_updates / (now - self._sample_began))
+            self._interval_updates, self._sample_began = 0, now
+            if now - self._interval_began < every_s or len(self._tps) < MIN_TPS_SAMPLES:
+                return None
+            samples, self._tps, self._interval_began = self._tps, [], now
+        return samples
+
+    def _add(self, metric: str, value: float) -> None:
+        entry = self._sums.setdefault(metric, [0.0, 0])
+        entry[0] += value
+        entry[1] += 1
+
+
+def histogram(lag_N: NDArray[np.int64]) -> list[tuple[str, float]]:
+    """Fractions of lags 0, 1, 2 to 3, 4 to 7, … up to 64 and more."""
+    edges = [0, 1, 2, 4, 8, 16, 32, 64]
+    counts = np.bincount(np.searchsorted(edges, lag_N, "right") - 1, minlength=len(edges))
+    names = [str(low) if high == low + 1 else f"{low}-{high - 1}" for low, high in pairwise(edges)]
+    return list(zip([*names, "64+"], (counts / len(lag_N)).tolist(), strict=True))
+
+
+class ModelThread(threading.Thread):
+    """A thread that takes requests from a queue until it is stopped."""
+
+    def __init__(self, queue: Queue, model: Model, experiences: Experiences, agents: Answers, stats: Stats):
+        super().__init__(daemon=True)
+        self._queue = queue
+        self._model = model
+        self._experiences = experiences
+        self._agents = agents
+        self._stats = stats
+        self._ending = threading.Event()
+        self._error: Exception | None = None
+
+    def run(self) -> None:
+        """Work; an error is stored for `raise_error`."""
+        try:
+            while self._model.enter(self._ending):
+                try:
+                    self.work()
+                finally:
+                    self._model.leave()
+        except Exception as error:
+            self._error = error
+
+    def end(self) -> None:
+        """Stop it after its present work; `join` waits."""
+        self._model.end(self._ending)
+
+    def raise_error(self) -> None:
+        """Raise the error that stopped it, if one did."""
+        if self._error is not None:
+            raise self._error
+
+    def work(self) -> None:
+        """Take what waits and handle it, or wait a moment for it."""
+        raise NotImplementedError
+
+
+class Predictor(ModelThread):
+    """Answers every waiting request from one forward pass of the network."""
+
+    def work(self) -> None:
+        """Answer every request that waits from one pass of the network."""
+        requests = [r for r in self._queue.take(MAX_PREDICTION_BATCH) if self._agents.present(r)]
+        if not requests:
+            return
+        shared, model = self._experiences, self._model
+        at = places(requests)
+        version = model.updates
+        with torch.inference_mode():
+            observation_B = to_device(shared.observation_ASL[at], model.device)
+            logits_BA, value_B = model.network(observation_B)
+            policy_BA = logits_BA.softmax(-1).cpu().numpy()
+        shared.policy_AN[at[0]] = policy_BA
+        shared.value_A[at[0]] = value_B.cpu().numpy()
+        shared.version_ASL[at] = version
+        for request in requests:
+            self._agents.answer_prediction(request)
+        self._stats.predicted(len(requests))
+
+
+class Trainer(ModelThread):
+    """Updates theta from submissions, as many as make `min_training_batch` experiences."""
+
+    def __init__(self, queue: Queue, model: Model, experiences: Experiences, agents: Answers, stats: Stats):
+        super().__init__(queue, model, experiences, agents, stats)
+        # Its own gradients of the one theta.
+        self._network = deepcopy(model.network)
+        self._flat = FlatParameters(self._network, theta=model.theta)
+        self._gathered: list[_Submission] = []
+
+    def work(self) -> None:
+        """Take a batch of submissions and train on it."""
+        while sum(len(s.return_L) for s in self._gathered) < self._model.config.min_training_batch:
+            taken = self._queue.take(1)
+            if not taken:
+                return
+            self._gather(taken[0])
+        submissions, self._gathered = self._gathered, []
+        self._train(submissions)
+
+    def forget(self) -> None:
+        """Drop the submissions gathered for the next batch; the model must be paused."""
+        self._gathered.clear()
+
+    def _gather(self, request: Request) -> None:
+        """Copy a submission, so that the agent has its segment back before the batch is complete."""
+        if not self._agents.present(request):
+            return
+        at = (request.agent, request.segment, slice(request.place))
+        shared = self._experiences
+        self._gathered.append(
+            _Submission(
+                shared.observation_ASL[at].copy(),
+                shared.action_ASL[at].copy(),
+                shared.return_ASL[at].copy(),
+                shared.version_ASL[at].copy(),
+            )
+        )
+        self._agents.answer_training(request)
+
+    def _train(self, submissions: Sequence[_Submission]) -> None:
+        model, c = self._model, self._model.config
+        observation_N, action_N, R_N, version_N = (
+            np.concatenate(column) for column in zip(*submissions, strict=True)
+        )
+        logits_NA, value_N = self._network(to_device(observation_N, model.device))
+        loss = ga3c_loss(
+            logits_NA,
+            value_N,
+            to_device(action_N, model.device).long(),
+            to_device(R_N, model.device),
+            beta=c.beta,
+            value_coefficient=c.value_coefficient,
+            log_eps=c.log_eps,
+        )
+        self._flat.dtheta.zero_()
+        loss.total.backward()  # type: ignore[no-untyped-call]
+        norm = clip_grad_norm_(self._flat.dtheta, c.max_grad_norm or math.inf)
+        with model.stepping:
+            lag_N = model.updates - version_N
+            model.optimizer.step(self._flat.dtheta, model.learning_rate)
+            model.updates += 1
+        n = len(value_N)
+        losses = {
+            "loss/policy": loss.policy.item() / n,
+            "loss/value": loss.value.item() / n,
+            "loss/entropy": loss.entropy.item() / n,
+            "optim/grad_norm": norm.item(),
+        }
+        self._stats.trained(n, lag_N, losses)

@@ -1,0 +1,219 @@
+"""The Ray instance of a Gorila run: a local one, or the cluster at `CALLBOARD_RAY_ADDRESS`.
+
+Ray is imported only by this module, `remote` and `process_group`, and only in the processes of Gorila runs.
+"""
+
+import atexit
+import os
+import re
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+ADDRESS = "CALLBOARD_RAY_ADDRESS"
+_FOLDER = re.compile(r"callboard-ray-(\d+)-")
+_AGENTS = ("ray::DashboardAgent", "ray::RuntimeEnvAgent")
+_CPUS_PER_PROCESS = 0.0001
+"""Ray's smallest request; a process that requests nothing is placed on any machine."""
+_START_TIMEOUTS = ("RAY_raylet_start_wait_time_s", "RAY_gcs_server_port_wait_time_s")
+_START_TIMEOUT_S = 60
+"""Timeout of each of Ray's two servers; under heavy load Ray's own 30 s are too short."""
+_TRIES = 6
+"""Attempts to start Ray: its server exits if its agents take more than 15 s, which is not configurable."""
+_NOT_STARTED = (
+    f"Ray did not start in {_TRIES} attempts, probably because this machine is overloaded: "
+    "resume the run when it is less busy"
+)
+"""Ray's own message, which names its internal parts, is in the traceback."""
+_DEATH_TIMEOUT_S = 3.0
+"""How long a killed process may take to die."""
+_MIN_STORE_BYTES = 80 * 2**20
+"""Smallest object store that Ray accepts."""
+
+
+class RayCluster:
+    """A connection to Ray; `start` starts processes."""
+
+    def __init__(self, store_bytes: int) -> None:
+        """Connect, or start Ray without dashboard or usage statistics, on the loopback interface.
+
+        Args:
+            store_bytes: size of the object store, if Ray is started here.
+
+        Raises:
+            ConnectionError: there is no cluster at `CALLBOARD_RAY_ADDRESS`.
+        """
+        self._folder: Path | None = None
+        self._abandoned = False
+        self._guard: subprocess.Popen[bytes] | None = None
+        address = os.environ.get(ADDRESS)
+        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+        # Ray would repeat on standard output what the run's log has already.
+        os.environ["RAY_DEDUP_LOGS_SKIP_REGEX"] = "."
+        if address is None:
+            for name in _START_TIMEOUTS:
+                os.environ.setdefault(name, str(_START_TIMEOUT_S))
+            _remove_stale_folders()
+            # It holds sockets, whose paths must be short.
+            self._folder = Path(tempfile.mkdtemp(prefix=f"callboard-ray-{os.getpid()}-", dir="/tmp"))
+            # Despite its name it binds every service to 127.0.0.1.
+            os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+            # A token that only these processes have keeps other users of this machine out.
+            os.environ["RAY_AUTH_MODE"] = "token"
+            os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+        import ray
+
+        self._ray: Any = ray
+        common: dict[str, Any] = {"log_to_driver": False, "logging_level": "error", "namespace": "callboard"}
+        if self._folder is not None:
+            address = "local"
+            common |= {
+                "num_cpus": 1,
+                "num_gpus": 0,
+                "include_dashboard": False,
+                "object_store_memory": max(store_bytes, _MIN_STORE_BYTES),
+                "_temp_dir": str(self._folder),
+                "_system_config": {
+                    "enable_worker_prestart": False,
+                    "prestart_worker_first_driver": False,
+                    "worker_niceness": 0,  # the engine has its own
+                },
+            }
+        on_sigterm = signal.getsignal(signal.SIGTERM)
+        try:
+            self._join(address, common)
+            self._nodes = [node["NodeID"] for node in self._ray.nodes() if node["Alive"]]
+        except KeyboardInterrupt:
+            self.abandon()
+            raise
+        except SystemExit:
+            # Ray's handler of SIGTERM: this process has its own.
+            self.abandon()
+            signal.signal(signal.SIGTERM, on_sigterm)
+            signal.raise_signal(signal.SIGTERM)
+            raise
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            # Ray's handler of SIGTERM would end this process at once.
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGTERM, on_sigterm)
+
+    def _join(self, address: str | None, common: dict[str, Any]) -> None:
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                self._ray.init(address, **common)
+                return
+            except Exception as error:
+                if self._folder is None:
+                    raise
+                if not tries_left:
+                    raise RuntimeError(_NOT_STARTED) from error
+                self._kill_servers()
+
+    def _kill_servers(self) -> None:
+        """Kill what a failed start has left: every child with the folder in its command line."""
+        killed = []
+        for process in psutil.Process().children(recursive=True):
+            with suppress(psutil.Error):
+                if str(self._folder) in " ".join(process.cmdline()):
+                    process.kill()
+                    killed.append(process)
+        psutil.wait_procs(killed, timeout=_DEATH_TIMEOUT_S)
+
+    def start(self, place: int, process: type, *arguments: Any) -> Any:
+        """Create an object in a process of its own, which Ray restarts with the same arguments if it dies.
+
+        Args:
+            place: equal numbers mean the same machine while it is alive.
+            process: a class.
+            arguments: of its constructor.
+
+        Returns:
+            A Ray handle.
+        """
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        node = self._nodes[place % len(self._nodes)]
+        options: dict[str, Any] = {
+            "num_cpus": _CPUS_PER_PROCESS,
+            "max_restarts": -1,
+            "scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=True),
+        }
+        return self._ray.remote(**options)(process).remote(*arguments)
+
+    def guard(self) -> None:
+        """Start a shell that waits for the end of this process and cleans up; call it once all is running.
+
+        The kernel ends Ray's servers with the process that started them, and the other processes end with the
+        servers. Ray's two agents would run for a minute or more, until they stop trying to report.
+        """
+        if self._folder is None:
+            return
+        agents = []
+        for process in psutil.Process().children(recursive=True):
+            with suppress(psutil.Error):  # it has just ended
+                if " ".join(process.cmdline()).startswith(_AGENTS):
+                    agents.append(str(process.pid))
+        # Servers that are dying may still write into the folder.
+        clean_up = 'read -r _; kill -9 "$@"; for k in 1 2 3; do rm -rf -- "$0" && break; sleep 1; done'
+        self._guard = subprocess.Popen(
+            ["/bin/sh", "-c", clean_up, str(self._folder), *agents],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # survives a signal to this process's group
+        )
+
+    def abandon(self) -> None:
+        """Have Ray's processes killed when this one exits, which its caller does next.
+
+        For a start that was interrupted: Ray's own end waits for processes that have not started yet, and it
+        aborts this process if they were killed before.
+        """
+        self._abandoned = True
+        atexit.register(self._kill_and_exit)
+
+    def _kill_and_exit(self) -> None:
+        if self._folder is not None:
+            processes = psutil.Process().children(recursive=True)
+            for process in processes:
+                with suppress(psutil.Error):
+                    process.kill()
+            # One that is not dead yet could write into the folder that is being removed.
+            psutil.wait_procs(processes, timeout=_DEATH_TIMEOUT_S)
+            shutil.rmtree(self._folder, ignore_errors=True)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+    def close(self) -> None:
+        """End every process of the run, and Ray if it was started here; nothing if it was abandoned."""
+        if self._abandoned:
+            return
+        with suppress(Exception):
+            self._ray.shutdown()
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.communicate()
+        if self._folder is not None:
+            self._kill_servers()
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _remove_stale_folders() -> None:
+    """Remove the folders of engines that were killed."""
+    for folder in Path("/tmp").glob("callboard-ray-*"):  # noqa: S108
+        found = _FOLDER.match(folder.name)
+        if found and folder.stat().st_uid == os.getuid() and not Path("/proc", found[1]).exists():
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,349 @@
+"""All processes of a Gorila run, as the engine manages them: start, requests, reports, restores, end."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from backend.specs.algorithms.gorila import GorilaConfig
+from backend.specs.run import RunSpec
+from workers.engine.envs import make_env
+from workers.engine.methods.base import config_of
+from workers.engine.methods.dqn.actor import frame_shape
+from workers.engine.methods.gorila.cluster import RayCluster
+from workers.engine.methods.gorila.parameters import ParameterServer, Version
+from workers.engine.methods.gorila.shards import ParameterShardProcess, ReplayShardProcess
+from workers.engine.methods.gorila.stats import RunStats
+from workers.engine.methods.gorila.worker import Replay, WorkerAssignment, WorkerProcess, WorkRequest
+from workers.engine.nn.seeds import REPLAY_CHOICE_STREAM
+from workers.engine.processes.phases import enter_phase
+
+RETRY_S = 0.2
+"""Pause before a process that did not answer is called again."""
+DOWN_TIMEOUT_S = 300.0
+"""A process that has been down for so long fails the run."""
+STORE_BYTES_PER_PROCESS = 16 * 2**20
+
+OnReply = Callable[[Any], None]
+
+
+class GorilaProcessError(RuntimeError):
+    """A process raised an error, or did not come back; the message has its traceback."""
+
+
+@dataclass(eq=False)
+class _Process:
+    """A process of the run."""
+
+    name: str
+    handle: Any
+    parts: list[int]
+    """Numbers of its shards or actors."""
+    retry_at: float = 0.0
+    down_since: float | None = None
+
+
+@dataclass(eq=False)
+class _Worker(_Process):
+    """A process of actors and learners."""
+
+    assignment: WorkerAssignment = field(kw_only=True)
+    requested_steps: int = 0
+
+
+@dataclass(eq=False)
+class _ParameterShards(_Process):
+    """A process of parameter shards."""
+
+    incarnation: int = 0
+    restored: bool = False
+    snapshots: dict[int, dict[str, Any]] = field(default_factory=dict)
+    snapshot_at: float = 0.0
+
+
+class ProcessGroup:
+    """The processes of a run; no call to one blocks the others."""
+
+    def __init__(self, spec: RunSpec, bounds: list[tuple[int, int]], stats: RunStats) -> None:
+        """Start all processes; `restore` comes next."""
+        self._spec = spec
+        self._config = c = config_of(spec, GorilaConfig)
+        self._stats = stats
+        n = c.parts_per_process
+        self._pending: dict[Any, tuple[_Process, str, OnReply]] = {}
+        processes = math.ceil(c.n_actors / n) + math.ceil(c.n_learners / n) + math.ceil(c.n_shards / n)
+        largest = max(last - first for first, last in bounds) * 4 * n
+        self._cluster = RayCluster(processes * (STORE_BYTES_PER_PROCESS + 4 * largest))
+        try:
+            self._start(bounds)
+            self._await_processes()
+            self._cluster.guard()
+        except KeyboardInterrupt:
+            self._cluster.abandon()
+            raise
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, bounds: list[tuple[int, int]]) -> None:
+        from workers.engine.methods.gorila.remote import RemoteParameterServer
+
+        c, cluster = self._config, self._cluster
+        self._parameters = [
+            _ParameterShards(_named("parameter shard", ks), cluster.start(i, ParameterShardProcess), ks)
+            for i, ks in enumerate(_groups(c.n_shards, c.parts_per_process))
+        ]
+        server = RemoteParameterServer([(p.handle, p.parts) for p in self._parameters], bounds)
+        self._replays: list[_Process] = []
+        self._workers = [
+            _Worker(
+                name,
+                cluster.start(place, WorkerProcess, self._spec),
+                list(assignment.actors),
+                assignment=assignment,
+            )
+            for place, name, assignment in self._assignments(server)
+        ]
+
+    def _await_processes(self) -> None:
+        """Wait until every process is there; one that dies is replaced later."""
+        import ray
+
+        handles = [process.handle for process in (*self._parameters, *self._replays, *self._workers)]
+        waiting = [handle.__ray_ready__.remote() for handle in handles]
+        while waiting:
+            enter_phase(f"starting {len(handles) - len(waiting) + 1} of {len(handles)} processes")
+            _, waiting = ray.wait(waiting, num_returns=1)
+
+    def _assignments(self, server: ParameterServer) -> list[tuple[int, str, WorkerAssignment]]:
+        """Place, name and assignment of each worker process; starts the replay shards that they use."""
+        c = self._config
+        groups = _groups(c.n_actors, c.parts_per_process)
+        n_replays = c.n_replay_shards if c.replay == "global" else c.n_actors
+        capacity = math.ceil(c.replay_capacity / n_replays)
+        min_transitions = math.ceil(c.learning_starts_agent_steps / n_replays)
+        if c.replay == "bundled":
+            return [
+                (
+                    i,
+                    _named("bundle", ks),
+                    WorkerAssignment(server, dict.fromkeys(ks), dict.fromkeys(ks), capacity, min_transitions),
+                )
+                for i, ks in enumerate(groups)
+            ]
+        shards = self._start_replays(n_replays, capacity)
+        local = c.replay == "local"
+
+        def replay(k: int) -> Replay | None:
+            from workers.engine.methods.gorila.remote import RemoteReplay
+
+            seed = np.random.SeedSequence((self._spec.seed, REPLAY_CHOICE_STREAM + k))
+            return RemoteReplay(
+                shards, home=k % n_replays if local else None, rng=np.random.default_rng(seed)
+            )
+
+        def assignment(actors: list[int], learners: list[int]) -> WorkerAssignment:
+            actor_replays, learner_replays = ({k: replay(k) for k in ks} for ks in (actors, learners))
+            return WorkerAssignment(server, actor_replays, learner_replays, capacity, min_transitions)
+
+        learner_groups = _groups(c.n_learners, c.parts_per_process)
+        actors = [(i, _named("actor", ks), assignment(ks, [])) for i, ks in enumerate(groups)]
+        learners = [(i, _named("learner", ks), assignment([], ks)) for i, ks in enumerate(learner_groups)]
+        return actors + learners
+
+    def _start_replays(self, n: int, capacity: int) -> list[tuple[Any, int]]:
+        """Start n replay shards; returns the handle of the process and the number of each."""
+        env = make_env(self._spec.environment, self._spec.environment_config)
+        shape = frame_shape(self._spec, env)
+        env.close()
+        shards: list[tuple[Any, int]] = []
+        for i, ks in enumerate(_groups(n, self._config.parts_per_process)):
+            capacities = dict.fromkeys(ks, capacity)
+            handle = self._cluster.start(i, ReplayShardProcess, shape, capacities, self._spec.seed)
+            self._replays.append(_Process(_named("replay shard", ks), handle, ks))
+            shards += [(handle, k) for k in ks]
+        return shards
+
+    def restore(self, snapshots: list[dict[str, Any]]) -> None:
+        """Restore each parameter shard from its snapshot, and wait until all are restored."""
+        try:
+            self.pause()
+            for process in self._parameters:
+                process.snapshots = {k: snapshots[k] for k in process.parts}
+                process.restored = False
+            while not all(process.restored for process in self._parameters):
+                for process in self._parameters:
+                    if not process.restored:
+                        self._restore(process)
+                self._receive(math.inf)
+        except KeyboardInterrupt:
+            self._cluster.abandon()
+            raise
+
+    def work_until(self, until: float, request: WorkRequest) -> None:
+        """Let all processes work until `until`, or until they have taken the requested decisions together."""
+        self._config = request.config
+        bound = self._stats.agent_steps + request.agent_steps
+        while (now := time.monotonic()) < until and self._stats.agent_steps < bound:
+            self._request_work(request, bound)
+            self._poll_shards(now)
+            self._receive(until)
+
+    def pause(self) -> None:
+        """Wait for every pending reply and make no further requests."""
+        while self._pending:
+            self._receive(math.inf)
+
+    def paused_snapshots(self) -> list[dict[str, Any]]:
+        """A snapshot of each parameter shard, taken while no process works."""
+        self.pause()
+        for process in self._parameters:
+            process.snapshot_at = 0.0
+        began = time.monotonic()
+        while any(process.snapshot_at < began for process in self._parameters):
+            self._poll_shards(time.monotonic(), snapshots=True)
+            self._receive(time.monotonic() + RETRY_S)
+        self.pause()
+        snapshots = {k: its for process in self._parameters for k, its in process.snapshots.items()}
+        return [snapshots[k] for k in sorted(snapshots)]
+
+    def close(self) -> None:
+        """End every process."""
+        self._pending.clear()
+        self._cluster.close()
+
+    def _request_work(self, request: WorkRequest, bound: int) -> None:
+        """Send a request to every idle worker process; all together stay within the bound on agent steps."""
+        now = time.monotonic()
+        busy = {process for process, _, _ in self._pending.values() if isinstance(process, _Worker)}
+        idle = [worker for worker in self._workers if worker not in busy and worker.retry_at <= now]
+        left = bound - self._stats.agent_steps - sum(worker.requested_steps for worker in busy)
+        n_acting = sum(bool(worker.parts) for worker in idle)
+        for worker in idle:
+            worker.requested_steps = 0
+            if worker.parts:
+                worker.requested_steps = min(math.ceil(left / n_acting), 2**31)
+                left -= worker.requested_steps
+                n_acting -= 1
+                if worker.requested_steps == 0:
+                    continue
+            begun = {k: request.episodes_begun.get(k, 0) for k in worker.parts}
+            own = replace(request, agent_steps=worker.requested_steps, episodes_begun=begun)
+            ref = worker.handle.work.remote(own, worker.assignment)
+            self._call(worker, "work", ref, partial(self._on_work_report, worker))
+
+    def _poll_shards(self, now: float, *, snapshots: bool = False) -> None:
+        """Ask shards for reports and, when due, snapshots; restore those that have been restarted."""
+        pending = {(process, kind) for process, kind, _ in self._pending.values()}
+        for shards in self._parameters:
+            if shards.retry_at > now or any(process is shards for process, _ in pending):
+                continue
+            if not shards.restored:
+                self._restore(shards)
+            elif snapshots or now - shards.snapshot_at >= self._config.snapshot_interval_s:
+                ref = shards.handle.snapshot.remote()
+                self._call(shards, "snapshot", ref, partial(self._on_snapshots, shards, now))
+            else:
+                ref = shards.handle.report.remote(self._config.learning_rate)
+                self._call(shards, "report", ref, partial(self._on_shard_report, shards))
+        for replays in self._replays:
+            if replays.retry_at <= now and (replays, "fills") not in pending:
+                self._call(replays, "fills", replays.handle.report.remote(), self._stats.on_replay_fills)
+
+    def _call(self, process: _Process, kind: str, ref: Any, on_reply: OnReply) -> None:
+        self._pending[ref] = (process, kind, on_reply)
+
+    def _receive(self, until: float) -> None:
+        """Wait for the next replies and handle them.
+
+        Raises:
+            GorilaProcessError: a process raised an error.
+        """
+        import ray
+        from ray.exceptions import RayError, RayTaskError
+
+        left = None if until == math.inf else max(until - time.monotonic(), 0.0)
+        if not self._pending:
+            time.sleep(RETRY_S if left is None else min(left, RETRY_S))
+            return
+        ready, _ = ray.wait(list(self._pending), num_returns=1, timeout=left)
+        for ref in ready:
+            process, _, on_reply = self._pending.pop(ref)
+            try:
+                on_reply(ray.get(ref))
+                process.down_since = None
+            except RayTaskError as error:
+                raise GorilaProcessError(f"{process.name}: {error}") from None
+            except RayError as error:
+                if "error raised in its creation task" in str(error):
+                    raise GorilaProcessError(f"{process.name}: {error}") from None
+                self._on_exit(process)
+
+    def _on_exit(self, process: _Process) -> None:
+        """Ray restarts a process that died; the run fails if that takes too long."""
+        now = time.monotonic()
+        process.retry_at = now + RETRY_S
+        if isinstance(process, _ParameterShards):
+            process.restored = False
+        if process.down_since is None:
+            process.down_since = now
+            self._stats.warn(f"the process of {process.name} died and is restarted")
+        if now - process.down_since > DOWN_TIMEOUT_S:
+            raise GorilaProcessError(
+                f"the process of {process.name} died and did not come back within {DOWN_TIMEOUT_S:.0f} s"
+            )
+
+    def _on_work_report(self, worker: _Worker, report: Any) -> None:
+        worker.requested_steps = 0
+        if report.agent_steps == 0 and report.gradients == 0:
+            # It had nothing to learn from, or no theta.
+            worker.retry_at = time.monotonic() + RETRY_S
+        self._stats.on_work_report(worker.parts, report)
+
+    def _on_shard_report(self, shards: _ParameterShards, report: Any) -> None:
+        if report.incarnation != shards.incarnation:
+            shards.restored = False
+            return
+        self._stats.on_shard_report(report)
+        shards.retry_at = time.monotonic() + RETRY_S
+
+    def _on_snapshots(
+        self, shards: _ParameterShards, at: float, snapshots: dict[int, dict[str, Any]]
+    ) -> None:
+        if not snapshots:  # it has been restarted
+            shards.restored = False
+            return
+        shards.snapshots = snapshots
+        shards.snapshot_at = at
+
+    def _restore(self, shards: _ParameterShards) -> None:
+        pending = any(process is shards for process, _, _ in self._pending.values())
+        if pending or shards.retry_at > time.monotonic():
+            return
+        incarnation = shards.incarnation + 1
+        ref = shards.handle.restore.remote(shards.snapshots, self._config, incarnation)
+        self._call(shards, "restore", ref, partial(self._on_restored, shards, incarnation))
+
+    def _on_restored(self, shards: _ParameterShards, incarnation: int, _: None) -> None:
+        shards.incarnation = incarnation
+        shards.restored = True
+        lost = {
+            k: self._stats.on_shard_restored(k, Version(incarnation, its["updates"]))
+            for k, its in shards.snapshots.items()
+        }
+        if any(lost.values()):
+            self._stats.warn(
+                f"{shards.name} was restored from a snapshot; {max(lost.values())} updates are lost"
+            )
+
+
+def _groups(n: int, size: int) -> list[list[int]]:
+    return [list(range(first, min(first + size, n))) for first in range(0, n, size)]
+
+
+def _named(kind: str, ks: list[int]) -> str:
+    return f"{kind} {ks[0]}" if len(ks) == 1 else f"{kind}s {ks[0]} to {ks[-1]}"

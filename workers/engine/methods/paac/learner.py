@@ -1,0 +1,249 @@
+"""The learner of PAAC's framework: the master of Clemente, Castejón and Chandra 2017 (section 3, Figure 1).
+
+n_e environments are stepped together; actions for all of them come from one copy of theta, which after
+t_max decisions of each environment is updated with the mean gradient of a `RolloutMethod`'s loss over all
+n_e t_max of them, by RMSProp with eps inside the root. Because acting and learning use the same parameters,
+the activations of acting are kept for the backward pass: there is no second forward pass.
+
+Differences from the paper:
+- On a GPU, as in the paper, one master chooses all actions and n_w processes step the environments. On a
+  CPU each rollout worker also chooses the actions of its own environments and computes its part of the
+  gradient, on one thread, from the one theta in shared memory; the parts are added in a fixed order and
+  applied at once. The update is the same; no core waits for another between the t_max decisions. There is
+  at most one worker a core.
+- `gradient_scale` multiplies the averaged gradient (1: as printed; the authors' code multiplies by 5).
+- RMSProp's g starts at `rmsprop_initial_g`: 0 by default. The paper prints no value; in its authors' code,
+  by TensorFlow, it is 1. With the printed eps of 0.1 the first steps are up to 3.3 times larger here.
+- Rewards are clipped to ±`reward_clip`, as in Mnih et al. 2016, whose procedure the paper follows.
+- A return stops at every terminal step within the rollout; Algorithm 1, line 12, tests only the last state.
+- Observations differ as `workers.engine.envs.atari` describes; a run is one actor, not the best of three.
+- A truncated episode (`max_frames` or a time limit) is not treated as terminated: the value of its last
+  state, discounted, is added to its last reward.
+- A decision in which the environment crashed is dropped; its state is bootstrapped from.
+- The learning rate is constant, as printed, or annealed to 0 (Mnih et al. 2016), as configured. With
+  `scale_learning_rate` it is multiplied by n_e/32: section 5.2 has 0.0007 n_e, which is 0.0224 for 32.
+"""
+
+import os
+import time
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import torch
+
+from backend.specs.algorithms.synchronous import SynchronousConfig
+from backend.specs.run import RunSpec
+from workers.engine.envs import make_env
+from workers.engine.envs.info import Totals, add_totals
+from workers.engine.methods.base import Policy, StepResult
+from workers.engine.methods.paac.method import RolloutMethodSpec, Slice
+from workers.engine.methods.paac.remote import ParameterMemory, RemoteRolloutWorker
+from workers.engine.methods.paac.rollout import RolloutResult, RolloutWorker, Timings
+from workers.engine.nn.devices import describe, resolve_device
+from workers.engine.nn.optimizers import FlatParameters, RMSProp, clip_grad_norm_, load_kernels
+from workers.engine.nn.schedules import linear
+from workers.engine.nn.seeds import episode_seed
+from workers.engine.processes.child import preload
+from workers.engine.processes.phases import COMPILING, enter_phase
+
+PRINTED_N_E = 32
+"""Environments for which the paper prints its learning rate."""
+
+
+class PaacLearner:
+    """Trains a run by a method of the framework; see `workers.engine.methods.base.Learner`."""
+
+    def __init__(self, spec: RunSpec, method: RolloutMethodSpec) -> None:
+        c: SynchronousConfig = method.config_of(spec)
+        self.config = c
+        self._spec = spec
+        self._method = method
+        self._device = resolve_device(spec.device)
+        self.device = describe(self._device)
+        env = make_env(spec.environment, spec.environment_config)
+        self.action_names = env.action_names
+        torch.manual_seed(spec.seed)
+        self.network = method.network(c, env)
+        self.network.to(self._device)
+        env.close()
+        workers = min(c.n_w, c.n_e, len(os.sched_getaffinity(0)))
+        self.rollout_workers: Sequence[RolloutWorker | RemoteRolloutWorker]
+        if self._device.type == "cuda" or workers == 1:
+            self.flat = FlatParameters(self.network)
+            self.theta_minus = self.flat.theta.clone()
+            processes = workers if self._device.type == "cuda" else 0
+            every = Slice(0, c.n_e)
+            self.rollout_workers = [
+                RolloutWorker(
+                    spec,
+                    method,
+                    every,
+                    self.network,
+                    self.flat,
+                    self.theta_minus,
+                    processes=processes,
+                )
+            ]
+        else:
+            n_parameters = sum(p.numel() for p in self.network.parameters())
+            self.memory = ParameterMemory(workers, n_parameters)
+            theta, self.theta_minus, _ = self.memory.views()
+            theta.copy_(FlatParameters(self.network).theta)
+            self.theta_minus.copy_(theta)
+            self.flat = FlatParameters(self.network, theta=theta)
+            bounds = [round(k * c.n_e / workers) for k in range(workers + 1)]
+            preload("workers.engine.methods.registry")
+            self.rollout_workers = [
+                RemoteRolloutWorker(spec, method, Slice(bounds[k], bounds[k + 1]), self.memory, k)
+                for k in range(workers)
+            ]
+            self.memory.close()  # every worker has it now
+        self.n_rollout_workers: int | None = len(self.rollout_workers)
+        self._frames = 0
+        self._optimizer = RMSProp(
+            self.flat.theta, decay=c.rmsprop_decay, eps=c.rmsprop_eps, initial_g=c.rmsprop_initial_g
+        )
+        enter_phase(COMPILING)
+        load_kernels(self.flat.theta)
+        for k, worker in enumerate(self.rollout_workers):
+            enter_phase(f"starting {k + 1} of {len(self.rollout_workers)} rollout workers")
+            worker.wait_ready()
+
+    def advance(self, progress: float, *, watched: bool) -> StepResult:
+        """One pass of Algorithm 1's outer loop: a rollout and an update."""
+        c = self.config
+        started = time.perf_counter()
+        for worker in self.rollout_workers:
+            worker.begin(self._frames, watched=watched)
+        results = [worker.finish() for worker in self.rollout_workers]
+        gathered = time.perf_counter()
+        if len(results) > 1:
+            self.flat.dtheta.copy_(results[0].dtheta)
+            for result in results[1:]:
+                self.flat.dtheta.add_(result.dtheta)
+        norm = clip_grad_norm_(self.flat.dtheta.mul_(c.gradient_scale), c.max_grad_norm)
+        learning_rate = c.learning_rate * (c.n_e / PRINTED_N_E if c.scale_learning_rate else 1)
+        if c.learning_rate_schedule == "linear":
+            learning_rate = linear(learning_rate, progress)
+        self._optimizer.step(self.flat.dtheta, learning_rate)
+        frames = sum(result.frames for result in results)
+        self._count(frames)
+        names = {name: None for result in results for name in result.metrics}
+        metrics = {name: sum(result.metrics.get(name, 0.0) for result in results) for name in names}
+        metrics |= {"optim/grad_norm": norm.item(), "optim/learning_rate": learning_rate}
+        now = time.perf_counter()
+        info: Totals = {}
+        for result in results:
+            add_totals(info, result.info)
+        usage = time_usage(
+            [result.spent for result in results], update_s=now - gathered, total_s=now - started
+        )
+        return StepResult(
+            agent_steps=c.n_e * c.t_max,
+            frames=frames,
+            updates=1,
+            episodes=[episode for result in results for episode in result.episodes],
+            metrics=metrics | usage,
+            metrics_by_source=_exploration(results),
+            info=info,
+            live_frames=[frame for result in results for frame in result.live_frames],
+        )
+
+    def change(self, config: SynchronousConfig) -> None:
+        """Continue with this config."""
+        self.config = config
+        for worker in self.rollout_workers:
+            worker.change(config)
+
+    def policy(self, seed: int) -> Policy:
+        """The present policy."""
+        return self._method.policy(self.network, self._device, seed)
+
+    def state(self) -> dict[str, Any]:
+        """Parameters, accumulator, target network, and the state of each rollout worker."""
+        state = {
+            "theta": self.flat.theta.clone(),  # its own storage, without the workers' gradients beside it
+            "g": self._optimizer.g,
+            "shares": [worker.state() for worker in self.rollout_workers],
+        }
+        if self._method.target_frames(self.config):
+            state |= {"theta_minus": self.theta_minus.clone(), "frames": self._frames}
+        return state
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from `state`: the same episodes where the environment replays quickly, else new ones.
+
+        Raises:
+            ValueError: the state is of another network.
+        """
+        if state["theta"].shape != self.flat.theta.shape:
+            raise ValueError("the checkpoint is of another network")
+        self.flat.theta.copy_(state["theta"])
+        self._optimizer.g.copy_(state["g"])
+        if self._method.target_frames(self.config):
+            self.theta_minus.copy_(state["theta_minus"])
+            self._frames = state["frames"]
+        own = [worker.state() for worker in self.rollout_workers]
+        kept = state["shares"]
+        if [_shape(worker) for worker in kept] != [_shape(worker) for worker in own]:
+            # Other workers, environments or device (another host, a fork): seeds that were not used yet.
+            begun = max(k for worker in kept for k in worker["episodes_begun"])
+            kept = [
+                {
+                    "generator": self._generator(k, begun).get_state(),
+                    "episodes_begun": [begun] * len(worker["episodes_begun"]),
+                }
+                for k, worker in enumerate(own)
+            ]
+        for worker, its_state in zip(self.rollout_workers, kept, strict=True):
+            worker.restore(its_state)
+
+    def close(self) -> None:
+        """Stop every process it started."""
+        for worker in self.rollout_workers:
+            worker.close()
+
+    def _count(self, frames: int) -> None:
+        """Copy theta_minus <- theta whenever the frames pass a multiple of the target's period."""
+        every = self._method.target_frames(self.config)
+        before, self._frames = self._frames, self._frames + frames
+        if every and self._frames // every > before // every:
+            self.theta_minus.copy_(self.flat.theta)
+
+    def _generator(self, worker: int, begun: int) -> torch.Generator:
+        seed = episode_seed(self._spec.seed, self.config.n_e + worker, begun)
+        return torch.Generator(self._device).manual_seed(seed)
+
+
+def time_usage(spent: list[Timings], *, update_s: float, total_s: float) -> dict[str, float]:
+    """Fractions of the time of a rollout and its update, as in Figure 2; means over the workers.
+
+    Args:
+        spent: of each worker.
+        update_s: time in which the learner applied their gradients, which counts as learning.
+        total_s: of all; the rest is what no worker accounts for (waiting for each other, messages).
+    """
+    environment_s, choosing_s, learning_s = np.mean(spent, axis=0).tolist()
+    known = {"environment": environment_s, "choosing": choosing_s, "learning": learning_s + update_s}
+    known["rest"] = max(0.0, total_s - sum(known.values()))
+    return {f"paac/time_{part}": part_s / total_s for part, part_s in known.items()}
+
+
+def _exploration(results: list[RolloutResult]) -> dict[str, dict[str, float]]:
+    """Epsilon of each range of environments that have the same."""
+    known = [result.epsilon_B for result in results if result.epsilon_B is not None]
+    if not known:
+        return {}
+    metrics_by_source, first = {}, 0
+    for epsilon, same in groupby(np.concatenate(known).tolist()):
+        last = first + len(list(same)) - 1
+        source = f"environments {first}-{last}" if last > first else f"environment {first}"
+        metrics_by_source[source] = {"exploration/epsilon": epsilon}
+        first = last + 1
+    return metrics_by_source
+
+
+def _shape(worker: dict[str, Any]) -> tuple[int, int]:
+    return len(worker["episodes_begun"]), len(worker["generator"])

@@ -1,0 +1,279 @@
+"""A rollout worker of PAAC's framework: the rollout of some environments, and their part of the gradient."""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from backend.specs.algorithms.synchronous import SynchronousConfig
+from backend.specs.run import RunSpec
+from workers.engine.envs.info import Totals
+from workers.engine.envs.vector import FinishedEpisode, VectorEnv
+from workers.engine.methods.base import RECORDED, EpisodeEnd
+from workers.engine.methods.paac.method import BatchDecision, RolloutContext, RolloutMethodSpec, Slice
+from workers.engine.methods.recording import EpisodeRecorder
+from workers.engine.nn.devices import to_device
+from workers.engine.nn.optimizers import FlatParameters
+from workers.engine.nn.returns import n_step_returns
+from workers.engine.nn.seeds import EpisodeSeeds
+from workers.engine.nn.unroll import create_unroll
+
+
+class Timings(NamedTuple):
+    """How a rollout's time was spent."""
+
+    environment_s: float = 0.0
+    choosing_s: float = 0.0
+    learning_s: float = 0.0
+
+
+@dataclass(slots=True)
+class RolloutResult:
+    """What a worker adds to the sums over the whole batch."""
+
+    frames: int = 0
+    episodes: list[EpisodeEnd] = field(default_factory=list)
+    spent: Timings = field(default_factory=Timings)
+    metrics: dict[str, float] = field(default_factory=dict)
+    """Metric -> this worker's part of its mean over the batch."""
+    info: Totals = field(default_factory=dict)
+    """Scalars of a custom environment's `info`."""
+    epsilon_B: NDArray[np.float64] | None = None
+    """epsilon of each environment, if the method explores epsilon-greedily."""
+    live_frames: list[bytes] = field(default_factory=list)
+    """JPEGs of the recorded environment, while someone watches."""
+    dtheta: Any = None
+    """(P,) gradient of the batch's mean loss through this worker's decisions; None in a message."""
+
+
+class RolloutWorker:
+    """Acts in its environments for t_max decisions and leaves its part of the gradient in `flat.dtheta`."""
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        method: RolloutMethodSpec,
+        environments: Slice,
+        network: Any,
+        flat: FlatParameters,
+        theta_minus: Tensor,
+        *,
+        processes: int,
+    ) -> None:
+        self._config: SynchronousConfig = method.config_of(spec)
+        self._unroll = create_unroll(
+            network.body, None, dtype=torch.bfloat16 if self._config.precision == "bf16" else None
+        )
+        self._flat = flat
+        self._device = flat.theta.device
+        first, last = environments
+        self._B = last - first
+        self._recorded = RECORDED - first
+        self._records = first <= RECORDED < last
+        self._seed = spec.seed
+        self._seeds = EpisodeSeeds(spec.seed, range(first, last))
+        self._env = VectorEnv(
+            spec,
+            environments=self._B,
+            processes=processes,
+            slots=1,
+            next_seed=self._seeds.next,
+            with_info=True,
+        )
+        self._generator = torch.Generator(self._device).manual_seed(spec.seed * 1_000_003 + first)
+        self._method = method.method(
+            RolloutContext(
+                self._config, network, theta_minus, self._unroll.peek, environments, self._generator
+            )
+        )
+        self._recorder: EpisodeRecorder | None = EpisodeRecorder()
+        replayable = spec.catalogue_environment.replayable
+        self._taken: list[list[int]] | None = [[] for _ in range(self._B)] if replayable else None
+        self._frames = 0
+        self._env.reset()
+
+    def wait_ready(self) -> None:
+        """Its environments are built already."""
+
+    def begin(self, frames: int, *, watched: bool) -> None:
+        """Prepare a rollout, which `finish` does; `frames` are the run's so far."""
+        self._frames = frames
+        self._env.watch(self._recorded if watched and self._records else None)
+
+    def change(self, config: SynchronousConfig) -> None:
+        """Continue with this config."""
+        self._config = config
+        self._method.change(config)
+
+    def finish(self) -> RolloutResult:
+        """Lines 4 to 17 of Algorithm 1 for these environments."""
+        c = self._config
+        shared = self._env.shared
+        result = RolloutResult(dtheta=self._flat.dtheta, epsilon_B=self._method.begin(self._frames))
+        actions = []
+        self._unroll.begin()
+        reward_TB = np.empty((c.t_max, self._B), np.float32)
+        terminated_TB = np.empty((c.t_max, self._B), np.bool_)
+        crashed_TB = np.empty((c.t_max, self._B), np.bool_)
+        environment_s = choosing_s = 0.0
+        for t in range(c.t_max):
+            started = time.perf_counter()
+            with torch.no_grad():
+                choice = self._method.choose(self._unroll.step(self.observation()))
+            action_B = choice.action_B.cpu().numpy()
+            chosen = time.perf_counter()
+            finished = self._env.step(action_B, 0)
+            stepped = time.perf_counter()
+            choosing_s += chosen - started
+            environment_s += stepped - chosen
+            reward_TB[t] = shared.reward_B
+            if c.reward_clip:
+                np.clip(reward_TB[t], -c.reward_clip, c.reward_clip, out=reward_TB[t])
+            terminated_TB[t] = shared.terminated_B
+            crashed_TB[t] = shared.crashed_B
+            result.frames += int(shared.frames_B.sum())
+            if (frame := self._env.take_frame()) is not None:
+                result.live_frames.append(frame)
+            if self._records:
+                self._record(action_B, choice)
+            if self._taken is not None:
+                self._remember(action_B)
+            if finished:
+                result.episodes += [self._episode_end(episode) for episode in finished]
+                self._bootstrap_cut_off(reward_TB[t], terminated_TB[t])
+            actions.append(choice.action_B)
+        started = time.perf_counter()
+        with torch.no_grad():
+            bootstrap_B = self._method.value(self.observation())
+        R_TB = n_step_returns(
+            torch.from_numpy(reward_TB).to(self._device),
+            torch.from_numpy(terminated_TB).to(self._device),
+            bootstrap_B,
+            c.gamma,
+        )
+        kept_N = np.flatnonzero(~crashed_TB)
+        result.metrics = self._learn(torch.cat(actions), R_TB.reshape(-1), kept_N)
+        result.info = self._env.take_info()
+        result.spent = Timings(environment_s, choosing_s, time.perf_counter() - started)
+        return result
+
+    def _learn(self, action_N: Tensor, R_N: Tensor, kept_N: NDArray[np.int64]) -> dict[str, float]:
+        """Compute this worker's part of the gradient of the batch's mean loss, and of the mean metrics.
+
+        Args:
+            action_N: actions of all decisions of the rollout.
+            R_N: their returns.
+            kept_N: indices of the decisions that are learned from: those in which no environment crashed.
+        """
+        self._flat.dtheta.zero_()
+        if not len(kept_N):
+            return {}
+        features_NF = self._unroll.features()
+        fraction = self._B / self._config.n_e
+        if len(kept_N) == len(action_N):
+            loss, metrics = self._method.loss(features_NF, action_N, R_N)
+        else:
+            at = torch.from_numpy(kept_N).to(self._device)
+            loss, metrics = self._method.loss(features_NF[at], action_N[at], R_N[at])
+            fraction *= len(kept_N) / len(action_N)
+        (loss * fraction).backward()  # type: ignore[no-untyped-call]
+        assert features_NF.grad is not None
+        self._unroll.backward(features_NF.grad)
+        return {name: mean.item() * fraction for name, mean in metrics.items()}
+
+    def state(self) -> dict[str, Any]:
+        """Random state, how many episodes each environment has begun, and its actions in the present one."""
+        state = {
+            "generator": self._generator.get_state(),
+            "run_seed": self._seed,
+            "episodes_begun": list(self._seeds.begun),
+        }
+        return state if self._taken is None else state | {"actions": [list(taken) for taken in self._taken]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from `state`: in the same episodes if it has their actions, else in new ones.
+
+        In a run with another seed (a fork) randomness and episodes are new.
+        """
+        same_seed = state.get("run_seed", self._seed) == self._seed
+        if same_seed:
+            self._generator.set_state(state["generator"])
+        self._seeds.begun = list(state["episodes_begun"])
+        if self._taken is None or not same_seed or "actions" not in state:
+            self._recorder = EpisodeRecorder()
+            self._env.reset()
+        else:
+            self._replay(state["actions"])
+
+    def close(self) -> None:
+        """Close the environments."""
+        self._env.close()
+
+    def observation(self) -> Tensor:
+        """(B, ...) newest observations on the network's device."""
+        return to_device(self._env.shared.observation_SB[0], self._device)
+
+    def _remember(self, action_B: NDArray[Any]) -> None:
+        assert self._taken is not None
+        for taken, action, ended in zip(
+            self._taken, action_B.tolist(), self._env.shared.episode_over_B.tolist(), strict=True
+        ):
+            if ended:
+                taken.clear()
+            else:
+                taken.append(action)
+
+    def _replay(self, actions: list[list[int]]) -> None:
+        """Repeat the actions of the present episodes; the recorded one's recording is lost."""
+        # Beside the present episode's seed, that of the next has been drawn.
+        self._seeds.begun = [begun - 2 for begun in self._seeds.begun]
+        self._env.reset()
+        self._taken = [[] for _ in range(self._B)]
+        for t in range(max(map(len, actions))):
+            acting_B = np.array([t < len(taken) for taken in actions])
+            action_B = np.array([taken[t] if t < len(taken) else 0 for taken in actions])
+            self._env.step(action_B, 0, acting_B)
+        self._env.take_info()  # that is in the metrics already
+        self._taken = [list(taken) for taken in actions]
+        self._recorder = None if self._records and actions[self._recorded] else EpisodeRecorder()
+
+    def _record(self, action_B: NDArray[Any], choice: BatchDecision) -> None:
+        if self._recorder is None:
+            return
+        shared, i = self._env.shared, self._recorded
+        lives = 0 if shared.episode_over_B[i] else int(shared.lives_B[i])
+        value, policy_A = float(choice.value_B[i]), choice.policy_BA[i].cpu().numpy()
+        self._recorder.add(int(action_B[i]), float(shared.reward_B[i]), value, policy_A, lives)
+
+    def _episode_end(self, episode: FinishedEpisode) -> EpisodeEnd:
+        end = EpisodeEnd(
+            source="",
+            seed=episode.seed,
+            episode_return=episode.episode_return,
+            length_steps=episode.length_steps,
+            length_frames=episode.length_frames,
+            crashed=episode.crashed,
+        )
+        if episode.environment == self._recorded:
+            end.recording, self._recorder = self._recorder, EpisodeRecorder()
+        return end
+
+    def _bootstrap_cut_off(self, reward_B: NDArray[np.float32], terminated_B: NDArray[np.bool_]) -> None:
+        """End the returns of episodes that were truncated or crashed, by the value of their last state.
+
+        Discounted, it is added to the last reward of a truncated episode. A decision that crashed is dropped:
+        the value of its state takes the place of its return.
+        """
+        shared = self._env.shared
+        truncated_B = shared.episode_over_B & shared.truncated_B & ~shared.terminated_B
+        cut = np.flatnonzero(truncated_B | shared.crashed_B)
+        if len(cut):
+            with torch.no_grad():
+                v = self._method.value(to_device(shared.final_observation_B[cut], self._device)).cpu().numpy()
+            crashed = shared.crashed_B[cut]
+            reward_B[cut] = np.where(crashed, v, reward_B[cut] + self._config.gamma * v)
+            terminated_B[cut] = True

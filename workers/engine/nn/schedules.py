@@ -1,0 +1,16 @@
+"""Schedules of hyperparameters over a run."""
+
+
+def linear(start: float, progress: float) -> float:
+    """Falls linearly from `start` at progress 0 to 0 at progress 1 (Mnih et al. 2016, section 5.1).
+
+    Args:
+        start: the initial value.
+        progress: completed fraction of the run; may exceed 1.
+    """
+    return start * max(0.0, 1.0 - progress)
+
+
+def annealed(start: float, end: float, done: float, duration: float) -> float:
+    """Goes linearly from `start` to `end` while `done` goes from 0 to `duration`, then stays at `end`."""
+    return end if done >= duration else start + (end - start) * done / duration

@@ -1,0 +1,325 @@
+"""Child processes of the engine: start, messages, stop. Needs no torch.
+
+Children are forked by one fork server, which has imported what they need, so that 64 start within seconds.
+A child exits when the engine does, however that ends, and leaves signals to it. Parent and child exchange
+messages `(kind, content)` over a `Channel`; an exception in a child is sent to the parent with its traceback.
+"""
+
+import atexit
+import ctypes
+import os
+import pickle
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from multiprocessing import active_children, get_context, parent_process
+from multiprocessing.connection import Connection, Pipe, wait
+from multiprocessing.context import ForkServerProcess
+from multiprocessing.util import Finalize, get_temp_dir
+from typing import Any, NoReturn
+
+import psutil
+
+STOP_TIMEOUT_S = 10.0
+
+FAILED = "failed"
+"""Kind of a message: an exception in the child; the traceback."""
+
+_REPLY = "reply"
+_FORK_SERVER_DIED = 255
+_FORK_SERVER_FOLDER = "CALLBOARD_FORK_SERVER_FOLDER"
+_FORK_SERVER_ENGINE = "CALLBOARD_FORK_SERVER_ENGINE"
+_MAX_TEMPORARY_BYTES = 107 - len("/pymp-12345678/listener-12345678")
+"""A Unix socket's path has at most 107 bytes."""
+_KILL_BEFORE_JOIN = 100
+"""Exit priority: `multiprocessing` waits for children at exit, so those never stopped are killed first."""
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+_CONTEXT = get_context("forkserver")
+
+
+class ChildError(RuntimeError):
+    """A child process failed or died. Subclasses: `ChildFailedError`, `ChildDiedError`."""
+
+
+class ChildFailedError(ChildError):
+    """An exception in a child, with its traceback; or a child exited by itself, or was killed too often."""
+
+
+class ChildDiedError(ChildError):
+    """A child process is gone; `signal` killed it, if one did."""
+
+    def __init__(self, name: str, exit_status: int | None) -> None:
+        self.signal: int | None = None
+        if exit_status is None:
+            how = "does not answer"
+        elif exit_status == _FORK_SERVER_DIED:
+            self.signal, how = signal.SIGKILL, "died with its fork server"
+        elif exit_status < 0:
+            self.signal, how = -exit_status, f"was killed by signal {-exit_status}"
+        else:
+            how = f"ended with exit status {exit_status}"
+        super().__init__(f"{name} {how}")
+
+
+class ChannelClosedError(Exception):
+    """The process at the other end closed its channel, or is gone."""
+
+
+class Channel:
+    """One end of a two-way channel of pickled messages."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @classmethod
+    def pair(cls) -> "tuple[Channel, Channel]":
+        """Both ends of a new channel."""
+        first, second = Pipe()
+        return cls(first), cls(second)
+
+    def send(self, kind: str, content: Any = None) -> None:
+        """Send a message.
+
+        Raises:
+            ChannelClosedError: nobody will receive it.
+        """
+        try:
+            # Plain pickles: a Connection's own would pass tensors as files from process to process.
+            self._connection.send_bytes(pickle.dumps((kind, content)))
+        except OSError as error:
+            raise ChannelClosedError from error
+
+    def receive(self) -> tuple[str, Any]:
+        """The next message: kind and content.
+
+        Raises:
+            ChannelClosedError: there is none, and none will come.
+        """
+        try:
+            message: tuple[str, Any] = pickle.loads(self._connection.recv_bytes())  # noqa: S301  # our own
+        except (EOFError, OSError) as error:
+            raise ChannelClosedError from error
+        return message
+
+    def poll(self, timeout_s: float = 0.0) -> bool:
+        """Whether `receive` would return, or raise, at once."""
+        return self._connection.poll(timeout_s)
+
+    def fileno(self) -> int:
+        """The file descriptor, for `wait`."""
+        return self._connection.fileno()
+
+    def close(self) -> None:
+        """Close this end; the other end's `receive` then raises."""
+        self._connection.close()
+
+
+def preload(*modules: str) -> None:
+    """Have the fork server import these modules, beside common environments, when it first starts."""
+    envs = ("workers.engine.envs.atari", "workers.engine.envs.gymnasium_env")
+    _CONTEXT.set_forkserver_preload(["workers.engine.processes.fork_server", "__main__", *modules, *envs])
+
+
+class Child:
+    """A child process at `target(channel, *arguments)`; one that nobody holds any more is killed."""
+
+    def __init__(self, target: Callable[..., None], *arguments: Any, name: str) -> None:
+        """Start it.
+
+        Args:
+            target: a function of a module; its first argument is the child's end of the channel.
+            arguments: pickled for the child. Sockets and `SharedArrays` among them are passed on.
+            name: for messages, such as `actor 3`.
+
+        Raises:
+            ChildDiedError: the fork server was killed while it started the child.
+        """
+        self.name = name
+        self.channel, theirs = Channel.pair()
+        _name_fork_server_folder()
+        self.process = _CONTEXT.Process(
+            target=_run, args=(target, theirs, arguments, dict(os.environ)), name=name
+        )
+        try:
+            self.process.start()
+        except (EOFError, ConnectionError, FileNotFoundError) as error:
+            raise ChildDiedError(name, _FORK_SERVER_DIED) from error
+        finally:
+            theirs.close()
+        Finalize(self, _kill, (self.process,), exitpriority=_KILL_BEFORE_JOIN)
+
+    def request(self, kind: str, content: Any = None) -> Any:
+        """Send a request to a child that runs `serve`, and wait for the reply.
+
+        Raises:
+            ChildFailedError: the request failed there; the message is the traceback.
+            ChildDiedError: the child is gone.
+        """
+        self.send(kind, content)
+        return self.reply()
+
+    def send(self, kind: str, content: Any = None) -> None:
+        """Send a message.
+
+        Raises:
+            ChildDiedError: the child is gone.
+        """
+        try:
+            self.channel.send(kind, content)
+        except ChannelClosedError as error:
+            raise self.failure() from error
+
+    def reply(self) -> Any:
+        """Wait for the reply to the last request; raises as `request`."""
+        try:
+            kind, content = self.channel.receive()
+        except ChannelClosedError as error:
+            raise self.failure() from error
+        if kind == FAILED:
+            raise ChildFailedError(content)
+        return content
+
+    def failure(self) -> ChildError:
+        """Why the child has stopped working: its exception, else how its process ended."""
+        with suppress(ChannelClosedError):
+            while self.channel.poll(STOP_TIMEOUT_S):
+                kind, content = self.channel.receive()
+                if kind == FAILED:
+                    return ChildFailedError(content)
+        self.process.join(STOP_TIMEOUT_S)
+        return ChildDiedError(self.name, self.process.exitcode)
+
+    def join(self) -> int:
+        """Wait for the end of the process, which is killed if it does not come; the exit status."""
+        self.process.join(STOP_TIMEOUT_S)
+        if self.process.exitcode is None:
+            self.process.kill()
+            self.process.join()
+        status = self.process.exitcode
+        assert status is not None
+        return status
+
+
+def stop(children: Iterable[Child]) -> None:
+    """Close the children's channels, and wait until they have exited."""
+    stopping = list(children)
+    for child in stopping:
+        child.channel.close()
+    for child in stopping:
+        child.join()
+
+
+def kill_all() -> None:
+    """Kill every child of this process; those that wait for one of them learn that it died."""
+    for process in active_children():
+        process.kill()
+
+
+def serve(channel: Channel, handle: Callable[[str, Any], Any]) -> NoReturn:
+    """Reply to requests with what `handle(kind, content)` returns.
+
+    Raises:
+        ChannelClosedError: the parent has closed the channel.
+    """
+    while True:
+        channel.send(_REPLY, handle(*channel.receive()))
+
+
+def die_with_parent(parent: int, how: int = signal.SIGKILL) -> None:
+    """Ask the kernel to end this process when the thread that started it ends (Linux; else no effect).
+
+    Args:
+        parent: process id of the parent by its own account. If it has already ended, the kernel gave this
+            process another parent and would never act: it exits.
+        how: the signal that ends it.
+    """
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, how, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def become_child(parent: int) -> None:
+    """Die with the parent, and leave a terminal's Ctrl-C and SIGTERM to the engine.
+
+    Args:
+        parent: the parent's process id.
+    """
+    die_with_parent(parent)
+    ignore_stop_signals()
+
+
+def ignore_stop_signals() -> None:
+    """Leave SIGINT and SIGTERM to the engine, which stops its children."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def prepare_fork_server() -> None:
+    """Settings of the fork server's process; called there.
+
+    The engine removes the folder of the fork server's socket when it exits. An engine that was killed cannot:
+    the fork server, which exits after the engine and its children, does.
+    """
+    ignore_stop_signals()
+    folder, engine = os.environ.get(_FORK_SERVER_FOLDER), int(os.environ.get(_FORK_SERVER_ENGINE, "0"))
+    # Both are inherited: by a child's own fork server, and by other programs that the engine starts.
+    if folder and (os.getppid() == engine or not psutil.pid_exists(engine)):
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+
+
+def _name_fork_server_folder() -> None:
+    """Name, in the environment of a fork server that this process may start, the folder that it removes."""
+    folder = _temporary_folder()
+    if parent_process() is None:  # a child's folder is its engine's
+        os.makedirs(folder, mode=0o700, exist_ok=True)  # a fork server that failed has removed it
+        os.environ[_FORK_SERVER_FOLDER] = folder
+        os.environ[_FORK_SERVER_ENGINE] = str(os.getpid())
+
+
+def _temporary_folder() -> str:
+    """The folder of the fork server's socket, whose path must be short."""
+    configured = tempfile.tempdir
+    if len(os.fsencode(tempfile.gettempdir())) > _MAX_TEMPORARY_BYTES:
+        tempfile.tempdir = "/tmp"  # noqa: S108  # `multiprocessing` creates a private folder in it
+    try:
+        return get_temp_dir()
+    finally:
+        tempfile.tempdir = configured
+
+
+def _kill(process: ForkServerProcess) -> None:
+    if process.is_alive():
+        process.kill()
+
+
+def _run(
+    target: Callable[..., None], channel: Channel, arguments: tuple[Any, ...], environment: dict[str, str]
+) -> None:
+    os.environ.update(environment)  # the fork server has that of its own start
+    become_child(os.getppid())  # the kernel takes the fork server for the parent
+    threading.Thread(target=_exit_with_engine, daemon=True).start()
+    try:
+        target(channel, *arguments)
+    except ChannelClosedError:
+        return
+    except Exception:
+        with suppress(ChannelClosedError):
+            channel.send(FAILED, traceback.format_exc())
+        sys.exit(1)
+
+
+def _exit_with_engine() -> NoReturn:
+    engine = parent_process()
+    assert engine is not None
+    wait([engine.sentinel])
+    os._exit(1)
+
+
+preload()  # what every fork server needs; callers add to it

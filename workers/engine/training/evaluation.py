@@ -1,0 +1,195 @@
+"""Scoring an agent from fresh starts under a protocol (see `backend.specs.protocols`), as the papers do.
+
+Returns are unclipped. Agents act as in the papers (see `workers.engine.nn.policies`), or greedily where the
+protocol says so.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backend.specs.algorithms.memory import MAX_EVALUATION_ENVIRONMENTS
+from backend.specs.run import RunSpec
+from workers.engine.envs.vector import VectorEnv
+from workers.engine.methods.base import EpisodeEnd, Policy
+from workers.engine.methods.recording import EpisodeRecorder
+from workers.engine.nn.seeds import episode_seed
+
+STREAM = 2**31
+"""Seed stream of evaluations, distinct from every training environment's."""
+
+
+@dataclass(frozen=True)
+class EvaluationResult:
+    """Returns and lengths of an evaluation, in the order of its episodes."""
+
+    protocol: str
+    returns: list[float]
+    lengths_frames: list[int]
+    seeds: list[int]
+    """Of each episode's start; of one that crashed, its successor's."""
+    first_episode: EpisodeEnd
+    action_names: tuple[str, ...]
+    time_s: float
+
+    @property
+    def mean_return(self) -> float:
+        """Mean over the episodes."""
+        return float(np.mean(self.returns))
+
+
+class EvaluationInterrupted(Exception):
+    """The evaluation was interrupted before all episodes were played."""
+
+
+def evaluate(
+    policy: Policy,
+    spec: RunSpec,
+    *,
+    episodes: int,
+    seed: int,
+    processes: int,
+    protocol: str | None = None,
+    interrupted: Callable[[], bool] = lambda: False,
+) -> EvaluationResult:
+    """Play `episodes` complete episodes; episode k always starts from the k-th seed.
+
+    Args:
+        policy: chooses the actions.
+        spec: the run.
+        episodes: at least 1.
+        seed: seeds the starts.
+        processes: number of processes that step the environments.
+        protocol: id; the run's by default.
+        interrupted: called between decisions; True interrupts.
+
+    Raises:
+        EvaluationInterrupted: `interrupted` returned True.
+        ChildError: a process of the environments failed, or is gone.
+        UnsupportedProtocolError: the environment does not have the protocol.
+    """
+    protocol = protocol or spec.evaluation_protocol
+    if spec.catalogue_environment.protocol(protocol).greedy:
+        policy = GreedyPolicy(policy)
+    started = time.monotonic()
+    B = min(episodes, MAX_EVALUATION_ENVIRONMENTS)
+    # Environment i plays episodes i, i + B, i + 2 B, …; the last seed drawn is never played.
+    drawn = [0] * B
+
+    def next_seed(i: int) -> int:
+        k = i + drawn[i] * B
+        drawn[i] += 1
+        return episode_seed(seed, STREAM, k)
+
+    env = VectorEnv(
+        spec, environments=B, processes=processes, slots=1, next_seed=next_seed, protocol=protocol
+    )
+    try:
+        env.reset()
+        returns = [0.0] * episodes
+        lengths = [0] * episodes
+        seeds = [0] * episodes
+        todo = [list(range(i, episodes, B)) for i in range(B)]
+        recorder = EpisodeRecorder()
+        first: EpisodeEnd | None = None
+        shared = env.shared
+        while any(todo):
+            if interrupted():
+                raise EvaluationInterrupted
+            acting_B = np.array([bool(todo[i]) for i in range(B)])
+            action_N, value_N, policy_NA = policy.act(
+                shared.observation_SB[0][acting_B], np.flatnonzero(acting_B)
+            )
+            action_B = np.zeros_like(shared.action_B)
+            action_B[acting_B] = action_N
+            finished = env.step(action_B, 0, acting_B)
+            if first is None:
+                lives = 0 if shared.episode_over_B[0] else int(shared.lives_B[0])
+                recorder.add(action_N[0], float(shared.reward_B[0]), float(value_N[0]), policy_NA[0], lives)
+            for episode in finished:
+                policy.forget(episode.environment)
+                if episode.crashed:
+                    if episode.environment == 0 and first is None:
+                        recorder = EpisodeRecorder()
+                    continue  # the next episode takes its place
+                k = todo[episode.environment].pop(0)
+                returns[k] = episode.episode_return
+                lengths[k] = episode.length_frames
+                seeds[k] = episode.seed
+                if k == 0:
+                    first = EpisodeEnd(
+                        source="",
+                        seed=episode.seed,
+                        episode_return=episode.episode_return,
+                        length_steps=episode.length_steps,
+                        length_frames=episode.length_frames,
+                        recording=recorder,
+                    )
+    finally:
+        env.close()
+    assert first is not None
+    return EvaluationResult(
+        protocol=protocol,
+        returns=returns,
+        lengths_frames=lengths,
+        seeds=seeds,
+        first_episode=first,
+        action_names=env.action_names,
+        time_s=time.monotonic() - started,
+    )
+
+
+class GreedyPolicy:
+    """Another policy's best action: the most probable one, that of the highest Q, or the mean of a
+    Gaussian."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def act(
+        self, observation_N: NDArray[Any], environment_N: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Best actions (N,) or (N, D), V or max Q (N,), and pi or Q (N, A) or mu (N, D)."""
+        action_N, value_N, policy_NA = self._policy.act(observation_N, environment_N)
+        best_N = policy_NA.argmax(-1) if action_N.ndim == 1 else policy_NA
+        return best_N, value_N, policy_NA
+
+    def forget(self, environment: int) -> None:
+        """As the other policy."""
+        self._policy.forget(environment)
+
+
+def load_policy(spec: RunSpec, checkpoint: Path, seed: int) -> Policy:
+    """The policy of a checkpoint, without the rest of its learner.
+
+    Raises:
+        DamagedCheckpointError: the file cannot be read.
+        ValueError: it belongs to another network.
+    """
+    import torch
+
+    from workers.engine.envs import make_env
+    from workers.engine.methods.registry import METHODS
+    from workers.engine.nn.optimizers import FlatParameters
+    from workers.engine.training.checkpoint import load
+
+    state = load(checkpoint)
+    method = METHODS[spec.algorithm]
+    env = make_env(spec.environment, spec.environment_config)
+    network = method.network(spec.config, env)
+    env.close()
+    flat = FlatParameters(network)
+    theta = state["learner"]["theta"]
+    if theta.shape != flat.theta.shape:
+        raise ValueError(
+            f"{checkpoint.name} belongs to another network: it has {theta.numel()} parameters, "
+            f"the run's network {flat.theta.numel()}"
+        )
+    flat.theta.copy_(theta)
+    policy: Policy = method.policy(network, torch.device("cpu"), seed)
+    return policy

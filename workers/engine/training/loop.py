@@ -1,0 +1,339 @@
+"""The training loop: build, resume, train, report, save, evaluate, end. Independent of the algorithm."""
+
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from backend.specs import machine_faults
+from backend.specs.events import AnyEvent, EndedEvent, ReportEvent, SettingsChangedEvent
+from backend.specs.run import InvalidSpec, RunSpec, changed_live
+from workers.engine.envs.info import MAX_NAMES
+from workers.engine.methods.base import EpisodeEnd, Learner
+from workers.engine.methods.registry import METHODS
+from workers.engine.processes.child import ChildDiedError
+from workers.engine.processes.phases import enter_phase
+from workers.engine.training.checkpoint import Checkpoints, DamagedCheckpointError
+from workers.engine.training.control import Control
+from workers.engine.training.evaluation import EvaluationInterrupted
+from workers.engine.training.journal import Counters, Journal
+from workers.engine.training.replays import Replays
+from workers.engine.training.scoring import Scoring
+from workers.engine.training.start import announce, log_started, logged_phases
+from workers.engine.training.usage import Usage
+
+REPORT_INTERVAL_S = 1.0
+REPLAY_INTERVAL_S = 20.0
+"""Least training time between two saved training episodes, unless one is the best recorded so far."""
+LEAST_REPLAY_INTERVAL_S = 1.0
+"""Least training time between two of those; the later one is saved after it."""
+
+
+class Training:
+    """One attempt at one run, in one run directory."""
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        run_dir: Path,
+        *,
+        attempt: int = 1,
+        resume: str | None = None,
+        control: Control | None = None,
+        on_event: Callable[[AnyEvent], None] | None = None,
+    ) -> None:
+        """Prepare the attempt; `run` starts it.
+
+        Args:
+            spec: what to train.
+            run_dir: where the log, checkpoints and replays go.
+            attempt: number of this attempt, from 1.
+            resume: file name of the checkpoint in `run_dir/checkpoints` to resume from.
+            control: source of stops and settings changes.
+            on_event: called with every event as it is logged, for a terminal.
+        """
+        self.spec = spec
+        self._resume = resume
+        self._control = control or Control()
+        self._journal = Journal(run_dir / "attempts" / str(attempt) / "events.log", on_event)
+        self._checkpoints = Checkpoints(run_dir / "checkpoints", attempt, self._journal)
+        self._replays = Replays(run_dir / "replays", attempt, self._journal)
+        self._scoring = Scoring(
+            self._journal,
+            self._checkpoints,
+            self._replays,
+            lambda: self._control.stop_requested() is not None,
+        )
+        self._returns: deque[float] = deque(maxlen=100)
+        self._best: float | None = None
+        self._best_saved: float | None = None
+        self._best_pending: tuple[EpisodeEnd, Counters] | None = None
+        self._last_replay_s = -REPLAY_INTERVAL_S
+        self._last_evaluation_steps = 0
+        self._reported_at = 0.0
+        self._reported_agent_steps = 0
+        self._info_names: set[str] = set()
+        self._usage = Usage()
+
+    def run(self) -> EndedEvent:
+        """Train until a stop condition is met or a stop is requested; return training errors, not raise them.
+
+        Raises:
+            ChildDiedError: a process was killed by a signal.
+            DamagedCheckpointError: the checkpoint to resume from cannot be read.
+            OSError: the disk is full or broken; other errors, if that caused them.
+        """
+        learner: Learner | None = None
+        try:
+            with self._control.interrupting(), logged_phases(self._journal):
+                packages = announce(self._journal, self.spec)
+                enter_phase("building environments and network")
+                learner = METHODS[self.spec.algorithm].learner(self.spec)
+                self._start(learner, packages)
+            ended = self._train(learner)
+        except KeyboardInterrupt:
+            if (requested := self._control.stop_requested()) is None:
+                raise
+            ended = _ended("stopped", f"{requested.reason} while it was starting")
+        except ChildDiedError as error:
+            if error.signal is not None:
+                # Killed from outside: the log ends here, and the supervisor queues the run again.
+                self._journal.emit_points()
+                self._journal.close()
+                raise
+            ended = self._failed(error)
+        except Exception as error:
+            if machine_faults.errno_of(error) is not None:
+                raise
+            if isinstance(error, DamagedCheckpointError):
+                self._journal.close()
+                raise
+            ended = self._failed(error)
+        finally:
+            if learner is not None:
+                learner.close()
+        self._journal.emit(ended)
+        self._journal.close()
+        return ended
+
+    def _failed(self, error: Exception) -> EndedEvent:
+        self._journal.emit_points()
+        return _ended("failed", f"{type(error).__name__}: {error}", traceback.format_exc())
+
+    def _start(self, learner: Learner, packages: dict[str, str]) -> None:
+        journal = self._journal
+        if self._resume is not None:
+            enter_phase(f"restoring {self._resume}")
+            state = self._checkpoints.load(self._resume)
+            learner.restore(state["learner"])
+            journal.counters = Counters(**state["counters"])
+            self._returns.extend(state["returns"])
+            self._best = state["best"]
+            self._best_saved = state.get("best_kept")
+            self._last_evaluation_steps = state["last_evaluation_steps"]
+            self._scoring.best = state.get("best_evaluation")
+            self._last_replay_s = journal.counters.wall_time_s
+        log_started(journal, self.spec, learner, self._resume, packages)
+
+    def _train(self, learner: Learner) -> EndedEvent:
+        counters = self._journal.counters
+        clock = self._reported_at = time.monotonic()
+        self._reported_agent_steps = counters.agent_steps
+        reason, state = self._end_reason()
+        while reason is None:
+            self._change_settings(learner)
+            result = learner.advance(self._progress(), watched=self._control.watched)
+            for jpeg in result.live_frames:
+                self._control.send_frame(counters.agent_steps, jpeg)
+            now = time.monotonic()
+            counters.wall_time_s += now - clock
+            clock = now
+            counters.agent_steps += result.agent_steps
+            counters.frames += result.frames
+            counters.updates += result.updates
+            for episode in result.episodes:
+                self._episode(learner, episode)
+            for warning in result.warnings:
+                self._journal.log(warning, "warning")
+            for source, metrics in {"": result.metrics, **result.metrics_by_source}.items():
+                self._journal.record(metrics, source)
+            for name, (total, count) in result.info.items():
+                if len(self._info_names | {name}) <= MAX_NAMES:
+                    self._info_names.add(name)
+                    self._journal.record_total(f"env/{name}", total, count)
+            if now - self._reported_at >= REPORT_INTERVAL_S:
+                self._report()
+            every = self.spec.config.evaluation_interval_agent_steps
+            if every and counters.agent_steps // every > self._last_evaluation_steps // every:
+                self._report()
+                self._evaluate(learner, last=self._end_reason()[1] == "finished")
+                clock = self._reported_at = time.monotonic()  # evaluation is not training time
+            reason, state = self._end_reason()
+            since_s = counters.wall_time_s - self._checkpoints.saved_at_s
+            # The last checkpoint is saved once, after the last evaluation: no event of its step follows it.
+            if reason is None and since_s >= self.spec.config.checkpoint_interval_s:
+                self._report()
+                self._checkpoint(learner)
+        self._report()
+        if state == "finished" and self._last_evaluation_steps < counters.agent_steps:
+            self._evaluate(learner, last=True)
+            if self._last_evaluation_steps < counters.agent_steps:
+                reason, state = "stopped during the last evaluation", "stopped"
+        self._checkpoint(learner)
+        return _ended("finished" if state == "finished" else "stopped", reason)
+
+    def _change_settings(self, learner: Learner) -> None:
+        for command in self._control.take_settings():
+            refused = None
+            try:
+                self.spec = changed_live(self.spec, command.changes)
+                learner.change(self.spec.config)
+            except InvalidSpec as error:
+                refused = str(error)
+            counters = self._journal.counters
+            self._journal.emit(
+                SettingsChangedEvent(
+                    version=command.version,
+                    agent_steps=counters.agent_steps,
+                    frames=counters.frames,
+                    wall_time_s=counters.wall_time_s,
+                    changes=command.changes,
+                    refused=refused,
+                )
+            )
+            self._journal.flush()
+
+    def _end_reason(self) -> tuple[str | None, str]:
+        stop, counters = self.spec.stop, self._journal.counters
+        if stop.agent_steps is not None and counters.agent_steps >= stop.agent_steps:
+            return f"reached {counters.agent_steps:,} agent steps", "finished"
+        if stop.wall_time_s is not None and counters.wall_time_s >= stop.wall_time_s:
+            return f"trained for {counters.wall_time_s:.0f} s", "finished"
+        full = len(self._returns) == self._returns.maxlen
+        if stop.score is not None and full and self._score() >= stop.score:
+            return f"reached a score of {self._score():.1f}", "finished"
+        if (requested := self._control.stop_requested()) is not None:
+            return requested.reason, "stopped"
+        return None, ""
+
+    def _progress(self) -> float:
+        bound = self.spec.annealed_over_agent_steps
+        return self._journal.counters.agent_steps / bound if bound else 0.0
+
+    def _score(self) -> float:
+        return sum(self._returns) / len(self._returns)
+
+    def _episode(self, learner: Learner, episode: EpisodeEnd) -> None:
+        counters = self._journal.counters
+        if episode.crashed:
+            self._journal.log(f"environment crashed in episode {episode.seed}; restarted", "warning")
+            return
+        counters.episodes += 1
+        self._returns.append(episode.episode_return)
+        for source in ("", episode.source) if episode.source else ("",):
+            self._journal.add_point("rollout/episode_return", episode.episode_return, source)
+            self._journal.add_point("rollout/episode_length", episode.length_steps, source)
+        if self._best is None or episode.episode_return > self._best:
+            self._best = episode.episode_return
+        if episode.recording is not None:
+            self._select_replay(learner, episode)
+
+    def _select_replay(self, learner: Learner, episode: EpisodeEnd) -> None:
+        """Save some recorded episodes, and each new best; a best that comes too soon is postponed."""
+        counters = self._journal.counters
+        best = self._best_pending[0].episode_return if self._best_pending else self._best_saved
+        if best is None or episode.episode_return > best:
+            self._best_pending = (episode, replace(counters))
+        since_s = counters.wall_time_s - self._last_replay_s
+        if self._best_pending is not None and since_s >= LEAST_REPLAY_INTERVAL_S:
+            self._save_pending_best(learner)
+        elif since_s >= REPLAY_INTERVAL_S:
+            self._save_replay(learner, episode, counters)
+
+    def _save_pending_best(self, learner: Learner) -> None:
+        """Save the postponed best episode, if there is one."""
+        if self._best_pending is not None:
+            (episode, counters), self._best_pending = self._best_pending, None
+            self._best_saved = episode.episode_return
+            self._save_replay(learner, episode, counters)
+
+    def _save_replay(self, learner: Learner, episode: EpisodeEnd, counters: Counters) -> None:
+        self._last_replay_s = self._journal.counters.wall_time_s
+        self._replays.save(self.spec, episode, learner.action_names, counters=counters)
+
+    def _report(self) -> None:
+        """Emit a report, with points only if agent steps were taken since the last one.
+
+        A checkpoint's points precede it. If an attempt resumed at the end, emitted one more point there and
+        was lost, that point would survive the next resume from the same checkpoint.
+        """
+        counters = self._journal.counters
+        now = time.monotonic()
+        new_steps = counters.agent_steps - self._reported_agent_steps
+        agent_steps_per_s = new_steps / max(now - self._reported_at, 1e-3)
+        self._reported_at, self._reported_agent_steps = now, counters.agent_steps
+        if new_steps:
+            frames_per_step = counters.frames / max(counters.agent_steps, 1)
+            self._journal.record(
+                {
+                    "speed/agent_steps_per_s": agent_steps_per_s,
+                    "speed/frames_per_s": agent_steps_per_s * frames_per_step,
+                    **self._usage.sample(),
+                }
+            )
+        self._journal.emit_points(include_means=True)
+        self._journal.emit(
+            ReportEvent(
+                agent_steps=counters.agent_steps,
+                frames=counters.frames,
+                updates=counters.updates,
+                wall_time_s=counters.wall_time_s,
+                episodes=counters.episodes,
+                agent_steps_per_s=agent_steps_per_s,
+                mean_return_100=self._score() if self._returns else None,
+                best_return=self._best,
+            )
+        )
+        self._journal.flush()
+
+    def _checkpoint(self, learner: Learner, *, evaluated: bool = False) -> None:
+        self._save_pending_best(learner)  # its event must precede the checkpoint
+        self._checkpoints.save(
+            lambda: {
+                "learner": learner.state(),
+                "returns": list(self._returns),
+                "best": self._best,
+                "best_kept": self._best_saved,
+                "last_evaluation_steps": self._last_evaluation_steps,
+                "best_evaluation": self._scoring.best,
+            },
+            learner.network,
+            evaluated=evaluated,
+        )
+
+    def _evaluate(self, learner: Learner, *, last: bool = False) -> None:
+        """Score the present parameters, then save them.
+
+        A run killed in between resumes before the score, which is cut and repeated. In the other order it
+        would have the score twice or never.
+        """
+        self._save_pending_best(learner)  # replays are logged in the order of their steps
+        scored = self.spec.config.evaluation_episodes > 0
+        if scored:
+            try:
+                self._scoring.score(self.spec, learner)
+                if last:
+                    self._scoring.score_best(self.spec, learner)
+            except EvaluationInterrupted:
+                return  # due again after a resume
+        self._last_evaluation_steps = self._journal.counters.agent_steps
+        self._checkpoint(learner, evaluated=scored)
+
+
+def _ended(
+    state: Literal["finished", "stopped", "failed"], reason: str, trace: str | None = None
+) -> EndedEvent:
+    return EndedEvent(time=time.time(), state=state, reason=reason, traceback=trace)

@@ -1,0 +1,64 @@
+"""What an attempt reports until it trains: what it is trained with, whether it fits this machine, phases."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from backend.specs.events import ProvenanceEvent, StartedEvent, StartingEvent
+from backend.specs.fit import process_warning
+from backend.specs.run import RunSpec
+from workers.engine.methods.base import Learner
+from workers.engine.processes.phases import listening
+from workers.engine.training.journal import Journal
+from workers.engine.training.precision import bf16_warning
+from workers.engine.training.provenance import provenance
+
+
+def announce(journal: Journal, spec: RunSpec) -> dict[str, str]:
+    """Log the attempt's first events; returns the versions of its packages."""
+    trained_with = provenance()
+    journal.emit(ProvenanceEvent(provenance=trained_with))
+    if (warning := process_warning(spec, len(os.sched_getaffinity(0)))) is not None:
+        journal.log(warning, "warning")
+    journal.flush()
+    return trained_with.packages
+
+
+def log_started(
+    journal: Journal, spec: RunSpec, learner: Learner, resumed_from: str | None, packages: dict[str, str]
+) -> None:
+    """Log that the learner is ready to train, from the counters of the checkpoint that it resumed from."""
+    agent_steps = journal.counters.agent_steps
+    journal.emit(
+        StartedEvent(
+            time=time.time(),
+            device=learner.device,
+            pid=os.getpid(),
+            resumed_from=resumed_from,
+            agent_steps=agent_steps,
+            evaluation_protocol=spec.evaluation_protocol,
+            versions=packages,
+            rollout_workers=learner.n_rollout_workers,
+        )
+    )
+    journal.log(
+        f"resumed from {resumed_from} at {agent_steps:,} agent steps"
+        if resumed_from
+        else f"training {spec.algorithm} on {spec.environment}, seed {spec.seed}, on {learner.device}"
+    )
+    if (warning := bf16_warning(spec, learner.device)) is not None:
+        journal.log(warning, "warning")
+    journal.flush()
+
+
+@contextmanager
+def logged_phases(journal: Journal) -> Iterator[None]:
+    """Log what is done within it, each phase as it begins."""
+
+    def log(phase: str) -> None:
+        journal.emit(StartingEvent(time=time.time(), phase=phase))
+        journal.flush()
+
+    with listening(log):
+        yield

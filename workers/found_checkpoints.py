@@ -1,0 +1,105 @@
+"""Checkpoints on this host whose entries in the event log were damaged.
+
+A checkpoint's row comes from its entry in the log. Where the disk has damaged that entry, the file is still
+there and is used. A file whose entry is absent from an undamaged log is not: the engine died before it wrote
+the entry, and perhaps before it wrote points of earlier steps.
+"""
+
+import zipfile
+from pathlib import Path
+
+import structlog
+
+from backend.checkpoints import repository as checkpoints
+from backend.db import Checkpoint
+from backend.db.base import new_id
+from backend.db.clock import database_now
+from backend.runs import repository as runs
+from backend.specs.events import CheckpointSavedEvent, ReportEvent
+from workers import claims
+from workers.claims import Claim
+from workers.context import Context
+from workers.engine.files import file_sha256
+from workers.engine.training.event_log import LogGap, is_damaged, read_frames, tail_is_damaged
+
+log = structlog.get_logger(__name__)
+
+
+def record(context: Context, claim: Claim) -> None:
+    """Record the checkpoints of the previous attempt whose entries were damaged, if it ran on this host.
+
+    Raises:
+        Superseded: the attempt no longer holds the run.
+    """
+    run_dir, attempt = context.run_dir(claim.run_id), claim.attempt - 1
+    for report in _reports_before_damage(run_dir / "attempts" / str(attempt) / "events.log"):
+        path = run_dir / "checkpoints" / f"a{attempt}-s{report.agent_steps:012d}.pt"
+        if _is_intact(path):
+            _record(context, claim, path, report)
+
+
+def _reports_before_damage(path: Path) -> list[ReportEvent]:
+    """The last report before each damaged part of a log, unless it was followed by an intact checkpoint.
+
+    An engine reports its counters just before it saves a checkpoint.
+    """
+    if not is_damaged(path):
+        return []
+    found = []
+    last: ReportEvent | None = None
+    end = 0
+    for frame, offset in read_frames(path):
+        end = offset
+        for event in frame:
+            if isinstance(event, LogGap) and last is not None:
+                found.append(last)
+            if isinstance(event, ReportEvent):
+                last = event
+            elif isinstance(event, LogGap | CheckpointSavedEvent):
+                last = None
+    if last is not None and tail_is_damaged(path, end):
+        found.append(last)
+    return found
+
+
+def _is_intact(path: Path) -> bool:
+    """Whether the checkpoint is there and its members have their checksums; no other is known."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.testzip() is None
+    except Exception:  # zipfile raises many types for a damaged directory
+        return False
+
+
+def _record(context: Context, claim: Claim, path: Path, report: ReportEvent) -> None:
+    context.store.put(path, claim.run_id, "checkpoints")
+    digest, size_bytes = file_sha256(path), path.stat().st_size
+    with context.writing() as session:
+        run = claims.lock(session, claim.run_id, claim.attempt)
+        if checkpoints.is_recorded(session, claim.run_id, path.name):
+            return
+        now = database_now(session)
+        session.add(
+            Checkpoint(
+                id=new_id(),
+                run_id=claim.run_id,
+                attempt=claim.attempt - 1,
+                recorded_at=now,
+                agent_steps=report.agent_steps,
+                frames=report.frames,
+                updates=report.updates,
+                episodes=report.episodes,
+                wall_time_s=report.wall_time_s,
+                file=path.name,
+                sha256=digest,
+                size_bytes=size_bytes,
+                score=report.mean_return_100,
+                best_return=report.best_return,
+            )
+        )
+        run.attempts_without_checkpoint = run.host_deaths = 0
+        message = f"checkpoint {path.name} was found on disk: its entry in the event log is damaged"
+        line = {"time": now, "level": "warning", "message": message}
+        runs.add_log_lines(session, claim.run_id, claim.attempt, [line])
+        runs.touch(session, run)
+    log.warning("checkpoint.found", run_id=claim.run_id, file=path.name)

@@ -1,0 +1,76 @@
+"""Expires the leases of workers that no longer renew them; workers and the web process do this."""
+
+import threading
+from time import monotonic
+
+import structlog
+
+from workers import claims
+from workers.context import TRANSIENT_ERRORS, Context
+
+log = structlog.get_logger(__name__)
+
+
+class DatabaseLiveness:
+    """Whether this process may expire leases: after a database outage, all leases get one full term of grace.
+
+    During an outage no worker can renew, so leases expire while their engines still run.
+    """
+
+    def __init__(self, lease_s: float) -> None:
+        self._lease_s = lease_s
+        self._since = 0.0
+        self._latest: float | None = None
+
+    def record_success(self, now: float) -> None:
+        """The database answered at `now`, by a monotonic clock."""
+        if self._latest is None or now - self._latest > self._lease_s / 2:
+            self._since = now
+        self._latest = now
+
+    def may_expire(self) -> bool:
+        """Whether the database has been available for a whole lease term."""
+        return self._latest is not None and self._latest - self._since >= self._lease_s
+
+
+class LeaseExpiry:
+    """Expires leases in a thread of the web process, so that runs are found lost when no worker is alive.
+
+    Args:
+        context: connections of this process.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._liveness = DatabaseLiveness(context.settings.lease_s)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="lease-expiry", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def begin_stop(self) -> None:
+        """Stop after the present transaction; returns immediately."""
+        self._stopping.set()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._context.settings.reconcile_interval_s):
+            try:
+                with self._context.reading() as session:
+                    found = claims.has_expired(session)
+                self._liveness.record_success(monotonic())
+                if found and self._liveness.may_expire():
+                    expire(self._context)
+            except TRANSIENT_ERRORS as error:
+                log.warning("database.unavailable", error=str(error)[:500])
+            except Exception:
+                log.exception("leases.error")
+
+
+def expire(context: Context) -> None:
+    """Queue the runs whose leases have expired again, and announce it."""
+    with context.writing() as session:
+        expired = claims.expire(session)
+    for run_id in expired:
+        log.warning("run.lost", run_id=run_id)

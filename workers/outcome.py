@@ -1,0 +1,119 @@
+"""The outcome of an attempt whose engine has exited."""
+
+import signal
+from dataclasses import dataclass
+
+from backend.db import Run
+from backend.runs.repository import LogLevel
+from backend.specs import machine_faults
+from backend.specs.events import EndedEvent
+from backend.specs.states import RunState
+from workers import claims
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The run's next state, the reason, the error if there is one, and the level of the log line."""
+
+    state: RunState
+    reason: str
+    error: str | None = None
+    level: LogLevel | None = None
+    """By default that of the state."""
+    counts: bool = True
+    """Whether it counts as an attempt of the run; a fault of the machine and a worker's shutdown do not."""
+
+
+def attempt_outcome(
+    run: Run,
+    final_event: EndedEvent | None,
+    exit_status: int | None,
+    *,
+    releasing: bool,
+    stop_timed_out: bool,
+    output_tail: str,
+    has_unread_tail: bool = False,
+    has_damaged_checkpoint: bool = False,
+) -> Outcome:
+    """The outcome of the attempt that holds `run`.
+
+    Args:
+        run: locked, because a stop may be requested until now.
+        final_event: the engine's `EndedEvent`; None if it died.
+        exit_status: of its process, negative for a signal; None if it was never started.
+        releasing: whether the worker is shutting down and releases the run.
+        stop_timed_out: whether it was killed because a stop took too long.
+        output_tail: the end of the engine's output.
+        has_unread_tail: whether the end of its event log, which may be the final event, cannot be read.
+        has_damaged_checkpoint: whether the checkpoint that it could not read is damaged.
+    """
+    if final_event is not None and final_event.state != "stopped":
+        return Outcome(RunState(final_event.state), final_event.reason, final_event.traceback)
+    died = _death(exit_status)
+    if run.stop_requested:
+        if final_event is not None:
+            return Outcome(RunState.STOPPED, final_event.reason)
+        if run.stop_requested == "kill":
+            return Outcome(RunState.STOPPED, "killed on request")
+        if stop_timed_out:
+            return Outcome(RunState.STOPPED, "killed: the stop timed out", level="warning")
+        return Outcome(RunState.STOPPED, f"{died} after a stop was requested", level="warning")
+    if releasing:
+        return Outcome(RunState.QUEUED, f"its worker on {run.host} is shutting down", counts=False)
+    if final_event is not None:
+        reason = f"its engine was stopped by another process: {final_event.reason}"
+        return Outcome(RunState.QUEUED, reason, level="warning")
+    if (fault := machine_faults.errno_of_exit_status(exit_status)) is not None:
+        return machine_fault(run, fault)
+    if exit_status == machine_faults.UNREADABLE_CHECKPOINT_STATUS:
+        if has_damaged_checkpoint:
+            return Outcome(
+                RunState.QUEUED, f"{died}: it will resume from an intact one", level="warning", counts=False
+            )
+    elif exit_status is not None and exit_status >= 0:
+        if not has_unread_tail:
+            return Outcome(RunState.FAILED, died, output_tail or died)
+        # It closed its log before it exited, so that the disk has damaged it.
+        died = f"the end of its event log is damaged (check the disk of {run.host})"
+    after, then = claims.state_after_death(run)
+    if after == RunState.FAILED:
+        return Outcome(after, f"{died}: {then}", output_tail or None)
+    return Outcome(after, f"{died}: {then}", level="warning")
+
+
+_LIKELY_CAUSES = {
+    signal.SIGKILL: "possibly out of memory",
+    signal.SIGSEGV: "a crash in native code",
+    signal.SIGABRT: "aborted by a native library",
+    signal.SIGBUS: "possibly no room in /dev/shm",
+    signal.SIGILL: "an instruction that this processor lacks",
+}
+"""Nothing of ours sends these signals to an engine that the supervisor still waits for."""
+
+
+def machine_fault(run: Run, number: int) -> Outcome:
+    """The outcome of an attempt that a fault of its machine's disk ended."""
+    words = machine_faults.describe(number)
+    if run.stop_requested:
+        return Outcome(
+            RunState.STOPPED,
+            f"the disk of {run.host} failed after a stop was requested: {words}",
+            level="warning",
+        )
+    return Outcome(RunState.QUEUED, f"the disk of {run.host} failed: {words}", level="warning", counts=False)
+
+
+def _death(exit_status: int | None) -> str:
+    """How the engine ended, with the likely cause of its signal."""
+    if exit_status is None:
+        return "its engine never started"
+    if exit_status == machine_faults.UNREADABLE_CHECKPOINT_STATUS:
+        return "its engine could not read the checkpoint to resume from"
+    if exit_status >= 0:
+        return f"its engine exited with status {exit_status} and no final event"
+    try:
+        name = signal.Signals(-exit_status)
+    except ValueError:
+        return f"engine killed (signal {-exit_status})"
+    cause = _LIKELY_CAUSES.get(name)
+    return f"engine killed ({name.name}, {cause})" if cause else f"engine killed ({name.name})"

@@ -5,17 +5,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := timeout 1200 $(BIN)/pip --quiet --disable-pip-version-check --timeout 60 --retries 4
-
 PYTEST := $(BIN)/pytest
-# Tests wait for other processes about as much as they compute: two more at once than there are processors.
-TEST_PROCESSES ?= $(shell n=$$(nproc); echo $$((n < 6 ? n + 2 : 8)))
-# What shares a browser, an installation or Ray stays together (tests/support/scheduling.py).
-SIDE_BY_SIDE := --numprocesses=$(TEST_PROCESSES) --dist=loadgroup
 
 # Tests talk to servers on this machine past any proxy, and read times in UTC.
 export NO_PROXY := 127.0.0.1,localhost$(addprefix $(comma),$(or $(NO_PROXY),$(no_proxy)))
 export no_proxy := $(NO_PROXY)
 quick test test-long check coverage: export TZ := UTC
+# Processes that the tests start would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
 
 WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig*.json 2>/dev/null)
 
@@ -42,7 +39,7 @@ test: ## everything that a change must pass
 	@echo "make test: all passed"
 
 test-long: ready ## what make test leaves out: tests/long.txt, and what is marked `long` where it stands
-	$(PYTEST) $(SIDE_BY_SIDE) -m "long and not benchmark"
+	@$(BIN)/python -m tests.gate long
 
 check: check-python check-pages ## linters, types and import contracts
 
@@ -88,10 +85,10 @@ frontend/node_modules/.quick: $(WEB_SOURCES)
 .PHONY: benchmarks coverage chaos attacks soak stability above-random interval-coverage racing-errors studies mutants
 
 benchmarks: $(VENV)/.ready-dev frontend/dist/index.html chromium ## by hand, on an idle machine: speed of pages and lists, memory of engines
-	$(PYTEST) -s -m benchmark
+	$(PYTEST) -s --stage=benchmark
 
 coverage: $(VENV)/.ready-dev frontend/dist/index.html chromium ## by hand: branches covered, against the recorded figure
-	$(PYTEST) $(SIDE_BY_SIDE) -m "not long and not benchmark" --cov --cov-report=
+	$(PYTEST) --numprocesses=3 --dist=loadgroup --stage=tests --cov --cov-report=
 
 chaos: $(VENV)/.ready-dev ## by hand, minutes to hours: a hundred faults; options in ARGS
 	$(BIN)/python -m tests.chaos $(ARGS)
@@ -115,7 +112,7 @@ racing-errors: $(VENV)/.ready-dev ## by hand, five minutes: how often races of s
 	$(BIN)/python -m tests.racing_errors
 
 studies: $(VENV)/.ready-dev ## by hand, fifteen minutes: a sweep of 200 runs whose processes are killed
-	$(PYTEST) -s -m benchmark tests/backend/sweeps
+	$(PYTEST) -s --stage=benchmark tests/backend/sweeps
 
 mutants: $(VENV)/.ready-dev ## by hand, an hour: which of 300 small errors in the engine no unit test notices; options in ARGS
 	$(BIN)/python -m tests.mutants $(ARGS)

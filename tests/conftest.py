@@ -12,7 +12,7 @@
   `service.client_as(role)` a script with a token of that role.
 - `sqlite_service`: the same on SQLite only, for what does not depend on the database.
 
-`pytest_collection_modifyitems` decides which tests are `long`, that is, left to `make test-long`.
+`tests/long.txt` and `tests.support.stages` say which stage runs a test.
 """
 
 import os
@@ -21,6 +21,7 @@ import shutil
 import sys
 import traceback
 from collections.abc import Generator, Iterator
+from contextlib import nullcontext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,11 +30,18 @@ from uuid import uuid4
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
-from sqlalchemy import Engine
+from sqlalchemy import Engine, make_url
 
 from backend.db import engine as database
 from backend.db.engine import make_engine
-from tests.support.databases import PostgresServer, migrated_sqlite, short_folder
+from tests.support.databases import (
+    POSTGRES_URL,
+    Databases,
+    migrated_sqlite,
+    postgres_server,
+    short_folder,
+)
+from tests.support.stages import STAGES, stage_of
 from tests.support.waiting import PATIENCE_S, await_worker_threads
 
 if TYPE_CHECKING:
@@ -102,6 +110,7 @@ sys.addaudithook(_refuse_processes)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--stage", choices=STAGES, help="run this stage only")
     parser.addoption(
         "--live-minutes", type=float, default=1.0, help="how long the benchmark of live data lasts"
     )
@@ -109,10 +118,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects by mark
 def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.Item]) -> None:
-    """Mark as `long` what tests/long.txt lists, and the PostgreSQL form of tests whose subject is not SQL.
+    """Mark as `long` what tests/long.txt lists and the PostgreSQL form of tests whose subject is not SQL.
 
-    Each line of tests/long.txt is the beginning of test ids. One that matches no test is a collection error
-    if all of tests/ was collected.
+    Then select those of the given stage. Each line of tests/long.txt is the beginning of test ids. One that
+    matches no test is a collection error if all of tests/ was collected.
     """
     entries = LONG.read_text().splitlines()
     matched = set()
@@ -126,6 +135,11 @@ def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.It
         message = "no test id begins with " + ", ".join(unmatched)
         report = pytest.CollectReport("tests/long.txt", "failed", longrepr=message, result=[])
         session.config.hook.pytest_collectreport(report=report)
+    stages = [stage_of(item.nodeid, {mark.name for mark in item.iter_markers()}) for item in items]
+    if chosen := session.config.getoption("stage"):
+        others = [item for item, stage in zip(items, stages, strict=True) if stage != chosen]
+        session.config.hook.pytest_deselected(items=others)
+        items[:] = [item for item, stage in zip(items, stages, strict=True) if stage == chosen]
 
 
 def _on_postgresql(item: pytest.Item) -> bool:
@@ -188,12 +202,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    """One PostgreSQL server for the whole session."""
-    with short_folder() as folder:
-        server = PostgresServer(folder)
-        yield server
-        server.close()
+def postgres() -> Iterator[Databases]:
+    """A PostgreSQL server: that of `make test`, or one of this session."""
+    given = os.environ.get(POSTGRES_URL)
+    with nullcontext(given) if given else postgres_server() as url:
+        databases = Databases(make_url(url))
+        yield databases
+        databases.close()
 
 
 @pytest.fixture

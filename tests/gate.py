@@ -6,11 +6,17 @@
 
 If all of them pass when retried, the last line names them: `flaky: ID, ID`. `why_no_retry` says when no test
 is retried.
+
+`python -m tests.gate long` runs the tests of `make test-long`: all of them, whatever fails, and none twice.
+At its end it names what failed and the command that repeats it.
+
+One PostgreSQL server, started first, serves all processes of pytest.
 """
 
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -20,12 +26,17 @@ from tempfile import TemporaryDirectory
 from threading import Thread
 from time import gmtime, monotonic, strftime
 
+from tests.support.databases import POSTGRES_URL, postgres_server
+from tests.support.stages import BROWSER_TESTS
+
 CHECK = ["make", "--no-print-directory", "check"]
 STAGES = {
-    "tests": ["--numprocesses=3", "--dist=loadgroup", "-m", "not browser and not long and not benchmark"],
-    "browser": ["-m", "browser and not long and not benchmark"],
+    "tests": ["--numprocesses=3", "--dist=loadgroup", "--stage=tests"],
+    "browser": ["--stage=browser", *BROWSER_TESTS],
 }
 """pytest's arguments by stage. The first stage runs beside `CHECK`."""
+LONG = [f"--numprocesses={min((os.cpu_count() or 1) + 2, 8)}", "--dist=loadgroup", "--stage=long"]
+"""These tests wait for other processes about as much as they compute."""
 
 MAX_RETRIED = 5
 NEVER_RETRIED = re.compile(
@@ -48,9 +59,23 @@ class Outcome:
 
 
 def main() -> int:
-    """Run the gate; returns its exit code."""
+    """Run the gate or the long tests; returns the exit code."""
     os.environ.pop("MAKEFLAGS", None)  # of the make that started this: its job server is not handed on
-    return run_gate(STAGES, CHECK)
+    with postgres_server() as os.environ[POSTGRES_URL]:
+        return run_long(LONG) if sys.argv[1:] == ["long"] else run_gate(STAGES, CHECK)
+
+
+def run_long(arguments: Sequence[str]) -> int:
+    """Run all of these tests; returns an exit code."""
+    _announce("long")
+    outcome = run_pytest(arguments)
+    for reason in outcome.broken:
+        print(reason)
+    if outcome.failed:
+        print(
+            f"{len(outcome.failed)} failed; repeat them with\n  .venv/bin/pytest {shlex.join(outcome.failed)}"
+        )
+    return outcome.exit_code
 
 
 def run_gate(stages: dict[str, list[str]], check: Sequence[str]) -> int:

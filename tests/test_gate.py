@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.gate import run_gate
+from tests.gate import run_gate, run_long
+from tests.support.stages import stage_of
 
 pytestmark = pytest.mark.service  # it starts pytest
 
@@ -161,3 +162,40 @@ def test_failed_check_ends_the_gate_after_the_first_stage(
     assert "not formatted" in printed
     assert "==> two" not in printed
     assert printed.splitlines()[-1] == "make test: check failed"
+
+
+def test_long_tests_go_on_after_a_failure_and_end_with_the_command_that_repeats_it(
+    tree: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write(
+        tree, {"test_a.py": f"{ONCE}\ndef test_fails():\n    assert 0\n\ndef test_it():\n    times('it')\n"}
+    )
+    assert run_long([]) == 1
+    assert runs(tree) == 1
+    assert last_line(capfd).split() == [".venv/bin/pytest", "test_a.py::test_fails"]
+
+
+def test_long_tests_pass_without_a_failure(tree: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write(tree, {"test_a.py": "def test_it():\n    pass\n"})
+    assert run_long([]) == 0
+    assert "repeat" not in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("marks", "stage"),
+    [
+        ([], "tests"),
+        (["service", "learning"], "tests"),
+        (["browser"], "browser"),
+        (["browser", "service"], "browser"),
+        (["browser", "long"], "long"),
+        (["long", "benchmark"], "benchmark"),
+    ],
+)
+def test_each_test_belongs_to_one_stage(marks: list[str], stage: str) -> None:
+    assert stage_of("tests/browser/test_a.py::test_it", marks) == stage
+
+
+def test_browser_test_that_no_stage_would_collect_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"^tests/cli/test_a.py::test_it: tests that need a browser are in"):
+        stage_of("tests/cli/test_a.py::test_it", ["browser"])

@@ -16,7 +16,7 @@ from backend.db.migrate import downgrade
 from backend.settings import Settings
 from backend.specs.states import RunState
 from tests.support import asynchronous
-from tests.support.databases import PostgresServer
+from tests.support.databases import Databases
 from tests.support.redis_server import RedisServer
 from tests.support.rows import make_run
 from tests.support.service import RunningServer, RunningService, running_service
@@ -90,7 +90,7 @@ def test_readiness_is_503_while_redis_hangs(
 
 
 def test_requests_succeed_after_database_drops_connections(
-    postgres: PostgresServer, redis_url: str, tmp_path: Path
+    postgres: Databases, redis_url: str, tmp_path: Path
 ) -> None:
     with postgres.database() as url, running_service(url, redis_url, tmp_path) as service:
         postgres.execute(

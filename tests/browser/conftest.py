@@ -20,12 +20,12 @@ from tests.support import custom_environment
 from tests.support.databases import short_folder
 from tests.support.installation import Installation, installation
 from tests.support.service import RunningService
-from tests.support.waiting import PATIENCE_S, until
+from tests.support.waiting import EXPECT_S, PATIENCE_S, until
 
 # A network error is what some tests ask for; the page has to live with it.
 EXPECTED = re.compile("Failed to load resource|net::ERR_|status of 4")
 
-expect.set_options(timeout=30_000)  # milliseconds; the context's default timeout does not govern assertions
+expect.set_options(timeout=1000 * EXPECT_S)  # the context's default timeout does not govern assertions
 
 FAILED = pytest.StashKey[bool]()
 

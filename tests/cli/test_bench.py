@@ -1,6 +1,7 @@
 import json
 from pathlib import Path
 
+import psutil
 import pytest
 from sqlalchemy import Engine, make_url, select
 from typer.testing import CliRunner
@@ -13,7 +14,7 @@ from backend.metrics import repository as metrics
 from tests.support.databases import short_folder, start_patiently
 from tests.support.rows import make_run
 from tests.support.waiting import until
-from tests.workers.support import processes_with
+from tests.workers.support import running
 from workers.bench import ingest as bench_ingest
 from workers.bench import metrics as series
 from workers.bench import runs as lists
@@ -85,11 +86,13 @@ def test_bench_service_without_url_compares_private_databases_with_goals(
 
 
 def test_private_servers_leave_no_process_or_folder() -> None:
-    with short_folder() as folder, servers.temporary_redis(folder / "redis.sock") as url:
-        socket = url.removeprefix("unix://")
-        assert processes_with(socket)
+    before = {child.pid for child in psutil.Process().children()}
+    with short_folder() as folder, servers.temporary_redis(folder / "redis.sock"):
+        [redis] = [child for child in psutil.Process().children() if child.pid not in before]
+    assert not redis.is_running()
     with servers.temporary_postgres() as url:
         data = make_url(url).query["host"]
-        assert processes_with(str(data))
-    until(lambda: not processes_with(socket) and not processes_with(str(data)))
+        pid = int((Path(str(data)) / "postmaster.pid").read_text().split()[0])
+        assert running(pid)
+    until(lambda: not running(pid))
     assert not Path(str(data)).exists()

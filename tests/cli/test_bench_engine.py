@@ -1,7 +1,6 @@
 """`callboard bench engine`: its statistics, its clean-up, and a short run of it."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from typer.testing import CliRunner
 from backend.cli.main import app
 from backend.specs.algorithms import ALGORITHMS
 from tests.support.waiting import PATIENCE_S, until
-from tests.workers.support import processes_with
+from tests.workers.support import running
 from workers.bench import engine as bench_engine
 from workers.bench import methods
 from workers.bench import rounds as bench_rounds
@@ -26,17 +25,22 @@ from workers.bench.rows import Row, RowProgress, goals, rows
 from workers.bench.turn import measure
 
 ROW = Row("fake", "a fake row", "methods", "none:none")
-SLEEP = f"sleep {10_000_000 + os.getpid()}"
-"""A command line that no other test uses."""
+SLEEP = "sh -c 'echo $$ >>pids; exec sleep 10000000'"
+"""Sleeps, and leaves its PID for `sleepers`."""
+
+
+def sleepers(folder: Path) -> list[psutil.Process]:
+    pids = [int(pid) for path in folder.glob("pids") for pid in path.read_text().split()]
+    return [process for pid in pids if (process := running(pid)) and "sleep" in process.cmdline()]
 
 
 @pytest.fixture
 def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Return a function that makes turns run a shell script instead of Python."""
+    """Return a function that makes turns run a shell script in `tmp_path` instead of Python."""
 
     def replace_python(script: str) -> None:
         file = tmp_path / "python"
-        file.write_text(f"#!/bin/sh\n{script}\n")
+        file.write_text(f"#!/bin/sh\ncd '{tmp_path}'\n{script}\n")
         file.chmod(0o755)
         monkeypatch.setattr(sys, "executable", str(file))
 
@@ -100,24 +104,27 @@ def test_bench_engine_names_unknown_row_or_environment() -> None:
 
 
 @pytest.mark.service
-def test_measure_kills_processes_left_by_a_turn(python: Callable[[str], None]) -> None:
-    python(f"setsid {SLEEP} >/dev/null 2>&1 &\n" + "echo '{\"agent_steps_per_s\": 5.0}'")
+def test_measure_kills_processes_left_by_a_turn(python: Callable[[str], None], tmp_path: Path) -> None:
+    python(
+        f"setsid {SLEEP} >/dev/null 2>&1 &\nuntil [ -s pids ]; do :; done\n"
+        + "echo '{\"agent_steps_per_s\": 5.0}'"
+    )
     mine = {child.pid for child in psutil.Process().children()}
     found = bench_rounds.measure([ROW], "ALE/Pong-v5", rounds=2, seconds=1)
     assert found.agent_steps_per_s == {"fake": [5.0, 5.0]}
-    assert processes_with(SLEEP) == []
+    assert sleepers(tmp_path) == []
     assert {child.pid for child in psutil.Process().children()} <= mine
 
 
 @pytest.mark.service
 def test_measure_kills_turn_that_exceeds_its_time(
-    python: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+    python: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bench_rounds, "START_TIMEOUT_S", 0.2)
     python(SLEEP)
     found = bench_rounds.measure([ROW], "ALE/Pong-v5", rounds=1, seconds=0.2)
     assert found.left_out == {"fake": "took longer than 0 s"}
-    assert processes_with(SLEEP) == []
+    assert sleepers(tmp_path) == []
 
 
 @pytest.mark.service

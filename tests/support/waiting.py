@@ -1,5 +1,6 @@
 """Wait for a condition with a deadline: the only polling helpers of the tests."""
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from time import monotonic, sleep
@@ -7,8 +8,12 @@ from typing import Literal, TypeVar
 
 T = TypeVar("T")
 
-PATIENCE_S = 240.0
+SCALE = float(os.environ.get("CALLBOARD_TEST_PATIENCE", "1"))
+"""Factor of every deadline of the tests, for machines that are slower still."""
+PATIENCE_S = 240.0 * SCALE
 """A deadline far above the time on an idle machine, so that load does not fail a test."""
+EXPECT_S = 30.0 * SCALE
+"""Deadline of what a page shows."""
 
 
 def until(

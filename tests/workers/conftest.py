@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def settings(
     database_url: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> "Settings":
-    """A worker's settings, with a temporary home and short leases."""
+    """A worker's settings, with a temporary home. No lease runs out but by `expire_lease` and `lose`."""
     from backend.live import bus
     from backend.settings import Settings
     from tests.support.waiting import PATIENCE_S
@@ -29,7 +29,7 @@ def settings(
         database_url=database_url,
         redis_url=redis_url,
         host_name="a",
-        lease_s=3.0,
+        lease_s=60.0,
         reconcile_interval_s=0.2,
     )
 
@@ -51,7 +51,7 @@ def start(settings: "Settings", tmp_path: Path) -> "Iterator[Start]":
     """Return a function that starts workers; kill them afterwards and check that no engine is left."""
     from tests.support.installation import CALLBOARD, environment
     from tests.support.waiting import until
-    from tests.workers.support import processes_with
+    from tests.workers.support import engines_of
 
     started: list[subprocess.Popen[bytes]] = []
 
@@ -77,4 +77,4 @@ def start(settings: "Settings", tmp_path: Path) -> "Iterator[Start]":
     for process in started:
         process.kill()
         process.wait()
-    until(lambda: not processes_with(str(settings.runs_dir)))
+    until(lambda: not engines_of(settings.runs_dir))

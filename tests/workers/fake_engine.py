@@ -36,6 +36,8 @@ from workers.engine.training.control import Control
 from workers.engine.training.event_log import EventLog
 
 GRANDCHILD = "callboard-fake-engine-grandchild"
+PIDS = "fake-engine-pids"
+"""Folder beside that of the runs, with a file for each process that fake engines have been or started."""
 STATE = "state.json"
 """Member of a checkpoint, which is a zip as a real one is."""
 
@@ -69,7 +71,9 @@ class FakeEngine:
     def train(self) -> int:
         if self.notes.get("grandchild"):
             sleeper = f"import time; time.sleep(600)  # {GRANDCHILD} {self.run_dir}"
-            subprocess.Popen([sys.executable, "-c", sleeper], start_new_session=True)
+            record_pid(
+                self.run_dir, subprocess.Popen([sys.executable, "-c", sleeper], start_new_session=True).pid
+            )
         while self.step < self.spec["stop"]["agent_steps"]:
             request = self.control.stop_requested()
             if request is not None and not self.notes.get("ignores_stop"):
@@ -170,10 +174,18 @@ def flip_bit(path: Path, at: int) -> None:
         file.write(bytes([byte ^ 1]))
 
 
+def record_pid(run_dir: Path, pid: int) -> None:
+    """Leave a process's PID for `engines_of` of the tests."""
+    folder = next(parent for parent in run_dir.parents if parent.name == "runs").with_name(PIDS)
+    folder.mkdir(exist_ok=True)
+    (folder / str(pid)).touch()
+
+
 def main() -> int:
     task, run_dir, *options = sys.argv[1:]
     given = dict(zip(options[::2], options[1::2], strict=True))
     die_with_parent(int(given["--parent"]))
+    record_pid(Path(run_dir), os.getpid())
     if task == "train":
         control = Control(int(given["--control-fd"]))
         control.handle_signals()

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -23,6 +23,7 @@ from backend.runs import repository as runs
 from backend.specs import events
 from tests.support.rows import checkpoint_row, make_run
 from tests.support.waiting import PATIENCE_S, until
+from tests.workers.fake_engine import PIDS
 from workers import claims
 from workers.context import Context
 
@@ -142,15 +143,25 @@ def moves(engine: Engine, run_id: str) -> list[str]:
         return [str(t.after) for t in runs.transitions(session, run_id)]
 
 
-def engines_of(context: Context) -> list[psutil.Process]:
-    """Return the running engines of a worker and their descendants."""
-    return processes_with(str(context.settings.runs_dir))
+def engines_of(runs_dir: Path) -> list[psutil.Process]:
+    """Return the running engines of a worker and what fake ones started, by the PIDs that they left."""
+    pids = [int(path.name) for path in runs_dir.parent.glob(f"{PIDS}/*")]
+    for path in runs_dir.glob("*/attempts/*/engine.json"):
+        with suppress(ValueError):  # it is being written
+            pids.append(json.loads(path.read_text())["pid"])
+    return [process for pid in {*pids} if (process := running(pid)) and _has_word(process, str(runs_dir))]
 
 
-def processes_with(word: str) -> list[psutil.Process]:
-    """Return the running processes with `word` in their command line."""
-    return [
-        process
-        for process in psutil.process_iter(["cmdline", "status"])
-        if process.info["status"] != psutil.STATUS_ZOMBIE and word in " ".join(process.info["cmdline"] or [])
-    ]
+def running(pid: int) -> psutil.Process | None:
+    """Return a process, None if it has ended."""
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else process
+    return None
+
+
+def _has_word(process: psutil.Process, word: str) -> bool:
+    try:
+        return word in " ".join(process.cmdline())
+    except psutil.Error:
+        return False

@@ -32,11 +32,11 @@ from tests.workers.support import (
     FAKE_ENGINE,
     FlakyContext,
     claim,
+    engines_of,
     expire_lease,
     fake_run,
     lose,
     moves,
-    processes_with,
     run_row,
     stored_points,
     until_state,
@@ -69,7 +69,7 @@ def agents(settings: Settings, engine: Engine) -> Iterator[Agents]:
     yield start
     for agent in started:
         agent.stop(8)
-    until(lambda: not processes_with(str(settings.runs_dir)))
+    until(lambda: not engines_of(settings.runs_dir))
 
 
 def test_agent_announces_host_facts_and_load(agents: Agents, engine: Engine, tmp_path: Path) -> None:
@@ -193,10 +193,11 @@ def test_settings_reach_engine_and_applied_ones_reach_spec(agents: Agents, engin
 def test_settings_pending_at_host_loss_are_applied_by_next_attempt(agents: Agents, engine: Engine) -> None:
     run = fake_run(engine, agent_steps=ENDLESS)
     add_host(engine, "dead")
-    claim(engine, "dead", lease_s=0.1)
+    claim(engine, "dead")
     with writing(engine) as session:
         live_settings.request(session, run.id, {"beta": 0.25}, None)  # type: ignore[arg-type]
-    agents(lease_s=1.0)
+        lose(session, run.id)
+    agents()
     until(lambda: run_row(engine, run.id).spec["config"]["beta"] == 0.25)
     assert run_row(engine, run.id).attempt == 2
 
@@ -244,11 +245,20 @@ def test_draining_host_finishes_its_run_and_claims_no_other(agents: Agents, engi
     until_state(engine, second.id, "finished")
 
 
-def test_run_of_dead_host_is_claimed_after_lease_expiry(agents: Agents, engine: Engine) -> None:
-    add_host(engine, "dead")
+def test_run_of_dead_host_is_claimed_after_lease_expiry(
+    agents: Agents, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock_s = [0.0]
+    monkeypatch.setattr(host_agent, "monotonic", lambda: clock_s[0])
+    for host in ("a", "dead"):
+        add_host(engine, host)
     run = fake_run(engine, agent_steps=20)
-    claim(engine, "dead", lease_s=0.1)
-    agents(lease_s=1.0)
+    claim(engine, "dead")
+    expire_lease(engine, run.id)
+    agents()
+    _two_rounds(engine, "a")
+    assert run_row(engine, run.id).state == "starting"  # the agent waits for the length of a lease first
+    _pass_one_lease(engine, "a", clock_s)
     until_state(engine, run.id, "finished")
     assert moves(engine, run.id)[:5] == ["queued", "starting", "lost", "queued", "starting"]
 
@@ -256,7 +266,7 @@ def test_run_of_dead_host_is_claimed_after_lease_expiry(agents: Agents, engine: 
 def test_agent_renews_leases_of_its_runs(agents: Agents, engine: Engine) -> None:
     """The holder renews an expired lease before any other host finds it expired."""
     run = fake_run(engine, agent_steps=ENDLESS)
-    agents(lease_s=60.0)
+    agents()
     until_state(engine, run.id, "running")
     for _ in range(3):
         expire_lease(engine, run.id)
@@ -273,19 +283,14 @@ def test_first_host_after_database_outage_waits_one_lease_before_expiring_others
     clock_s = [0.0]
     monkeypatch.setattr(host_agent, "monotonic", lambda: clock_s[0])
 
-    def pass_one_lease() -> None:
-        for _ in range(4):
-            clock_s[0] += 20.0
-            _two_rounds(engine, "b")
-
     run = fake_run(engine, agent_steps=ENDLESS)
     outage: list[bool] = []
-    agents(outage, lease_s=60.0)
+    agents(outage)
     until_state(engine, run.id, "running")
     rival_outage: list[bool] = []
     add_host(engine, "b")
-    rival = agents(rival_outage, lease_s=60.0, host_name="b")
-    pass_one_lease()
+    rival = agents(rival_outage, host_name="b")
+    _pass_one_lease(engine, "b", clock_s)
     assert rival.liveness.may_expire()
     outage.append(True)
     rival_outage.append(True)
@@ -298,7 +303,7 @@ def test_first_host_after_database_outage_waits_one_lease_before_expiring_others
     assert run_row(engine, run.id).state == "running"
     outage.clear()
     until(lambda: _lease_holds(engine, run.id))
-    pass_one_lease()
+    _pass_one_lease(engine, "b", clock_s)
     assert rival.liveness.may_expire()
     assert moves(engine, run.id) == ["queued", "starting", "running"]
 
@@ -312,6 +317,13 @@ def _two_rounds(engine: Engine, host: str) -> None:
     for _ in range(2):
         seen = _last_seen(engine, host)
         until(lambda seen=seen: _last_seen(engine, host) > seen)  # type: ignore[misc]
+
+
+def _pass_one_lease(engine: Engine, host: str, clock_s: list[float]) -> None:
+    """Let an agent whose clock is `clock_s` look after its leases for more than the length of one."""
+    for _ in range(4):
+        clock_s[0] += 20.0
+        _two_rounds(engine, host)
 
 
 def _lease_holds(engine: Engine, run_id: str) -> bool:
@@ -349,7 +361,7 @@ def test_stop_kills_engine_that_ignores_stop_after_timeout(
     agent = agents()
     until_state(engine, run.id, "running")
     assert not agent.stop(1)
-    until(lambda: not processes_with(str(settings.runs_dir)))
+    until(lambda: not engines_of(settings.runs_dir))
 
 
 def test_stop_timeout_counts_from_begin_stop(
@@ -363,7 +375,7 @@ def test_stop_timeout_counts_from_begin_stop(
     agent.begin_stop()
     monkeypatch.setattr(host_agent, "monotonic", lambda: monotonic() + 3600)
     assert not agent.stop(3600)
-    until(lambda: not processes_with(str(settings.runs_dir)))
+    until(lambda: not engines_of(settings.runs_dir))
 
 
 def test_run_larger_than_free_memory_stays_queued(
@@ -374,7 +386,7 @@ def test_run_larger_than_free_memory_stays_queued(
     second = fake_run(engine, agent_steps=ENDLESS)
     monkeypatch.setattr(host_facts, "available_memory_bytes", lambda: int(estimate * 1.5))
     agent = agents(slots=2)
-    until(lambda: len(processes_with(str(settings.runs_dir))) == 1)
+    until(lambda: len(engines_of(settings.runs_dir)) == 1)
     rounds: list[int] = []
     monkeypatch.setattr(agent, "_claim_job", lambda: rounds.append(1))
     until(lambda: len(rounds) >= 3)

@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
 @pytest.fixture(autouse=True)
 def no_engine_is_left(context: Context) -> Iterator[None]:
     yield
-    until(lambda: not engines_of(context))
+    until(lambda: not engines_of(context.settings.runs_dir))
 
 
 def _episode(context: Context, engine: Engine, run: Run) -> Job:
@@ -147,8 +147,12 @@ def test_job_waits_for_artifact_store_before_it_ends(
     assert (_row(engine, job).state, _row(engine, job).error, _row(engine, job).tries) == ("done", None, 1)
 
 
-def test_job_renews_its_lease_while_it_runs(context: Context, engine: Engine) -> None:
+def test_job_renews_its_lease_while_it_runs(
+    context: Context, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The holder renews an expired lease again and again, and no other host can claim the job then."""
+    clock_s = [0.0]
+    monkeypatch.setattr("workers.jobs.monotonic", lambda: clock_s[0])
     run = fake_run(engine, job_waits=True)
     job = _evaluation(context, engine, run, hashlib.sha256(b"weights").hexdigest())
     runner = _do(context, engine)
@@ -165,6 +169,7 @@ def test_job_renews_its_lease_while_it_runs(context: Context, engine: Engine) ->
         with writing(engine) as session:
             row = session.get_one(Job, job.id)
             row.lease_expires_at = database_now(session) - timedelta(seconds=1)
+        clock_s[0] += context.settings.lease_s / 3
         until(is_renewed)
     (context.run_dir(run.id) / "go").touch()
     runner.join(PATIENCE_S)
@@ -174,7 +179,7 @@ def test_job_renews_its_lease_while_it_runs(context: Context, engine: Engine) ->
 def test_cancelled_job_is_queued_again(context: Context, engine: Engine) -> None:
     job = _episode(context, engine, fake_run(engine, job_s=600))
     runner = _do(context, engine)
-    until(lambda: engines_of(context))
+    until(lambda: engines_of(context.settings.runs_dir))
     runner.cancel()
     runner.join(PATIENCE_S)
     assert (_row(engine, job).state, _row(engine, job).tries) == ("queued", 0)
@@ -203,12 +208,17 @@ def test_job_does_not_change_spec_file_of_run(context: Context, engine: Engine) 
     assert spec.read_text() == "written by a starting attempt"
 
 
-def test_try_that_lost_its_lease_stores_nothing(context: Context, engine: Engine) -> None:
+def test_try_that_lost_its_lease_stores_nothing(
+    context: Context, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock_s = [0.0]
+    monkeypatch.setattr("workers.jobs.monotonic", lambda: clock_s[0])
     job = _episode(context, engine, fake_run(engine, job_s=600))
     runner = _do(context, engine)
-    until(lambda: engines_of(context))
+    until(lambda: engines_of(context.settings.runs_dir))
     with writing(engine) as session:
         session.get_one(Job, job.id).tries = 2
+    clock_s[0] += context.settings.lease_s / 3
     runner.join(PATIENCE_S)
     assert _row(engine, job).state == "running"
     with reading(engine) as session:

@@ -58,7 +58,7 @@ def host(engine: Engine) -> None:
 @pytest.fixture(autouse=True)
 def no_engine_is_left(host: None, context: Context) -> Iterator[None]:
     yield
-    until(lambda: not engines_of(context))
+    until(lambda: not engines_of(context.settings.runs_dir))
 
 
 def _supervisor(context: Context, won: Claim) -> Supervisor:
@@ -246,7 +246,9 @@ def test_stopped_and_resumed_run_has_one_continuous_series(context: Context, eng
 def test_kill_ends_every_descendant_of_engine(context: Context, engine: Engine) -> None:
     run = fake_run(engine, agent_steps=ENDLESS, grandchild=True)
     thread = _supervise(context, engine)
-    until(lambda: any(GRANDCHILD in str(process.cmdline()) for process in engines_of(context)))
+    until(
+        lambda: any(GRANDCHILD in str(process.cmdline()) for process in engines_of(context.settings.runs_dir))
+    )
     _await_recorded(engine, run.id, 1)
     _request_stop(engine, run.id, kill=True)
     thread.request("kill")
@@ -572,7 +574,7 @@ def test_engine_has_configured_niceness(context: Context, engine: Engine) -> Non
     thread = _supervise(yielding, engine)
     _await_recorded(engine, run.id, 1)
     assert thread.rss_bytes() > 2**20
-    (process,) = engines_of(context)
+    (process,) = engines_of(context.settings.runs_dir)
     assert process.nice() == min(psutil.Process().nice() + 7, MAX_NICENESS)
     with writing(engine) as session:
         runs.transition(session, claims.lock(session, run.id, 1), RunState.LOST, "test")

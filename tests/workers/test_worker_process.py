@@ -21,7 +21,7 @@ from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.redis_server import RedisServer
 from tests.support.rows import make_run
 from tests.support.waiting import PATIENCE_S, until
-from tests.workers.support import Start, moves, processes_with, run_row, until_state
+from tests.workers.support import Start, engines_of, moves, run_row, until_state
 from workers import claims
 from workers.engine.training.event_log import read_frames
 
@@ -96,7 +96,7 @@ def test_run_resumes_after_sigkill_of_engine(start: Start, engine: Engine, setti
     run = _train(engine)
     worker = start()
     _await_checkpoint(engine, run.id)
-    [leader] = [p for p in processes_with(str(settings.runs_dir)) if p.ppid() == worker.pid]
+    [leader] = [p for p in engines_of(settings.runs_dir) if p.ppid() == worker.pid]
     os.kill(leader.pid, signal.SIGKILL)
     _await_resumed(engine, run.id)
     assert _stop(engine, run.id).attempt == 2
@@ -114,7 +114,7 @@ def test_sigterm_of_worker_saves_checkpoint_and_queues_run(
     assert worker.wait(timeout=PATIENCE_S) == 0
     row = run_row(engine, run.id)
     assert (row.state, row.state_reason) == ("queued", "its worker on a is shutting down")
-    until(lambda: not processes_with(str(settings.runs_dir)))
+    until(lambda: not engines_of(settings.runs_dir))
     start()
     until(lambda: run_row(engine, run.id).state == "running")
     with reading(engine) as session:
@@ -129,7 +129,7 @@ def test_sigkill_of_worker_ends_its_engines_and_run_resumes(
     _await_checkpoint(engine, run.id)
     worker.kill()
     worker.wait()
-    until(lambda: not processes_with(str(settings.runs_dir)))
+    until(lambda: not engines_of(settings.runs_dir))
     start()
     _await_resumed(engine, run.id)
     _stop(engine, run.id)

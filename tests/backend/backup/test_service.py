@@ -45,7 +45,7 @@ from backend.runs import repository as runs
 from backend.settings import Settings
 from backend.specs.states import RunState
 from tests.backend.metrics.oracle import METRICS, RecordedRun
-from tests.support.databases import PostgresServer
+from tests.support.databases import Databases
 from tests.support.rows import (
     add_attempt,
     add_host,
@@ -172,7 +172,7 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Settings]
     if request.param == "sqlite":
         yield _settings(tmp_path / "target", None)
     else:
-        server: PostgresServer = request.getfixturevalue("postgres")
+        server: Databases = request.getfixturevalue("postgres")
         with server.database(migrated=False) as url:
             yield _settings(tmp_path / "target", url)
 

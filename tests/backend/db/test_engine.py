@@ -14,7 +14,7 @@ from backend.db import Host, LogLine
 from backend.db import engine as database
 from backend.db.clock import database_now, utc_now
 from backend.db.engine import is_query_timeout, make_engine, reading, writing
-from tests.support.databases import PostgresServer
+from tests.support.databases import Databases
 from tests.support.rows import host_row
 from tests.support.waiting import PATIENCE_S, until
 
@@ -128,7 +128,7 @@ def test_connect_times_out_when_server_never_answers(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.service
-def test_postgresql_connection_sets_tcp_timeouts(postgres: PostgresServer) -> None:
+def test_postgresql_connection_sets_tcp_timeouts(postgres: Databases) -> None:
     # Cutting a live connection needs a private network: check the connection's parameters instead.
     engine = make_engine(postgres.url("postgres"))
     with engine.connect() as connection:

@@ -40,7 +40,7 @@ class OidcProvider:
         app.before_request(self._record)
         app.after_request(self._override)
         self._server = make_server("127.0.0.1", 0, app, threaded=True)
-        self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
+        self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         self.issuer = f"http://{host}:{self._server.server_port}"
 
     def start(self) -> None:

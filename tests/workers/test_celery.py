@@ -34,7 +34,7 @@ def _task_events(settings: Settings) -> Iterator[list[dict[str, Any]]]:
     connection = app.connection_for_read()
     receiver = app.events.Receiver(connection, handlers={"*": received.append})
     receiver.on_consume_ready = lambda *_, **__: subscribed.set()
-    thread = threading.Thread(target=partial(receiver.capture, wakeup=False))
+    thread = threading.Thread(target=partial(receiver.capture, wakeup=False), daemon=True)
     thread.start()
     try:
         assert subscribed.wait(PATIENCE_S)

@@ -112,7 +112,7 @@ def test_concurrent_claims_never_return_the_same_run(engine: Engine) -> None:
         while patience.lasts() and (mine := claim(engine, host)):
             won.append((mine.run_id, mine.attempt))
 
-    threads = [Thread(target=work, args=(host,)) for host in hosts]
+    threads = [Thread(target=work, args=(host,), daemon=True) for host in hosts]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -2,7 +2,6 @@ import socket
 import sqlite3
 from datetime import UTC, datetime, timedelta
 from threading import Barrier, Thread
-from time import monotonic
 from typing import Any
 
 import psycopg
@@ -16,7 +15,7 @@ from backend.db.clock import database_now, utc_now
 from backend.db.engine import is_query_timeout, make_engine, reading, writing
 from tests.support.databases import Databases
 from tests.support.rows import host_row
-from tests.support.waiting import PATIENCE_S, until
+from tests.support.waiting import until
 
 
 def test_writing_commits_or_rolls_back(engine: Engine) -> None:
@@ -49,7 +48,7 @@ def test_concurrent_read_then_write_loses_no_update(engine: Engine) -> None:
                 assert host is not None
                 host.slots += 1
 
-    running = [Thread(target=work) for _ in range(threads)]
+    running = [Thread(target=work, daemon=True) for _ in range(threads)]
     for thread in running:
         thread.start()
     for thread in running:
@@ -174,7 +173,7 @@ def test_long_query_of_a_transaction_that_writes_is_not_cancelled(
 
 def test_wait_for_the_write_lock_is_bounded(own_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "LOCK_TIMEOUT_S", 0.2)
-    monkeypatch.setattr(database, "BUSY_TIMEOUT_S", PATIENCE_S)
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 10_000.0)  # as long it would wait without the limit
     engine = make_engine(own_database_url, impatient=True)
     with writing(engine) as session:
         session.add(host_row("h"))
@@ -182,10 +181,8 @@ def test_wait_for_the_write_lock_is_bounded(own_database_url: str, monkeypatch: 
     with writing(other) as holder:
         holder.get(Host, "h", with_for_update=True)
         for wait_s in (None, 0.1):
-            started = monotonic()
             with pytest.raises(OperationalError), writing(engine, wait_s=wait_s) as session:
                 session.get(Host, "h", with_for_update=True)
-            assert monotonic() - started < PATIENCE_S / 2  # as long and more without the timeout
     with writing(engine) as session:
         assert session.get(Host, "h", with_for_update=True) is not None
     other.dispose()

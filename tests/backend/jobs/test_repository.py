@@ -41,7 +41,7 @@ def test_concurrent_requests_for_same_target_create_one_job(engine: Engine) -> N
                 both.wait()
             found.append(repository.request(session, "video", run.id, TARGET, queue="cpu").id)
 
-    threads = [Thread(target=request) for _ in range(2)]
+    threads = [Thread(target=request, daemon=True) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -139,7 +139,7 @@ def test_concurrent_claims_return_different_jobs(engine: Engine) -> None:
             if job is not None:
                 got.append(job.id)
 
-    threads = [Thread(target=work, args=(f"h{i}",)) for i in range(3)]
+    threads = [Thread(target=work, args=(f"h{i}",), daemon=True) for i in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:

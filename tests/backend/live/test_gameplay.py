@@ -61,7 +61,7 @@ def _streaming_worker(redis_url: str, run_id: str) -> Iterator[list[float]]:
                     step += 1
                     client.publish(frames_channel(run_id), step.to_bytes(8, "little") + b"jpeg")
 
-    thread = threading.Thread(target=publish_frames)
+    thread = threading.Thread(target=publish_frames, daemon=True)
     thread.start()
     try:
         yield notified

@@ -164,7 +164,7 @@ def test_concurrent_demotion_keeps_one_admin(service: RunningService) -> None:
         except Conflict:
             answers.append("refused")
 
-    threads = [Thread(target=demote, args=(user_id,)) for user_id in admins]
+    threads = [Thread(target=demote, args=(user_id,), daemon=True) for user_id in admins]
     for thread in threads:
         thread.start()
     for thread in threads:

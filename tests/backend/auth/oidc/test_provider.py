@@ -150,7 +150,7 @@ def test_document_that_is_no_discovery_document_is_refused(body: bytes, reason: 
             await _start(provider)
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         try:
             _with_provider(server.server_port, use)
@@ -176,7 +176,7 @@ def test_provider_that_does_not_answer_delays_nobody_else(
             with service.new_client() as waiting:
                 arrived.append(waiting.get("/login/oidc").headers["location"])
 
-        threads = [Thread(target=start) for _ in range(provider_module.MAX_PENDING)]
+        threads = [Thread(target=start, daemon=True) for _ in range(provider_module.MAX_PENDING)]
         for thread in threads:
             thread.start()
         connection, _ = hung.accept()

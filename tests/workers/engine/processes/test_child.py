@@ -228,6 +228,21 @@ def test_child_starts_after_the_fork_server_of_another_child_has_exited() -> Non
     subprocess.run(command, check=True, env=os.environ | {"PYTHONPATH": os.getcwd()})
 
 
+ENGINE_WITH_CHILD = """
+from tests.workers.engine.processes.test_child import _exit_at_once
+from workers.engine.processes.child import Child
+if __name__ == "__main__":
+    Child(_exit_at_once, name="child 1").join()
+"""
+
+
+def test_child_starts_when_the_temporary_folder_has_a_long_path(tmp_path: Path) -> None:
+    folder = tmp_path / ("x" * 100)  # a Unix socket's path may have 107 bytes
+    folder.mkdir()
+    environment = os.environ | {"TMPDIR": str(folder), "PYTHONPATH": os.getcwd()}
+    subprocess.run([sys.executable, "-c", ENGINE_WITH_CHILD], check=True, env=environment)
+
+
 FOREIGN_FORK_SERVER = """
 import multiprocessing
 import workers.engine.processes.child

@@ -80,8 +80,8 @@ def test_queue_loses_and_doubles_nothing_with_many_writers_and_readers() -> None
         for k in range(500):
             put(queue.entrance, Request(agent, k, 0, 0))
 
-    takers = [threading.Thread(target=take) for _ in range(3)]
-    writers = [threading.Thread(target=write, args=(agent,)) for agent in range(4)]
+    takers = [threading.Thread(target=take, daemon=True) for _ in range(3)]
+    writers = [threading.Thread(target=write, args=(agent,), daemon=True) for agent in range(4)]
     for thread in [*takers, *writers]:
         thread.start()
     for thread in writers:

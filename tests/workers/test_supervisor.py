@@ -22,6 +22,7 @@ from backend.specs import events
 from backend.specs.run import StopSpec
 from backend.specs.states import RunState
 from tests.support.databases import ON_SQLITE_FIRST
+from tests.support.frames import unpack_frame
 from tests.support.rows import add_host
 from tests.support.waiting import PATIENCE_S, until
 from tests.workers.fake_engine import GRANDCHILD
@@ -404,7 +405,27 @@ def _flaky(context: Context) -> FlakyContext:
     return FlakyContext(context.settings, context.db_engine, context.store, context.bus)
 
 
-def test_training_continues_during_database_outage(context: Context, engine: Engine) -> None:
+def test_frames_are_published_while_the_run_is_watched(
+    context: Context, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched, published = [False], []
+    monkeypatch.setattr(Gameplay, "is_watched", lambda *_: watched[0])
+    monkeypatch.setattr(Gameplay, "publish", lambda _, run_id, frame: published.append((run_id, frame)))
+    run = fake_run(engine, agent_steps=ENDLESS)
+    thread = _supervise(context, engine)
+    _await_recorded(engine, run.id, 1)
+    assert published == []
+    watched[0] = True
+    until(lambda: published)
+    assert {(run_id, unpack_frame(frame)[1]) for run_id, frame in published} == {(run.id, b"frame")}
+    _request_stop(engine, run.id)
+    thread.request("stop")
+    thread.join(PATIENCE_S)
+
+
+def test_training_continues_during_database_outage(
+    context: Context, engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
     run = fake_run(engine, agent_steps=60, wait_at=5)
     flaky = _flaky(context)
     thread = _supervise(flaky, engine)
@@ -413,6 +434,7 @@ def test_training_continues_during_database_outage(context: Context, engine: Eng
     _continue(context, run)
     log = context.run_dir(run.id) / "attempts" / "1" / "events.log"
     until(lambda: b"reached 60" in log.read_bytes())
+    until(lambda: any(line.getMessage() == "recorder.waiting" for line in caplog.records))
     assert run_row(engine, run.id).agent_steps < 60
     flaky.outage.clear()
     thread.join(PATIENCE_S)

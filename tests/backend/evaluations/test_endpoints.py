@@ -54,6 +54,11 @@ def test_evaluation_accepts_checkpoint_episodes_and_seed(service: RunningService
     superseded = make_checkpoint(service.engine, run, 400, superseded=True)
     assert service.client.post(url, json={"checkpoint": superseded.id}).json()["superseded"]
 
+    def n_listed(**params: bool) -> int:
+        return len(service.client.get(url, params=params).json()["items"])
+
+    assert n_listed(superseded=True) == n_listed() + 1
+
 
 def test_invalid_evaluation_request_is_rejected_with_field(
     service: RunningService, subtests: pytest.Subtests

@@ -214,12 +214,12 @@ def test_n_actors_predictors_and_trainers_change_while_training() -> None:
             assert len(learner.trainers) == reported["ga3c/n_trainers"] == n_trainers
 
 
-@pytest.mark.long
-def test_adjustment_starts_and_stops_real_agents_and_threads() -> None:
+@pytest.mark.parametrize("settings", [2, pytest.param(4, marks=pytest.mark.long)])
+def test_adjustment_starts_and_stops_real_agents_and_threads(settings: int) -> None:
     with at_work(n_actors=1, adjustment_interval_s=0.5) as learner:
         seen: set[Setting] = set()
         patience = Patience()
-        while patience.lasts() and len(seen) < 4:
+        while patience.lasts() and len(seen) < settings:
             learner.advance(0.0, watched=False)
             seen.add(learner.setting)
             assert len(agents(learner)) == learner.setting.n_actors

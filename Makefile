@@ -24,17 +24,22 @@ help: ## list the targets
 up: $(VENV)/.ready frontend/dist/index.html ## set up what is needed, start the service, print a link
 	@$(BIN)/callboard up
 
-# Everything that is downloaded, first; the tests need no network. Then the pages and Numba's machine code, which every
-# engine would otherwise compile by itself.
-ready: $(VENV)/.ready-dev frontend/node_modules/.ready chromium frontend/dist/index.html ## download and build what the tests need
-	$(BIN)/python -c 'import workers.engine.nn.fused.kernels'
+# Everything that is downloaded, first; the tests need no network. Then what every process of the tests would otherwise
+# compile by itself: Numba's machine code, and the tests.
+ready: frontend/dist/index.html chromium compiled ## download and build what the tests need
+
+.PHONY: compiled
+compiled: $(VENV)/.ready-dev
+	@$(BIN)/python -c 'import workers.engine.nn.fused.kernels'
+	@$(PYTEST) --collect-only --quiet >/dev/null 2>&1 || true
 
 quick: $(VENV)/.ready-dev ## while working: lint, types, and the units that what has changed concerns
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target quick-lint quick-units
 
 test: ## everything that a change must pass
 	@echo "==> ready, $$(date +%T) UTC"
-	@$(MAKE) --no-print-directory ready
+	@$(MAKE) --no-print-directory $(VENV)/.ready-dev
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target ready
 	@$(BIN)/python -m tests.gate
 	@echo "make test: all passed"
 

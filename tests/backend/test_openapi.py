@@ -2,7 +2,6 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -16,9 +15,11 @@ from backend.openapi import examples
 from backend.settings import Settings
 
 
-@pytest.fixture
-def document(tmp_path: Path) -> dict[str, dict[str, dict[str, object]]]:
-    described: dict[str, dict[str, dict[str, object]]] = create_app(Settings(home=tmp_path)).openapi()
+@pytest.fixture(scope="module")
+def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, dict[str, object]]]:
+    """The OpenAPI document, which takes a second to create."""
+    settings = Settings(home=tmp_path_factory.mktemp("home"))
+    described: dict[str, dict[str, dict[str, object]]] = create_app(settings).openapi()
     return described
 
 

@@ -7,14 +7,21 @@ from sqlalchemy.orm import Session
 from backend.metrics import repository
 from backend.metrics.catalogue import describe
 from backend.metrics.schemas import FieldOut, FieldsOut, MetricSummaries, MetricSummary
-from backend.runs.conditions import external_settings
+from backend.runs.conditions import external_settings, labels
 from backend.runs.fields import RUN_FIELDS, STATISTICS, Metric, settings
 
 
 def listing(session: Session) -> FieldsOut:
     """Every field that a filter may name."""
+    labelled = labels(session)
     found = [
-        FieldOut(name=name, title=name.replace("_", " ").capitalize(), kind=kind, origin="run")
+        FieldOut(
+            name=name,
+            title=name.replace("_", " ").capitalize(),
+            kind=kind,
+            origin="run",
+            values=labelled.get(name, []),
+        )
         for name, kind in RUN_FIELDS.items()
     ]
     found += [

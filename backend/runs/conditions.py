@@ -15,6 +15,7 @@ from backend.runs.filters import All, Either, Node, Not, Term, Word
 from backend.specs.run_fields import EXTERNAL
 
 _LATEST_EXTERNAL = 200
+_LATEST_LABELLED = 1000
 
 
 def condition(node: Node) -> ColumnElement[bool]:
@@ -97,6 +98,16 @@ def has_setting(session: Session, setting: Setting) -> bool:
     """Whether an external run has this setting."""
     held = json_text(Run.spec, setting.path).is_not(None)
     return session.scalar(select(Run.id).where(Run.origin == EXTERNAL, held).limit(1)) is not None
+
+
+def labels(session: Session) -> dict[str, list[str]]:
+    """The groups and the tags of the latest runs, each in alphabetical order."""
+    latest = session.execute(
+        select(Run.group, Run.tags).order_by(Run.id.desc()).limit(_LATEST_LABELLED)
+    ).all()
+    groups = {group for group, _ in latest if group}
+    tags = {tag for _, tags in latest for tag in tags}
+    return {"group": sorted(groups), "tag": sorted(tags)}
 
 
 def external_settings(session: Session) -> list[str]:

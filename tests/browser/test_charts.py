@@ -54,7 +54,9 @@ def test_zoom_of_one_chart_applies_to_all_charts(service_page: Page, sqlite_serv
     page.mouse.move(box["x"] + 0.25 * box["width"], middle)
     page.mouse.down()
     page.mouse.move(box["x"] + 0.75 * box["width"], middle, steps=4)
-    page.mouse.up()
+    with page.expect_request(lambda request: "x_from=" in request.url):
+        page.mouse.up()
+    page.wait_for_url("**zoom=**")
     page.wait_for_function(f"label => ({RANGE})(label)?.[0] > 1000", arg="loss/value of charted")
     zoomed = page.evaluate(RANGE, "loss/policy of charted")
     assert page.evaluate(RANGE, "loss/value of charted") == pytest.approx(zoomed)

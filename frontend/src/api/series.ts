@@ -124,6 +124,13 @@ export type ChartRequest = {
   spread?: Spread | undefined;
 };
 
+/** What is fetched for a zoom: its width on either side as well, so that panning shows curves at once. */
+export const rangeParameters = (zoom: Axes['zoom'], points: number) => {
+  if (!zoom) return { points };
+  const [from, to] = zoom;
+  return { points: 3 * points, x_from: Math.max(0, from - (to - from)), x_to: to + (to - from) };
+};
+
 /** The series of a chart; a refetch transfers only what has changed. */
 export const chartQuery = (client: QueryClient, request: ChartRequest) => {
   const { runs, metrics, source = [], axes, spread } = request;
@@ -138,9 +145,8 @@ export const chartQuery = (client: QueryClient, request: ChartRequest) => {
         metric: [...metrics],
         source: [...source],
         x,
-        points,
+        ...rangeParameters(zoom, points),
         ...smoothingParameters(smoothing),
-        ...(zoom ? { x_from: Math.max(0, zoom[0]), x_to: zoom[1] } : {}),
         ...(spread ? { group_by: 'seed' as const, ...spread } : {}),
         ...(previous ? { since_revision: revisionsOf(previous, runs) } : {}),
       };

@@ -26,6 +26,18 @@ describe('runsSearch', () => {
   it('accepts only the fields by which the service sorts', () => {
     expect(runsSearch({ sort: '-score' }).sort).toBe('-score');
     expect(runsSearch({ sort: 'bar' }).sort).toBeUndefined();
+    for (const sort of ['device', '-annealing_agent_steps']) expect(runsSearch({ sort }).sort).toBe(sort);
+  });
+
+  it('accepts every setting by which runs are grouped', () => {
+    const settings = [
+      'config.learning_rate',
+      'annealing_agent_steps',
+      'config.optim.lr',
+      'config.batch-size',
+    ];
+    for (const group of settings) expect(runsSearch({ group }).group).toBe(group);
+    for (const group of ['score', 'config.', '<b>.x']) expect(runsSearch({ group }).group).toBeUndefined();
   });
 });
 

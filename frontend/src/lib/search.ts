@@ -66,6 +66,8 @@ const RUN_SORTS = [
   'episodes',
   'wall_time_s',
   'agent_steps_per_s',
+  'device',
+  'annealing_agent_steps',
 ].flatMap((field) => [field, `-${field}`]);
 
 const RUN_SORT_SET: ReadonlySet<string> = new Set(RUN_SORTS);
@@ -78,6 +80,9 @@ const runSort = (value: unknown): string | undefined => {
   return sort && (RUN_SORT_SET.has(sort) || SETTING_OR_METRIC.test(sort)) ? sort : undefined;
 };
 
+/** A setting such as `config.learning_rate`; those of external runs may have dots and dashes. */
+const SETTING = /^[A-Za-z_]+\.[A-Za-z_][\w.-]{0,99}$/;
+
 const RUN_GROUPS: ReadonlySet<string> = new Set([
   'seed',
   'algorithm',
@@ -87,12 +92,13 @@ const RUN_GROUPS: ReadonlySet<string> = new Set([
   'host',
   'queue',
   'device',
+  'annealing_agent_steps',
 ]);
 
 /** What runs are grouped by: a field, or a setting. */
 const runGroup = (value: unknown): string | undefined => {
   const group = text(value);
-  return group && (RUN_GROUPS.has(group) || /^[a-z_]+\.\w+$/.test(group)) ? group : undefined;
+  return group && (RUN_GROUPS.has(group) || SETTING.test(group)) ? group : undefined;
 };
 
 export const runsSearch = (search: Search) =>

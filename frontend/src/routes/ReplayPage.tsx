@@ -1,10 +1,12 @@
 import { useDebouncedCallback, useDocumentTitle } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
+import { useMemo } from 'react';
 import { episodeQuery } from '@/api/runResources';
 import { runQuery } from '@/api/runs';
 import { Loading, PageProblem } from '@/components/feedback';
 import { EpisodePlayer } from '@/features/replay/EpisodePlayer';
+import { learnerOf } from '@/features/replay/trace';
 import { formatScore, formatInteger } from '@/lib/format';
 
 const route = getRouteApi('/shell/runs/$runId/episodes/$episodeId');
@@ -25,10 +27,8 @@ export default function ReplayPage() {
   const episode = useQuery(episodeQuery(runId, episodeId));
   const name = run.data?.name;
   useDocumentTitle(`Episode${name ? ` of ${name}` : ''} · Callboard`);
-  const config = run.data?.spec.config as { gamma?: number; reward_clip?: number } | undefined;
-  const gamma = config?.gamma;
-  const clip = config?.reward_clip ?? 0;
-  const learner = gamma === undefined ? undefined : { gamma, clip: clip > 0 ? clip : null };
+  const config = run.data?.spec.config;
+  const learner = useMemo(() => learnerOf(config), [config]);
   const error = run.error ?? episode.error;
   return (
     <div className="page" style={{ display: 'grid', gap: 16 }}>

@@ -27,6 +27,8 @@ const ZOOM_MS = 3000;
 const NEAR_PX = 6;
 /** The room that a tooltip below the chart needs. */
 const READOUT_PX = 160;
+/** As in Chart.module.css: its lines in each column, and the least width of one. */
+const [READOUT_LINES, COLUMN_PX] = [11, 276];
 
 const CONFIG: Partial<Config> = {
   displayModeBar: false,
@@ -77,7 +79,12 @@ export function Chart({ label, data, layout, height, view, onReady }: Props) {
   const [error, setError] = useState<unknown>(null);
   const [tries, setTries] = useState(0);
   const [drawn, setDrawn] = useState(false);
-  const [readout, setReadout] = useState<{ x: number; entries: Entry[]; above: boolean } | null>(null);
+  const [readout, setReadout] = useState<{
+    x: number;
+    entries: Entry[];
+    room: number;
+    above: boolean;
+  } | null>(null);
   const { view: shown, change, crosshair } = useCurveView();
   const { zoom } = shown;
   const onZoom = useRef(change);
@@ -185,7 +192,8 @@ export function Chart({ label, data, layout, height, view, onReady }: Props) {
     const x = xaxis.p2c(px);
     crosshair.set(x);
     const entries = valuesAt(data, x, Math.abs(xaxis.p2c(NEAR_PX) - xaxis.p2c(0)));
-    setReadout({ x, entries, above: bounds.bottom + READOUT_PX > window.innerHeight });
+    const room = READOUT_LINES * Math.max(1, Math.floor(bounds.width / COLUMN_PX));
+    setReadout({ x, entries, room, above: bounds.bottom + READOUT_PX > window.innerHeight });
   };
 
   const press = (event: KeyboardEvent): void => {
@@ -222,6 +230,7 @@ export function Chart({ label, data, layout, height, view, onReady }: Props) {
         <Readout
           heading={formatX(shown.x, readout.x)}
           entries={readout.entries}
+          room={readout.room}
           above={readout.above}
           percent={layout.yaxis?.tickformat?.endsWith('%') ?? false}
         />

@@ -4,7 +4,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import type { Data, Layout, PlotlyHTMLElement } from 'plotly.js';
 import { useMemo, useRef, type ReactNode } from 'react';
 import { figureQuery } from '@/api/figures';
-import { chartQuery, NO_SMOOTHING, type Chart as Series, type Spread } from '@/api/series';
+import { chartQuery, NO_SMOOTHING, type Chart as Series, type Range, type Spread } from '@/api/series';
 import { Chart } from './Chart';
 import { ChartMenu } from './ChartMenu';
 import { useCurveView } from './curveView';
@@ -60,10 +60,13 @@ const isShown = (trace: Data, hidden: ReadonlySet<string>): boolean =>
   !hidden.has((trace as { meta?: { run?: string } }).meta?.run ?? '');
 
 /** The number of points and what the bands are. */
-function summaryOf({ series, groups }: Series, log: boolean): string {
+function summaryOf({ series, groups }: Series, zoom: Range | null, log: boolean): string {
   const several = groups.filter(({ runs }) => runs.length > 1);
   const bands = several.map(({ interval, seed_values }) => (seed_values.length ? '' : 'band: ') + interval);
-  const counted = [...series, ...groups];
+  const inView = (x: readonly (number | null)[]): number =>
+    zoom ? x.filter((at) => at !== null && at >= zoom[0] && at <= zoom[1]).length : 0;
+  // What is fetched of a zoom is wider than the view.
+  const counted = [...series, ...groups].map((one) => (zoom ? { ...one, n_shown: inView(one.x) } : one));
   return counted.length > 0 ? [shownOfTotal(counted, log), ...new Set(bands)].join('; ') : '';
 }
 
@@ -138,7 +141,7 @@ export function ChartPanel(props: ChartPanelProps) {
           className={`muted ${main ? '' : 'nowrap'}`}
           {...(main && { role: 'status', 'aria-label': 'Points drawn' })}
         >
-          {data ? summaryOf(data, log) : ''}
+          {data ? summaryOf(data, zoom, log) : ''}
         </span>
         {main && <span className="grow" />}
         {controls}

@@ -1,6 +1,6 @@
-import { Menu, NativeSelect, SegmentedControl, TextInput } from '@mantine/core';
+import { Autocomplete, Menu, NativeSelect, SegmentedControl } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useId, useState } from 'react';
+import { useRef, useState } from 'react';
 import { CENTRES, INTERVALS, metricsQuery, type Spread } from '@/api/series';
 import { CurveControls } from '@/components/chart/CurveControls';
 import { Empty } from '@/components/feedback';
@@ -45,6 +45,9 @@ const INTERVAL_LABELS: Record<Spread['interval'], string> = {
   se: 'SE',
   min_max: 'Min–max',
 };
+
+/** The metrics offered at once. */
+const MAX_OPTIONS = 50;
 
 type Props = {
   runs: readonly string[];
@@ -165,31 +168,34 @@ export function CompareCharts({
 
 type AddProps = { options: readonly string[]; onAdd: (metric: string) => void };
 
-/** A search for a metric; choosing one adds its panel. */
+/** A search for a metric; choosing one adds its panel, Enter the first that matches. */
 function AddMetric({ options, onAdd }: AddProps) {
-  const id = useId();
   const [typed, setTyped] = useState('');
-  const change = (value: string): void => {
-    setTyped(options.includes(value) ? '' : value);
-    if (options.includes(value)) onAdd(value);
+  const added = useRef(false);
+  const add = (metric: string): void => {
+    added.current = true;
+    onAdd(metric);
   };
+  /** After an option is chosen, the field reports it as its text. */
+  const type = (text: string): void => {
+    setTyped(added.current ? '' : text);
+    added.current = false;
+  };
+  const none = typed !== '' && !options.some((metric) => metric.includes(typed.trim().toLowerCase()));
   return (
-    <>
-      <TextInput
-        size="xs"
-        type="search"
-        className={classes.metrics ?? ''}
-        aria-label="Add a metric"
-        placeholder="Add a metric"
-        list={id}
-        value={typed}
-        onChange={({ currentTarget }) => change(currentTarget.value)}
-      />
-      <datalist id={id}>
-        {options.map((metric) => (
-          <option key={metric} value={metric} />
-        ))}
-      </datalist>
-    </>
+    <Autocomplete
+      size="xs"
+      type="search"
+      className={classes.metrics ?? ''}
+      aria-label="Add a metric"
+      placeholder="Add a metric"
+      data={[...options]}
+      limit={MAX_OPTIONS}
+      selectFirstOptionOnChange
+      value={typed}
+      error={none && 'None of these runs has such a metric.'}
+      onChange={type}
+      onOptionSubmit={add}
+    />
   );
 }

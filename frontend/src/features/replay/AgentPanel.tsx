@@ -1,13 +1,15 @@
 import { Anchor, SegmentedControl } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useMemo, useState } from 'react';
 import { episodeQuery, episodesQuery, type Episode } from '@/api/runResources';
+import { runQuery } from '@/api/runs';
 import { TextLink } from '@/components/controls';
 import { Loading, Problem } from '@/components/feedback';
 import { formatCount, formatScore } from '@/lib/format';
 import { EpisodePlayer } from './EpisodePlayer';
 import { LiveView } from './LiveView';
 import classes from './replay.module.css';
+import { learnerOf } from './trace';
 
 type View = 'live' | 'latest' | 'best';
 
@@ -34,6 +36,8 @@ export function AgentPanel({ run, running, ended, selected, onDeselect }: Props)
   const [playing, setPlaying] = useState<Episode | null>(null);
   const [position, setPosition] = useState<{ episode: string; at: number } | null>(null);
   const list = useInfiniteQuery(episodesQuery(run, SORTS[view]));
+  const config = useQuery(runQuery(run)).data?.spec.config;
+  const learner = useMemo(() => learnerOf(config), [config]);
   const single = useQuery({ ...episodeQuery(run, selected ?? ''), enabled: selected !== undefined });
   const first = list.data?.pages[0]?.items[0];
 
@@ -87,6 +91,7 @@ export function AgentPanel({ run, running, ended, selected, onDeselect }: Props)
           <EpisodePlayer
             key={current.id}
             episode={current}
+            learner={learner}
             onEnded={() => newer && setPlaying(newer)}
             onAt={(at) => setPosition({ episode: current.id, at })}
           />

@@ -11,7 +11,7 @@ import { jumpsOf, nextOf, valueErrors } from './jumps';
 import { Observations } from './Observations';
 import classes from './replay.module.css';
 import { Timeline } from './Timeline';
-import { discountedReturns, toTrace } from './trace';
+import { discountedReturns, toTrace, type Learner } from './trace';
 import { usePlayback } from './usePlayback';
 import { shapeOf, USUAL_SHAPE, videoQuery, videoUrl } from './video';
 
@@ -29,7 +29,7 @@ type Props = {
   episode: Episode;
   onEnded?: () => void;
   /** The learner's discount and reward clipping, to compute the discounted return. */
-  learner?: { gamma: number; clip: number | null } | undefined;
+  learner?: Learner | undefined;
   /** The layout of the replay page: a large video with the policy beside it. */
   large?: boolean;
   /** The step to start at, paused. */
@@ -172,7 +172,7 @@ export function EpisodePlayer({ episode, onEnded, learner, large = false, at, on
       {recording.isError && <Problem error={recording.error} onRetry={() => void recording.refetch()} />}
       {trace && (
         <>
-          <Timeline trace={trace} returns={returns} errors={errors} step={step} onSeek={seek} />
+          <Timeline trace={trace} returns={returns} errors={errors} jumps={jumps} step={step} onSeek={seek} />
           {Array.isArray(action) ? (
             <ActionComponents names={trace.actionNames} values={action} />
           ) : trace.actionValues ? (

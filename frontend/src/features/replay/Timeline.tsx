@@ -3,6 +3,7 @@ import { useElementSize } from '@mantine/hooks';
 import { useEffect, useMemo, useRef, type KeyboardEvent, type PointerEvent } from 'react';
 import { formatNumber } from '@/lib/format';
 import { drawLine, lostLives, range, ticks, withZero } from './draw';
+import { snapped, type Jumps } from './jumps';
 import classes from './replay.module.css';
 import { TimelineHead } from './TimelineHead';
 import type { Trace } from './trace';
@@ -13,6 +14,8 @@ type Props = {
   returns?: Float64Array | undefined;
   /** Value minus discounted return. */
   errors?: Float64Array | undefined;
+  /** Rewards and the largest value error have a mark each; a click beside a mark goes to it. */
+  jumps?: Jumps | undefined;
   step: number;
   onSeek: (step: number) => void;
 };
@@ -34,6 +37,10 @@ const GAP = 20;
 const LEFT = 52;
 const BOTTOM = 18;
 const TICK_SPACING = 90;
+/** Of a mark below the rows. */
+const MARK = { width: 2, height: 5 };
+/** How far from a mark a click still goes to it. */
+const SNAP_PX = 4;
 /** Numbers on the axis of a row. */
 const MAX_TICKS = 3;
 
@@ -64,7 +71,7 @@ function rowsOf({ trace, returns, errors }: Pick<Props, 'trace' | 'returns' | 'e
 const topOf = (row: number): number => GAP + row * (ROW + GAP);
 
 /** Reward, value, value error and lost lives over the whole episode; a slider by click, drag and arrow keys. */
-export function Timeline({ trace, returns, errors, step, onSeek }: Props) {
+export function Timeline({ trace, returns, errors, jumps, step, onSeek }: Props) {
   const { ref, width } = useElementSize();
   const canvas = useRef<HTMLCanvasElement>(null);
   const scheme = useComputedColorScheme('light');
@@ -115,12 +122,22 @@ export function Timeline({ trace, returns, errors, step, onSeek }: Props) {
     }
     context.fillStyle = colour('--lost');
     for (const lost of lostLives(trace.lives)) context.fillRect(x(lost) - 0.5, GAP, 1, height - GAP - BOTTOM);
-  }, [trace, rows, width, height, steps, scheme]);
+    const mark = (at: number, name: string): void => {
+      context.fillStyle = colour(name);
+      context.fillRect(x(at) - MARK.width / 2, height - BOTTOM, MARK.width, MARK.height);
+    };
+    for (const reward of jumps?.rewards ?? []) mark(reward, '--running');
+    if (jumps && jumps.largestError !== null) mark(jumps.largestError, '--failed');
+  }, [trace, jumps, rows, width, height, steps, scheme]);
 
   const seek = (event: PointerEvent<HTMLDivElement>): void => {
     const box = event.currentTarget.getBoundingClientRect();
-    const share = (event.clientX - box.left - LEFT) / (box.width - LEFT);
-    onSeek(Math.max(0, Math.min(steps - 1, Math.floor(share * steps))));
+    const plotWidth = box.width - LEFT;
+    const pointed = Math.floor(((event.clientX - box.left - LEFT) / plotWidth) * steps);
+    // Only a click goes to a mark: dragging reaches every step.
+    const within = event.type === 'pointerdown' ? Math.floor((SNAP_PX / plotWidth) * steps) : 0;
+    const at = jumps && within > 0 ? snapped(jumps, pointed, within) : pointed;
+    onSeek(Math.max(0, Math.min(steps - 1, at)));
   };
   const onKey = (event: KeyboardEvent): void => {
     const by = event.shiftKey ? 10 : 1;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { jumpsOf, nextOf, valueErrors } from './jumps';
+import { jumpsOf, nextOf, snapped, valueErrors } from './jumps';
 import type { Trace } from './trace';
 
 const TRACE = {
@@ -26,4 +26,11 @@ describe('nextOf', () => {
     expect([nextOf([1, 4], 4, true), nextOf([1, 4], 1, true)]).toEqual([1, 4]);
     expect(nextOf([], 0)).toBeUndefined();
   });
+});
+
+it('snapped goes to the closest mark nearby, and otherwise stays', () => {
+  const jumps = { rewards: [10, 40], lostLives: [13], largestError: 70 };
+  expect([12, 11, 38, 72].map((step) => snapped(jumps, step, 2))).toEqual([13, 10, 40, 70]);
+  expect(snapped(jumps, 37, 2)).toBe(37);
+  expect(snapped({ rewards: [], lostLives: [], largestError: null }, 5, 2)).toBe(5);
 });

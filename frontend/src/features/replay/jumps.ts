@@ -23,6 +23,14 @@ export function jumpsOf(trace: Trace, errors: Float64Array | undefined): Jumps {
   return { rewards, lostLives: lostLives(trace.lives), largestError };
 }
 
+/** The step of a mark that is at most `within` steps away, the closest; otherwise the step itself. */
+export function snapped({ rewards, lostLives, largestError }: Jumps, step: number, within: number): number {
+  const marks = [...rewards, ...lostLives, ...(largestError === null ? [] : [largestError])];
+  const away = (mark: number): number => Math.abs(mark - step);
+  const closest = marks.reduce((best, mark) => (away(mark) < away(best) ? mark : best), Infinity);
+  return away(closest) <= within ? closest : step;
+}
+
 /** The first of `steps` after `step`, or before it with `back`; around the end if there is none. */
 export function nextOf(steps: readonly number[], step: number, back = false): number | undefined {
   return back

@@ -42,6 +42,19 @@ export const toTrace = (recorded: Recorded): Trace => ({
   actionValues: recorded.action_values,
 });
 
+/** How the learner of a run discounts and clips rewards. */
+export type Learner = {
+  gamma: number;
+  /** The largest absolute reward; null without clipping. */
+  clip: number | null;
+};
+
+/** The learner of a run with these settings; undefined if they have no discount, as of an external run. */
+export function learnerOf(config: unknown): Learner | undefined {
+  const { gamma, reward_clip: clip = 0 } = (config ?? {}) as { gamma?: number; reward_clip?: number };
+  return gamma === undefined ? undefined : { gamma, clip: clip > 0 ? clip : null };
+}
+
 /**
  * The discounted return at each step, which V or Q estimates: R_t = r_t + gamma * R_{t+1}, with rewards clipped as
  * by the learner. The reward after the episode's end counts as 0.

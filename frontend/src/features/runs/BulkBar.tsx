@@ -10,12 +10,15 @@ import classes from './runs.module.css';
 
 /** Of the service. */
 const MAX_FILTER_LENGTH = 2000;
+const MAX_COMPARED = 100;
 const TOO_LONG = 'Too many runs are excluded for one filter: exclude at most about 60, or filter the list.';
 
 type Props = {
   ids: ReadonlySet<string>;
   /** Everything that matches, where it is selected instead of single runs. */
   matching?: { filter: string; expected: number };
+  /** Why nothing can be done with the selection. */
+  refused?: string | undefined;
   /** How many of them are not in the list. */
   notShown?: number;
   /** Whether a single selected run may be forked. */
@@ -30,7 +33,7 @@ type Props = {
 
 /** The actions on the selected runs. */
 export function BulkBar(props: Props) {
-  const { ids, matching, notShown = 0, canFork, archived = false, grouped = false, onClear } = props;
+  const { ids, matching, refused, notShown = 0, canFork, archived = false, grouped = false, onClear } = props;
   const [action, setAction] = useState<BulkAction | null>(null);
   const opener = useRef<HTMLButtonElement>(null);
   const denied = useDenied();
@@ -48,6 +51,8 @@ export function BulkBar(props: Props) {
   const [first] = selected;
   const target: BulkTarget = matching ?? { ids: selected };
   const tooLong = matching !== undefined && matching.filter.length > MAX_FILTER_LENGTH ? TOO_LONG : undefined;
+  const impossible = refused ?? tooLong;
+  const tooMany = n > MAX_COMPARED ? `At most ${MAX_COMPARED} runs can be compared.` : undefined;
   const actions = (Object.keys(BULK_ACTIONS) as BulkAction[]).filter(
     (each) => each !== (archived ? 'archive' : 'unarchive'),
   );
@@ -57,16 +62,23 @@ export function BulkBar(props: Props) {
         {matching ? 'All ' : ''}
         {plural(n, 'run')} {matching ? 'that match ' : ''}selected
         {notShown > 0 && `, ${formatInteger(notShown)} not shown`}
-        {tooLong !== undefined && `. ${tooLong}`}
+        {impossible !== undefined && `. ${impossible}`}
       </span>
-      {!matching && ids.size > 1 && (
-        <ButtonLink
-          variant="default"
-          to="/compare"
-          search={{ runs: selected.join(','), ...(grouped ? { group: 'seed' } : {}) }}
-        >
+      {(impossible ?? tooMany) !== undefined ? (
+        <PermittedButton variant="default" denied={impossible ?? tooMany}>
           Compare
-        </ButtonLink>
+        </PermittedButton>
+      ) : (
+        !matching &&
+        ids.size > 1 && (
+          <ButtonLink
+            variant="default"
+            to="/compare"
+            search={{ runs: selected.join(','), ...(grouped ? { group: 'seed' } : {}) }}
+          >
+            Compare
+          </ButtonLink>
+        )
       )}
       {ids.size === 1 &&
         first &&
@@ -83,7 +95,7 @@ export function BulkBar(props: Props) {
       {actions.map((each) => (
         <PermittedButton
           key={each}
-          denied={denied ?? tooLong}
+          denied={denied ?? impossible}
           variant="default"
           {...(BULK_ACTIONS[each]?.danger ? { className: classes.danger } : {})}
           onClick={({ currentTarget }) => {
@@ -94,10 +106,10 @@ export function BulkBar(props: Props) {
           {BULK_ACTIONS[each]?.label}…
         </PermittedButton>
       ))}
-      {tooLong === undefined ? (
+      {impossible === undefined ? (
         <ExportMenu target={target} />
       ) : (
-        <PermittedButton variant="default" denied={tooLong}>
+        <PermittedButton variant="default" denied={impossible}>
           Export
         </PermittedButton>
       )}

@@ -55,6 +55,8 @@ export function RunGroups({ by, search, onSelected, onClear }: Props) {
   if (!data) return <Loading label="Loading the groups" lines={8} />;
   const selectedGroups = groups.filter(({ key }) => keys.has(key));
   const selectedRuns = new Set(selectedGroups.flatMap(({ runs }) => runs));
+  // The service lists the ids of the latest runs of a group only.
+  const large = selectedGroups.find(({ n, runs }) => n > runs.length);
   if (groups.length === 0) return <Empty>No matching runs.</Empty>;
   return (
     <>
@@ -101,6 +103,10 @@ export function RunGroups({ by, search, onSelected, onClear }: Props) {
       </div>
       <BulkBar
         ids={selectedRuns}
+        refused={
+          large &&
+          `${large.name} has ${formatInteger(large.n)} runs, too many for a group: filter the list and select all that match.`
+        }
         canFork={selectedGroups.some(({ agent_steps }) => agent_steps > 0)}
         archived={search.archived ?? false}
         grouped={by === 'seed'}

@@ -8,6 +8,8 @@ import { keys } from '@/api/keys';
 import { BulkBar } from './BulkBar';
 import { toFilter } from './filters';
 import { RunGroups } from './RunGroups';
+import { SelectEverything } from './SelectEverything';
+import type { Selection } from './selection';
 
 const service = vi.hoisted(() => {
   const state = { requests: [] as URL[], answers: {} as Record<string, unknown> };
@@ -101,4 +103,59 @@ it('BulkBar disables Fork with the reason for a viewer', async () => {
   const fork = screen.getByRole('button', { name: 'Fork' });
   expect(fork.title).toBe('Requires the role operator; you are viewer.');
   expect(fork.getAttribute('aria-disabled')).toBe('true');
+});
+
+it('BulkBar compares at most 100 runs', async () => {
+  const ids = (n: number) => new Set(Array.from({ length: n }, (_, each) => id(each)));
+  await show(<BulkBar ids={ids(101)} canFork={false} onClear={nothing} />);
+  expect(screen.getByRole('button', { name: 'Compare' }).title).toBe('At most 100 runs can be compared.');
+  expect(screen.getByRole('button', { name: 'Archive…' }).title).toBe('');
+  cleanup();
+  await show(<BulkBar ids={ids(100)} canFork={false} onClear={nothing} />);
+  expect(screen.getByRole('link', { name: 'Compare' })).toBeTruthy();
+});
+
+it('RunGroups refuses actions on a group of which it knows only some runs', async () => {
+  const group = {
+    key: 'g',
+    name: 'PAAC',
+    n: 1000,
+    runs: Array.from({ length: 100 }, (_, n) => id(n)),
+    states: {},
+    score: { value: null, low: null, high: null },
+    n_scored: 0,
+    agent_steps: 0,
+  };
+  service.answers = { '/api/v1/comparisons/groups': { items: [group], total: 1, next_cursor: null } };
+  await show(<RunGroups by="algorithm" search={{ selected: 'g' }} onSelected={nothing} onClear={nothing} />);
+  const archive = await screen.findByRole('button', { name: 'Archive…' });
+  expect(archive.title).toMatch(/^PAAC has 1,000 runs, too many for a group/);
+  expect(archive.getAttribute('aria-disabled')).toBe('true');
+});
+
+it('BulkBar unarchives in the list of archived runs', async () => {
+  await show(<BulkBar ids={new Set([id(1)])} archived canFork={false} onClear={nothing} />);
+  expect(screen.getByRole('button', { name: 'Unarchive…' })).toBeTruthy();
+  expect(screen.queryByRole('button', { name: 'Archive…' })).toBeNull();
+});
+
+it('SelectEverything offers all runs that match once all loaded ones are selected', async () => {
+  const selectEverything = vi.fn();
+  const selection = (selected: string[], everything = false) =>
+    ({
+      everything,
+      has: (each: string) => selected.includes(each),
+      selectEverything,
+    }) as unknown as Selection;
+  const offer = (chosen: Selection) => (
+    <SelectEverything loaded={['a', 'b']} total={291} selection={chosen} />
+  );
+  await show(offer(selection(['a', 'b'])));
+  fireEvent.click(screen.getByRole('button', { name: 'Select all 291 that match' }));
+  expect(selectEverything).toHaveBeenCalledOnce();
+  for (const none of [selection(['a']), selection(['a', 'b'], true)]) {
+    cleanup();
+    await show(offer(none));
+    expect(screen.queryByRole('button')).toBeNull();
+  }
 });

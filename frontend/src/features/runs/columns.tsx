@@ -79,7 +79,7 @@ export const COLUMNS: readonly Column[] = [
     id: 'algorithm',
     title: 'Algorithm',
     sort: 'algorithm',
-    width: '84px',
+    width: '112px',
     cell: (run) => (
       <span className="ellipsis" title={run.algorithm}>
         {run.algorithm}

@@ -7,13 +7,15 @@ import { useEffect, useRef, useState } from 'react';
 import { flushSync } from 'react-dom';
 import { algorithmsQuery, environmentsQuery } from '@/api/catalogue';
 import { hostsQuery } from '@/api/hosts';
-import { runFieldsQuery } from '@/api/runFields';
+import { runFieldsQuery, type RunField } from '@/api/runFields';
 import { STATES } from '@/lib/run';
 import { defined } from '@/lib/search';
 import { complete, isUnfinished, type Values } from './completion';
 import classes from './shell.module.css';
 
 const DEBOUNCE_MS = 300;
+
+const hasValues = ({ values }: RunField): boolean => values.length > 0;
 
 /** The search for runs, on every page; `/` focuses it. It completes fields and values of the query language. */
 export function SearchBox() {
@@ -28,7 +30,7 @@ export function SearchBox() {
   const extra = fields.filter(({ origin }) => origin !== 'run');
   const values = {
     ...useValues(focused),
-    ...Object.fromEntries(extra.map((field) => [field.name, field.values])),
+    ...Object.fromEntries(fields.filter(hasValues).map((field) => [field.name, field.values])),
   };
   const combobox = useCombobox();
   const input = useRef<HTMLInputElement>(null);

@@ -38,6 +38,8 @@ describe('completion of settings and metrics', () => {
   });
   it('finds a metric, with a comparison', () =>
     expect(completions('noop')).toEqual(['eval/noop_starts/mean_return>']));
+  it('completes the statistics of a metric', () =>
+    expect(completions('eval/noop_starts/mean_return.b')).toEqual(['eval/noop_starts/mean_return.best>']));
   it('completes the values of a setting', () =>
     expect(complete('config.network:n', 16, { 'config.network': ['nips', 'mlp'] }, EXTRA)).toEqual([
       'config.network:nips',

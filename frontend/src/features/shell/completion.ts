@@ -1,4 +1,5 @@
 /** Completion of queries such as `algorithm:paac score>10`. */
+import { STATISTICS } from '@/api/runFields';
 
 export type Values = Readonly<Record<string, readonly string[]>>;
 
@@ -98,11 +99,20 @@ export function complete(
 
 const MIN_TYPED = 3;
 
+const lowerStarts = (typed: string, start: string): boolean => typed.startsWith(start.toLowerCase());
+
+/** The statistics of a metric, such as `loss/value.best`; of a setting, the setting itself. */
+const statisticsOf = (field: ExtraField): readonly ExtraField[] =>
+  field.name.includes('/')
+    ? STATISTICS.map((each) => ({ ...field, name: `${field.name}.${each}` }))
+    : [field];
+
 /** Settings and metrics of which a part starts with the typed word, or whose path does, with their usual operators. */
 function matchingFields(word: string, extra: readonly ExtraField[]): (readonly [string, string])[] {
   const typed = word.toLowerCase();
   if (typed.length < MIN_TYPED) return [];
   return extra
+    .flatMap((field) => (lowerStarts(typed, `${field.name}.`) ? statisticsOf(field) : [field]))
     .filter(({ name }) => {
       const lower = name.toLowerCase();
       return lower.startsWith(typed) || lower.split(/[./]/).some((part) => part.startsWith(typed));

@@ -14,6 +14,7 @@ _COLUMNS = (
     Run.algorithm,
     Run.environment,
     Run.group,
+    Run.seed,
     Run.spec,
     Run.state,
     Run.host,

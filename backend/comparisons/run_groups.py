@@ -17,7 +17,7 @@ from backend.errors import Invalid
 from backend.runs import service
 from backend.runs.fields import Setting, UnknownField, resolve
 from backend.runs.filters import Node
-from backend.runs.groups import group_key, group_names
+from backend.runs.groups import group_key, group_names, repetitions
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.statistics.estimates import median
@@ -132,7 +132,10 @@ def _group(key: str, name: str, runs: Sequence[Run]) -> RunGroup:
     algorithms = {run.algorithm for run in runs}
     environments = {run.environment for run in runs}
     one_environment = len(environments) == 1
-    scores = [run.score for run in runs if run.score is not None and one_environment]
+    repeated = repetitions(runs)
+    scores = [
+        run.score for run in runs if run.score is not None and run.id not in repeated and one_environment
+    ]
     bests = [run.best_return for run in runs if run.best_return is not None and one_environment]
     return RunGroup(
         key=key,

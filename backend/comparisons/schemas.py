@@ -38,6 +38,8 @@ class RunScore(BaseModel):
     seed: int
     score: Number
     """Null if it has none at or before `at_agent_steps`."""
+    counted: bool
+    """Whether it is a sample of its own: false if it only repeats another run, of the same seed."""
     agent_steps_to_threshold: Number
     wall_time_s_to_threshold: Number
 

@@ -1,6 +1,6 @@
 """Statistics of selected runs; runs that differ in their seed alone form a group."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -23,7 +23,14 @@ from backend.metrics import service as series
 from backend.metrics.catalogue import EPISODE_RETURN
 from backend.metrics.chunks import empty, joined
 from backend.metrics.repository import ChunkInfo
-from backend.runs.groups import evaluation_key, group_key, group_names, own_protocol, training_key
+from backend.runs.groups import (
+    evaluation_key,
+    group_key,
+    group_names,
+    own_protocol,
+    repetitions,
+    training_key,
+)
 from backend.runs.styles import group_styles
 from backend.specs.run_fields import EXTERNAL
 from backend.statistics.estimates import (
@@ -92,14 +99,17 @@ def compare(
     furthest = {run_id: max(chunk.max_agent_steps for chunk in chunks) for run_id, chunks in stored.items()}
     furthest |= {run_id: history.end for run_id, history in histories.items() if len(history.scores)}
     ends: dict[str, int] = {}
+    repeated = repetitions(runs.values())
     for run_id, end in furthest.items():
+        if run_id in repeated:
+            continue
         ends[environments[run_id]] = min(end, ends.get(environments[run_id], end))
     if score == "training":
         needed: Mapping[str, Sequence[ChunkInfo]] = stored
         if threshold is None:
             until = {
-                run_id: ends[environments[run_id]] if at == "common" else furthest[run_id]
-                for run_id in stored
+                run_id: ends.get(environments[run_id], end) if at == "common" else end
+                for run_id, end in furthest.items()
             }
             needed = {run_id: _last(chunks, until[run_id]) for run_id, chunks in stored.items()}
         histories = _by_training(session, runs, needed)
@@ -114,6 +124,7 @@ def compare(
             protocols[key],
             some,
             histories,
+            repeated,
             ends.get(environments[some[0].id], 0) if at == "common" else None,
             threshold,
         )
@@ -192,13 +203,18 @@ def _group(
     protocol: str | None,
     runs: Sequence[Run],
     histories: Mapping[str, ScoreHistory],
+    repeated: Collection[str],
     at: int | None,
     threshold: float | None,
 ) -> GroupStatistics:
     own = [histories[run.id] for run in runs]
     scores = [history.score_at(history.end if at is None else at) for history in own]
-    known = np.array([score for score in scores if score is not None])
     reached = np.array([history.reached(np.inf if threshold is None else threshold) for history in own])
+    counted = np.array([run.id not in repeated for run in runs])
+    known = np.array(
+        [score for score, counts in zip(scores, counted, strict=True) if counts and score is not None]
+    )
+    reached_by_counted = reached[counted]
     has_threshold = threshold is not None
     return GroupStatistics(
         id=key,
@@ -214,6 +230,7 @@ def _group(
                 run=run.id,
                 seed=run.seed,
                 score=score,
+                counted=run.id not in repeated,
                 agent_steps_to_threshold=agent_steps,
                 wall_time_s_to_threshold=wall_time_s,
             )
@@ -222,15 +239,16 @@ def _group(
         n=len(known),
         iqm=EstimateOut.point(interquartile_mean(known)) if len(known) else None,
         median=EstimateOut.of(median(known)) if len(known) else None,
-        n_reached=int(np.isfinite(reached[:, 0]).sum()),
-        agent_steps_to_threshold=EstimateOut.of(median(reached[:, 0])) if has_threshold else None,
-        wall_time_s_to_threshold=EstimateOut.of(median(reached[:, 1])) if has_threshold else None,
+        n_reached=int(np.isfinite(reached_by_counted[:, 0]).sum()),
+        agent_steps_to_threshold=EstimateOut.of(median(reached_by_counted[:, 0])) if has_threshold else None,
+        wall_time_s_to_threshold=EstimateOut.of(median(reached_by_counted[:, 1])) if has_threshold else None,
     )
 
 
 def _improvements(groups: Sequence[GroupStatistics], environments: Mapping[str, str]) -> list[Improvement]:
     scores = {
-        group.id: np.array([one.score for one in group.runs if one.score is not None]) for group in groups
+        group.id: np.array([one.score for one in group.runs if one.counted and one.score is not None])
+        for group in groups
     }
     ranked = sorted(
         (group for group in groups if group.n > 1 and group.iqm is not None),

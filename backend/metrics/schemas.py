@@ -67,7 +67,7 @@ class FieldOut(BaseModel):
     """A metric's name stands for its last value; `statistics` lists the suffixes of others."""
     unit: str | None = None
     values: list[str] = []
-    """All possible values, if they are few."""
+    """All possible values, if they are few; for `group` and `tag`, those of the latest runs."""
 
 
 class FieldsOut(BaseModel):

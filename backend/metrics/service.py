@@ -23,7 +23,7 @@ from backend.metrics.schemas import Format
 from backend.metrics.seed_groups import group_curve
 from backend.runs import repository as run_rows
 from backend.runs import service as run_service
-from backend.runs.groups import group_key
+from backend.runs.groups import group_key, repetitions
 from backend.specs.former_names import with_current_names
 from backend.specs.run import in_declared_order
 
@@ -235,9 +235,12 @@ def choose(
 
 
 def seed_groups(chosen: Iterable[Series], runs: Mapping[str, Run]) -> Iterable[list[Series]]:
-    """The series of runs that differ in their seed alone, by metric and source."""
+    """The series of runs that differ in their seed alone, by metric and source; without repeated runs."""
     groups: dict[tuple[str, str, str], list[Series]] = {}
+    repeated = repetitions(runs.values())
     for series in chosen:
+        if series.run_id in repeated:
+            continue
         key = (group_key(runs[series.run_id].spec), series.metric, series.source)
         groups.setdefault(key, []).append(series)
     return groups.values()

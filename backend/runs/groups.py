@@ -67,6 +67,27 @@ def group_key(spec: dict[str, Any]) -> str:
     return sha256(text.encode()).hexdigest()[:16]
 
 
+def repetitions(runs: Iterable[Run]) -> set[str]:
+    """Ids of the runs that only repeat another of their group: they are no further samples.
+
+    Two runs of a deterministic method with the same settings and seed are the same training, as are a run and
+    its fork. The one that trained furthest counts, of equals the latest.
+    """
+    alike: dict[tuple[str, str, int], list[Run]] = {}
+    for run in runs:
+        known = ALGORITHMS.get(run.algorithm) if run.origin != EXTERNAL else None
+        if known and known.reproducibility != "none":
+            alike.setdefault((run.algorithm, run.environment, run.seed), []).append(run)
+    found: set[str] = set()
+    for some in alike.values():
+        # Keys of groups are computed only where they matter: a list may have thousands of runs.
+        furthest: dict[str, Run] = {}
+        for run in sorted(some, key=lambda one: (one.agent_steps, one.id)) if len(some) > 1 else ():
+            furthest[group_key(run.spec)] = run
+        found |= {run.id for run in some if furthest} - {run.id for run in furthest.values()}
+    return found
+
+
 def subject(found: Iterable[Run]) -> str:
     """What the runs have in common, as a title."""
     several = list(found)

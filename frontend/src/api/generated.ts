@@ -3117,7 +3117,7 @@ export interface components {
             unit?: string | null;
             /**
              * Values
-             * @description All possible values, if they are few.
+             * @description All possible values, if they are few; for `group` and `tag`, those of the latest runs.
              * @default []
              */
             values: string[];
@@ -5593,6 +5593,11 @@ export interface components {
              * @example 17.4
              */
             score: number | null;
+            /**
+             * Counted
+             * @description Whether it is a sample of its own: false if it only repeats another run, of the same seed.
+             */
+            counted: boolean;
             /**
              * Agent Steps To Threshold
              * @description Agent steps when the threshold was reached first; null if it was not.
@@ -9936,6 +9941,7 @@ export interface operations {
                      *               "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
                      *               "seed": 3,
                      *               "score": 17.4,
+                     *               "counted": true,
                      *               "agent_steps_to_threshold": null,
                      *               "wall_time_s_to_threshold": null
                      *             }

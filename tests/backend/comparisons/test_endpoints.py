@@ -107,6 +107,20 @@ def test_too_few_seeds_give_no_verdict_but_the_number_that_could(client: Client,
     assert [group["median"]["low"] for group in answer["groups"]] == [None, None]
 
 
+def test_copies_of_one_seed_give_no_verdict(client: Client, engine: Engine) -> None:
+    runs = [
+        make_scored_run(engine, [level] * 100, seed=0, config={"learning_rate": rate})
+        for level, rate in ((200.0, 0.01), (50.0, 0.1))
+        for _ in range(4)
+    ]
+    answer = client.get(COMPARISONS, params={"run": runs}).json()
+    assert [group["n"] for group in answer["groups"]] == [1, 1]
+    assert [[one["counted"] for one in group["runs"]] for group in answer["groups"]] == [
+        [False, False, False, True]
+    ] * 2
+    assert answer["improvements"] == []
+
+
 def test_verdicts_are_corrected_for_the_number_of_comparisons(client: Client, engine: Engine) -> None:
     good, bad = two_rates(engine, 4)
     worst = [

@@ -148,6 +148,18 @@ def test_seed_group_is_independent_of_other_runs(engine: Engine, client: Client)
     assert (new["reset"], new["first_bucket"], new["median"]) == (False, group["n_shown"], [])
 
 
+def test_seed_group_has_one_run_of_each_seed(engine: Engine, client: Client) -> None:
+    recorded_runs = [RecordedRun(engine, seed) for seed in (0, 0, 1)]
+    for recorded in recorded_runs:
+        recorded.append({METRICS[0]: 300})
+    ask: dict[str, Any] = {"metric": METRICS[0][0], "group_by": "seed", "points": 64}
+    ask["run"] = [recorded.run_id for recorded in recorded_runs]
+    (group,) = client.get(SERIES, params=ask).json()["groups"]
+    furthest = max(recorded_runs[:2], key=lambda one: (one.agent_steps, one.run_id))
+    assert set(group["runs"]) == {furthest.run_id, recorded_runs[2].run_id}
+    assert sorted(group["seeds"]) == [0, 1]
+
+
 def test_seed_group_with_few_runs_has_their_values_instead_of_an_interval(
     engine: Engine, client: Client
 ) -> None:
@@ -290,12 +302,14 @@ def test_runs_that_match_a_filter_are_exported(engine: Engine, client: Client) -
 
 
 def test_fields_and_summaries_describe_settings_and_recorded_metrics(engine: Engine, client: Client) -> None:
-    recorded = RecordedRun(engine, 0)
+    recorded = RecordedRun(engine, 0, {"group": "night", "tags": ["two words", "a"]})
     recorded.append({METRICS[0]: 100, METRICS[2]: 5})
     fields = {field["name"]: field for field in client.get("/api/v1/runs/fields").json()["items"]}
     assert fields["config.learning_rate"]["kind"] == "number"
     assert "nips" in fields["config.network"]["values"]
     assert fields["score"]["origin"] == "run"
+    assert fields["tag"]["values"] == ["a", "two words"]
+    assert fields["group"]["values"] == ["night"]
     assert {name for name in fields if fields[name]["origin"] == "metric"} == {METRICS[0][0]}
     ask = {"run": recorded.run_id, "metric": [METRICS[0][0], METRICS[2][0], "no/such"]}
     [found] = client.get("/api/v1/runs/metrics", params=ask).json()["items"]

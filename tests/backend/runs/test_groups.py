@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from backend.db import Run
-from backend.runs.groups import evaluation_key, group_names, human_normalised_pct
+from backend.runs.groups import evaluation_key, group_names, human_normalised_pct, repetitions
 from backend.specs.run import parse_run_spec
 from tests.support.rows import CARTPOLE
 
@@ -71,3 +71,13 @@ def test_scores_are_comparable_whatever_the_order_of_the_stored_settings() -> No
     assert evaluation_key(runs[0], "plain") == evaluation_key(runs[1], "plain")
     runs[1].spec = runs[1].spec | {"environment_config": {"depth": 3, "width": 5}}
     assert evaluation_key(runs[0], "plain") != evaluation_key(runs[1], "plain")
+
+
+def test_runs_of_one_seed_of_a_deterministic_method_are_one_sample() -> None:
+    runs = [run(seed=seed) for seed in (0, 0, 0, 1)] + [run(seed=0, config={"n_e": 8})]
+    for at, (one, agent_steps) in enumerate(zip(runs, (500, 900, 900, 100, 100), strict=True)):
+        one.id, one.origin, one.seed, one.agent_steps = f"{at}", "callboard", one.spec["seed"], agent_steps
+    assert repetitions(runs) == {"0", "1"}, "the one that trained furthest counts, of equals the latest"
+    for one in runs:
+        one.algorithm = "a3c"  # actors race: two runs of one seed differ
+    assert repetitions(runs) == set()

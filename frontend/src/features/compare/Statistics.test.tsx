@@ -22,7 +22,13 @@ if (!('groupBy' in Map)) {
 
 const runs = [{ id: 'R', state: 'finished' }] as unknown as Run[];
 
-const scored = (score: Comparison['score'], protocol: string | null, value: number, external = false) => ({
+const scored = (
+  score: Comparison['score'],
+  protocol: string | null,
+  value: number,
+  external = false,
+  repeated = false,
+) => ({
   score,
   at: 'common',
   threshold: null,
@@ -39,7 +45,10 @@ const scored = (score: Comparison['score'], protocol: string | null, value: numb
       protocol,
       external,
       at_agent_steps: 100,
-      runs: [{ run: 'R', seed: 0, score: value }],
+      runs: [
+        { run: 'R', seed: 0, score: value, counted: true },
+        ...(repeated ? [{ run: 'S', seed: 0, score: value, counted: false }] : []),
+      ],
       n: 1,
       iqm: { value, low: null, high: null },
       median: { value, low: null, high: null },
@@ -48,12 +57,12 @@ const scored = (score: Comparison['score'], protocol: string | null, value: numb
   ],
 });
 
-function show(first: StatisticsView, external = false): void {
+function show(first: StatisticsView, external = false, repeated = false): void {
   const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity, retry: false } } });
   const asked = (score: string, protocol?: string) =>
     keys.comparison(['R'], score, 'common', undefined, protocol);
   client.setQueryData(keys.palette(), { light: ['#000'], dark: ['#fff'], dashes: [''], run_characters: 'R' });
-  client.setQueryData(asked('training'), scored('training', null, 3, external));
+  client.setQueryData(asked('training'), scored('training', null, 3, external, repeated));
   client.setQueryData(asked('evaluation'), scored('evaluation', 'noop_starts', 7));
   client.setQueryData(asked('evaluation', 'noop_starts_5min'), scored('evaluation', 'noop_starts_5min', 5));
   client.setQueryData(asked('evaluation', 'plain'), scored('evaluation', 'plain', 0));
@@ -112,4 +121,10 @@ it('says that external runs are compared on training returns only', () => {
   cleanup();
   show(view, true);
   expect(screen.getByRole('note').textContent).toContain('compared by training return only');
+});
+
+it('says that a run that repeats another is not counted', () => {
+  show(training, false, true);
+  expect(screen.getByRole('note').textContent).toMatch(/^1 run not counted: the method is deterministic/);
+  expect(cells()[1]).toBe('1');
 });

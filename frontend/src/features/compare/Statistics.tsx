@@ -7,7 +7,7 @@ import { differenceScaleOf, formatEstimate, Interval, scaleOf, verdict } from '@
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { shortEnvironmentName } from '@/lib/environments';
-import { formatCount, formatDuration, formatScore, formatInteger, protocolLabel } from '@/lib/format';
+import { formatCount, formatDuration, formatScore, formatInteger, plural, protocolLabel } from '@/lib/format';
 import { hasEnded } from '@/lib/run';
 import curves from '@/components/chart/curves.module.css';
 import classes from './compare.module.css';
@@ -42,6 +42,7 @@ export function Statistics({ runs, grouped, view, onView }: Props) {
   );
   // One that came with the address may have no evaluations, or none yet.
   const protocols = [...new Set([...(data?.protocols ?? []), ...(view.protocol ? [view.protocol] : [])])];
+  const repeated = data?.groups.flatMap(({ runs: own }) => own.filter(({ counted }) => !counted)).length ?? 0;
   const environments = Map.groupBy(data?.groups ?? [], ({ environment }) => environment);
   return (
     <section className={classes.statistics} aria-label="Statistics">
@@ -105,6 +106,12 @@ export function Statistics({ runs, grouped, view, onView }: Props) {
           environment settings.
         </p>
       )}
+      {repeated > 0 && (
+        <p className="muted" role="note">
+          {plural(repeated, 'run')} not counted: the method is deterministic, and another run has the same
+          config and seed.
+        </p>
+      )}
       {data && data.improvements.length > 0 && <PairwiseTable comparison={data} />}
       {data?.improvements.length === 0 && data.groups.length > 1 && (
         <Empty>
@@ -125,6 +132,9 @@ export function Statistics({ runs, grouped, view, onView }: Props) {
     </section>
   );
 }
+
+/** Its runs but those that only repeat another. */
+const countedOf = ({ runs }: GroupStatistics) => runs.filter(({ counted }) => counted);
 
 type TableProps = {
   groups: readonly GroupStatistics[];
@@ -172,7 +182,7 @@ function GroupsTable({ groups, styles, threshold, evaluated, environment }: Tabl
                 </span>
               </td>
               <td className="right num">
-                {group.n === group.runs.length ? group.n : `${group.n} of ${group.runs.length}`}
+                {group.n === countedOf(group).length ? group.n : `${group.n} of ${countedOf(group).length}`}
               </td>
               {evaluated && <td className="nowrap">{protocolLabel(group.protocol ?? '')}</td>}
               <td className="right num">
@@ -186,7 +196,7 @@ function GroupsTable({ groups, styles, threshold, evaluated, environment }: Tabl
                     from={from}
                     to={to}
                     colour={styles.get(group.id)?.colour ?? 'var(--accent)'}
-                    scores={group.runs.flatMap(({ score }) => score ?? [])}
+                    scores={countedOf(group).flatMap(({ score }) => score ?? [])}
                   />
                 )}
               </td>
@@ -194,7 +204,7 @@ function GroupsTable({ groups, styles, threshold, evaluated, environment }: Tabl
               {threshold !== null && (
                 <>
                   <td className="right num">
-                    {group.n_reached} of {group.runs.length}
+                    {group.n_reached} of {countedOf(group).length}
                   </td>
                   <td className="right num nowrap">
                     {formatEstimate(group.agent_steps_to_threshold, formatCount)}

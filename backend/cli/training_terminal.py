@@ -4,7 +4,14 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from backend.specs.events import AnyEvent, EndedEvent, EvaluationEvent, LogEvent, ReportEvent
+from backend.specs.events import (
+    AnyEvent,
+    EndedEvent,
+    EvaluationEvent,
+    LogEvent,
+    ReportEvent,
+    StartingEvent,
+)
 from backend.specs.run import RunSpec
 
 
@@ -40,6 +47,8 @@ class TrainingTerminal:
     def on_event(self, event: AnyEvent) -> None:
         """Show an event."""
         match event:
+            case StartingEvent():
+                self._progress.update(self._task, line=event.phase)
             case ReportEvent():
                 self.last = event
                 self._print_json(event)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from backend.db import Host, Run
 from backend.runs.schemas import time_left_s
+from backend.specs.fit import memory_advice
+from backend.specs.run import InvalidSpec, parse_run_spec
 from backend.specs.states import RunState
 
 GIB = 2**30
@@ -126,6 +128,17 @@ def _free_memory_bytes(host: Host) -> float:
     return host.memory_bytes - float(host.load.get("memory_used_bytes") or 0.0)
 
 
+def _too_large(run: Run, memory_bytes: int) -> str:
+    reason = (
+        f"it may need {run.memory_estimate_bytes / GIB:.1f} GiB of memory, and the largest host that may "
+        f"claim it has {memory_bytes / GIB:.1f} GiB"
+    )
+    try:
+        return f"{reason}: {memory_advice(parse_run_spec(run.spec), memory_bytes)}"
+    except InvalidSpec:  # of a former version, or of an environment that is gone
+        return reason
+
+
 _NEEDS: list[tuple[Callable[[Host, Run], bool], Callable[[Run, Sequence[Host]], str]]] = [
     (
         lambda host, run: run.environment in host.environments,
@@ -137,10 +150,7 @@ _NEEDS: list[tuple[Callable[[Host, Run], bool], Callable[[Run, Sequence[Host]], 
     ),
     (
         lambda host, run: run.memory_estimate_bytes <= host.memory_bytes,
-        lambda run, hosts: (
-            f"it may need {run.memory_estimate_bytes / GIB:.1f} GiB of memory, and the largest host that may "
-            f"claim it has {max(host.memory_bytes for host in hosts) / GIB:.1f} GiB"
-        ),
+        lambda run, hosts: _too_large(run, max(host.memory_bytes for host in hosts)),
     ),
 ]
 """What a run needs of a host that allows it, and what is missing if none has it."""

@@ -16,8 +16,13 @@ def memory_problem(spec: RunSpec, memory_bytes: int) -> str | None:
     if spec.memory_estimate_bytes <= memory_bytes:
         return None
     needed, there = spec.memory_estimate_bytes / 2**30, memory_bytes / 2**30
-    fitting = [its for its in _presets(spec) if its[1].memory_estimate_bytes <= memory_bytes]
-    return f"it needs about {needed:.1f} GiB of memory, this machine has {there:.1f} GiB: {_advice(fitting)}"
+    advice = memory_advice(spec, memory_bytes)
+    return f"it needs about {needed:.1f} GiB of memory, this machine has {there:.1f} GiB: {advice}"
+
+
+def memory_advice(spec: RunSpec, memory_bytes: int) -> str:
+    """What such a run can be changed to, so that a host with so much memory can run it."""
+    return _advice([its for its in _presets(spec) if its[1].memory_estimate_bytes <= memory_bytes])
 
 
 def process_warning(spec: RunSpec, cpu_count: int) -> str | None:

@@ -130,9 +130,12 @@ def test_empty_list_starts_paac_on_pong(page: Page, script: httpx.Client) -> Non
 
 
 def test_new_run_of_another_game_shows_the_agent_the_whole_frame(page: Page, script: httpx.Client) -> None:
-    page.goto("/new?all=true")
-    page.get_by_role("combobox", name="Search environments").fill("pac")
-    page.get_by_role("listbox", name="Environment").get_by_title("ALE/MsPacman-v5", exact=True).click()
+    def choose_game() -> None:
+        page.goto("/new?all=true")
+        page.get_by_role("combobox", name="Search environments").fill("pac")
+        page.get_by_role("listbox", name="Environment").get_by_title("ALE/MsPacman-v5", exact=True).click()
+
+    choose_game()
     presets = page.get_by_role("radiogroup", name="Preset")
     expect(presets.get_by_role("radio", checked=True)).to_contain_text("full frame")
     expect(presets.get_by_role("radio").nth(1)).to_contain_text("As in the paper")
@@ -145,6 +148,7 @@ def test_new_run_of_another_game_shows_the_agent_the_whole_frame(page: Page, scr
     expect(note).to_contain_text("hides 24 % of the pixels that move")
     tick(crop, False, hidden=True)
     expect(note).to_have_count(0)
+    choose_game()  # the settings of this run are the form's own
     page.get_by_label("Name", exact=True).fill("whole frame")
     page.get_by_role("button", name="Start run").click()
     page.wait_for_url(re.compile(r"/runs/\w{26}"))

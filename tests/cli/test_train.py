@@ -105,6 +105,42 @@ def test_train_json_summary_is_null_where_nothing_ended_or_was_evaluated(tmp_pat
 
 
 @pytest.mark.service
+def test_train_json_prints_each_evaluation_and_the_last_in_its_summary(tmp_path: Path) -> None:
+    scored = (
+        "--set",
+        "evaluation_episodes=1",
+        "--set",
+        "evaluation_interval_agent_steps=80",
+        "--set",
+        "n_w=1",
+    )
+    home = {"CALLBOARD_HOME": str(tmp_path)}
+    trained = CliRunner().invoke(app, (*PAAC, *scored, "--agent-steps", "160", "--json"), env=home)
+    assert trained.exit_code == 0, trained.output
+    *lines, summary = map(json.loads, trained.stdout.splitlines())
+    evaluations = [line for line in lines if line["type"] == "evaluation"]
+    assert [(one["agent_steps"], len(one["returns"])) for one in evaluations] == [(80, 1), (160, 1)]
+    assert summary["evaluation"] | {"type": "evaluation"} == evaluations[-1]
+
+
+@pytest.mark.service
+def test_evaluate_json_has_seeds_lengths_and_the_cap_of_the_protocol(tmp_path: Path) -> None:
+    folder = tmp_path / "pong"
+    small = [f"--set={one}" for one in ("n_e=2", "n_w=1", "network=compact", "evaluation_episodes=0")]
+    command = ["train", "--algorithm=paac", "--environment=ALE/Pong-v5", *small, "--agent-steps=20"]
+    trained = CliRunner().invoke(app, [*command, f"--run-directory={folder}"])
+    assert trained.exit_code == 0, trained.output
+    options = ["--episodes=1", "--seed=4", "--protocol=noop_starts_5min_greedy", "--json"]
+    evaluated = CliRunner().invoke(app, ["evaluate", str(folder), *options])
+    assert evaluated.exit_code == 0, evaluated.output
+    score = json.loads(evaluated.stdout)
+    assert (score["protocol"], score["seed"], score["max_frames"]) == ("noop_starts_5min_greedy", 4, 18_000)
+    assert len(score["returns"]) == len(score["seeds"]) == len(score["lengths_frames"]) == 1
+    assert score["returns"][0] >= -21
+    assert 0 < score["lengths_frames"][0] <= 18_000
+
+
+@pytest.mark.service
 def test_train_prints_run_directory_which_rejects_other_settings_and_checkpoints(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     code, out, err = done(tmp_path, *CARTPOLE, "--agent-steps", "2000", "--run-directory", str(folder))

@@ -87,7 +87,8 @@ _PRESETS = (
         config=_COMPACT_LSTM | {"learning_rate": 0.0001, "evaluation_interval_agent_steps": 200_000},
         environment_config={"observation_size": "42x42"},
         stop={"agent_steps": 5_000_000},
-        measured="Pong, one seed: −0.4 at 1.2 million agent steps; random play −20.7.",
+        measured="Pong, noop_starts, full frame, not standardised, one seed: −0.4 at 1.2 million agent "
+        "steps; random play −20.7.",
     ),
     Preset(
         id="labyrinth",
@@ -99,7 +100,8 @@ _PRESETS = (
         config=_COMPACT_LSTM
         | {"learning_rate": 0.0003, "beta": 0.001, "evaluation_interval_agent_steps": 500_000},
         stop={"agent_steps": 5_000_000},
-        measured="Labyrinth-Small, one seed: 61 at 0.5 million agent steps (10 minutes); random play 3.8.",
+        measured="Labyrinth-Small, plain, one seed: 61 at 0.5 million agent steps (10 minutes); random play "
+        "3.8.",
     ),
     Preset(
         id="racing",
@@ -109,8 +111,8 @@ _PRESETS = (
         families=("racing",),
         config=_COMPACT_LSTM | {"learning_rate": 0.0003, "evaluation_interval_agent_steps": 250_000},
         stop={"agent_steps": 2_000_000},
-        measured="Racing-Slow, one seed: 153 at 0.25 million agent steps (23 minutes under heavy load); "
-        "random play 3.1.",
+        measured="Racing-Slow, plain, one seed: 153 at 0.25 million agent steps (23 minutes under heavy "
+        "load); random play 3.1.",
     ),
     Preset(
         id="small-pixels",
@@ -137,8 +139,8 @@ _PRESETS = (
             "evaluation_interval_agent_steps": 250_000,
         },
         stop={"agent_steps": 3_000_000},
-        measured="HalfCheetah, one seed: 495 at 0.25 million agent steps (12 minutes under heavy load), not "
-        "stable with another seed; random play −273.",
+        measured="HalfCheetah, plain, seed 0: 495 at 0.25 million agent steps (12 minutes under heavy load); "
+        "not stable: seed 1 had 288 at 0.1 and −370 at 0.27 million. Random play −273.",
     ),
     Preset(
         id="feed-forward",
@@ -149,8 +151,8 @@ _PRESETS = (
         actions=("continuous",),
         config=_FEED_FORWARD | {"max_grad_norm": 5.0},
         stop={"agent_steps": 1_000_000},
-        measured="Hopper, one seed: 194 at 0.1 million agent steps (68 s), 189 at 0.3 million; random play "
-        "20.",
+        measured="Hopper, plain, one seed: 194 at 0.1 million agent steps (68 s), 189 at 0.3 million; random "
+        "play 20.",
     ),
     Preset(
         id="feed-forward-pixels",
@@ -183,8 +185,8 @@ _PRESETS = (
         config=_COMPACT_LSTM | {"learning_rate": 0.0001, "evaluation_interval_agent_steps": 200_000},
         environment_config={"observation_size": "42x42", "crop": True},
         stop={"agent_steps": 5_000_000},
-        measured="Pong, cropped frame, three seeds: 18.4, 18.3 and 18.3 at 0.6, 0.8 and 0.8 million agent "
-        "steps (219, 362 and 298 s).",
+        measured="Pong, noop_starts, cropped frame, standardised, three seeds: 18.4, 18.3 and 18.3 at 0.6, "
+        "0.8 and 0.8 million agent steps (219, 362 and 298 s).",
     ),
     Preset(
         id="nips-cropped",
@@ -198,8 +200,8 @@ _PRESETS = (
         | {"learning_rate": 0.0001, "standardise": True, "evaluation_interval_agent_steps": 500_000},
         environment_config={"crop": True},
         stop={"agent_steps": 10_000_000},
-        measured="Pong, cropped frame: 18.2 and 5.3 at 0.8 million agent steps, bounded there; 17.2 at 1 "
-        "million, bounded there (three seeds).",
+        measured="Pong, noop_starts, cropped frame, standardised, three seeds: 18.2 and 5.3 at 0.8 million "
+        "agent steps, bounded there; 17.2 at 1 million, bounded there.",
     ),
 )
 

@@ -51,8 +51,8 @@ PAAC = Algorithm(
             observation="pixels",
             config=_SMALL_MACHINE | {"evaluation_interval_agent_steps": 500_000},
             stop={"agent_steps": 10_000_000},
-            measured="Pong, one seed: −8.1 at 2 million agent steps, 17.6 at 2.5 million (20 minutes), 19.6 "
-            "at 3 million (24 minutes).",
+            measured="Pong, noop_starts, full frame, not standardised, one seed: −8.1 at 2 million agent "
+            "steps, 17.6 at 2.5 million (20 minutes), 19.6 at 3 million (24 minutes).",
         ),
         Preset(
             id="paper",
@@ -65,7 +65,8 @@ PAAC = Algorithm(
             config={"rmsprop_initial_g": 1.0},
             stop={"agent_steps": 115_000_000},
             measured="Not run to its end. A run that started the mean square at 0, with the constants of the "
-            "authors' code, on Pong, one seed: −20.0 at 2 million agent steps, −9.7 at 6 million.",
+            "authors' code, on Pong, noop_starts, full frame, not standardised, one seed: −20.0 at 2 million "
+            "agent steps, −9.7 at 6 million.",
         ),
         Preset(
             id="compact-cropped",
@@ -78,8 +79,8 @@ PAAC = Algorithm(
             config=_SMALL_MACHINE | {"network": "compact", "evaluation_interval_agent_steps": 100_000},
             environment_config={"observation_size": "42x42", "crop": True},
             stop={"agent_steps": 3_000_000},
-            measured="Pong, cropped frame, three seeds: 19.3 at 0.7 million agent steps (204 s), 18.6 at 1.2 "
-            "million (327 s), 11.7 at 1.1 million, stopped there.",
+            measured="Pong, noop_starts, cropped frame, standardised, three seeds: 19.3 at 0.7 million agent "
+            "steps (204 s), 18.6 at 1.2 million (327 s), 11.7 at 1.1 million, stopped there.",
         ),
         Preset(
             id="nips-cropped",
@@ -92,7 +93,8 @@ PAAC = Algorithm(
             config=_SMALL_MACHINE | {"standardise": True, "evaluation_interval_agent_steps": 250_000},
             environment_config={"crop": True},
             stop={"agent_steps": 10_000_000},
-            measured="Pong, cropped frame, one seed: 18.9 at 0.7 million agent steps (204 s).",
+            measured="Pong, noop_starts, cropped frame, standardised, one seed: 18.9 at 0.7 million agent "
+            "steps (204 s).",
         ),
     ),
     vector_defaults={

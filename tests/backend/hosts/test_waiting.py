@@ -28,6 +28,21 @@ def _host(name: str = "a", *, alive: bool = True, runs: tuple[Run, ...] = (), **
     return ActiveHost(row, alive=alive, runs=runs)
 
 
+def test_reason_names_the_presets_that_fit_the_largest_host() -> None:
+    spec = parse_run_spec(
+        {"algorithm": "gorila_dqn", "environment": "ALE/Pong-v5", "stop": {"agent_steps": 1}}
+    )
+    run = _run(
+        algorithm=spec.algorithm,
+        environment=spec.environment,
+        spec=spec.model_dump(mode="json"),
+        memory_estimate_bytes=spec.memory_estimate_bytes,
+    )
+    host = _host(environments=["ALE/Pong-v5"])
+    assert spec.memory_estimate_bytes > host.host.memory_bytes
+    assert why_waiting(run, [host]).endswith("has 8.0 GiB: the preset two-cpu-cores or quarter-hour fits")
+
+
 @pytest.mark.parametrize(
     ("run", "hosts", "reason"),
     [
@@ -48,7 +63,8 @@ def _host(name: str = "a", *, alive: bool = True, runs: tuple[Run, ...] = (), **
         (
             _run(memory_estimate_bytes=16 * GIB),
             [_host()],
-            "it may need 16.0 GiB of memory, and the largest host that may claim it has 8.0 GiB",
+            "it may need 16.0 GiB of memory, and the largest host that may claim it has 8.0 GiB: reduce the "
+            "numbers of processes and the replay memory",
         ),
         (
             _run(memory_estimate_bytes=4 * GIB),

@@ -9,6 +9,7 @@ import pytest
 from backend.specs.algorithms import ALGORITHMS, Preset
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.base import Environment
+from backend.specs.protocols import PROTOCOLS
 from backend.specs.run import parse_run_spec
 
 GAMES = [environment for environment in ENVIRONMENTS.values() if environment.family == "atari"]
@@ -73,3 +74,15 @@ def test_share_that_the_crop_hides_is_stored_for_every_game() -> None:
     }
     others = [environment for environment in ENVIRONMENTS.values() if environment not in GAMES]
     assert all(environment.crop_hides is None for environment in others)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_measured_score_stands_with_its_protocol_and_frame(algorithm: str) -> None:
+    for preset in ALGORITHMS[algorithm].presets:
+        if "seed" not in preset.measured:
+            continue  # no score
+        assert any(f" {protocol}," in preset.measured for protocol in PROTOCOLS), preset.id
+        if "Pong" in preset.measured or "Road Runner" in preset.measured:
+            assert (
+                ", cropped frame, standardised" if preset.environment_config.get("crop") else ", full frame"
+            ) in preset.measured

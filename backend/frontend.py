@@ -1,4 +1,4 @@
-"""The built pages: assets with a hash in their name are cached for ever; every other address gets the
+"""The built pages: assets with a hash in their name are cached permanently; every other address gets the
 page."""
 
 import mimetypes

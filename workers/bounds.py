@@ -83,7 +83,7 @@ class Bounds:
             else:
                 n_dropped += 1
         if n_dropped:
-            message = f"{n_dropped:,} log lines were dropped: a minute may have {MAX_LINES_A_MINUTE}"
+            message = f"{n_dropped:,} log lines were dropped: the limit is {MAX_LINES_A_MINUTE} a minute"
             kept.append({"time": lines[-1]["time"], "level": "warning", "message": message})
         return kept
 

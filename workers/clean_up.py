@@ -208,7 +208,7 @@ def measure_episodes(context: Context) -> None:
 
 
 def purge_deleted_runs(context: Context) -> list[str]:
-    """Delete the runs that can no longer be restored; return their ids. Their files are removed files."""
+    """Delete the runs that can no longer be restored, and record their files as removed; return their ids."""
     with context.writing() as session:
         purged = runs.purge(session)
     for run_id in purged:

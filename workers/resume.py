@@ -29,7 +29,7 @@ def prepare(context: Context, claim: Claim) -> str | None:
     """Write the engine's spec and fetch the checkpoint that it resumes from.
 
     First, if an earlier attempt ran on this host, its engine is killed if it still runs, and the rest of its
-    log is recorded, which may contain a newer checkpoint. So may the disk, where that log is damaged.
+    log is recorded, which may contain a newer checkpoint. A damaged disk can have the same effect.
 
     After a restore of the database, a host may have a later attempt's folder, with the number of this one: it
     is renamed, so that its event log is not taken for this attempt's.

@@ -27,7 +27,7 @@ def _storable(time: datetime) -> datetime:
 
 
 def _written(time: object) -> object:
-    # A number would be taken for seconds since 1970.
+    # A number would be parsed as seconds since 1970.
     if isinstance(time, str) and ":" not in time:
         raise ValueError("must be a date and time, such as 2026-01-31T12:00:00Z")
     return time

@@ -71,7 +71,7 @@ class RequireRole:
             raise Unauthenticated("the token or session is unknown, revoked or expired: log in again")
         state.uses.note(actor.credential, address_of(request))
         if not actor.role.covers(self.role):
-            raise Forbidden(f"this requires the role {self.role}; you are {actor.role}")
+            raise Forbidden(f"this requires the role {self.role}; your role is {actor.role}")
         if self.logged_in and bearer is not None:
             raise Forbidden("this requires a browser session; a token is not accepted")
         if actor.only_external_runs and not self.external:

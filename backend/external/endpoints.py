@@ -68,7 +68,7 @@ async def _part(request: Request) -> bytes:
 def send_heartbeat(
     run_id: Ulid, actor: ExternalWriter, session: IngestSession, body: Heartbeat | None = None
 ) -> HeartbeatOut:
-    """Note that the script of an external run is alive, or has ended.
+    """Report that the script of an external run is alive, or has ended.
 
     Without a heartbeat, points, episodes or log lines for 60 s the run is `lost`, until the next one. The
     answer says whether the script should end.

@@ -176,7 +176,7 @@ def _known(session: Session, run: Run, batch: Points | Batch) -> Stored:
 
 
 def _sent(session: Session, run: Run, reason: str | None = None) -> None:
-    """Note that the script of a run is alive."""
+    """Record that the script of a run is alive."""
     if run.state == RunState.LOST:
         runs.transition(session, run, RunState.RUNNING, reason or "its script sends data again")
     if run.state not in ENDED:

@@ -17,7 +17,7 @@ ERRORS: dict[str, tuple[str, str, str]] = {
     "403": (
         "Forbidden",
         "The role is too low, or a browser sent the request from another site.",
-        "this requires the role operator; you are viewer",
+        "this requires the role operator; your role is viewer",
     ),
     "404": (
         "Not Found",

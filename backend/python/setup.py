@@ -1,4 +1,4 @@
-"""Reads the version of the server, which stands in one place. Everything else is in pyproject.toml."""
+"""Reads the version of the server, which is defined once. Everything else is in pyproject.toml."""
 
 import re
 from pathlib import Path

@@ -236,7 +236,7 @@ def check_compared(session: Session, node: Node) -> None:
     """Reject a filter by a metric that no run has recorded, or a setting that none has: it was mistyped.
 
     Raises:
-        Invalid: there is such a metric or setting.
+        Invalid: there is no such metric or setting.
     """
     for field in sorted(filters.compared(node), key=lambda field: field.name):
         check_known(session, "filter", field)

@@ -1,6 +1,6 @@
 """The specification of an external run: one that is trained elsewhere and only recorded here.
 
-It is no `RunSpec`: its script chooses algorithm, environment and config freely. Its JSON has the same
+It is not a `RunSpec`: its script chooses algorithm, environment and config freely. Its JSON has the same
 top-level fields, with an empty `environment_config` and no limits, so that lists, filters, groups, exports
 and pages read both. These need a `RunSpec` and refuse an external run, with a sentence of `REFUSALS`: resume,
 fork, evaluations and their protocols, and live settings.

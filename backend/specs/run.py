@@ -144,7 +144,7 @@ def default_config(algorithm: Algorithm, environment: Environment) -> dict[str, 
 
 
 def problems_of(error: ValidationError, prefix: str = "") -> list[FieldProblem]:
-    """One problem per error, in the words of this project."""
+    """One problem per error, with the names of this project."""
     found = []
     for item in error.errors(include_url=False, include_context=False):
         path = ".".join([prefix, *(str(part) for part in item["loc"])] if prefix else map(str, item["loc"]))

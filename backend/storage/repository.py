@@ -2,7 +2,7 @@
 
 A file is removed in two steps, so that a crash between them leaves no row without its file: the transaction
 that no longer needs it adds a row of `removed_files`; later, clean-up deletes the file and then that row. In
-between, whoever has begun to read the file can go on.
+between, a reader that has opened the file can finish.
 
 A file that a request stores before its row is expected: it counts as removed from a later time on, until the
 transaction that adds its row keeps it. Without that row clean-up deletes it.

@@ -26,7 +26,7 @@ def list_tokens(
 ) -> TokenPage:
     """Your tokens, latest first, with what created them and their last use; their secrets are not stored."""
     if everyone and actor.role != Role.ADMIN:
-        raise Forbidden(f"this requires the role admin; you are {actor.role}")
+        raise Forbidden(f"this requires the role admin; your role is {actor.role}")
     rows, next_cursor = repository.tokens_page(
         session, None if everyone else actor.id, limit=limit, cursor=cursor
     )

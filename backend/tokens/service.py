@@ -28,7 +28,7 @@ def create(session: Session, actor: Principal, request: TokenRequest) -> tuple[T
     """
     role = request.role or actor.role
     if not actor.role.covers(role):
-        raise Forbidden(f"a token cannot have the role {role}: you are {actor.role}")
+        raise Forbidden(f"a token cannot have the role {role}: your role is {actor.role}")
     if request.scope is not None and not role.covers(Role.OPERATOR):
         raise Invalid.field("scope", f"requires the role {Role.OPERATOR}; the token has the role {role}")
     user = repository.user_by_id(session, actor.id)
@@ -68,7 +68,7 @@ def revoke(session: Session, actor: Principal, token_id: str) -> None:
     user = repository.user_by_id(session, token.user_id)
     role = Role(token.role).at_most(Role(user.role)) if user else Role(token.role)
     if not actor.role.covers(role):
-        raise Forbidden(f"this token has the role {role}; you are {actor.role}")
+        raise Forbidden(f"this token has the role {role}; your role is {actor.role}")
     repository.delete_token(session, token)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Identity:
-    """Whom the provider takes somebody for: the issuer and the subject. Names and addresses are only
+    """A verified identity: issuer and subject: the issuer and the subject. Names and addresses are only
     claims."""
 
     issuer: str
@@ -23,7 +23,7 @@ class ProviderUnavailable(Exception):
 
 
 class Refused(Exception):
-    """Somebody may not sign in."""
+    """Sign-in was refused."""
 
     def __init__(self, code: Code, reason: str) -> None:
         super().__init__(reason)

@@ -261,7 +261,7 @@ class Background:
                     self._written.wait(max(wait_s, min(error.retry_after_s or 0.0, LAST_RETRY_S)))
                 wait_s = min(2 * wait_s, LAST_RETRY_S)
             except RunGone as error:
-                log.warning("%s: the server takes nothing for it any more: %s", self._name, error)
+                log.warning("%s: the server no longer accepts data for it: %s", self._name, error)
                 with self._mutex:
                     self._gone = True
                 return

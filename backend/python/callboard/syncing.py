@@ -85,7 +85,7 @@ def _send(
         done.n_remaining += 1
         spool.close()
     except RunGone as error:
-        done.problems.append(f"{name}: deleted unsent: the server takes nothing for it any more: {error}")
+        done.problems.append(f"{name}: deleted unsent: the server no longer accepts data for it: {error}")
         spool.remove()
     else:
         done.n_spools += 1

@@ -1202,7 +1202,7 @@ export interface paths {
         put?: never;
         /**
          * Send Heartbeat
-         * @description Note that the script of an external run is alive, or has ended.
+         * @description Report that the script of an external run is alive, or has ended.
          *
          *     Without a heartbeat, points, episodes or log lines for 60 s the run is `lost`, until the next one. The
          *     answer says whether the script should end.
@@ -7171,7 +7171,7 @@ export interface components {
                  *       "type": "about:blank",
                  *       "title": "Forbidden",
                  *       "status": 403,
-                 *       "detail": "this requires the role operator; you are viewer"
+                 *       "detail": "this requires the role operator; your role is viewer"
                  *     }
                  */
                 "application/problem+json": components["schemas"]["ProblemDocument"];

@@ -9,7 +9,7 @@ export type HostPage = components['schemas']['HostPage'];
 export const hostsQuery = queryOptions({
   queryKey: keys.hosts(),
   queryFn: ({ signal }) => unwrap(api.GET('/api/v1/hosts', { signal })),
-  // Silence is no event: only asking again finds a host that has stopped to respond.
+  // Silence is no event: only asking again finds a host that has stopped responding.
   refetchInterval: 15_000,
 });
 

@@ -10,7 +10,7 @@ const STALE_MS = 10 * 60_000;
 export function useDenied(needed: Role = 'operator'): string | undefined {
   const { data } = useQuery({ ...meQuery, staleTime: STALE_MS });
   if (!data || ROLES.indexOf(data.role) >= ROLES.indexOf(needed)) return undefined;
-  return `Requires the role ${needed}; you are ${data.role}.`;
+  return `Requires the role ${needed}; your role is ${data.role}.`;
 }
 
 type Props = Omit<ComponentProps<typeof Button<'button'>>, 'disabled'> & {

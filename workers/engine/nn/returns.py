@@ -13,7 +13,7 @@ def n_step_returns(reward_TB: Tensor, terminated_TB: Tensor, bootstrap_B: Tensor
 
     Args:
         reward_TB: rewards of decisions t = 0 … T-1, clipped or not, (T, B).
-        terminal_TB: whether decision t ended the episode, (T, B) bool.
+        terminated_TB: whether decision t ended the episode, (T, B) bool.
         bootstrap_B: value of the state after decision T - 1, (B,).
         gamma: discount in [0, 1].
 

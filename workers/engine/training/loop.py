@@ -29,7 +29,7 @@ REPORT_INTERVAL_S = 1.0
 REPLAY_INTERVAL_S = 20.0
 """Least training time between two saved training episodes, unless one is the best recorded so far."""
 LEAST_REPLAY_INTERVAL_S = 1.0
-"""Least training time between two of those; the later one is saved after it."""
+"""Minimum training time between two best episodes; the later one is saved after it."""
 
 
 class Training:

@@ -272,7 +272,7 @@ describe('LaunchForm', () => {
 
   it('says why a viewer cannot start runs', async () => {
     show({ role: 'viewer' });
-    expect(screen.getByText('Requires the role operator; you are viewer.')).toBeTruthy();
+    expect(screen.getByText('Requires the role operator; your role is viewer.')).toBeTruthy();
     expect(start().getAttribute('aria-disabled')).toBe('true');
     await settled(submit);
     expect(createRuns).not.toHaveBeenCalled();

@@ -56,7 +56,7 @@ it('RunHeader disables what a viewer may not do, with the reason', async () => {
   for (const name of ['Resume', 'Archive', 'Delete', 'Clone', 'Fork']) {
     const button = screen.getByRole('button', { name });
     expect(button.getAttribute('aria-disabled')).toBe('true');
-    expect(button.title).toBe('Requires the role operator; you are viewer.');
+    expect(button.title).toBe('Requires the role operator; your role is viewer.');
   }
   expect(screen.getByRole('button', { name: 'Export' }).getAttribute('aria-disabled')).toBeNull();
 });

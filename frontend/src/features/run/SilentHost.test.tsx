@@ -19,7 +19,7 @@ function shown(host: string | null, alive: boolean): string {
   ).container.textContent;
 }
 
-it('names a host that has stopped to respond, and since when', () => {
+it('names a host that has stopped responding, and since when', () => {
   expect(shown('lab', false)).toMatch(/^Host lab has not responded since .+ ago\./);
 });
 

@@ -86,11 +86,11 @@ it('InlineEdit shows the error of the service at the field', async () => {
 });
 
 it('InlineEdit says why it is disabled', () => {
-  showName(() => Promise.resolve(), 'Requires the role operator; you are viewer.');
+  showName(() => Promise.resolve(), 'Requires the role operator; your role is viewer.');
   expect(screen.queryByRole('textbox')).toBeNull();
   const pencil = screen.getByRole('button', { name: 'Edit name' });
   expect(pencil.getAttribute('aria-disabled')).toBe('true');
-  expect(pencil.title).toBe('Requires the role operator; you are viewer.');
+  expect(pencil.title).toBe('Requires the role operator; your role is viewer.');
 });
 
 it('TagEditor removes and adds tags, and refuses quotes', async () => {
@@ -170,7 +170,7 @@ function Guarded({ onClick }: { onClick: () => void }) {
 }
 
 it.each([
-  ['viewer', 0, 'Requires the role operator; you are viewer.'],
+  ['viewer', 0, 'Requires the role operator; your role is viewer.'],
   ['operator', 1, ''],
   ['admin', 1, ''],
 ])("the role %s presses an operator's button %i times", (role, presses, reason) => {

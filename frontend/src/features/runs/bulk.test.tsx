@@ -101,7 +101,7 @@ it('BulkBar acts on what matches but 60 runs', async () => {
 it('BulkBar disables Fork with the reason for a viewer', async () => {
   await show(<BulkBar ids={new Set([id(1)])} canFork onClear={nothing} />, 'viewer');
   const fork = screen.getByRole('button', { name: 'Fork' });
-  expect(fork.title).toBe('Requires the role operator; you are viewer.');
+  expect(fork.title).toBe('Requires the role operator; your role is viewer.');
   expect(fork.getAttribute('aria-disabled')).toBe('true');
 });
 

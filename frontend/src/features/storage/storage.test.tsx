@@ -233,9 +233,9 @@ it('PolicyForm shows invalid values and the errors of the service at their field
 });
 
 it('PolicyForm is disabled with the reason for those who may not change it', () => {
-  show(<PolicyForm policy={policy} group={null} denied="Requires the role admin; you are viewer." />);
+  show(<PolicyForm policy={policy} group={null} denied="Requires the role admin; your role is viewer." />);
   expect(screen.getByLabelText<HTMLInputElement>('Videos').disabled).toBe(true);
-  expect(screen.getByRole('status').textContent).toBe('Requires the role admin; you are viewer.');
+  expect(screen.getByRole('status').textContent).toBe('Requires the role admin; your role is viewer.');
   press('Preview and save…');
   expect(service.requests).toEqual([]);
 });
@@ -279,7 +279,7 @@ it('GroupPolicies offers no change to a viewer', () => {
   for (const name of ['Change a/b', 'Remove a/b', 'Add group settings']) {
     const button = screen.getByRole('button', { name });
     expect([button.title, button.getAttribute('aria-disabled')]).toEqual([
-      'Requires the role operator; you are viewer.',
+      'Requires the role operator; your role is viewer.',
       'true',
     ]);
   }

@@ -1,4 +1,4 @@
-/** What a sweep's configurations are sorted by, and how they stand in the race. */
+/** What a sweep's configurations are sorted by, and their state in the race. */
 import type { Configuration, SweepDetail } from '@/api/sweeps';
 import { formatValue } from '@/lib/format';
 

@@ -102,7 +102,7 @@ class DqnLearner:
         return due
 
     def targets(self, reward_B: Tensor, terminal_B: Tensor, next_state_B: Tensor) -> Tensor:
-        """Y = r + gamma max_a' Q(s', a'; theta_minus), r alone where s' is terminal.
+        """The targets y = r + gamma max_a' Q(s', a'; theta_minus), y = r where s' is terminal.
 
         Called without autograd, by several threads at the same time.
 

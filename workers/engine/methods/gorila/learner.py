@@ -44,7 +44,7 @@ class Replica(DqnLearner):
         return max(version.updates for version in self.versions)
 
     def pull(self) -> None:
-        """Theta <- theta+ where it has changed; the parts of unreachable shards stay as they are."""
+        """Copy theta+ to theta where it has changed; the parts of unreachable shards stay as they are."""
         for k, (version, theta) in self._server.pull(self.versions).items():
             self.versions[k] = version
             if theta is not None:

@@ -31,7 +31,7 @@ class FusedLstm:
         self._tanh_c: list[NDArray[Any]] = []
 
     def zero_state(self) -> tuple[Tensor, Tensor]:
-        """H and c, each (1, H), at the beginning of an episode."""
+        """The states h and c, each (1, H), at the beginning of an episode."""
         zero = self._lstm.weight.new_zeros(1, self._lstm.cells)
         return zero, zero
 

@@ -36,7 +36,7 @@ HEALTHCHECK --interval=15s --timeout=5s --start-period=20s \
 CMD ["callboard", "web"]
 
 FROM base AS worker
-# MuJoCo's rendering are drawn by these, without a screen.
+# MuJoCo renders with these, without a screen.
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends libegl1 libopengl0 libgl1-mesa-dri \
     && rm -rf /var/lib/apt/lists/*

@@ -84,7 +84,7 @@ quick-units:
 	@$(BIN)/python -m tests.quick
 
 frontend/node_modules/.quick: $(WEB_SOURCES)
-	@$(WITH_NODE) cd frontend && npm run --silent typecheck && npm run --silent test
+	@$(WITH_NODE) cd frontend && npm run --silent typecheck && npm run --silent test -- --changed main --passWithNoTests
 	@touch $@
 
 .PHONY: benchmarks coverage chaos attacks soak stability above-random interval-coverage racing-errors studies mutants

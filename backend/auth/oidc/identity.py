@@ -6,8 +6,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Identity:
-    """A verified identity: issuer and subject: the issuer and the subject. Names and addresses are only
-    claims."""
+    """A verified identity: the pair of issuer and subject. Names and addresses are only claims."""
 
     issuer: str
     subject: str

@@ -312,7 +312,7 @@ def test_deleted_run_does_not_disturb_the_script(
         run.log({"loss/policy": 2.0}, agent_steps=2)
         assert run.n_dropped == 1
     [record] = [record for record in caplog.records if record.name == "callboard"]
-    assert "takes nothing for it any more" in record.getMessage()
+    assert "no longer accepts data for it" in record.getMessage()
 
 
 def test_outage_of_the_server_loses_nothing(

@@ -30,7 +30,7 @@ ready: frontend/dist/index.html chromium compiled ## download and build what the
 
 .PHONY: compiled
 compiled: $(VENV)/.ready-dev
-	@$(BIN)/python -c 'import workers.engine.nn.fused.kernels'
+	@$(BIN)/python -c 'import workers.engine.nn.kernels'
 	@$(PYTEST) --collect-only --quiet >/dev/null 2>&1 || true
 
 quick: $(VENV)/.ready-dev ## while working: lint, types, and the units that what has changed concerns

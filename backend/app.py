@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 
 def create_app(settings: Settings) -> FastAPI:
     """Create the application. The database must be migrated; nothing connects before the first request."""
-    engine = make_engine(settings.database, impatient=True)
-    instruments = Instruments(engine, settings.lease_s)
+    db_engine = make_engine(settings.database, impatient=True)
+    instruments = Instruments(db_engine, settings.lease_s)
     state = AppState(
         settings=settings,
-        engine=engine,
+        db_engine=db_engine,
         bus=Bus(settings.redis),
         subscription=Subscription(settings.redis),
         artifacts=ArtifactStore(settings.artifacts),
@@ -72,8 +72,8 @@ def create_app(settings: Settings) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         uploads_of(state).remove_stale()
         tasks = [
-            asyncio.create_task(end_streams(engine, state.streams, settings.session_idle)),
-            asyncio.create_task(store_uses(engine, state.uses)),
+            asyncio.create_task(end_streams(db_engine, state.streams, settings.session_idle)),
+            asyncio.create_task(store_uses(db_engine, state.uses)),
         ]
         yield
         for task in tasks:
@@ -84,7 +84,7 @@ def create_app(settings: Settings) -> FastAPI:
             await state.oidc.close()
         state.logins.close()
         state.bus.close()
-        engine.dispose()
+        db_engine.dispose()
 
     app = FastAPI(
         title="Callboard",

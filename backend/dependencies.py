@@ -33,7 +33,7 @@ class AppState:
     """Everything that one web process shares between requests."""
 
     settings: Settings
-    engine: Engine
+    db_engine: Engine
     bus: Bus
     subscription: Subscription
     artifacts: ArtifactStore
@@ -76,11 +76,11 @@ async def _body(request: Request) -> bytes:
 
 
 async def _reading(state: AppStateDep) -> AsyncIterator[Session]:
-    session = read_session(state.engine)  # connects with its first query, in the endpoint's thread
+    session = read_session(state.db_engine)  # connects with its first query, in the endpoint's thread
     try:
         yield session
     finally:
-        if state.engine.dialect.name == "sqlite":
+        if state.db_engine.dialect.name == "sqlite":
             session.close()  # ends a transaction that only read: no I/O, quicker than a change of threads
         else:
             await run_in_threadpool(session.close)
@@ -119,10 +119,10 @@ def _transaction(
 ) -> Iterator[Session]:
     repeated: Repeated | None = getattr(request.state, "repeated", None)
     if repeated is not None:
-        with reading(state.engine) as session:
+        with reading(state.db_engine) as session:
             if idempotency.get(session, request.state.actor.id, repeated.key) is not None:
                 raise repeated
-    with writing(state.engine, wait_s=wait_s) as session:
+    with writing(state.db_engine, wait_s=wait_s) as session:
         request.state.writing = session
         yield session
         if body is not None:

@@ -7,7 +7,8 @@ of that name.
 API = """A request is authenticated by a token (`Authorization: Bearer …`) or by a browser's session.
 
 Lists have pages: pass `next_cursor` as `cursor` to get the next one. Errors are RFC 9457 problem documents,
-which name every invalid field. A POST with an `Idempotency-Key` is executed once."""
+which name every invalid field. A POST that documents the header `Idempotency-Key` is executed once for each
+key."""
 """What applies to every operation."""
 
 FIELDS: dict[str, str] = {

@@ -52,7 +52,7 @@ def read_readiness(state: AppStateDep, response: Response) -> Readiness:
     from backend.db.migrate import is_current  # slow to import: Alembic
 
     try:
-        database, migrated = True, is_current(state.engine)
+        database, migrated = True, is_current(state.db_engine)
     except SQLAlchemyError:
         database = migrated = False
     redis = state.bus.ping()
@@ -100,7 +100,7 @@ def _disk_problem(home: Path) -> str | None:
 def read_metrics(request: Request, state: AppStateDep) -> Response:
     """Metrics in Prometheus' text format. A server that other machines can reach requires a token."""
     if state.settings.serves_other_machines:
-        with reading(state.engine) as session:
+        with reading(state.db_engine) as session:
             if find_viewer(session, request) is None:
                 raise Unauthenticated(
                     "/metrics needs a token of role viewer, since other machines can reach it"

@@ -14,6 +14,8 @@ Ulid = Annotated[str, Path(pattern=r"^[0-9A-HJKMNP-TV-Z]{26}$")]
 Limit = Annotated[int, Query(ge=1, le=1_000, description="Maximum number of items.")]
 Cursor = Annotated[str | None, Query(max_length=2_000, description="`next_cursor` of the previous page.")]
 
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods of requests that change nothing."""
 MAX_ADDRESS = 64
 """Longer than any address."""
 

@@ -1,4 +1,8 @@
-"""The middleware around every request: request id, host, origin and size checks, and security headers."""
+"""The middleware around every request: request id, host, origin and size checks, and security headers.
+
+Hand-written, because Starlette's `TrustedHostMiddleware` checks the host only, and answers with plain text
+instead of a problem document.
+"""
 
 import re
 from collections import Counter
@@ -15,6 +19,7 @@ from backend.auth.access import COOKIE
 from backend.auth.login_limits import network_of
 from backend.errors import BadRequest, Forbidden, Problem, TooLarge, respond
 from backend.instruments import Instruments
+from backend.rest import SAFE_METHODS
 
 MAX_BODY_BYTES = 2 * 2**20
 MAX_DRAINED_BYTES = 32 * 2**20
@@ -22,8 +27,7 @@ MAX_BODIES_BYTES = 64 * 2**20
 """Of the bodies of all requests in progress, which are in memory before anybody is authenticated."""
 MAX_BODIES_BYTES_OF_ADDRESS = 16 * 2**20
 """Of one client: it cannot take what others need, however slowly it sends."""
-METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PATCH", "PUT", "DELETE"})
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+HTTP_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PATCH", "PUT", "DELETE"})
 
 HEALTH_PATH = "/healthz"
 """Asked every few seconds: successes are logged at the level DEBUG."""
@@ -106,7 +110,7 @@ class SecurityMiddleware:
                 body.free()
                 seconds = perf_counter() - started
                 route = getattr(scope.get("route"), "path_format", "none")
-                method = scope["method"] if scope["method"] in METHODS else "other"
+                method = scope["method"] if scope["method"] in HTTP_METHODS else "other"
                 self._instruments.request(method, route, status, seconds)
                 logged = log.debug if scope["path"] == HEALTH_PATH and status == 200 else log.info
                 logged(

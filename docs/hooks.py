@@ -29,6 +29,19 @@ ROOT = Path(__file__).resolve().parents[1]
 PROJECT = ("RESULTS", "CHANGELOG", "CONTRIBUTING", "SECURITY", "CODE_OF_CONDUCT", "THIRD-PARTY")
 """Files of the root folder that become pages of `project/`."""
 
+OTHER_VARIABLES = {
+    "CALLBOARD_RAY_ADDRESS": (
+        "Of a worker: address of the Ray cluster that Gorila runs use, instead of a local instance.",
+        "",
+    ),
+    "CALLBOARD_URL": (
+        "Of scripts and of commands such as `callboard import`: address of the server.",
+        "that of this machine",
+    ),
+    "CALLBOARD_TOKEN": ("Of the same: API token.", "that of this machine"),
+}
+"""Variables that other packages than the service read -> meaning and default."""
+
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages."""
@@ -217,9 +230,10 @@ def settings() -> str:
         (f"`CALLBOARD_{name}`".upper(), _cell(str(field.description)), _default(field.get_default()))
         for name, field in Settings.model_fields.items()
     ]
+    rows += [(f"`{name}`", meaning, default) for name, (meaning, default) in OTHER_VARIABLES.items()]
     return (
         "# Installation settings\n\n"
-        "Generated from `backend/settings.py`. Each is an environment variable.\n\n"
+        "Generated, mostly from `backend/settings.py`. Each is an environment variable.\n\n"
         + _table(("variable", "meaning", "default"), rows)
     )
 

@@ -86,6 +86,7 @@ TESTS = Path(__file__).parent
 LONG = TESTS / "long.txt"
 ON_BOTH_DATABASES = re.compile(
     r"tests/(backend/(db|jobs)/|.*/test_repository\.py|backend/metrics/test_(charts|seed_groups)\.py"
+    r"|backend/runs/test_lineage\.py"
     r"|workers/test_(claims|recorder)\.py|backend/backup/test_service\.py::test_restored_installation)"
 )
 """Where SQL is the subject: `make test` runs these on PostgreSQL as well as on SQLite."""

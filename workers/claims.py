@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from backend.checkpoints.repository import LATEST_FIRST
 from backend.db import Attempt, Checkpoint, Episode, Evaluation, Host, Run
+from backend.db.base import storable
 from backend.db.clock import database_now
 from backend.external import repository as external
 from backend.hosts.repository import CLAIM_ORDER
@@ -215,7 +216,7 @@ def state_after_host_death(session: Session, run: Run) -> tuple[RunState, str]:
 
 
 def discount_attempt(run: Run) -> None:
-    """Do not count the present attempt of a locked run: it did not end by itself."""
+    """Do not count the current attempt of a locked run: it did not end by itself."""
     run.attempts_without_checkpoint = max(0, run.attempts_without_checkpoint - 1)
 
 
@@ -227,7 +228,7 @@ def release(
     error: str | None = None,
     level: runs.LogLevel | None = None,
 ) -> None:
-    """End the present attempt of a locked run: close the attempt's row and move the run to `after`.
+    """End the current attempt of a locked run: close the attempt's row and move the run to `after`.
 
     `level` is that of the log line, by default that of the new state.
     """
@@ -237,8 +238,3 @@ def release(
     attempt.outcome = f"{after}: {reason}"
     run.error = storable(error or reason) if error or after == RunState.FAILED else None
     runs.transition(session, run, after, reason, level)
-
-
-def storable(text: str) -> str:
-    """Replace null bytes, which PostgreSQL cannot store."""
-    return text.replace("\0", "\ufffd")

@@ -59,7 +59,7 @@ class CleanUp:
             self._wake.set()
 
     def begin_stop(self) -> None:
-        """Stop after the present step; returns immediately."""
+        """Stop after the current step; returns immediately."""
         self._stopping.set()
         self._wake.set()
 

@@ -43,7 +43,7 @@ def shorten_logs(
 
     Args:
         context: the worker's.
-        stopping: whether to return after the present log.
+        stopping: whether to return after the current log.
         now_due: compress and remove event logs however new, because the disk fills.
     """
     folders = _folders(context)

@@ -15,10 +15,11 @@ from time import monotonic
 from typing import TypeVar
 
 import structlog
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from backend.checkpoints import repository as checkpoints
 from backend.db import Checkpoint, Episode, Evaluation, Run, Video
+from backend.db.base import storable
 from backend.db.clock import database_now
 from backend.episodes import repository as episodes
 from backend.jobs import repository as jobs
@@ -26,7 +27,6 @@ from backend.runs import repository as runs
 from backend.specs import machine_faults
 from backend.videos import repository as videos
 from workers import resume
-from workers.claims import storable
 from workers.context import TRANSIENT_ERRORS, Context
 from workers.engine.files import file_sha256
 from workers.engine_process import ENGINE_COMMAND, EngineProcess
@@ -222,11 +222,7 @@ class JobRunner(threading.Thread):
     def _checkpoint(self, evaluation: Evaluation) -> Checkpoint | None:
         """The checkpoint to evaluate, with its file fetched to this host; None unless intact."""
         with self._context.reading() as session:
-            checkpoint = session.scalars(
-                select(Checkpoint)
-                .where(Checkpoint.run_id == evaluation.run_id, Checkpoint.file == evaluation.checkpoint)
-                .order_by(Checkpoint.id.desc())
-            ).first()
+            checkpoint = checkpoints.of_file(session, evaluation.run_id, evaluation.checkpoint)
         if checkpoint is None or resume.fetch(self._context, checkpoint) is None:
             return None
         return checkpoint

@@ -51,7 +51,7 @@ class LeaseExpiry:
         self._thread.start()
 
     def begin_stop(self) -> None:
-        """Stop after the present transaction; returns immediately."""
+        """Stop after the current transaction; returns immediately."""
         self._stopping.set()
 
     def _run(self) -> None:

@@ -5,19 +5,19 @@ before rows: a checkpoint, replay or video is complete in the artifact store bef
 While the database or the store is unavailable, the log stays on disk; nothing is buffered in memory.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactKind
+from backend.checkpoints import repository as checkpoints
 from backend.db import Attempt, Checkpoint, Episode, Evaluation, Run
 from backend.db.base import new_id
 from backend.db.changes import note_run
 from backend.db.clock import database_now
+from backend.db.run import averaged_rate
 from backend.evaluations import repository as evaluations
 from backend.live_settings import repository as live_settings
 from backend.metrics import repository as metrics
@@ -28,7 +28,6 @@ from backend.specs.states import RunState
 from backend.storage import repository as storage
 from workers import claims
 from workers.bounds import Bounds
-from workers.claims import storable
 from workers.context import Context
 from workers.engine.training.event_log import read_frames, tail_is_damaged
 
@@ -74,12 +73,12 @@ class Recorder:
         self._path = self._run_dir / "attempts" / str(attempt) / "events.log"
         self._offset: int | None = None
         self._stored: dict[tuple[ArtifactKind, str], int] = {}
-        """The stored files of the present batch, and their sizes."""
+        """The stored files of the current batch, and their sizes."""
         self.has_started = False
         """Whether the engine's event `started` has been recorded."""
         self._has_former_protocols: bool | None = None
         self._bounds = self._bounds_after = Bounds()
-        """After the last committed batch, and after the present one."""
+        """After the last committed batch, and after the current one."""
         self.has_final_event = False
         """Whether the engine's final event has been read; `conclude` records it."""
         self.has_unread_tail = False
@@ -221,16 +220,12 @@ class Recorder:
                     awaited = evaluations.awaited_checkpoints(session, run.id)
                     thinned = [file for file in event.files if file not in awaited]
                     storage.remove_files(session, run.id, "checkpoints", thinned)
-                    session.execute(
-                        update(Checkpoint)
-                        .where(Checkpoint.run_id == run.id, Checkpoint.file.in_(thinned))
-                        .values(removed=True)
-                    )
+                    checkpoints.mark_removed(session, run.id, thinned)
                 case events.SettingsChangedEvent():
                     live_settings.settle(session, run, event)
                 case events.LogEvent():
                     time = datetime.fromtimestamp(event.time, UTC)
-                    lines.append({"time": time, "level": event.level, "message": storable(event.message)})
+                    lines.append({"time": time, "level": event.level, "message": event.message})
         runs.add_log_lines(session, run.id, self._attempt, bounds.lines(lines))
         return True
 
@@ -324,21 +319,13 @@ def _parts(batch: Sequence[events.AnyEvent]) -> set[str] | None:
     return parts
 
 
-RATE_TIME_CONSTANT_S = 10.0
-"""Training time over which a run's rate is averaged, so that the estimated time left is stable."""
-
-
 def _copy_report(run: Run, report: events.ReportEvent) -> None:
-    rate = report.agent_steps_per_s
-    if run.agent_steps_per_s is not None:
-        # Weight of this report; 0 if no training time passed since the last one.
-        weight = -math.expm1(min(0.0, run.wall_time_s - report.wall_time_s) / RATE_TIME_CONSTANT_S)
-        rate = run.agent_steps_per_s + (rate - run.agent_steps_per_s) * weight
+    passed_s = report.wall_time_s - run.wall_time_s
+    run.agent_steps_per_s = averaged_rate(run.agent_steps_per_s, report.agent_steps_per_s, passed_s)
     run.agent_steps = report.agent_steps
     run.frames = report.frames
     run.updates = report.updates
     run.episodes = report.episodes
     run.wall_time_s = report.wall_time_s
-    run.agent_steps_per_s = rate
     run.score = report.mean_return_100
     run.best_return = report.best_return

@@ -30,7 +30,7 @@ class SweepReconciler:
         self._thread.start()
 
     def begin_stop(self) -> None:
-        """Stop after the present transaction; returns immediately."""
+        """Stop after the current transaction; returns immediately."""
         self._stopping.set()
 
     def join(self, timeout_s: float) -> None:

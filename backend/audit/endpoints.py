@@ -100,4 +100,4 @@ def export_audit(
         "json": (export.as_json, "application/json"),
     }[format]
     headers = {"Content-Disposition": f'attachment; filename="callboard-audit.{format}"'}
-    return StreamingResponse(as_file(state.engine, wanted), headers=headers, media_type=media_type)
+    return StreamingResponse(as_file(state.db_engine, wanted), headers=headers, media_type=media_type)

@@ -9,9 +9,8 @@ from sqlalchemy.orm import Session
 
 from backend.audit import repository
 from backend.errors import SECRET_FIELDS
-from backend.rest import address_of
+from backend.rest import SAFE_METHODS, address_of
 
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 MAX_PATH = 2_000
 MAX_FIELDS = 100
 MAX_VALUE = 4_000

@@ -59,7 +59,7 @@ class RequireRole:
             Unauthenticated: no valid token or session.
             Forbidden: the role is too low, or the token may only write external runs.
         """
-        with reading(state.engine) as session:
+        with reading(state.db_engine) as session:
             if bearer is not None:
                 actor = service.find_token_actor(session, bearer.credentials)
             # A cookie beside another authorization scheme is ignored: its origin was not checked.

@@ -148,11 +148,11 @@ def use_login_link(
     if token is None:
         return frontend.page(request)
     address = address_of(request)
-    with reading(state.engine) as session:
+    with reading(state.db_engine) as session:
         # Not in a writing transaction: anyone may send unknown ones.
         user = repository.login_link_user(session, service.hash_secret(token))
     if user is not None:
-        with writing(state.engine) as session:
+        with writing(state.db_engine) as session:
             found = service.log_in_by_link(session, token, browser_of(request))
             action = "use_login_link" if found else "use_login_link_failed"
             if found or login_limits.count_failure(session, "login link", network_of(request)):
@@ -186,7 +186,7 @@ async def _check_password(
     network, address = network_of(request), address_of(request)
     try:
         user = await state.logins.run(
-            network, partial(login_limits.checked, state.engine, network, name, check)
+            network, partial(login_limits.checked, state.db_engine, network, name, check)
         )
     except TooMany:
         log.warning("login.refused", method="password", user=name, address=address)
@@ -199,7 +199,7 @@ async def _check_password(
 
 def _record_failure(state: AppState, request: Request, name: str) -> None:
     actor = getattr(request.state, "actor", None)
-    with writing(state.engine) as session:
+    with writing(state.db_engine) as session:
         action = f"{request.scope['route'].name}_failed"
         audit.record_login(session, request, action, actor.id if actor else None, name)
 

@@ -1,10 +1,10 @@
 """Checkpoints in the database."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from backend.db import Checkpoint, Run, keyset
@@ -48,6 +48,18 @@ def latest(session: Session, run_id: str) -> Checkpoint | None:
         .order_by(*LATEST_FIRST)
         .limit(1)
     ).one_or_none()
+
+
+def of_file(session: Session, run_id: str, file: str) -> Checkpoint | None:
+    """The latest row of a checkpoint file of a run, removed and superseded ones included, or None."""
+    rows = select(Checkpoint).where(Checkpoint.run_id == run_id, Checkpoint.file == file)
+    return session.scalars(rows.order_by(Checkpoint.id.desc()).limit(1)).one_or_none()
+
+
+def mark_removed(session: Session, run_id: str, files: Collection[str]) -> None:
+    """Mark the rows of these checkpoint files of a run as removed."""
+    rows = update(Checkpoint).where(Checkpoint.run_id == run_id, Checkpoint.file.in_(files))
+    session.execute(rows.values(removed=True))
 
 
 def is_recorded(session: Session, run_id: str, file: str) -> bool:

@@ -1,4 +1,8 @@
-"""Child processes that are restarted when they die and never outlive their parent."""
+"""Child processes that are restarted when they die and never outlive their parent.
+
+Hand-written, because process managers such as Honcho end all processes when one dies, and leave them running
+when they are killed themselves.
+"""
 
 import os
 import shutil

@@ -162,7 +162,7 @@ def _engine(settings: Settings) -> str:
     if done.returncode != 0:
         final_reason = next((e.reason for e in events if isinstance(e, EndedEvent)), None)
         why = final_reason or (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-        raise CheckFailed(f"cannot train: {why}; run `pip install callboard[worker]`")
+        raise CheckFailed(f"cannot train: {why}; install Callboard with [worker]")
     return "trained PAAC on CartPole briefly"
 
 

@@ -22,6 +22,8 @@ _COLUMNS = (
     Run.score,
     Run.best_return,
     Run.agent_steps,
+    Run.parent_id,
+    Run.forked_at_agent_steps,
 )
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -18,6 +18,7 @@ from backend.runs import service
 from backend.runs.fields import Setting, UnknownField, resolve
 from backend.runs.filters import Node
 from backend.runs.groups import group_key, group_names, repetitions
+from backend.runs.lineage import roots
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.statistics.estimates import median
@@ -58,8 +59,9 @@ def page(session: Session, node: Node, by: str, limit: int, cursor: str | None) 
     shown = groups[start : start + limit]
     names = _names([runs[0] for _, runs in shown], by, setting)
     more = start + limit < len(groups)
+    lineages = roots(session, (run for _, runs in shown for run in runs))
     return RunGroupPage(
-        items=[_group(key, name, runs) for (key, runs), name in zip(shown, names, strict=True)],
+        items=[_group(key, name, runs, lineages) for (key, runs), name in zip(shown, names, strict=True)],
         next_cursor=shown[-1][1][0].id if more and shown else None,
         total=len(groups),
     )
@@ -128,11 +130,11 @@ def _names(firsts: Sequence[Run], by: str, setting: Setting | None) -> list[str]
     return [known[each].title if each in known else each for each in ids]
 
 
-def _group(key: str, name: str, runs: Sequence[Run]) -> RunGroup:
+def _group(key: str, name: str, runs: Sequence[Run], lineages: Mapping[str, str]) -> RunGroup:
     algorithms = {run.algorithm for run in runs}
     environments = {run.environment for run in runs}
     one_environment = len(environments) == 1
-    repeated = repetitions(runs)
+    repeated = repetitions(runs, lineages)
     scores = [
         run.score for run in runs if run.score is not None and run.id not in repeated and one_environment
     ]

@@ -39,7 +39,8 @@ class RunScore(BaseModel):
     score: Number
     """Null if it has none at or before `at_agent_steps`."""
     counted: bool
-    """Whether it is a sample of its own: false if it only repeats another run, of the same seed."""
+    """Whether it is a sample of its own: false if another run of its lineage counts (a run, its forks and
+    theirs are one sample), or another of its seed by a deterministic method."""
     agent_steps_to_threshold: Number
     wall_time_s_to_threshold: Number
 
@@ -63,15 +64,15 @@ class GroupStatistics(BaseModel):
     """Agent steps at which the runs are compared; null: each at its last step."""
     runs: list[RunScore]
     n: int
-    """Number of runs with a score."""
+    """Number of counted runs with a score."""
     iqm: EstimateOut | None
     """Interquartile mean of the scores, without an interval; null if no run has one."""
     median: EstimateOut | None
     """Median of the scores with its interval (from 5 scores on); null if no run has one."""
     n_reached: int
-    """Number of runs that reached the threshold."""
+    """Number of counted runs that reached the threshold."""
     agent_steps_to_threshold: EstimateOut | None
-    """Median over all its runs; its value is null if less than half of them reached the threshold."""
+    """Median over its counted runs; its value is null if less than half of them reached the threshold."""
     wall_time_s_to_threshold: EstimateOut | None
 
 
@@ -127,6 +128,7 @@ class RunGroup(BaseModel):
     runs: list[str]
     """Ids, latest first; at most 100."""
     n_scored: int
+    """Number of runs with a score that are samples of their own, as in `GET /comparisons`."""
     score: EstimateOut
     """Median of the scores with its 95 % interval (from 5 scores on); null across environments."""
     best_return: Number

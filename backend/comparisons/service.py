@@ -31,6 +31,7 @@ from backend.runs.groups import (
     repetitions,
     training_key,
 )
+from backend.runs.lineage import roots
 from backend.runs.styles import group_styles
 from backend.specs.run_fields import EXTERNAL
 from backend.statistics.estimates import (
@@ -99,11 +100,11 @@ def compare(
     furthest = {run_id: max(chunk.max_agent_steps for chunk in chunks) for run_id, chunks in stored.items()}
     furthest |= {run_id: history.end for run_id, history in histories.items() if len(history.scores)}
     ends: dict[str, int] = {}
-    repeated = repetitions(runs.values())
+    lineages = roots(session, runs.values())
+    repeated = repetitions(runs.values(), lineages, furthest)
     for run_id, end in furthest.items():
-        if run_id in repeated:
-            continue
-        ends[environments[run_id]] = min(end, ends.get(environments[run_id], end))
+        if run_id not in repeated:
+            ends[environments[run_id]] = min(end, ends.get(environments[run_id], end))
     if score == "training":
         needed: Mapping[str, Sequence[ChunkInfo]] = stored
         if threshold is None:
@@ -113,6 +114,13 @@ def compare(
             }
             needed = {run_id: _last(chunks, until[run_id]) for run_id, chunks in stored.items()}
         histories = _by_training(session, runs, needed)
+    scores = {
+        run_id: history.score_at(ends.get(environments[run_id], 0) if at == "common" else history.end)
+        for run_id, history in histories.items()
+    }
+    # A fork that counts has no score before its first agent step; there, its parent counts.
+    there = {run_id for run_id, found in scores.items() if found is not None}
+    repeated = repetitions(runs.values(), lineages, there)
     firsts = [some[0] for some in members.values()]
     names = dict(zip(members, group_names(firsts), strict=True))
     styles = group_styles(members)
@@ -124,6 +132,7 @@ def compare(
             protocols[key],
             some,
             histories,
+            scores,
             repeated,
             ends.get(environments[some[0].id], 0) if at == "common" else None,
             threshold,
@@ -203,16 +212,16 @@ def _group(
     protocol: str | None,
     runs: Sequence[Run],
     histories: Mapping[str, ScoreHistory],
+    scores: Mapping[str, float | None],
     repeated: Collection[str],
     at: int | None,
     threshold: float | None,
 ) -> GroupStatistics:
-    own = [histories[run.id] for run in runs]
-    scores = [history.score_at(history.end if at is None else at) for history in own]
-    reached = np.array([history.reached(np.inf if threshold is None else threshold) for history in own])
+    bound = np.inf if threshold is None else threshold
+    reached = np.array([histories[run.id].reached(bound) for run in runs])
     counted = np.array([run.id not in repeated for run in runs])
     known = np.array(
-        [score for score, counts in zip(scores, counted, strict=True) if counts and score is not None]
+        [score for run in runs if run.id not in repeated and (score := scores[run.id]) is not None]
     )
     reached_by_counted = reached[counted]
     has_threshold = threshold is not None
@@ -229,12 +238,12 @@ def _group(
             RunScore(
                 run=run.id,
                 seed=run.seed,
-                score=score,
+                score=scores[run.id],
                 counted=run.id not in repeated,
                 agent_steps_to_threshold=agent_steps,
                 wall_time_s_to_threshold=wall_time_s,
             )
-            for run, score, (agent_steps, wall_time_s) in zip(runs, scores, reached, strict=True)
+            for run, (agent_steps, wall_time_s) in zip(runs, reached, strict=True)
         ],
         n=len(known),
         iqm=EstimateOut.point(interquartile_mean(known)) if len(known) else None,

@@ -26,6 +26,11 @@ def new_run_id() -> str:
     return new_id()[:-1] + next(_last_characters)
 
 
+def storable(text: str) -> str:
+    """Replace null bytes, which PostgreSQL cannot store."""
+    return text.replace("\0", "\ufffd")
+
+
 class UtcDateTime(TypeDecorator[datetime]):
     """A timezone-aware UTC time on every database (SQLite stores no time zone)."""
 

@@ -1,5 +1,9 @@
 """Keyset pagination: each page starts after the last row's key, so that pages stay correct while rows
-change."""
+change.
+
+Hand-written, because lists sort by computed values that many rows lack, such as a setting or a metric;
+sqlakeyset needs columns that are not null.
+"""
 
 import base64
 import json

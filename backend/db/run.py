@@ -1,5 +1,6 @@
 """Tables `runs`, `attempts`, `external_sources` and `deleted_runs`."""
 
+import math
 from datetime import datetime
 from typing import Any
 
@@ -8,7 +9,14 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, ORMExecuteState, Session, mapped_column, with_loader_criteria
 
 from backend.db.base import Base
-from backend.specs.run_fields import CALLBOARD, MAX_GROUP, MAX_HOST, MAX_NAME
+from backend.specs.run_fields import (
+    CALLBOARD,
+    MAX_ALGORITHM,
+    MAX_ENVIRONMENT,
+    MAX_GROUP,
+    MAX_HOST,
+    MAX_NAME,
+)
 from backend.specs.states import RunState
 
 
@@ -30,8 +38,8 @@ class Run(Base):
     token_id: Mapped[str | None] = mapped_column(String(26))
     """The token that created it, of an external run; it may be revoked."""
     name: Mapped[str] = mapped_column(String(MAX_NAME))
-    algorithm: Mapped[str] = mapped_column(String(50), index=True)
-    environment: Mapped[str] = mapped_column(String(200), index=True)
+    algorithm: Mapped[str] = mapped_column(String(MAX_ALGORITHM), index=True)
+    environment: Mapped[str] = mapped_column(String(MAX_ENVIRONMENT), index=True)
     spec: Mapped[dict[str, Any]] = mapped_column(JSON().with_variant(JSONB(), "postgresql"))
     """The whole RunSpec, defaults included; of an external run, see `backend.specs.external`.
 
@@ -134,6 +142,17 @@ class ExternalSource(Base):
     """Every batch up to this number is in the database."""
     dropped: Mapped[int] = mapped_column(BigInteger, default=0)
     """Its rows that were not stored."""
+
+
+RATE_TIME_CONSTANT_S = 10.0
+"""Training time over which a run's rate is averaged, so that the estimated time left is stable."""
+
+
+def averaged_rate(before: float | None, rate: float, passed_s: float) -> float:
+    """A run's agent steps per second after `passed_s` of training at `rate`; the same after 0 s or less."""
+    if before is None:
+        return rate
+    return before + (rate - before) * -math.expm1(min(0.0, -passed_s) / RATE_TIME_CONSTANT_S)
 
 
 class DeletedRun(Base):

@@ -136,7 +136,7 @@ async def read_video(
         return episode, job
 
     def request(wait_s: float) -> Job:
-        with writing(state.engine, wait_s=wait_s) as writer:
+        with writing(state.db_engine, wait_s=wait_s) as writer:
             job = service.request_video(writer, episode, again=again, requested_by=actor.id)
         state.bus.announce(writer)
         return job

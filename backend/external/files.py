@@ -61,7 +61,7 @@ def append(state: AppState, run_id: str, actor: Principal, upload: str, offset: 
         Invalid: the upload is too large.
         Unavailable: the disk is nearly full.
     """
-    with reading(state.engine) as session:
+    with reading(state.db_engine) as session:
         service.external_run(session, run_id, actor)
     return uploads_of(state).append(run_id, upload, offset, part)
 
@@ -74,14 +74,14 @@ def _put(
     If that transaction fails, or this process dies before it, clean-up deletes the file.
     """
     stored = StoredFile(body, kind, file)
-    with reading(state.engine) as session:
+    with reading(state.db_engine) as session:
         service.external_run(session, run_id, actor)
         source = repository.source(session, run_id, body.source)
         if body.sequence != (source.sequence if source else 0) + 1:
             return stored  # by an earlier request, or refused as too early
         _check_limits(session, run_id, stored)
     path = uploads_of(state).complete(run_id, body.upload, body.size_bytes, body.sha256)
-    with writing(state.engine) as session:
+    with writing(state.db_engine) as session:
         storage.expect_file(session, run_id, kind, file)
     state.artifacts.put(path, run_id, kind, file)
     return stored

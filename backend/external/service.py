@@ -16,6 +16,7 @@ from backend.auth.service import Principal
 from backend.db import ExternalSource, Run
 from backend.db.changes import note_run
 from backend.db.clock import database_now
+from backend.db.run import averaged_rate
 from backend.errors import Conflict, Forbidden
 from backend.external import repository
 from backend.external.columns import Points, in_order
@@ -35,8 +36,6 @@ MAX_SERIES = 5_000
 MAX_SOURCES = 1_000
 """Processes that write a run, one after another or together."""
 SCORE_EPISODES = 100
-RATE_TIME_CONSTANT_S = 10.0
-"""Training time over which a run's rate is averaged."""
 
 
 def heartbeat(session: Session, run_id: str, actor: Principal, body: Heartbeat) -> HeartbeatOut:
@@ -220,8 +219,7 @@ def _advance(run: Run, kept: Mapping[str, Columns]) -> None:
     passed_s = wall_time_s - run.wall_time_s
     if passed_s > 0 and run.wall_time_s > 0:
         rate = (steps - run.agent_steps) / passed_s
-        before = rate if run.agent_steps_per_s is None else run.agent_steps_per_s
-        run.agent_steps_per_s = before + (rate - before) * -math.expm1(-passed_s / RATE_TIME_CONSTANT_S)
+        run.agent_steps_per_s = averaged_rate(run.agent_steps_per_s, rate, passed_s)
     run.agent_steps, run.wall_time_s = steps, wall_time_s
     run.frames = max(run.frames, *(int(columns["frames"].max()) for columns in kept.values()))
     if EPISODE_RETURN in kept:

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from statistics import median
 from typing import Any
+
+import numpy as np
 
 from backend.figures.figure import Figure
 from backend.figures.theme import Theme, layout, look, muted, plain_text
 from backend.runs.styles import run_style
+from backend.statistics.estimates import median
 
 LOG_RATIO = 20
 """From this ratio of the largest to the smallest value on, the axis of settings is logarithmic."""
@@ -24,7 +26,8 @@ class Dot:
     x: float | str
     y: float
     task: str = ""
-    """Algorithm and environment; the scores of others are not comparable."""
+    """Equal for runs of an algorithm whose scores can be compared."""
+    task_name: str = ""
 
 
 def scatter_figure(
@@ -67,15 +70,16 @@ def scatter_figure(
         showlegend=False,
         hovertemplate="%{text}<br>%{x}: %{y:.5~g}<extra></extra>",
     )
-    same = [(key, [dot.y for dot in some]) for key, some in groupby(ordered, lambda dot: (dot.x, dot.task))]
-    several = [(*key, values) for key, values in same if len(values) > 1]
+    same = [list(some) for _, some in groupby(ordered, lambda dot: (dot.x, dot.task))]
+    several = [some for some in same if len(some) > 1]
     if several:
         figure.add_scatter(
-            x=[x_value for x_value, _, _ in several],
-            y=[median(values) for _, _, values in several],
+            x=[some[0].x for some in several],
+            y=[median(np.array([dot.y for dot in some])).value for some in several],
             text=[
-                f"median of {len(values)} runs" + (f", {plain_text(task)}" if several_tasks else "")
-                for _, task, values in several
+                f"median of {len(some)} runs"
+                + (f", {plain_text(some[0].task_name)}" if several_tasks else "")
+                for some in several
             ],
             mode="markers",
             marker={"symbol": "line-ew-open", "size": 26, "color": muted(theme), "line": {"width": 2}},

@@ -30,7 +30,7 @@ from backend.metrics.grouping import Spread
 from backend.metrics.run_axes import locator
 from backend.metrics.seed_groups import group_curve
 from backend.runs import service as runs
-from backend.runs.groups import group_key, group_names, published_scores, subject
+from backend.runs.groups import group_key, group_names, published_scores, subject, task_key, task_names
 from backend.runs.setting_values import setting as setting_of
 from backend.runs.setting_values import value_of
 
@@ -88,7 +88,7 @@ def draw_seed_curve(
     """
     found = metrics.find_runs(session, run_ids)
     chosen = metrics.choose(session, run_ids, [metric], sources)
-    grouped = list(metrics.seed_groups(chosen, found))
+    grouped = list(metrics.seed_groups(session, chosen, found))
     firsts: dict[str, Run] = {}
     for run in found.values():
         firsts.setdefault(group_key(run.spec), run)
@@ -215,16 +215,23 @@ def draw_scatter(
     found = metrics.find_runs(session, run_ids)
     field = setting_of(setting)
     runs.check_known(session, "x", field)
+    shown = [
+        (run, value, task_key(run))
+        for run in found.values()
+        if (value := value_of(run, field)) is not None and getattr(run, score) is not None
+    ]
+    examples = {task: run for run, _, task in shown}
+    names = dict(zip(examples, task_names(list(examples.values())), strict=True))
     dots = [
         Dot(
             run.id,
             run.name,
             value if isinstance(value, int | float) else str(value),
             getattr(run, score),
-            subject([run]),
+            task,
+            names[task],
         )
-        for run in found.values()
-        if (value := value_of(run, field)) is not None and getattr(run, score) is not None
+        for run, value, task in shown
     ]
     title = f"{SCORES[score]} by {setting}, {subject(found.values())}"
     return scatter_figure(

@@ -11,7 +11,7 @@ from backend.db.clock import database_now
 from backend.errors import Conflict, NotFound
 from backend.hosts import repository
 from backend.hosts.schemas import HostOut, HostPage, HostRun, QueuePlace, WaitingRun, WaitingRunOut
-from backend.hosts.waiting import ActiveHost, can_run, expected_wait_s, serves, why_waiting
+from backend.hosts.waiting import ActiveHost, can_run, expected_wait_s, misfits, serves, why_waiting
 from backend.runs.schemas import progress, time_left_s
 from backend.specs.states import RunState
 
@@ -74,6 +74,12 @@ def queue_place(session: Session, run: Run, lease_s: float) -> QueuePlace:
         expected_start_at=at,
         unknown_start=unknown,
     )
+
+
+def warnings(session: Session, runs: Sequence[Run]) -> list[str]:
+    """Why no host that may claim these runs, which are of one request, can run them well; none for external
+    runs, which no host may claim."""
+    return misfits(runs, repository.all_hosts(session))
 
 
 def is_alive(session: Session, host_id: str, lease_s: float) -> bool:

@@ -1,13 +1,14 @@
 """Why queued runs wait, and when one is expected to start: pure functions of hosts and runs."""
 
 import heapq
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from backend.db import Host, Run
 from backend.runs.schemas import time_left_s
-from backend.specs.fit import memory_advice
+from backend.specs.fit import memory_advice, n_processes, process_warning
 from backend.specs.run import InvalidSpec, parse_run_spec
 from backend.specs.states import RunState
 
@@ -65,6 +66,28 @@ def why_waiting(run: Run, hosts: Sequence[ActiveHost]) -> str:
     return "a host is about to claim it"
 
 
+def misfits(runs: Sequence[Run], hosts: Sequence[Host]) -> list[str]:
+    """Why no host that may claim these runs can run them well, and which presets fit.
+
+    Empty while no host provides their environment and device.
+
+    Args:
+        runs: at least one, of one request: they differ in their settings alone. The largest counts.
+        hosts: every host.
+    """
+    largest = max(runs, key=lambda run: run.memory_estimate_bytes)
+    able = [host for host in hosts if serves(host, largest) and _provides(host, largest)]
+    able = [host for host in able if _has_device(host, largest)]
+    if not able:
+        return []
+    memory_bytes = max(host.memory_bytes for host in able)
+    problems = [_too_large(largest, memory_bytes)] if largest.memory_estimate_bytes > memory_bytes else []
+    configs = {json.dumps(run.spec["config"], sort_keys=True): run.spec for run in runs}
+    busiest = max(map(parse_run_spec, configs.values()), key=n_processes)
+    warning = process_warning(busiest, max(host.cpu_count for host in able))
+    return problems + ([warning] if warning else [])
+
+
 def expected_wait_s(
     run: Run, ahead: Sequence[Run], hosts: Sequence[ActiveHost], rates: Mapping[tuple[str, str], float]
 ) -> float | None:
@@ -120,8 +143,12 @@ def _left_s(run: Run, rates: Mapping[tuple[str, str], float]) -> float:
     return max(0.0, min(left))
 
 
-def _has_gpu(host: Host) -> bool:
-    return any(device.startswith("cuda") for device in host.devices)
+def _provides(host: Host, run: Run) -> bool:
+    return run.environment in host.environments
+
+
+def _has_device(host: Host, run: Run) -> bool:
+    return run.spec["device"] != "cuda" or any(device.startswith("cuda") for device in host.devices)
 
 
 def _free_memory_bytes(host: Host) -> float:
@@ -141,11 +168,11 @@ def _too_large(run: Run, memory_bytes: int) -> str:
 
 _NEEDS: list[tuple[Callable[[Host, Run], bool], Callable[[Run, Sequence[Host]], str]]] = [
     (
-        lambda host, run: run.environment in host.environments,
+        _provides,
         lambda run, _: f"no host that may claim it provides the environment {run.environment}",
     ),
     (
-        lambda host, run: run.spec["device"] != "cuda" or _has_gpu(host),
+        _has_device,
         lambda *_: "it requires a GPU, and no host that may claim it has one",
     ),
     (

@@ -71,7 +71,7 @@ def install(app: FastAPI) -> None:
 
     def again(request: Request, error: Exception) -> Response:
         assert isinstance(error, Repeated)
-        with reading(get_state(request).engine) as session:
+        with reading(get_state(request).db_engine) as session:
             answer = repository.get(session, request.state.actor.id, error.key)
         if answer is None:
             undone = Conflict("the request with this key was rolled back: send it again")

@@ -72,7 +72,7 @@ async def _send_frames(
 
 def _viewer_of(state: AppState, websocket: WebSocket, run_id: str) -> Principal | None:
     """Who watches; None if they may not, or there is no such run."""
-    with reading(state.engine) as session:
+    with reading(state.db_engine) as session:
         viewer = find_viewer(session, websocket)
         return viewer if viewer is not None and runs.get(session, run_id) is not None else None
 

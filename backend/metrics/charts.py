@@ -7,18 +7,26 @@ client with buckets of another size, or with rows that were superseded, starts f
 one with a range of x, unless nothing in it has changed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from sqlalchemy.orm import Session
 
-from backend.db import Series, SeriesChunk
+from backend.db import Series
 from backend.metrics import repository
 from backend.metrics.catalogue import X_AXES
-from backend.metrics.chunks import Columns, decode, empty, joined, taken
+from backend.metrics.chunks import Columns, empty, joined, n_rows, taken
+from backend.metrics.known_rows import PointReader, rows_kept, rows_known
 from backend.metrics.repository import ChunkInfo
-from backend.metrics.rollups import BASE_ROWS, bucket_rows, bucketed, folded, last_rows
+from backend.metrics.rollups import (
+    BASE_ROWS,
+    bucket_rows,
+    bucketed,
+    folded,
+    last_rows,
+    merged_at_equal_x,
+)
 from backend.metrics.run_axes import STORED_FOR, Conversion, conversions, converted, stored_column
 from backend.metrics.smoothing import EMA_REACH, Smoothing, smoothed_at_ends, smoothed_over_x, window_rows
 
@@ -69,11 +77,11 @@ class SeriesBuckets:
     reset: bool
     first_bucket: int
     buckets: Columns
-    """The x column, the columns of `rollups.AGGREGATES` and, on request, `smoothed`."""
+    """The x column, the columns of `rollups.AGGREGATES` and, on request, `smoothed` and `bucket`."""
 
     @property
     def n_buckets(self) -> int:
-        """Number of buckets of the whole series, or of this part."""
+        """Number of buckets of the whole series, or of this part, before any are merged."""
         return -(-self.n_rows // self.bucket_rows)
 
 
@@ -99,7 +107,12 @@ class _Plan:
 
 
 def curves(
-    session: Session, series: Sequence[Series], axes: Axes, since: Mapping[str, int] | None = None
+    session: Session,
+    series: Sequence[Series],
+    axes: Axes,
+    since: Mapping[str, int] | None = None,
+    *,
+    merged: bool = False,
 ) -> dict[int, SeriesBuckets]:
     """By series id, the buckets that a client lacks.
 
@@ -108,14 +121,18 @@ def curves(
         series: the series.
         axes: parameters of the chart.
         since: by run id, the revision that the client has; None for a client without data.
+        merged: merge consecutive buckets at one x, as a chart draws them; `bucket` is then the index of the
+            last of them.
     """
     chunks = repository.live_chunks(session, [one.id for one in series])
     run_ids = {one.id: one.run_id for one in series}
     known = conversions(session, run_ids.values(), axes.x)
-    points_of = _PointReader(session)
-    had = _rows_known(points_of, series, chunks, since) if since is not None else {}
+    points_of = PointReader(session)
+    had = rows_known(points_of, series, chunks, since) if since is not None else {}
     if axes.x in STORED_FOR:  # a new checkpoint moves the latest buckets
         had = {id_: n for id_, n in had.items() if not chunks[id_] or n == chunks[id_][-1].end_row}
+    if merged and not axes.span:
+        had = rows_kept(points_of, chunks, axes.column, axes.max_points, had)
     spans = {id_: _stored_span(axes, known.get(run_id)) for id_, run_id in run_ids.items()}
     rows = _rows_in_span(session, points_of, chunks, axes.column, spans) if axes.span else {}
     plans = [_plan(one, chunks[one.id], axes, had.get(one.id), rows.get(one.id)) for one in series]
@@ -127,55 +144,18 @@ def curves(
         values = points | points_of(rest, names)
         stored = repository.rollups_of(session, [c for p in some for c in p.stored], axes.column)
         for plan in some:
+            buckets = _buckets(plan, axes, known.get(run_ids[plan.series_id]), points, values, stored)
+            if merged:
+                buckets["bucket"] = plan.first_bucket + np.arange(n_rows(buckets))
+                buckets = merged_at_equal_x(buckets, axes.x)
             found[plan.series_id] = SeriesBuckets(
                 n_rows=plan.n_rows,
                 bucket_rows=plan.bucket_rows,
                 reset=plan.reset,
                 first_bucket=plan.first_bucket,
-                buckets=_buckets(plan, axes, known.get(run_ids[plan.series_id]), points, values, stored),
+                buckets=buckets,
             )
     return found
-
-
-class _PointReader:
-    """Reads the points of chunks. Those of open chunks, which several steps need, are fetched once."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._open: dict[int, bytes] = {}
-
-    def __call__(self, chunks: Iterable[ChunkInfo], names: Sequence[str]) -> dict[int, Columns]:
-        wanted = list(chunks)
-        missing = [chunk for chunk in wanted if chunk.id not in self._open]
-        fetched = dict(repository.stored_blobs(self._session, SeriesChunk.columns, missing))
-        self._open |= {chunk.id: fetched[chunk.id] for chunk in missing if not chunk.closed}
-        blobs = fetched | self._open
-        return {chunk.id: decode(blobs[chunk.id], names) for chunk in wanted}
-
-
-def _rows_known(
-    points_of: _PointReader,
-    series: Sequence[Series],
-    chunks: Mapping[int, list[ChunkInfo]],
-    since: Mapping[str, int],
-) -> dict[int, int]:
-    """By series id, how many rows arrived up to the client's revision; without series that were cut
-    after it."""
-    rows, edges = {}, {}
-    for one in series:
-        revision = since[one.run_id]
-        if one.cut_revision > revision:
-            continue
-        rows[one.id] = chunks[one.id][-1].end_row if chunks[one.id] else 0
-        for chunk in chunks[one.id]:
-            if chunk.revision > revision:
-                edges[one.id] = (chunk, revision)
-                break
-    data = points_of([chunk for chunk, _ in edges.values()], ("revision",))
-    for series_id, (chunk, revision) in edges.items():
-        before = np.searchsorted(data[chunk.id]["revision"], revision, side="right")
-        rows[series_id] = chunk.first_row + int(before)
-    return rows
 
 
 def _stored_span(axes: Axes, conversion: Conversion | None) -> tuple[float, float]:
@@ -188,7 +168,7 @@ def _stored_span(axes: Axes, conversion: Conversion | None) -> tuple[float, floa
 
 def _rows_in_span(
     session: Session,
-    points_of: _PointReader,
+    points_of: PointReader,
     chunks: Mapping[int, list[ChunkInfo]],
     column: str,
     spans: Mapping[int, tuple[float, float]],

@@ -84,6 +84,10 @@ def read_chart(
             max_length=100, description="Return only newer data: one revision for all runs, or one per run."
         ),
     ] = [],  # noqa: B006
+    merge_equal_x: Annotated[
+        bool,
+        Query(description="Merge consecutive buckets at one x, as charts draw them; not those of groups."),
+    ] = False,
 ) -> Response:
     """Series in buckets of a power-of-two number of points; only the last bucket changes while a series
     grows."""
@@ -95,6 +99,7 @@ def read_chart(
         grouped=group_by == "seed",
         spread=spread,
         since=since_revision,
+        merged=merge_equal_x,
     )
     return Response(service.chart(session, request), media_type="application/json")
 
@@ -112,7 +117,7 @@ def export(
     started_at = service.training_started_at(session, run_id)
     media_type, ending = MEDIA_TYPES[format]
     return Download(
-        service.export(state.engine, run_id, format, started_at),
+        service.export(state.db_engine, run_id, format, started_at),
         media_type=media_type,
         headers={"Content-Disposition": f'attachment; filename="{run_id}.{ending}"'},
     )
@@ -160,7 +165,7 @@ def export_runs(
     ids = list(service.find_runs(session, run)) if filter is None else service.matching(session, filter)
     media_type, ending = MEDIA_TYPES[format]
     return Download(
-        service.export_runs(state.engine, ids, format),
+        service.export_runs(state.db_engine, ids, format),
         media_type=media_type,
         headers={"Content-Disposition": f'attachment; filename="callboard-{len(ids)}-runs.{ending}"'},
     )

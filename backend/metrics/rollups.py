@@ -84,7 +84,11 @@ def folded(buckets: Columns, factor: int) -> Columns:
 
 
 def merged_at_equal_x(buckets: Columns, x: str) -> Columns:
-    """Buckets with one x merged, for drawing: several episodes may end at one agent step."""
+    """Consecutive buckets at one x merged, for drawing: several episodes may end at one agent step.
+
+    Their mean is weighted by their counts; values that are not finite are ignored. Columns other than those
+    of `AGGREGATES` have the value of the last bucket.
+    """
     first = np.ones(n_rows(buckets), bool)
     first[1:] = buckets[x][1:] != buckets[x][:-1]
     if first.all():
@@ -92,14 +96,21 @@ def merged_at_equal_x(buckets: Columns, x: str) -> Columns:
     starts = np.flatnonzero(first)
     last = np.append(starts[1:], len(first)) - 1
     merged = {name: column[last] for name, column in buckets.items()}
-    known = np.where(np.isnan(buckets["mean"]), 0, buckets["count"])
-    merged["count"] = np.add.reduceat(buckets["count"], starts)
+    mean, low, high = (_finite(buckets[name]) for name in ("mean", "min", "max"))
+    known = np.where(np.isnan(mean), 0, buckets["count"])
+    total = np.add.reduceat(np.where(known > 0, mean, 0.0) * known, starts)
     with np.errstate(invalid="ignore", divide="ignore"):
-        total = np.add.reduceat(np.where(known > 0, buckets["mean"], 0.0) * known, starts)
-        merged["mean"] = total / np.add.reduceat(known, starts)
-    merged["min"] = np.fmin.reduceat(buckets["min"], starts)
-    merged["max"] = np.fmax.reduceat(buckets["max"], starts)
-    return merged
+        means = total / np.add.reduceat(known, starts)
+    # A bucket that is not merged keeps its values to the bit.
+    alone = np.diff(np.append(starts, len(first))) == 1
+    merged["mean"] = np.where(alone, merged["mean"], means)
+    merged["min"] = np.where(alone, merged["min"], np.fmin.reduceat(low, starts))
+    merged["max"] = np.where(alone, merged["max"], np.fmax.reduceat(high, starts))
+    return merged | {"count": np.add.reduceat(buckets["count"], starts)}
+
+
+def _finite(values: Array) -> Array:
+    return np.where(np.isfinite(values), values, np.nan)
 
 
 def last_rows(n: int, size: int) -> Array:

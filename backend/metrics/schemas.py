@@ -103,7 +103,7 @@ class Curve(BaseModel):
     n_total: int
     """Number of points, in the range of x if there is one."""
     n_shown: int
-    """Number of their buckets, including those before `first_bucket`."""
+    """Number of their buckets before any are merged, including those before `first_bucket`."""
     bucket_rows: int
     reset: bool
     """Discard all earlier buckets; otherwise keep those before `first_bucket`."""
@@ -118,6 +118,9 @@ class Curve(BaseModel):
     """Values in the bucket that are not NaN; only these enter the other columns."""
     smoothed: Numbers | None
     """The moving average at each bucket's last point, if there is one."""
+    bucket: list[int] | None
+    """With `merge_equal_x`, the index of the last bucket merged into each; otherwise null, and they count
+    from `first_bucket`."""
 
 
 class GroupCurve(BaseModel):

@@ -24,6 +24,7 @@ from backend.metrics.seed_groups import group_curve
 from backend.runs import repository as run_rows
 from backend.runs import service as run_service
 from backend.runs.groups import group_key, repetitions
+from backend.runs.lineage import roots
 from backend.specs.former_names import with_current_names
 from backend.specs.run import in_declared_order
 
@@ -52,6 +53,8 @@ class ChartRequest:
     grouped: bool
     spread: Spread
     since: Sequence[int]
+    merged: bool = False
+    """Whether consecutive buckets at one x are merged."""
 
 
 def series_of(session: Session, run_id: str) -> Sequence[Series]:
@@ -92,7 +95,7 @@ def chart(session: Session, request: ChartRequest) -> memoryview:
     with _large if n_buckets > LARGE_BUCKETS else nullcontext():
         documents: Iterable[dict[str, Any]]
         if request.grouped:
-            groups = seed_groups(chosen, runs)
+            groups = seed_groups(session, chosen, runs)
             documents = (_group_document(session, request, members, runs, since) for members in groups)
         else:
             documents = _curve_documents(session, request, chosen, runs, since)
@@ -234,10 +237,13 @@ def choose(
     return chosen
 
 
-def seed_groups(chosen: Iterable[Series], runs: Mapping[str, Run]) -> Iterable[list[Series]]:
-    """The series of runs that differ in their seed alone, by metric and source; without repeated runs."""
+def seed_groups(
+    session: Session, chosen: Iterable[Series], runs: Mapping[str, Run]
+) -> Iterable[list[Series]]:
+    """The series of runs that differ in their seed alone, by metric and source; without runs that are no
+    further samples."""
     groups: dict[tuple[str, str, str], list[Series]] = {}
-    repeated = repetitions(runs.values())
+    repeated = repetitions(runs.values(), roots(session, runs.values()))
     for series in chosen:
         if series.run_id in repeated:
             continue
@@ -253,7 +259,7 @@ def _curve_documents(
     runs: Mapping[str, Run],
     since: Mapping[str, int] | None,
 ) -> Iterator[dict[str, Any]]:
-    found = curves(session, chosen, request.axes, since)
+    found = curves(session, chosen, request.axes, since, merged=request.merged)
     for series in chosen:
         yield _curve_document(series, found.pop(series.id), request.axes, runs[series.run_id].revision)
 
@@ -272,6 +278,7 @@ def _curve_document(series: Series, curve: SeriesBuckets, axes: Axes, revision: 
         "reset": curve.reset,
         "first_bucket": curve.first_bucket,
         "smoothed": None,
+        "bucket": None,
         **columns,
     }
 

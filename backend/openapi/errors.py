@@ -10,7 +10,9 @@ from starlette.routing import BaseRoute
 from backend.auth.access import RequireRole
 from backend.auth.roles import Role
 from backend.errors import MEDIA_TYPE, ProblemDocument
-from backend.idempotency.route import KEY_PATTERN
+from backend.idempotency.route import HEADER, KEY_PATTERN, IdempotentRoute
+from backend.rest import SAFE_METHODS
+from backend.security import MAX_BODY_BYTES
 
 ERRORS: dict[str, tuple[str, str, str]] = {
     "401": ("Unauthorized", "No valid token or session.", "log in, or send a token"),
@@ -30,7 +32,11 @@ ERRORS: dict[str, tuple[str, str, str]] = {
         "the run is finished: it has already ended",
     ),
     "410": ("Gone", "The stored file is damaged.", "the checksum of the video does not match"),
-    "413": ("Content Too Large", "The body is too long.", "the body has more than 1,048,576 bytes"),
+    "413": (
+        "Content Too Large",
+        "The body is too long.",
+        f"the request body exceeds the maximum of {MAX_BODY_BYTES} bytes",
+    ),
     "416": (
         "Range Not Satisfiable",
         "The range starts after the end of the file.",
@@ -56,16 +62,13 @@ ERRORS: dict[str, tuple[str, str, str]] = {
 """Status -> title, what it means, and the `detail` of an example. `4XX` is any other."""
 
 
-SAFE_METHODS = frozenset({"get", "head"})
 OTHER = "4XX"
 """What proxies and the HTTP server answer themselves."""
 
 _AUTH = "/api/v1/auth"
-_WITHOUT_KEY = (_AUTH, "/api/v1/tokens", "/api/v1/retention/preview")
-"""Responses with secrets are not stored, and a preview changes nothing."""
 
 _IDEMPOTENCY_KEY = {
-    "name": "Idempotency-Key",
+    "name": HEADER,
     "in": "header",
     "description": "A request repeated with its key within a day is not executed again and gets "
     "the same response.",
@@ -82,9 +85,10 @@ def describe(document: dict[str, Any], routes: Sequence[BaseRoute]) -> None:
         components["schemas"].pop(unused, None)
     components["responses"] = {_name(status): _response(status) for status in ERRORS}
     restricted = set(_restricted(routes))
+    idempotent = set(_idempotent(routes))
     for address, path in document["paths"].items():
         for method, operation in path.items():
-            if method == "post" and not address.startswith(_WITHOUT_KEY):
+            if method == "post" and address in idempotent:
                 operation.setdefault("parameters", []).append(_IDEMPOTENCY_KEY)
             for response in operation["responses"].values():
                 for content in response.get("content", {}).values():
@@ -108,11 +112,11 @@ def _statuses(address: str, method: str, operation: dict[str, Any], restricted: 
     named = {parameter["name"] for parameter in parameters}
     if operation.get("security") or (address.startswith(_AUTH) and "requestBody" in operation):
         yield "401"
-    if restricted or method not in SAFE_METHODS:
+    if restricted or method.upper() not in SAFE_METHODS:
         yield "403"
     if "{" in address or {"run", "cursor"} & named:
         yield "404"
-    if method not in SAFE_METHODS:
+    if method.upper() not in SAFE_METHODS:
         yield "409"
     if "requestBody" in operation:
         yield "413"
@@ -134,6 +138,13 @@ def _restricted(routes: Sequence[BaseRoute]) -> Iterator[tuple[str, str]]:
         needed = [one.call for one in route.dependant.dependencies if isinstance(one.call, RequireRole)]
         if any(one.role != Role.VIEWER or one.logged_in for one in needed):
             yield from ((str(context.path_format), method.lower()) for method in route.methods or ())
+
+
+def _idempotent(routes: Sequence[BaseRoute]) -> Iterator[str]:
+    """Address of each route whose POST is executed once for each key."""
+    for context in iter_route_contexts(routes):
+        if isinstance(context.original_route, IdempotentRoute):
+            yield str(context.path_format)
 
 
 def _name(status: str) -> str:

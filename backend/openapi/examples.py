@@ -156,4 +156,6 @@ def example_of(schema: dict[str, Any], schemas: dict[str, Any], depth: int = 0) 
         }
     if kind == "array":
         return [example_of(schema["items"], schemas, depth + 1)] if depth <= _MAX_DEPTH else []
+    if schema.get("format") == "date-time":
+        return "2026-11-22T10:04:00Z"
     return {"integer": 1, "number": 0.5, "boolean": True, "string": "text"}.get(kind or "")

@@ -16,6 +16,7 @@ from backend.retention.schemas import (
     StorageOut,
 )
 from backend.specs.retention import InstallationPolicy
+from backend.specs.run_fields import MAX_GROUP
 from backend.text import Text
 
 router = APIRouter(tags=["storage"])
@@ -59,7 +60,7 @@ def set_group_retention(body: GroupPolicy, actor: Operator, session: WriteSessio
 
 @router.delete("/retention/groups", status_code=204)
 def delete_group_retention(
-    group: Annotated[Text, Query(max_length=200, description="Name of the group.")],
+    group: Annotated[Text, Query(max_length=MAX_GROUP, description="Name of the group.")],
     actor: Operator,
     session: WriteSession,
 ) -> None:

@@ -5,6 +5,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from backend.rest import Page
 from backend.specs.fields import Strict
 from backend.specs.retention import InstallationPolicy, RetentionPolicy
+from backend.specs.run_fields import MAX_GROUP
 from backend.text import Text
 
 
@@ -15,7 +16,7 @@ class GroupPolicy(Strict):
         json_schema_extra={"examples": [{"group": "ablation", "policy": {"checkpoints_last": 5}}]}
     )
 
-    group: Text = Field(min_length=1, max_length=200, description="Name of the group.")
+    group: Text = Field(min_length=1, max_length=MAX_GROUP, description="Name of the group.")
     policy: RetentionPolicy = Field(description="Its settings.")
 
 
@@ -44,7 +45,7 @@ class PreviewRequest(Strict):
 
     group: Text | None = Field(
         default=None,
-        max_length=200,
+        max_length=MAX_GROUP,
         description="Group to which the settings apply; null for the installation.",
     )
     policy: InstallationPolicy = Field(description="The settings.")

@@ -14,16 +14,19 @@ from backend.idempotency.route import IdempotentRoute
 from backend.rest import Cursor, Limit, Ulid
 from backend.runs import bulk, fork, log_lines, repository, service
 from backend.runs.bulk import BulkOut, BulkRequest
+from backend.runs.estimate import estimate
 from backend.runs.fork import ForkRequest
 from backend.runs.schemas import (
     ArchiveRequest,
     AttemptOut,
     ChildOut,
+    EstimateRequest,
     LogLineOut,
     LogPage,
     ResumeRequest,
     RunChanges,
     RunDetail,
+    RunEstimate,
     RunItems,
     RunOut,
     RunPage,
@@ -37,6 +40,8 @@ from backend.text import Text
 from backend.transfer import json_response
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
+reading = APIRouter()
+"""Routes of `router` that change nothing."""
 
 Words = Annotated[list[Text], Query(max_length=50)]
 
@@ -48,7 +53,14 @@ def create_runs(body: RunRequest, actor: ExternalWriter, session: WriteSession) 
     With `origin: external`, create a run that is trained elsewhere: it is `running` immediately, and its
     script sends heartbeats and points.
     """
-    return RunItems(items=[RunOut.of(run) for run in service.create(session, body, actor)])
+    created = service.create(session, body, actor)
+    return RunItems(items=[RunOut.of(run) for run in created], warnings=hosts.warnings(session, created))
+
+
+@reading.post("/estimate")
+def estimate_runs(body: EstimateRequest, actor: Viewer, session: ReadSession) -> RunEstimate:
+    """What the runs of such a request would need, and whether a host can run them; creates nothing."""
+    return estimate(session, body)
 
 
 @router.get("", response_model=RunPage)
@@ -253,3 +265,6 @@ def read_log(
     else:
         lines, next_cursor = log_lines.page(session, run_id, search, limit=limit, cursor=cursor)
     return LogPage(items=[LogLineOut.model_validate(line) for line in lines], next_cursor=next_cursor)
+
+
+router.include_router(reading)

@@ -80,8 +80,9 @@ def create(
     parent = service.get(session, run_id)
     external.refuse(parent, "fork")
     checkpoint = _checkpoint(session, parent, request.checkpoint)
-    spec = _spec(parent, request)
-    _check_start(parent, spec, checkpoint)
+    before = parse_run_spec(parent.spec)
+    spec = _spec(parent, before, request)
+    _check_start(before, spec, checkpoint)
     fork_id, file = new_run_id(), f"a0-s{checkpoint.agent_steps:012d}.pt"
     try:
         store.copy(run_id, "checkpoints", checkpoint.file, fork_id, file)
@@ -111,20 +112,19 @@ def _checkpoint(session: Session, parent: Run, checkpoint_id: str | None) -> Che
     return found
 
 
-def _spec(parent: Run, request: ForkRequest) -> RunSpec:
+def _spec(parent: Run, before: RunSpec, request: ForkRequest) -> RunSpec:
     changes: dict[str, Any] = request.model_dump(exclude={"checkpoint"}, exclude_none=True)
-    before, changes = with_current_names(parent.spec), with_current_names(changes)
+    stored, changes = with_current_names(parent.spec), with_current_names(changes)
     for section in ("config", "environment_config"):
-        changes[section] = before[section] | changes[section]
-    spec = parse_run_spec(before | changes)
+        changes[section] = stored[section] | changes[section]
+    spec = parse_run_spec(stored | changes)
     if request.name is not None:
         return spec
-    return spec.model_copy(update={"name": fork_name(parent.name, parse_run_spec(parent.spec), spec)})
+    return spec.model_copy(update={"name": fork_name(parent.name, before, spec)})
 
 
-def _check_start(parent: Run, spec: RunSpec, checkpoint: Checkpoint) -> None:
+def _check_start(before: RunSpec, spec: RunSpec, checkpoint: Checkpoint) -> None:
     problems = []
-    before = parse_run_spec(parent.spec)
     for section in ("config", "environment_config"):
         was, now = getattr(before, section), getattr(spec, section)
         for name in sorted(marked(type(now), "shape")):

@@ -5,7 +5,7 @@ way: the same environment, protocol and evaluation config.
 """
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from typing import Any
@@ -67,24 +67,47 @@ def group_key(spec: dict[str, Any]) -> str:
     return sha256(text.encode()).hexdigest()[:16]
 
 
-def repetitions(runs: Iterable[Run]) -> set[str]:
-    """Ids of the runs that only repeat another of their group: they are no further samples.
+def repetitions(
+    runs: Iterable[Run], roots: Mapping[str, str], scored: Collection[str] | None = None
+) -> set[str]:
+    """Ids of the runs that are no further samples, because another of their group counts in their place.
 
-    Two runs of a deterministic method with the same settings and seed are the same training, as are a run and
-    its fork. The one that trained furthest counts, of equals the latest.
+    A lineage, which is a run with its forks and theirs, is one sample, whatever the method and the seeds: its
+    runs share the training up to a checkpoint. So are the runs of a deterministic method with equal seeds:
+    they are the same training. Of the runs with a score the one that trained furthest counts, of equals the
+    latest.
+
+    Args:
+        runs: of any groups.
+        roots: by run, the first run of its lineage, which may not be among these: `lineage.roots`.
+        scored: ids of the runs that have the score in question; default: those with a `score`.
     """
-    alike: dict[tuple[str, str, int], list[Run]] = {}
+    several = list(runs)
+    if scored is None:
+        scored = {run.id for run in several if run.score is not None}
+    forks = _but_furthest(several, lambda run: roots[run.id], scored)
+    seeds = [run for run in several if run.id not in forks and _is_deterministic(run)]
+    return forks | _but_furthest(seeds, lambda run: run.seed, scored)
+
+
+def _is_deterministic(run: Run) -> bool:
+    known = ALGORITHMS.get(run.algorithm) if run.origin != EXTERNAL else None
+    return known is not None and known.reproducibility != "none"
+
+
+def _but_furthest(
+    runs: Iterable[Run], sample: Callable[[Run], str | int], scored: Collection[str]
+) -> set[str]:
+    """Ids of the runs of a group and sample but the one that counts."""
+    alike: dict[tuple[str, str, str | int], list[Run]] = {}
     for run in runs:
-        known = ALGORITHMS.get(run.algorithm) if run.origin != EXTERNAL else None
-        if known and known.reproducibility != "none":
-            alike.setdefault((run.algorithm, run.environment, run.seed), []).append(run)
+        alike.setdefault((run.algorithm, run.environment, sample(run)), []).append(run)
     found: set[str] = set()
     for some in alike.values():
-        # Keys of groups are computed only where they matter: a list may have thousands of runs.
-        furthest: dict[str, Run] = {}
-        for run in sorted(some, key=lambda one: (one.agent_steps, one.id)) if len(some) > 1 else ():
-            furthest[group_key(run.spec)] = run
-        found |= {run.id for run in some if furthest} - {run.id for run in furthest.values()}
+        if len(some) > 1:  # a list may have thousands of runs: keys of groups are computed where they matter
+            ordered = sorted(some, key=lambda run: (run.id in scored, run.agent_steps, run.id))
+            counted = {group_key(run.spec): run.id for run in ordered}
+            found |= {run.id for run in some} - set(counted.values())
     return found
 
 
@@ -106,7 +129,22 @@ def subject(found: Iterable[Run]) -> str:
 def group_names(firsts: Sequence[Run]) -> list[str]:
     """Names of groups, given one run of each: the group or the subject, and the settings that differ."""
     names = [run.group or subject([run]) for run in firsts]
-    settings = [_settings(run.spec) for run in firsts]
+    return _distinct_names(names, [_settings(run.spec) for run in firsts])
+
+
+def task_key(run: Run) -> str:
+    """Equal for runs of one algorithm whose training returns can be compared."""
+    return json.dumps([run.origin, run.algorithm, training_key(run)])
+
+
+def task_names(firsts: Sequence[Run]) -> list[str]:
+    """Names of tasks, given one run of each: the subject, and the environment's settings that differ."""
+    settings = [settings_of(run.spec)["environment_config"] for run in firsts]
+    return _distinct_names([subject([run]) for run in firsts], settings)
+
+
+def _distinct_names(names: Sequence[str], settings: Sequence[dict[str, Any]]) -> list[str]:
+    """The names, with the settings that differ among equal ones."""
     labels = []
     for name, own in zip(names, settings, strict=True):
         alike = [one for other, one in zip(names, settings, strict=True) if other == name]

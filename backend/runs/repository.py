@@ -8,7 +8,7 @@ from sqlalchemy import func, insert, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from backend.db import Attempt, Checkpoint, DeletedRun, LogLine, Run, Transition, keyset
-from backend.db.base import new_run_id
+from backend.db.base import new_run_id, storable
 from backend.db.changes import host_queue, note_run, note_work
 from backend.db.clock import database_now
 from backend.db.run import WITH_DELETED
@@ -208,7 +208,7 @@ def bump_revision(session: Session, run_id: str) -> int:
 def add_log_lines(session: Session, run_id: str, attempt: int, lines: Iterable[dict[str, Any]]) -> None:
     """Append to the run's log; each line has `time`, `level`, `message`, and optionally `agent_steps`."""
     rows = [
-        {"agent_steps": None, **line, "message": line["message"].replace("\0", "␀")}
+        {"agent_steps": None, **line, "message": storable(line["message"])}
         | {"run_id": run_id, "attempt": attempt}
         for line in lines
     ]

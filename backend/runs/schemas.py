@@ -92,6 +92,9 @@ RunRequest = Annotated[dict[str, Any], DescribedAs(RunFields | ExternalFields)]
 """The body of `POST /runs`, validated as a whole by `parse_run_spec` or `parse_external_spec`, so that one
 response names every error."""
 
+EstimateRequest = Annotated[dict[str, Any], DescribedAs(RunFields)]
+"""The body of `POST /runs/estimate`: that of `POST /runs`."""
+
 
 class RunChanges(Strict):
     """The body of `PATCH /runs/{id}`: fields that are left out do not change."""
@@ -185,6 +188,18 @@ class RunItems(BaseModel):
     """The runs created by one request: one without `seeds` and `grid`."""
 
     items: list[RunOut]
+    warnings: list[str] = []
+    """Why no host that may claim them can run them well, as in `POST /runs/estimate`."""
+
+
+class RunEstimate(BaseModel):
+    """What the runs of a request would need: of several, the one that needs most."""
+
+    memory_bytes: int
+    """The most memory that a run may need."""
+    warnings: list[str]
+    """Why no host that may claim them can run them well, and which presets fit: too little memory, or many
+    more processes than cores. Empty while no host provides their environment and device."""
 
 
 class RunPage(Page[RunOut]):

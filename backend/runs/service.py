@@ -38,8 +38,7 @@ def create(session: Session, body: dict[str, Any], actor: Principal) -> list[Run
     if origin not in (None, CALLBOARD):
         message = f"must be {CALLBOARD} or {EXTERNAL}, got {origin!r:.80}"
         raise InvalidSpec([FieldProblem(field="origin", message=message)])
-    body = accepted(session, body)
-    return [repository.create(session, spec, created_by=actor.id) for spec in _specs(session, body)]
+    return [repository.create(session, spec, created_by=actor.id) for spec in specs(session, body)]
 
 
 def accepted(session: Session, body: dict[str, Any]) -> dict[str, Any]:
@@ -299,12 +298,13 @@ def _reached(run: Run) -> Sequence[tuple[str, str]]:
     return found
 
 
-def _specs(session: Session, body: dict[str, Any]) -> list[RunSpec]:
+def specs(session: Session, body: dict[str, Any]) -> list[RunSpec]:
     """One spec per combination of the grid's values and seed.
 
     Raises:
         InvalidSpec: with one problem per invalid field.
     """
+    body = accepted(session, body)
     rest = {name: value for name, value in body.items() if name not in ("seeds", "grid")}
     message = "contains a character that cannot be stored"
     problems = [FieldProblem(field=path or "body", message=message) for path in unstorable_paths(body)]
@@ -319,7 +319,7 @@ def _specs(session: Session, body: dict[str, Any]) -> list[RunSpec]:
     grid_errors = grid_problems(body)
     grid = {} if grid_errors else (body.get("grid") or {})
     known = {problem.field for problem in problems}
-    specs = []
+    found = []
     for request, combination in combinations(rest, grid):
         try:
             spec = parse_run_spec(described(session, request))
@@ -327,11 +327,11 @@ def _specs(session: Session, body: dict[str, Any]) -> list[RunSpec]:
             problems += [p for p in error.problems if p.field not in known and p not in problems]
             continue
         if not problems:
-            specs += [with_seed(spec, seed, seeds, combination) for seed in seeds_of(seeds, spec)]
+            found += [with_seed(spec, seed, seeds, combination) for seed in seeds_of(seeds, spec)]
     problems += grid_errors
     if problems:
         raise InvalidSpec(problems)
-    return specs
+    return found
 
 
 def described(session: Session, request: dict[str, Any]) -> dict[str, Any]:

@@ -15,18 +15,22 @@ def run_style(run_id: str) -> int:
 
 
 def group_styles(keys: Iterable[str]) -> dict[str, int]:
-    """A style for each group: the colour that its key prefers, or else the next free one.
+    """A style for each group: the one that follows from its key, whatever else is shown.
 
-    An additional group at the end changes none of the others. When every colour is used, they are used again
-    with the next dash.
+    Of two groups with the same style, the second has the next free dash of that colour, and after the last
+    dash the next colour. An additional group at the end changes none of the others. More groups than styles
+    share them.
     """
-    used = [0] * N_COLOURS
     found: dict[str, int] = {}
     for key in dict.fromkeys(keys):
-        preferred = _hash(key)
-        colour = min(range(N_COLOURS), key=lambda each: (used[each], (each - preferred) % N_COLOURS))
-        found[key] = colour + N_COLOURS * (used[colour] % N_DASHES)
-        used[colour] += 1
+        dash, colour = divmod(_hash(key) % N_STYLES, N_COLOURS)
+        preferred = (
+            (colour + further) % N_COLOURS + N_COLOURS * ((dash + next_dash) % N_DASHES)
+            for further in range(N_COLOURS)
+            for next_dash in range(N_DASHES)
+        )
+        used = set(found.values())
+        found[key] = next((style for style in preferred if style not in used), _hash(key) % N_STYLES)
     return found
 
 

@@ -14,7 +14,17 @@ from pydantic import Field, JsonValue, StringConstraints, ValidationError
 
 from backend.specs.fields import Strict
 from backend.specs.run import FieldProblem, InvalidSpec, StopSpec, problems_of
-from backend.specs.run_fields import EXTERNAL, MAX_NAME, GroupName, Name, Notes, Seed, Tags
+from backend.specs.run_fields import (
+    EXTERNAL,
+    MAX_ALGORITHM,
+    MAX_ENVIRONMENT,
+    MAX_NAME,
+    GroupName,
+    Name,
+    Notes,
+    Seed,
+    Tags,
+)
 
 MAX_SETTINGS = 500
 MAX_SETTING_TEXT = 1_000
@@ -37,11 +47,13 @@ class ExternalFields(Strict):
     """An external run to create: it is trained elsewhere, and is `running` immediately."""
 
     origin: Literal["external"] = Field(description="`external`: the run is trained elsewhere.")
-    algorithm: Annotated[_Id, Field(max_length=50, description="Name of the algorithm; may be any name.")]
+    algorithm: Annotated[
+        _Id, Field(max_length=MAX_ALGORITHM, description="Name of the algorithm; may be any name.")
+    ]
     environment: Annotated[
         _Id,
         Field(
-            max_length=200,
+            max_length=MAX_ENVIRONMENT,
             description="Any name; with an id from `GET /environments` the run can be compared with others.",
         ),
     ]

@@ -27,15 +27,15 @@ def memory_advice(spec: RunSpec, memory_bytes: int) -> str:
 
 def process_warning(spec: RunSpec, cpu_count: int) -> str | None:
     """Why a host with so many cores runs it badly, and what runs well; None if it runs well."""
-    n = _processes(spec)
+    n = n_processes(spec)
     if n <= MAX_PROCESSES_PER_CORE * cpu_count:
         return None
-    fitting = [its for its in _presets(spec) if _processes(its[1]) <= MAX_PROCESSES_PER_CORE * cpu_count]
+    fitting = [its for its in _presets(spec) if n_processes(its[1]) <= MAX_PROCESSES_PER_CORE * cpu_count]
     cores = f"{cpu_count} cores" if cpu_count > 1 else "one core"
     return f"{n} processes on {cores} start and train slowly: {_advice(fitting)}"
 
 
-def _processes(spec: RunSpec) -> int:
+def n_processes(spec: RunSpec) -> int:
     """Processes that each do some of the run's work, where they may be many more than the cores."""
     c = spec.config
     if not isinstance(c, GorilaConfig):
@@ -46,14 +46,14 @@ def _processes(spec: RunSpec) -> int:
 
 
 def _presets(spec: RunSpec) -> list[tuple[str, RunSpec]]:
-    """The presets for the run's environment, each as a run with its limits."""
+    """Title and id of the presets for the run's environment, each as a run with its limits."""
     environment, found = spec.catalogue_environment, []
     request = spec.model_dump(mode="json", include={"algorithm", "environment", "custom", "stop"})
     for preset in ALGORITHMS[spec.algorithm].presets:
         if preset.suits(environment):
             chosen = {"config": preset.config, "environment_config": preset.environment_config}
             with suppress(InvalidSpec):
-                found.append((preset.id, parse_run_spec(request | chosen)))
+                found.append((f"{preset.title} ({preset.id})", parse_run_spec(request | chosen)))
     return found
 
 

@@ -1,7 +1,7 @@
 """The fields of a run beside its algorithm, its environment and their settings.
 
 Their types, bounds and descriptions are declared here alone. `RunSpec`, the request bodies that create, fork
-or change a run, the table's columns, the OpenAPI document and, from it, the forms follow.
+or change a run, the table's columns, imports, the OpenAPI document and, from it, the forms use them.
 """
 
 from typing import Annotated, Literal
@@ -16,6 +16,10 @@ CALLBOARD, EXTERNAL = "callboard", "external"
 MAX_NAME = 200
 MAX_GROUP = 200
 MAX_HOST = 200
+MAX_ALGORITHM = 50
+MAX_ENVIRONMENT = 200
+MAX_NOTES = 20_000
+MAX_TAG = 50
 MAX_TAGS = 50
 MAX_SEED = 2**31 - 1
 MAX_SEEDS = 100
@@ -32,8 +36,8 @@ Name = Annotated[
 GivenName = Annotated[Name, Field(min_length=1, description="Name shown on pages.")]
 GroupName = Annotated[Text, Field(max_length=MAX_GROUP, description="Name of the run's group.")]
 HostName = Annotated[Text, Field(max_length=MAX_HOST, description="Only this host may run it.")]
-Notes = Annotated[Text, Field(max_length=20_000, description="Free text, in Markdown.")]
-Tag = Annotated[str, StringConstraints(min_length=1, max_length=50, pattern=r'^[^"\\\x00-\x1f]*$')]
+Notes = Annotated[Text, Field(max_length=MAX_NOTES, description="Free text, in Markdown.")]
+Tag = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TAG, pattern=r'^[^"\\\x00-\x1f]*$')]
 """A label to find runs by; without quotes, backslashes and control characters."""
 Tags = Annotated[
     tuple[Tag, ...],

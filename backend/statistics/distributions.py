@@ -3,6 +3,9 @@
 Both are tails of the beta distribution. With x = sin(a)^2, its integral has no singularity:
 
     I_x(p, q) = 2 / B(p, q) integral from 0 to arcsin(sqrt(x)) of sin(a)^(2 p - 1) cos(a)^(2 q - 1) da.
+
+Hand-written, because SciPy would be a large dependency of every web host for these two functions alone; the
+tests compare with it.
 """
 
 import math

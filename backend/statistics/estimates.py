@@ -8,7 +8,8 @@ distribution: the median lies outside it if fewer than k scores fall on one side
 
     2 P(Binomial(n, 1/2) < k).
 
-`docs/statistics.md` compares it with other methods.
+`docs/statistics.md` compares it with other methods. Hand-written, because rliable's intervals are percentile
+bootstraps, which cover too little with few seeds; the tests compare the point estimates with it.
 """
 
 from dataclasses import dataclass

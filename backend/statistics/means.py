@@ -8,6 +8,8 @@ scores with those replaced by the nearest remaining one,
 
 which is Yuen's form of it. Without scores left out it is the interval of the mean. Of few scores both cover
 too little (`docs/statistics.md`), so there are none then.
+
+Hand-written, because SciPy and rliable compute neither for columns with different numbers of scores at once.
 """
 
 import math

@@ -2,6 +2,7 @@ import json
 import re
 import subprocess
 import sys
+from datetime import datetime
 from typing import Any
 
 import jsonschema
@@ -13,6 +14,14 @@ from backend.app import create_app
 from backend.db.changes import note_host, note_job, note_run, note_sweep, take_changes
 from backend.openapi import examples
 from backend.settings import Settings
+from tests.support.service import RunningService
+
+FORMATS = jsonschema.FormatChecker(())
+
+
+@FORMATS.checks("date-time", ValueError)
+def _is_time(value: object) -> bool:
+    return not isinstance(value, str) or datetime.fromisoformat(value).tzinfo is not None
 
 
 @pytest.fixture(scope="module")
@@ -78,13 +87,36 @@ def test_every_json_response_has_a_valid_example(document: dict[str, Any]) -> No
         for response in operation["responses"].values():
             content = response.get("content", {}).get("application/json", {})
             if "example" in content:
-                jsonschema.validate(content["example"], content["schema"] | components)
+                jsonschema.validate(
+                    content["example"], content["schema"] | components, format_checker=FORMATS
+                )
                 examined += 1
             elif content.get("schema"):
                 without.add(operation["operationId"])
     assert examined > 50
     # Linters take an example with the key `default` for a schema.
     assert without == {"list_protocols"}
+
+
+@pytest.mark.service
+def test_operation_documents_an_idempotency_key_if_it_reads_one(
+    document: dict[str, Any], sqlite_service: RunningService
+) -> None:
+    documented, read = set(), set()
+    with sqlite_service.new_client() as client:
+        for address, operations in document["paths"].items():
+            if "post" not in operations:
+                continue
+            named = [parameter["name"] for parameter in operations["post"].get("parameters", [])]
+            if "Idempotency-Key" in named:
+                documented.add(address)
+            url = re.sub(r"\{\w+\}", "01JD3QZ6W9K0Y5T8H2V4B7N1XC", address)
+            answer = client.post(url, headers={"Idempotency-Key": "not a key"}).json()
+            if [each["field"] for each in answer.get("errors", [])] == ["Idempotency-Key"]:
+                read.add(address)
+    assert documented == read
+    assert len(read) > 10
+    assert "/api/v1/tokens" not in read, "its response, which would be stored, has a secret"
 
 
 def test_operation_ids_are_unique(document: dict[str, dict[str, dict[str, dict[str, str]]]]) -> None:

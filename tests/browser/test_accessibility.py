@@ -112,9 +112,9 @@ def test_first_run_starts_and_stops_by_keyboard_alone(page: Page, script: httpx.
         target = page.get_by_role(role, name=name).first
         target.wait_for()  # the page may still be loading
         for _ in range(150):
-            page.keyboard.press("Tab")
             if target.count() and target.evaluate("element => element === document.activeElement"):
                 return
+            page.keyboard.press("Tab")
         raise AssertionError(f"Tab does not reach {role} {name}")
 
     walk_to("link", "New run")

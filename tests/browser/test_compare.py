@@ -21,33 +21,39 @@ EPISODES = 250
 
 
 def _train(engine: Engine, rate: float, seed: int, score: float) -> None:
-    """A run with 100 episodes of return 0 and 150 of return `score`."""
+    """A run with 100 episodes of return 0 and 150 of return `score`, and the learning rate of each update."""
     run = make_run(
         engine, RunState.FINISHED, seed=seed, config={"learning_rate": rate}, name=f"rate {rate} seed {seed}"
     )
     steps = [100 * (at + 1) for at in range(EPISODES)]
     returns = [0.0] * 100 + [score] * 150
-    points = PointsEvent(
-        metric="rollout/episode_return",
-        agent_steps=steps,
-        frames=steps,
-        wall_time_s=[step / 1000 for step in steps],
-        episodes=list(range(EPISODES)),
-        value=returns,
-    )
+    points = [
+        PointsEvent(
+            metric=metric,
+            agent_steps=steps,
+            frames=steps,
+            wall_time_s=[step / 1000 for step in steps],
+            episodes=list(range(EPISODES)),
+            value=values,
+        )
+        for metric, values in (
+            ("rollout/episode_return", returns),
+            ("optim/learning_rate", [rate] * EPISODES),
+        )
+    ]
     with writing(engine) as session:
-        series.append(session, run.id, 1, 2, [points])
+        series.append(session, run.id, 1, 2, points)
         row = session.get_one(Run, run.id)
         row.score, row.best_return = score, score
 
 
-def _await_group_traces(page: Page, column: str, count: int) -> None:
-    """Wait until the chart of groups has that many traces of a column with data."""
+def _await_group_traces(page: Page, column: str, count: int, chart: str = "Learning curves") -> None:
+    """Wait until a chart of groups has that many traces of a column with data."""
     page.wait_for_function(
-        """([column, count]) => document.querySelector('[role=img][aria-label^="Learning curves"]')?.data
+        """([column, count, chart]) => document.querySelector(`[role=img][aria-label^="${chart}"]`)?.data
           ?.filter(trace => trace.meta?.group && trace.meta.y === column && trace.x.length)
           .length === count""",
-        arg=[column, count],
+        arg=[column, count, chart],
     )
 
 
@@ -188,3 +194,9 @@ def test_two_seeds_a_side_are_drawn_without_band_or_verdict(
     expect(last).to_contain_text(
         "no significant difference (p = 0.33); significance is possible from 4 seeds per group"
     )
+
+    # A second panel, of the same groups.
+    page.get_by_role("combobox", name="Add a metric").fill("learning")
+    page.get_by_role("combobox", name="Add a metric").press("Enter")
+    page.wait_for_url(re.compile("metrics=.*optim(/|%2F)learning_rate"))
+    _await_group_traces(page, "seed_values", 4, "optim/learning_rate")

@@ -84,3 +84,28 @@ def test_tabs_share_one_event_stream(context: BrowserContext, script: httpx.Clie
     for page in pages:
         expect(page.locator("main header").first).to_contain_text("archived")
     assert len(streaming - {owner}) == 1
+
+
+LIVE_S = 30
+MAX_REQUESTS_PER_S = 2
+
+
+@pytest.mark.long
+def test_live_page_sends_at_most_two_requests_per_second(page: Page, script: httpx.Client) -> None:
+    run = start(script, name="watched")
+    page.goto(f"/runs/{run['id']}")
+    await_state(page, "running")
+    seen = await_points(page)
+    page.wait_for_load_state("networkidle")
+    sent: list[str] = []
+
+    def note(request: Request) -> None:
+        if "/api/" in request.url:
+            sent.append(request.url)
+
+    page.on("request", note)
+    page.wait_for_timeout(1000 * LIVE_S)
+    page.remove_listener("request", note)
+    await_points(page, more_than=len(seen))
+    assert any("/series?" in url for url in sent), "the page was live"
+    assert len(sent) <= MAX_REQUESTS_PER_S * LIVE_S, sent

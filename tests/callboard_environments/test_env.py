@@ -1,4 +1,7 @@
+import re
 import warnings
+from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -7,6 +10,8 @@ from gymnasium.utils.env_checker import check_env
 from pydantic import ValidationError
 
 import callboard_environments
+
+GUIDE = Path(__file__).parents[2] / "docs/guides/gymnasium.md"
 
 
 @pytest.mark.parametrize(
@@ -52,3 +57,16 @@ def test_render_returns_the_newest_frame() -> None:
     assert isinstance(first, np.ndarray)
     assert first.shape == (84, 84, 3)
     assert (first != second).any()
+
+
+@pytest.mark.long
+def test_a2c_of_stable_baselines3_learns_catch_as_the_guide_says() -> None:
+    [sample] = [
+        block for block in re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.S) if "A2C" in block
+    ]
+    names: dict[str, Any] = {}
+    exec(sample, names)
+    by_env = [np.array(returns) for returns in names["envs"].env_method("get_episode_rewards")]
+    # Random actions average -0.6.
+    assert np.concatenate([each[: len(each) // 20] for each in by_env]).mean() < -0.3
+    assert np.concatenate([each[-(len(each) // 5) :] for each in by_env]).mean() > 0

@@ -230,6 +230,18 @@ def test_train_names_file_of_custom_environments_that_is_unset_or_lacks_the_id(t
     )
 
 
+@pytest.mark.service
+def test_train_refuses_a_custom_environment_with_unsupported_observations_in_one_line(tmp_path: Path) -> None:
+    file = custom_environment.write(tmp_path, custom_environment.UNSUITABLE)
+    (tmp_path / "beside_the_file.py").write_text(custom_environment.BESIDE_THE_FILE)
+    command = ["train", "--algorithm", "paac", "--environment", "Custom/Dict-v0", "--agent-steps", "1000"]
+    env = {"CALLBOARD_HOME": str(tmp_path / "home"), FILE_VARIABLE: str(file)}
+    result = CliRunner().invoke(app, command, env=env)
+    assert result.exit_code == 2
+    [line] = result.stderr.splitlines()
+    assert line.startswith("callboard: environment: Custom/Dict-v0: observation space Dict(")
+
+
 def test_train_help_lists_every_algorithm() -> None:
     text = " ".join(CliRunner().invoke(app, ["train", "--help"]).stdout.split())
     assert f"Algorithm id: {', '.join(ALGORITHMS)}." in text

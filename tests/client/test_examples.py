@@ -77,7 +77,7 @@ def test_steps_of_the_workflow_train_and_fail_when_the_score_has_regressed(
     steps = [step["run"] for step in workflow["jobs"]["score"]["steps"] if "run" in step]
     train, check = [step for step in steps if step.startswith("python ")]
     assert [step for step in steps if step not in (train, check)] == [
-        "pip install callboard-client stable-baselines3"
+        "pip install ./callboard_client-*.whl stable-baselines3"
     ]
     for script in ("train.py", "check_score.py"):
         shutil.copy(EXAMPLES / script, tmp_path)

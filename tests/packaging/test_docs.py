@@ -1,11 +1,13 @@
 """The documentation: it builds without a broken link, and what it names exists."""
 
 import ast
+import inspect
 import json
 import re
 import shlex
 import subprocess
 import sys
+import textwrap
 import tomllib
 from collections.abc import Iterator
 from itertools import pairwise
@@ -15,26 +17,34 @@ from typing import Any
 import click
 import pytest
 import typer
+from pydantic import BaseModel
 
+import callboard
 from backend.cli.main import app
+from backend.external.schemas import CheckpointUpload, EpisodesBatch, PointsBatch, VideoUpload
 from backend.runs.schemas import RunFields
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.custom import read_custom_environments
+from backend.specs.external import ExternalFields
+from backend.specs.retention import InstallationPolicy
+from backend.specs.sweep import SweepSpec
+from backend.users.schemas import UserChanges
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.M | re.S)
+BLOCK = re.compile(r"^( *)```(\w+)([^\n]*)\n(.*?)^\1```", re.M | re.S)
 PATH = re.compile(r"`((?:\.?[\w-]+/)+[\w.-]*)`")
 PLACES = ("alembic", "backend", "callboard_environments", "docs", "examples", "frontend", "tests", "workers")
+PACKAGES = (*PLACES, "callboard")
 
 
 def blocks(*languages: str) -> Iterator[tuple[str, str, str]]:
     """Page, what follows the language, and text of each code block."""
     for page in PAGES:
-        for language, about, text in BLOCK.findall(page.read_text("utf-8")):
+        for _, language, about, text in BLOCK.findall(page.read_text("utf-8")):
             if language in languages:
-                yield page.name, about.strip(), text
+                yield page.name, about.strip(), textwrap.dedent(text)
 
 
 @pytest.mark.service
@@ -47,6 +57,9 @@ def test_site_builds_without_a_broken_link(tmp_path: Path) -> None:
     assert "/runs/{run_id}/fork" in (tmp_path / "reference" / "rest.html").read_text("utf-8")
     algorithms = (tmp_path / "reference" / "algorithms.html").read_text("utf-8")
     assert all(f'id="{name}"' in algorithms for name in ALGORITHMS)
+    settings = (tmp_path / "reference" / "settings.html").read_text("utf-8")
+    named = {name for page in PAGES for name in re.findall(r"`(CALLBOARD_[A-Z_]+)", page.read_text("utf-8"))}
+    assert {name for name in named if name not in settings} == {"CALLBOARD_TEST_PATIENCE"}
     assert "Racing-Slow-v0" in (tmp_path / "reference" / "environments.html").read_text("utf-8")
 
 
@@ -62,29 +75,37 @@ def test_files_and_folders_that_pages_name_exist() -> None:
     assert {each for each in missing if each[0] not in ("CHANGELOG.md", "RESULTS.md")} == set()
 
 
+def lines_of_code() -> Iterator[tuple[str, str]]:
+    """Page and line of each command in a block or between backticks."""
+    for page, _, text in blocks("sh"):
+        joined = re.sub(r"-d '[^']*'", lambda body: body[0].replace("\n", " "), text)
+        yield from ((page, line) for line in joined.replace("\\\n", " ").splitlines())
+    for path in PAGES:
+        inline = re.findall(r"`((?:callboard|make) [^`\n]+)`", path.read_text("utf-8"))
+        yield from ((path.name, line) for line in inline)
+
+
 def test_commands_in_pages_exist_with_their_options() -> None:
     root = typer.main.get_command(app)
     checked = 0
-    for page, _, text in blocks("sh"):
-        joined = re.sub(r"-d '[^']*'", lambda body: body[0].replace("\n", " "), text)
-        for line in joined.replace("\\\n", " ").splitlines():
-            words = shlex.split(line, comments=True)
-            if words[:1] == ["make"]:
-                assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.M), (page, line)
-            if words[:1] != ["callboard"] or words[1:] == [] or "|" in line:
-                continue
-            command: Any = root
-            arguments = words[1:]
-            while getattr(command, "commands", None):
-                name = arguments.pop(0)
-                assert name in command.commands, (page, line)
-                command = command.commands[name]
-            known = {option for each in command.params for option in each.opts} | {"--help"}
-            used = {word.partition("=")[0] for word in arguments if word.startswith("--")}
-            assert used <= known, (page, line)
-            _check_values(command, arguments, (page, line))
-            checked += 1
-    assert checked > 10
+    for page, line in lines_of_code():
+        words = shlex.split(line, comments=True)
+        if words[:1] == ["make"]:
+            assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.M), (page, line)
+        if words[:1] != ["callboard"] or words[1:] == [] or "|" in line:
+            continue
+        command: Any = root
+        arguments = words[1:]
+        while arguments and arguments[0] != "--help" and getattr(command, "commands", None):
+            name = arguments.pop(0)
+            assert name in command.commands, (page, line)
+            command = command.commands[name]
+        known = {option for each in command.params for option in each.opts} | {"--help"}
+        used = {word.partition("=")[0] for word in arguments if word.startswith("--")}
+        assert used <= known, (page, line)
+        _check_values(command, arguments, (page, line))
+        checked += 1
+    assert checked > 20
 
 
 def _check_values(command: click.Command, arguments: list[str], where: tuple[str, str]) -> None:
@@ -103,21 +124,48 @@ def _sample_ids() -> set[str]:
     return {id for _, about, text in blocks("python") if about for id in re.findall(r'\bid="(\w+)"', text)}
 
 
+BODY = re.compile(r"(?:-d|--data|--json) '(\{.*?\})'", re.S)
+MODELS: dict[str, type[BaseModel]] = {
+    "runs": RunFields,
+    "runs/$RUN/points": PointsBatch,
+    "runs/$RUN/episodes": EpisodesBatch,
+    "runs/$RUN/checkpoints": CheckpointUpload,
+    "runs/$RUN/videos": VideoUpload,
+    "sweeps": SweepSpec,
+    "retention/installation": InstallationPolicy,
+    "users/01ARZ3NDEKTSV4RRFFQ69G5FAV": UserChanges,
+}
+"""Path below `/api/v1` -> the model of the request body."""
+
+
 def test_request_bodies_in_pages_are_valid() -> None:
-    bodies = [json.loads(body) for _, _, text in blocks("sh") for body in re.findall(r"-d '(\{.*?\})'", text)]
-    assert bodies
-    for body in bodies:
-        RunFields.model_validate(body)
-        config = ALGORITHMS[body["algorithm"]].config
-        assert set(body.get("config", {})) <= set(config.model_fields)
+    checked = set()
+    for page, _, text in blocks("sh"):
+        for command in re.split(r"^(?=curl )", text, flags=re.M):
+            for found in BODY.findall(command):
+                [path] = re.findall(r"/api/v1/([^\s\"?]+)", command)
+                body = json.loads(found.replace("…", 64 * "0"))  # the checksum of a file
+                model = ExternalFields if body.get("origin") == "external" else MODELS[path]
+                model.model_validate(body)
+                run = body.get("run", body) if model in (RunFields, SweepSpec) else {}
+                settings = ALGORITHMS[run["algorithm"]].config.model_fields if run else {}
+                varied = {name.removeprefix("config.") for name in body.get("space", ())}
+                assert {*run.get("config", {}), *varied} <= set(settings), page
+                checked.add(path)
+    assert checked == set(MODELS)
 
 
 def test_python_samples_compile_and_import_what_exists() -> None:
     for page, about, text in blocks("python"):
         for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(PLACES):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(PACKAGES):
                 names = ", ".join(alias.name for alias in node.names)
                 exec(f"from {node.module} import {names}", {})
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "callboard":
+                assert hasattr(callboard, node.attr), (page, ast.unparse(node))
+            if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("callboard."):
+                called = inspect.signature(getattr(callboard, ast.unparse(node.func).partition(".")[2]))
+                assert {each.arg for each in node.keywords} <= set(called.parameters), page
         assert not about or about.startswith("file="), (page, about)
 
 

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,6 +80,15 @@ def test_every_package_under_a_reciprocal_licence_is_listed() -> None:
     page = (ROOT / "THIRD-PARTY.md").read_text("utf-8")
     assert {name for name in licences.reciprocal() if f"`{name}`" not in page} == set()
     assert "ale-py" in licences.reciprocal()
+
+
+def test_every_wheel_that_contains_ffmpeg_is_listed_as_such() -> None:
+    """No metadata names libraries inside a wheel."""
+    packages = Path(sysconfig.get_paths()["platlib"])
+    found = {path.parent.name.removesuffix(".libs") for path in packages.glob("*.libs/libavcodec*")}
+    page = (ROOT / "THIRD-PARTY.md").read_text("utf-8")
+    listed = re.findall(r"^\| `([\w-]+)` \|.*wheel contains FFmpeg", page, re.M)
+    assert found == {name.replace("-", "_") for name in listed} == {"av", "opencv_python_headless"}
 
 
 def test_every_named_requirement_is_pinned() -> None:

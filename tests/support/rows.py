@@ -63,6 +63,16 @@ def make_run(engine: Engine, state: RunState = RunState.QUEUED, **changes: Any) 
     return run
 
 
+def make_fork(engine: Engine, parent_id: str, at_agent_steps: int, **changes: Any) -> Run:
+    """Store a queued run that starts at these agent steps of its parent; no checkpoint is copied."""
+    run = make_run(engine, **changes)
+    with writing(engine) as session:
+        row = session.get_one(Run, run.id)
+        row.parent_id, row.forked_at_agent_steps = parent_id, at_agent_steps
+        row.agent_steps = at_agent_steps
+    return row
+
+
 def add_attempt(engine: Engine, run_id: str, number: int = 1, **changes: Any) -> None:
     """Store an attempt's row."""
     columns: dict[str, Any] = {"host": "a", "claimed_at": datetime.now(UTC)}

@@ -84,7 +84,7 @@ class RunningService:
     @property
     def engine(self) -> Engine:
         """The service's database engine."""
-        return self.app_state.engine
+        return self.app_state.db_engine
 
     @property
     def artifacts(self) -> ArtifactStore:

@@ -41,7 +41,7 @@ from tests.workers.support import (
     stored_points,
     until_state,
 )
-from workers import claims, host_agent, host_facts, supervisor
+from workers import claims, host_agent, host_facts, jobs, supervisor
 from workers.engine.training.event_log import read_frames
 from workers.host_agent import HostAgent
 from workers.supervisor import FRAME_TICK_S
@@ -385,10 +385,11 @@ def test_run_larger_than_free_memory_stays_queued(
     estimate = fake_run(engine, agent_steps=ENDLESS).memory_estimate_bytes
     second = fake_run(engine, agent_steps=ENDLESS)
     monkeypatch.setattr(host_facts, "available_memory_bytes", lambda: int(estimate * 1.5))
-    agent = agents(slots=2)
+    agents(slots=2)
     until(lambda: len(engines_of(settings.runs_dir)) == 1)
     rounds: list[int] = []
-    monkeypatch.setattr(agent, "_claim_job", lambda: rounds.append(1))
+    # A round of the agent claims a job last, after as many runs as it can.
+    monkeypatch.setattr(jobs, "claim", lambda *_: rounds.append(1))
     until(lambda: len(rounds) >= 3)
     assert run_row(engine, second.id).state == "queued"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from backend.specs.run import RunSpec, parse_run_spec
-from workers.engine.methods.ga3c.adjustment import UNSETTLED, Setting
+from workers.engine.methods.ga3c.adjustment import UNSETTLED, ThreadCounts
 from workers.engine.methods.ga3c.ga3c import Ga3c
 
 AGENTS = (1, 2, 4, 8, 16, 32)
@@ -24,7 +24,7 @@ class Measurement(NamedTuple):
 
     began_s: float
     seconds: float
-    setting: Setting
+    setting: ThreadCounts
     tps: float
 
 
@@ -67,7 +67,7 @@ def measure(environment: str, *, grid_s: float, walk_s: float, interval_s: float
     Raises:
         InvalidSpec: GA3C does not support this environment, or it does not exist.
     """
-    settings = [Setting(n, *threads) for n in AGENTS for threads in THREADS]
+    settings = [ThreadCounts(n, *threads) for n in AGENTS for threads in THREADS]
     grid = _measure_settings(environment, settings, grid_s)
     walk = _measure_adjustment(environment, walk_s, interval_s)
     best = max(grid, key=lambda one: one.tps)
@@ -75,7 +75,7 @@ def measure(environment: str, *, grid_s: float, walk_s: float, interval_s: float
     return AdjustmentResult(grid, again, walk)
 
 
-def _spec(environment: str, setting: Setting, interval_s: float) -> RunSpec:
+def _spec(environment: str, setting: ThreadCounts, interval_s: float) -> RunSpec:
     config = setting._asdict() | {"adjustment_interval_s": interval_s}
     request = {
         "algorithm": "ga3c",
@@ -86,7 +86,7 @@ def _spec(environment: str, setting: Setting, interval_s: float) -> RunSpec:
     return parse_run_spec(request)
 
 
-def _measure_settings(environment: str, settings: list[Setting], seconds: float) -> list[Measurement]:
+def _measure_settings(environment: str, settings: list[ThreadCounts], seconds: float) -> list[Measurement]:
     """Measure each of these settings in turn."""
     learner = Ga3c(_spec(environment, settings[0], 0.0))
     measurements = []
@@ -112,20 +112,20 @@ def _tps(learner: Ga3c, seconds: float) -> float:
 
 def _measure_adjustment(environment: str, seconds: float, interval_s: float) -> list[Measurement]:
     """Measure each interval of a dynamic adjustment that starts with one of each."""
-    learner = Ga3c(_spec(environment, Setting(1, 1, 1), interval_s))
+    learner = Ga3c(_spec(environment, ThreadCounts(1, 1, 1), interval_s))
     measurements: list[Measurement] = []
     started = since = time.monotonic()
-    setting, updates = Setting(1, 1, 1), 0
+    setting, updates = ThreadCounts(1, 1, 1), 0
     try:
         while time.monotonic() - started < seconds:
             result = learner.advance(0.0, watched=False)
             updates += result.updates
             now = time.monotonic()
-            if learner.setting != setting:
+            if learner.thread_counts != setting:
                 measurements.append(
                     Measurement(since - started, now - since, setting, updates / (now - since))
                 )
-                setting, updates, since = learner.setting, 0, time.monotonic()
+                setting, updates, since = learner.thread_counts, 0, time.monotonic()
     finally:
         learner.close()
     return measurements or [Measurement(0.0, now - started, setting, updates / (now - started))]

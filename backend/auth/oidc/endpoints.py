@@ -100,7 +100,7 @@ async def finish_oidc_login(
 
 
 def _begin(state: AppState, request: Request) -> None:
-    with writing(state.engine) as session:
+    with writing(state.db_engine) as session:
         login_limits.begin(session, ACTION, network_of(request))
 
 
@@ -114,7 +114,7 @@ def _log_in(state: AppState, request: Request, identity: Identity) -> tuple[str,
 
 
 def _log_in_once(state: AppState, request: Request, identity: Identity) -> tuple[str, str]:
-    with writing(state.engine) as session:
+    with writing(state.db_engine) as session:
         user = service.user_of(session, state.settings, identity)
         _, secret = auth.open_session(session, user, "oidc", browser_of(request))
         login_limits.succeed(session, ACTION, network_of(request))
@@ -126,7 +126,7 @@ def _log_in_once(state: AppState, request: Request, identity: Identity) -> tuple
 
 def _record_failure(state: AppState, request: Request, identity: Identity | None, reason: str) -> None:
     name = service.name_of(identity) if identity else None
-    with writing(state.engine) as session:
+    with writing(state.db_engine) as session:
         details = (_details(identity) if identity else {}) | {"reason": reason}
         audit.record_login(session, request, f"{ACTION}_failed", None, name, details)
 

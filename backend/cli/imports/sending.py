@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from backend.cli.imports.log import Log
+from backend.specs.run_fields import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_NAME, MAX_NOTES
 from callboard.errors import Rejected, Unreachable
 from callboard.rows import Line, cleaned, dumps, flat_config, frames_of
 from callboard.spool import new_ulid
@@ -90,14 +91,14 @@ def _body(log: Log, mark: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     notes = f"Imported: {log.name}, {log.n_points:,} points from agent step {first:,}. {mark}"
     return {
         "origin": "external",
-        "name": cleaned(log.name, 200),
-        "algorithm": _word(fields.get("algorithm") or log.algorithm or "unknown", 50),
-        "environment": _word(fields.get("environment") or log.environment or "unknown", 200),
+        "name": cleaned(log.name, MAX_NAME),
+        "algorithm": _word(fields.get("algorithm") or log.algorithm or "unknown", MAX_ALGORITHM),
+        "environment": _word(fields.get("environment") or log.environment or "unknown", MAX_ENVIRONMENT),
         "seed": log.seed if fields.get("seed") is None else fields["seed"],
         "config": flat_config(log.config),
         "group": fields.get("group"),
         "tags": list(fields.get("tags") or ()),
-        "notes": cleaned(notes, 20_000),
+        "notes": cleaned(notes, MAX_NOTES),
     }
 
 

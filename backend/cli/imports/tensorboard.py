@@ -56,9 +56,7 @@ def _messages() -> "_Messages":
         from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
         from tensorboard.util.tensor_util import make_ndarray
     except ImportError:
-        raise UnreadableLog(
-            "reading event files needs TensorBoard: pip install 'callboard[import]'"
-        ) from None
+        raise UnreadableLog("reading event files needs TensorBoard: pip install tensorboard") from None
     return _Messages(Event, HParamsPluginData, make_ndarray, DecodeError)
 
 

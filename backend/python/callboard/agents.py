@@ -109,9 +109,7 @@ def load_agent(
         from workers.engine.envs import make_env
         from workers.engine.training.evaluation import GreedyPolicy, load_policy
     except ImportError as error:
-        raise ImportError(
-            f"an agent needs callboard[worker]: pip install 'callboard[worker]' ({error})"
-        ) from None
+        raise ImportError(f"an agent needs an installation of Callboard with [worker] ({error})") from None
     chosen = _chosen(transport, run["id"], checkpoint)
     spec = parse_run_spec(run["spec"])
     with tempfile.TemporaryDirectory(prefix="callboard-agent-") as folder:

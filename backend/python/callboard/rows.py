@@ -8,6 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, SupportsIndex
 
+MAX_NAME = 200
+MAX_GROUP = 200
+MAX_ALGORITHM = 50
+MAX_ENVIRONMENT = 200
+MAX_NOTES = 20_000
+MAX_TAG = 50
+MAX_TAGS = 50
 MAX_METRIC_CHARACTERS = 200
 MAX_VALUES_PER_CALL = 1_000
 MAX_STEPS = 10**15

@@ -14,7 +14,18 @@ import httpx
 from callboard.delivery import create_run
 from callboard.errors import Rejected, Unreachable
 from callboard.external import ExternalRun
-from callboard.rows import count, flat_config, text
+from callboard.rows import (
+    MAX_ALGORITHM,
+    MAX_ENVIRONMENT,
+    MAX_GROUP,
+    MAX_NAME,
+    MAX_NOTES,
+    MAX_TAG,
+    MAX_TAGS,
+    count,
+    flat_config,
+    text,
+)
 from callboard.spool import Manifest, Spool, new_ulid
 from callboard.transport import Transport, find_server
 
@@ -70,14 +81,14 @@ def init(
     else:
         create = {
             "origin": "external",
-            "name": None if name is None else text("name", name, 200),
-            "algorithm": _word("algorithm", algorithm, 50),
-            "environment": _word("environment", environment, 200),
+            "name": None if name is None else text("name", name, MAX_NAME),
+            "algorithm": _word("algorithm", algorithm, MAX_ALGORITHM),
+            "environment": _word("environment", environment, MAX_ENVIRONMENT),
             "config": flat_config(config),
             "seed": None if seed is None else count("seed", seed),
-            "group": None if group is None else text("group", group, 200),
-            "tags": [text("tags", tag, 50) for tag in tags],
-            "notes": None if notes is None else text("notes", notes, 20_000, empty=True),
+            "group": None if group is None else text("group", group, MAX_GROUP),
+            "tags": _tags(tags),
+            "notes": None if notes is None else text("notes", notes, MAX_NOTES, empty=True),
         }
         manifest = Manifest(source, server.url, None, create, name or f"{algorithm} {environment}")
     transport = Transport(server)
@@ -124,6 +135,13 @@ def _read(transport: Transport, run_id: str) -> dict[str, Any]:
             raise
         return {}
     return run
+
+
+def _tags(tags: Iterable[str]) -> list[str]:
+    found = [text("tags", tag, MAX_TAG) for tag in tags]
+    if len(found) > MAX_TAGS:
+        raise ValueError(f"tags: must be at most {MAX_TAGS}: got {len(found)}")
+    return found
 
 
 def _word(argument: str, value: str | None, most: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Self, SupportsFloat
 
 from callboard.external import BARE_SECTION, ExternalRun
 from callboard.files import frames_of_videos
-from callboard.rows import MAX_METRIC_CHARACTERS, flat_config
+from callboard.rows import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_METRIC_CHARACTERS, MAX_NAME, flat_config
 from callboard.starting import init
 
 RENAMED = {
@@ -72,7 +72,7 @@ class SummaryWriter:
             named = _from_folder(self._log_dir)
             given = {"algorithm": algorithm, "environment": environment} | options
             fields = named | {name: value for name, value in given.items() if value is not None}
-            fields["name"] = f"{fields['name']}{comment}"[:200]
+            fields["name"] = f"{fields['name']}{comment}"[:MAX_NAME]
             run = init(**fields)
         self.run = run
 
@@ -265,10 +265,10 @@ def _from_folder(log_dir: str) -> dict[str, Any]:
     """Name, algorithm, environment and perhaps seed, from the name of a folder or of the script."""
     script = Path(sys.argv[0] if sys.argv else "").stem or "script"
     name = Path(log_dir).name or script
-    fields: dict[str, Any] = {"name": name, "algorithm": script[:50], "environment": "unknown"}
+    fields: dict[str, Any] = {"name": name, "algorithm": script[:MAX_ALGORITHM], "environment": "unknown"}
     parts = name.split("__")
     if len(parts) >= 3:
-        fields |= {"environment": parts[0][:200], "algorithm": parts[1][:50]}
+        fields |= {"environment": parts[0][:MAX_ENVIRONMENT], "algorithm": parts[1][:MAX_ALGORITHM]}
         if parts[2].isdecimal() and len(parts[2]) < 10:
             fields["seed"] = int(parts[2])
     return {field: _plain(value) if isinstance(value, str) else value for field, value in fields.items()}

@@ -22,7 +22,8 @@ Device = Literal["cpu", "cuda"]
 Reproducibility = Literal["bitwise", "resumes_agree", "none"]
 """What two runs of one spec on one host have in common.
 
-- `bitwise`: the same seed gives the same series, bit for bit, resumed or not.
+- `bitwise`: the same seed gives the same series, bit for bit, resumed or not. A replay memory of more than
+  256 MiB is not in the checkpoint: a resume refills it, and resumes of one checkpoint agree.
 - `resumes_agree`: the same seed gives the same series, and resumes of one checkpoint agree. A resume begins
   new episodes where the environment cannot quickly be replayed.
 - `none`: processes work concurrently, and nothing repeats exactly.

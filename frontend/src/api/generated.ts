@@ -538,6 +538,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/estimate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Estimate Runs
+         * @description What the runs of such a request would need, and whether a host can run them; creates nothing.
+         */
+        post: operations["estimate_runs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/series": {
         parameters: {
             query?: never;
@@ -2446,7 +2466,7 @@ export interface components {
             n_total: number;
             /**
              * N Shown
-             * @description Number of their buckets, including those before `first_bucket`.
+             * @description Number of their buckets before any are merged, including those before `first_bucket`.
              */
             n_shown: number;
             /**
@@ -2499,6 +2519,11 @@ export interface components {
              * @description The moving average at each bucket's last point, if there is one.
              */
             smoothed: (number | null)[] | null;
+            /**
+             * Bucket
+             * @description With `merge_equal_x`, the index of the last bucket merged into each; otherwise null, and they count from `first_bucket`.
+             */
+            bucket: number[] | null;
         };
         /**
          * Dimension
@@ -3490,7 +3515,7 @@ export interface components {
             runs: components["schemas"]["RunScore"][];
             /**
              * N
-             * @description Number of runs with a score.
+             * @description Number of counted runs with a score.
              */
             n: number;
             /** @description Interquartile mean of the scores, without an interval; null if no run has one. */
@@ -3499,10 +3524,10 @@ export interface components {
             median: components["schemas"]["EstimateOut"] | null;
             /**
              * N Reached
-             * @description Number of runs that reached the threshold.
+             * @description Number of counted runs that reached the threshold.
              */
             n_reached: number;
-            /** @description Median over all its runs; its value is null if less than half of them reached the threshold. */
+            /** @description Median over its counted runs; its value is null if less than half of them reached the threshold. */
             agent_steps_to_threshold: components["schemas"]["EstimateOut"] | null;
             /** @description Training time when the threshold was reached first; null if it was not. */
             wall_time_s_to_threshold: components["schemas"]["EstimateOut"] | null;
@@ -5085,6 +5110,22 @@ export interface components {
             transitions: components["schemas"]["TransitionOut"][];
         };
         /**
+         * RunEstimate
+         * @description What the runs of a request would need: of several, the one that needs most.
+         */
+        RunEstimate: {
+            /**
+             * Memory Bytes
+             * @description The most memory that a run may need.
+             */
+            memory_bytes: number;
+            /**
+             * Warnings
+             * @description Why no host that may claim them can run them well, and which presets fit: too little memory, or many more processes than cores. Empty while no host provides their environment and device.
+             */
+            warnings: string[];
+        };
+        /**
          * RunFields
          * @description A run to create. Settings left out of `config` and `environment_config` have their defaults.
          * @example {
@@ -5264,7 +5305,7 @@ export interface components {
             runs: string[];
             /**
              * N Scored
-             * @description Number of runs that have a score.
+             * @description Number of runs with a score that are samples of their own, as in `GET /comparisons`.
              */
             n_scored: number;
             /** @description Median of the scores with its 95 % interval (from 5 scores on); null across environments. */
@@ -5315,6 +5356,12 @@ export interface components {
              * @description The resources.
              */
             items: components["schemas"]["RunOut"][];
+            /**
+             * Warnings
+             * @description Why no host that may claim them can run them well, as in `POST /runs/estimate`.
+             * @default []
+             */
+            warnings: string[];
         };
         /**
          * RunOut
@@ -5595,7 +5642,7 @@ export interface components {
             score: number | null;
             /**
              * Counted
-             * @description Whether it is a sample of its own: false if it only repeats another run, of the same seed.
+             * @description Whether it is a sample of its own: false if another run of its lineage counts (a run, its forks and theirs are one sample), or another of its seed by a deterministic method.
              */
             counted: boolean;
             /**
@@ -7239,7 +7286,7 @@ export interface components {
                  *       "type": "about:blank",
                  *       "title": "Content Too Large",
                  *       "status": 413,
-                 *       "detail": "the body has more than 1,048,576 bytes"
+                 *       "detail": "the request body exceeds the maximum of 2097152 bytes"
                  *     }
                  */
                 "application/problem+json": components["schemas"]["ProblemDocument"];
@@ -7507,8 +7554,8 @@ export interface operations {
                      *           "current": true,
                      *           "method": null,
                      *           "created_at": "2026-11-22T10:00:00Z",
-                     *           "last_used_at": "text",
-                     *           "expires_at": "text",
+                     *           "last_used_at": "2026-11-22T10:04:00Z",
+                     *           "expires_at": "2026-11-22T10:04:00Z",
                      *           "address": null,
                      *           "user_agent": null
                      *         }
@@ -8201,7 +8248,8 @@ export interface operations {
                      *           "time_left_s": 118,
                      *           "spec": {}
                      *         }
-                     *       ]
+                     *       ],
+                     *       "warnings": []
                      *     }
                      */
                     "application/json": components["schemas"]["RunItems"];
@@ -9092,6 +9140,45 @@ export interface operations {
             "4XX": components["responses"]["BadRequest"];
         };
     };
+    estimate_runs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunFields"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "memory_bytes": 1,
+                     *       "warnings": [
+                     *         "text"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RunEstimate"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
     list_series: {
         parameters: {
             query?: never;
@@ -9185,6 +9272,8 @@ export interface operations {
                 group_by?: "seed" | null;
                 /** @description Return only newer data: one revision for all runs, or one per run. */
                 since_revision?: number[];
+                /** @description Merge consecutive buckets at one x, as charts draw them; not those of groups. */
+                merge_equal_x?: boolean;
                 /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
                 x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
                 /** @description Maximum number of points per series. */
@@ -9249,7 +9338,8 @@ export interface operations {
                      *           "count": [
                      *             1
                      *           ],
-                     *           "smoothed": null
+                     *           "smoothed": null,
+                     *           "bucket": null
                      *         }
                      *       ],
                      *       "groups": [
@@ -11437,7 +11527,7 @@ export interface operations {
                      *         {
                      *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
                      *           "run_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
-                     *           "received_at": "text",
+                     *           "received_at": "2026-11-22T10:04:00Z",
                      *           "agent_steps": 1000000,
                      *           "wall_time_s": 294.5,
                      *           "state": "queued",

@@ -6,6 +6,7 @@ export const keys = {
   runResource: (id: string, name: string, ...rest: readonly unknown[]) => ['run', id, name, ...rest] as const,
   series: (runs: readonly string[], ...rest: readonly unknown[]) => ['series', runs, ...rest] as const,
   bulkPreview: (...request: readonly unknown[]) => ['bulk-preview', ...request] as const,
+  estimate: (fields: unknown) => ['estimate', fields] as const,
   runFields: () => ['run-fields'] as const,
   runMetrics: (runs: readonly string[], metrics: readonly string[]) =>
     ['run-metrics', runs, metrics] as const,

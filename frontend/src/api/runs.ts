@@ -106,6 +106,16 @@ export const runActions = {
   restore: (id: string) => unwrap(api.POST('/api/v1/runs/{run_id}/restore', runPath(id))),
 };
 
+export type RunEstimate = components['schemas']['RunEstimate'];
+
+/** What the runs of a request would need, and why no host can run them well. */
+export const estimateQuery = (fields: RunFields) =>
+  queryOptions({
+    queryKey: keys.estimate(fields),
+    queryFn: ({ signal }) => unwrap(api.POST('/api/v1/runs/estimate', { body: fields, signal })),
+    placeholderData: keepPreviousData,
+  });
+
 /** Creates one run per combination of values and seed; requests with the same key create them once. */
 export async function createRuns(fields: RunFields, key?: string): Promise<Run[]> {
   const headers = key === undefined ? {} : { 'Idempotency-Key': key };

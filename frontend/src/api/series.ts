@@ -51,9 +51,9 @@ export const DEFAULT_SMOOTH = 0.9;
 export const EPISODE_RETURN = 'rollout/episode_return';
 export const NO_SMOOTHING: Smoothing = { kind: 'points', weight: 0, scale: 0 };
 
-type Buckets = { reset: boolean; first_bucket: number };
+type Buckets = { reset: boolean; first_bucket: number; bucket?: number[] | null };
 
-const CURVE_COLUMNS = ['x', 'mean', 'min', 'max', 'last', 'count', 'smoothed'] as const;
+const CURVE_COLUMNS = ['x', 'mean', 'min', 'max', 'last', 'count', 'smoothed', 'bucket'] as const;
 const GROUP_COLUMNS = ['x', 'mean', 'median', 'iqm', 'low', 'high', 'n'] as const;
 
 /** Appends an update to the buckets already fetched; the update replaces everything from its first bucket on. */
@@ -64,13 +64,12 @@ function mergeBuckets<T extends Buckets>(
 ): T {
   if (!previous || update.reset) return update;
   const merged = { ...update, first_bucket: 0 };
+  const { bucket } = previous;
+  const kept = bucket ? bucket.filter((at) => at < update.first_bucket).length : update.first_bucket;
   for (const column of columns) {
     const [before, after] = [previous[column], update[column]];
     if (Array.isArray(before) && Array.isArray(after)) {
-      merged[column] = [
-        ...(before as unknown[]).slice(0, update.first_bucket),
-        ...(after as unknown[]),
-      ] as T[keyof T];
+      merged[column] = [...(before as unknown[]).slice(0, kept), ...(after as unknown[])] as T[keyof T];
     }
   }
   return merged;
@@ -145,6 +144,7 @@ export const chartQuery = (client: QueryClient, request: ChartRequest) => {
         metric: [...metrics],
         source: [...source],
         x,
+        merge_equal_x: true,
         ...rangeParameters(zoom, points),
         ...smoothingParameters(smoothing),
         ...(spread ? { group_by: 'seed' as const, ...spread } : {}),

@@ -31,3 +31,28 @@ export function useSettled<T>(value: T, settled: boolean): T {
   if (settled && last !== value) setLast(value);
   return settled ? value : last;
 }
+
+let printing = false;
+
+function subscribeToPrint(listener: () => void): () => void {
+  const change = (to: boolean) => (): void => {
+    printing = to;
+    listener();
+  };
+  const [start, end] = [change(true), change(false)];
+  const paper = matchMedia('print');
+  const onMedia = (): void => (paper.matches ? start() : end());
+  window.addEventListener('beforeprint', start);
+  window.addEventListener('afterprint', end);
+  paper.addEventListener('change', onMedia);
+  return () => {
+    window.removeEventListener('beforeprint', start);
+    window.removeEventListener('afterprint', end);
+    paper.removeEventListener('change', onMedia);
+  };
+}
+
+/** Whether the page is being printed; rendered before the paper is laid out. */
+export function usePrinting(): boolean {
+  return useSyncExternalStore(subscribeToPrint, () => printing);
+}

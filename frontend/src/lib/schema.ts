@@ -1,4 +1,7 @@
-/** Converts the catalogue's JSON Schemas to form fields, for any algorithm and environment. */
+/**
+ * Converts the catalogue's JSON Schemas to form fields, for any algorithm and environment. Hand-written, because
+ * libraries that draw forms from schemas have no place for units, the papers' symbols and presets.
+ */
 
 import { parseNumber } from './format';
 

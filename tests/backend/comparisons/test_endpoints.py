@@ -3,14 +3,14 @@ from typing import Any
 import numpy as np
 import pytest
 from httpx import Client
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 
 from backend.db import Run
 from backend.db.engine import writing
 from backend.metrics import repository as series
 from backend.metrics.chunks import CHUNK_ROWS
 from backend.specs.events import PointsEvent
-from tests.support.rows import evaluation_row, make_run
+from tests.support.rows import evaluation_row, make_fork, make_run
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.service
@@ -26,7 +26,12 @@ def client(service: RunningService) -> Client:
 def make_scored_run(engine: Engine, values: list[float], **changes: Any) -> str:
     """Create a run whose episodes of 10 agent steps have these returns. Return its id."""
     run = make_run(engine, **changes)
-    steps = [10 * (at + 1) for at in range(len(values))]
+    _append_episodes(engine, run.id, values)
+    return run.id
+
+
+def _append_episodes(engine: Engine, run_id: str, values: list[float], start: int = 0) -> None:
+    steps = [start + 10 * (at + 1) for at in range(len(values))]
     points = PointsEvent(
         metric="rollout/episode_return",
         agent_steps=steps,
@@ -36,8 +41,17 @@ def make_scored_run(engine: Engine, values: list[float], **changes: Any) -> str:
         value=values,
     )
     with writing(engine) as session:
-        series.append(session, run.id, 1, 1, [points])
-    return run.id
+        series.append(session, run_id, 1, 1, [points])
+        session.get_one(Run, run_id).agent_steps = max(steps, default=start)
+
+
+def make_scored_fork(
+    engine: Engine, parent_id: str, at_agent_steps: int, values: list[float], **changes: Any
+) -> str:
+    """As `make_scored_run`, of a fork whose episodes follow its first agent step."""
+    fork = make_fork(engine, parent_id, at_agent_steps, **changes)
+    _append_episodes(engine, fork.id, values, at_agent_steps)
+    return fork.id
 
 
 def add_evaluation(
@@ -119,6 +133,71 @@ def test_copies_of_one_seed_give_no_verdict(client: Client, engine: Engine) -> N
         [False, False, False, True]
     ] * 2
     assert answer["improvements"] == []
+
+
+def test_forks_of_one_checkpoint_give_no_verdict(client: Client, engine: Engine) -> None:
+    """Of A3C, whose runs of one seed differ: the forks share their training up to the checkpoint."""
+    late = make_scored_run(engine, [100.0] * 200, algorithm="a3c")
+    runs = [
+        make_scored_fork(
+            engine,
+            late,
+            2000,
+            [level + seed] * 100,
+            algorithm="a3c",
+            seed=seed,
+            config={"learning_rate": rate},
+        )
+        for level, rate in ((200.0, 0.01), (50.0, 0.02))
+        for seed in range(4)
+    ]
+    answer = client.get(COMPARISONS, params={"run": runs}).json()
+    assert [group["n"] for group in answer["groups"]] == [1, 1]
+    assert [[one["counted"] for one in group["runs"]] for group in answer["groups"]] == [
+        [False, False, False, True]
+    ] * 2
+    assert answer["improvements"] == []
+
+
+def test_extended_run_counts_where_it_has_a_score(client: Client, engine: Engine) -> None:
+    """The fork of one of two seeds trained further; the other seed ends where it starts."""
+    first = make_scored_run(engine, [10.0] * 200, seed=0)
+    second = make_scored_run(engine, [20.0] * 200, seed=1)
+    fork = make_scored_fork(engine, first, 2000, [90.0] * 100, seed=0)
+    for at, counted, value in (("common", first, 15.0), ("end", fork, 55.0)):
+        ask: dict[str, Any] = {"run": [first, second, fork], "at": at}
+        (group,) = client.get(COMPARISONS, params=ask).json()["groups"]
+        assert {one["run"] for one in group["runs"] if one["counted"]} == {counted, second}
+        assert (group["n"], group["median"]["value"]) == (2, value)
+
+
+def test_charts_groups_and_comparisons_count_the_same_runs(client: Client, engine: Engine) -> None:
+    """Two forks of one parent with different seeds, of a method whose runs of one seed differ; and a run."""
+    parent = make_scored_run(engine, [1.0] * 100, algorithm="a3c", seed=0)
+    forks = [
+        make_scored_fork(engine, parent, 1000, [2.0] * n, algorithm="a3c", seed=seed)
+        for n, seed in ((50, 1), (60, 2))
+    ]
+    other = make_scored_run(engine, [3.0] * 200, algorithm="a3c", seed=3)
+    with writing(engine) as session:
+        for row in session.scalars(select(Run)):
+            row.score = 1.0
+    shown = [parent, *forks, other]
+    for runs, counted in (
+        (shown, {forks[1], other}),
+        (shown[:2], {forks[0]}),
+        (forks, {forks[1]}),  # their parent is not shown
+    ):
+        (group,) = client.get(COMPARISONS, params={"run": runs}).json()["groups"]
+        assert {one["run"] for one in group["runs"] if one["counted"]} == counted
+        ask: dict[str, Any] = {"run": runs, "metric": "rollout/episode_return", "group_by": "seed"}
+        (curve,) = client.get("/api/v1/series", params=ask).json()["groups"]
+        assert set(curve["runs"]) == counted
+        drawn = client.get("/api/v1/figures/seed_curve", params=ask).json()["data"]
+        number = f"{len(counted)} seed" + "s" * (len(counted) > 1)
+        assert {trace["name"].rsplit(", ", 1)[1] for trace in drawn} == {number}
+    (row,) = client.get(f"{COMPARISONS}/groups", params={"by": "seed"}).json()["items"]
+    assert (row["n"], row["n_scored"]) == (4, 2)
 
 
 def test_verdicts_are_corrected_for_the_number_of_comparisons(client: Client, engine: Engine) -> None:

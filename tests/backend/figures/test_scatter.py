@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from httpx import Client
 from sqlalchemy import Engine
@@ -5,6 +7,7 @@ from sqlalchemy import Engine
 from backend.db import Run
 from backend.db.engine import writing
 from backend.figures.scatter import Dot, scatter_figure
+from backend.runs.groups import subject
 from backend.specs.states import RunState
 from tests.backend.figures.lines import valid
 from tests.support.rows import make_run
@@ -27,7 +30,9 @@ def test_runs_are_dots_with_the_median_of_equal_settings() -> None:
 
 def test_medians_do_not_mix_tasks() -> None:
     tasks = ["PAAC on Pong", "PAAC on Breakout", "PAAC on Pong", "PAAC on Breakout"]
-    dots = [Dot(id_, "a", 1.0, float(y), task) for y, (id_, task) in enumerate(zip(IDS, tasks, strict=True))]
+    dots = [
+        Dot(id_, "a", 1.0, float(y), task, task) for y, (id_, task) in enumerate(zip(IDS, tasks, strict=True))
+    ]
     _, medians = valid(scatter_figure(dots, x="x", y="y", title="t")).data
     assert list(zip(medians.x, medians.y, medians.text, strict=True)) == [
         (1.0, 2.0, "median of 2 runs, PAAC on Breakout"),
@@ -70,6 +75,26 @@ def test_scatter_of_runs_over_rest(engine: Engine, client: Client) -> None:
     assert medians["y"] == [11.5]
     by_seed = client.get("/api/v1/figures/scatter", params=ask | {"x": "seed"}).json()["data"][0]
     assert by_seed["x"] == [1, 1, 2]
+
+
+@pytest.mark.service
+def test_scatter_has_a_median_of_each_environment_configuration(engine: Engine, client: Client) -> None:
+    ids = []
+    settings: list[dict[str, Any]] = [{}, {}, {"sticky_actions": 0.25}, {"sticky_actions": 0.25}]
+    for score, changes in enumerate(settings):
+        run = make_run(
+            engine, RunState.FINISHED, environment="ALE/Pong-v5", seed=score, environment_config=changes
+        )
+        with writing(engine) as session:
+            session.get_one(Run, run.id).score = float(score)
+        ids.append(run.id)
+    ask = {"run": ids, "x": "config.learning_rate"}
+    _, medians = client.get("/api/v1/figures/scatter", params=ask).json()["data"]
+    name = subject([run])
+    assert dict(zip(medians["text"], medians["y"], strict=True)) == {
+        f"median of 2 runs, {name} (sticky_actions = 0.0)": 0.5,
+        f"median of 2 runs, {name} (sticky_actions = 0.25)": 2.5,
+    }
 
 
 @pytest.mark.service

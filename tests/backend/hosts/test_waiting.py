@@ -40,7 +40,8 @@ def test_reason_names_the_presets_that_fit_the_largest_host() -> None:
     )
     host = _host(environments=["ALE/Pong-v5"])
     assert spec.memory_estimate_bytes > host.host.memory_bytes
-    assert why_waiting(run, [host]).endswith("has 8.0 GiB: the preset two-cpu-cores or quarter-hour fits")
+    advice = "the preset 2 CPU cores (two-cpu-cores) or 15 minutes (quarter-hour) fits"
+    assert why_waiting(run, [host]).endswith(f"has 8.0 GiB: {advice}")
 
 
 @pytest.mark.parametrize(

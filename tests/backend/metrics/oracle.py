@@ -44,7 +44,7 @@ class RecordedRun:
         """One recorder batch: `sizes` new points for each series, some of them out of order."""
         points = []
         with writing(self.engine) as session:
-            self.revision = self._touch(session)
+            self.revision = self.touch(session)
             for (metric, source), n in sizes.items():
                 new = self._draw(n)
                 half = n // 2  # a batch may hold a series twice
@@ -62,7 +62,7 @@ class RecordedRun:
         after = int(self.agent_steps * share)
         self.attempt += 1
         with writing(self.engine) as session:
-            self.revision = self._touch(session)
+            self.revision = self.touch(session)
             repository.cut(session, self.run_id, after, self.revision)
         for key, rows in self.live.items():
             goes = [row for row in rows if row[0] > after]
@@ -100,7 +100,8 @@ class RecordedRun:
         )
         return list(rows)
 
-    def _touch(self, session: Session) -> int:
+    def touch(self, session: Session) -> int:
+        """The run's next revision."""
         run = runs.get(session, self.run_id, for_update=True)
         assert run is not None
         return runs.touch(session, run)

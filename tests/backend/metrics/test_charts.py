@@ -14,7 +14,7 @@ from backend.db.engine import reading
 from backend.metrics import repository
 from backend.metrics.charts import Axes, SeriesBuckets, curves
 from backend.metrics.chunks import CHUNK_ROWS, X_COLUMNS, Columns
-from backend.metrics.rollups import AGGREGATES, bucket_rows
+from backend.metrics.rollups import AGGREGATES, bucket_rows, merged_at_equal_x
 from backend.metrics.smoothing import Smoothing, smoothed
 from tests.backend.metrics.oracle import METRICS, Key, RecordedRun, columns_of, slow_buckets
 
@@ -33,13 +33,20 @@ axes = st.builds(
     max_points=st.sampled_from([1, 2, 3, 10, 50, 700, 10_000]),
     smooth=st.sampled_from([0.0, 0.0, 0.5, 0.9, 0.99]),
 )
+handfuls = st.dictionaries(st.sampled_from(METRICS), st.integers(1, 5), min_size=1)
+merging = st.builds(
+    Axes, x=st.just("episodes"), max_points=st.sampled_from([10, 100]), smooth=st.sampled_from([0.0, 0.9])
+)
 few = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def read(recorded: RecordedRun, how: Axes, since: int | None = None) -> dict[Key, SeriesBuckets]:
+def read(
+    recorded: RecordedRun, how: Axes, since: int | None = None, *, merged: bool = False
+) -> dict[Key, SeriesBuckets]:
+    known = None if since is None else {recorded.run_id: since}
     with reading(recorded.engine) as session:
         series = repository.list_series(session, [recorded.run_id])
-        found = curves(session, series, how, None if since is None else {recorded.run_id: since})
+        found = curves(session, series, how, known, merged=merged)
         return {(one.metric, one.source): found[one.id] for one in series}
 
 
@@ -113,6 +120,47 @@ def test_incremental_reads_add_up_to_full_read(
         assert curve.reset
         assert len(curve.buckets["mean"]) == curve.n_buckets == reader.curves[key].n_buckets
         assert same(reader.kept[key], curve.buckets), key
+
+
+@few
+@given(st.lists(st.one_of(handfuls, handfuls, st.floats(0, 1)), min_size=3, max_size=5), merging, st.data())
+def test_incremental_reads_of_merged_buckets_add_up_to_full_read(
+    engine: Engine, steps: list[Any], how: Axes, data: st.DataObject
+) -> None:
+    recorded = RecordedRun(engine, data.draw(st.integers(0, 10**6)))
+    revisions, kept = list[int](), dict[Key, Columns]()
+    for step in steps:
+        recorded.append(step) if isinstance(step, dict) else recorded.cut(step)
+        # A page requests its charts at once, from the earliest revision that one of them has.
+        since = data.draw(st.sampled_from(revisions[::-1])) if revisions else None
+        revisions.append(recorded.revision)
+        whole = read(recorded, how)
+        for key, curve in read(recorded, how, since, merged=True).items():
+            had = {} if curve.reset else kept.get(key, {})
+            before = had["bucket"] < curve.first_bucket if had else slice(0, 0)
+            kept[key] = {
+                name: np.concatenate([had.get(name, column)[before], column])
+                for name, column in curve.buckets.items()
+            }
+            drawn = whole[key].buckets | {"bucket": np.arange(whole[key].n_buckets)}
+            assert same(kept[key], merged_at_equal_x(drawn, how.x)), key
+
+
+def test_merged_update_sends_again_only_the_buckets_at_the_x_of_new_points(engine: Engine) -> None:
+    recorded = RecordedRun(engine, 0)
+    recorded.append({METRICS[0]: 500})
+    at = np.arange(2)
+    while at[-1] != at[-2]:
+        known = recorded.revision
+        recorded.append({METRICS[0]: 1})
+        at = columns_of(recorded.live[METRICS[0]])["episodes"]
+    how = Axes("episodes", 1000)
+    curve = read(recorded, how, known, merged=True)[METRICS[0]]
+    assert not curve.reset
+    assert curve.first_bucket == len(at) - np.argmax((at != at[-1])[::-1])
+    assert curve.buckets["episodes"].tolist() == [at[-1]]
+    assert curve.buckets["bucket"].tolist() == [len(at) - 1]
+    assert read(recorded, how, recorded.revision, merged=True)[METRICS[0]].buckets["bucket"].tolist() == []
 
 
 @few

@@ -71,6 +71,56 @@ def test_chart_then_incremental_update(engine: Engine, client: Client) -> None:
     assert new["revision"] == recorded.revision
 
 
+def test_chart_of_episodes_that_end_together_has_one_value_for_each_agent_step(
+    engine: Engine, client: Client
+) -> None:
+    recorded = RecordedRun(engine, 0)
+    ask: dict[str, Any] = {
+        "run": recorded.run_id,
+        "metric": "rollout/episode_return",
+        "merge_equal_x": True,
+    }
+
+    def read(steps: list[int], returns: list[float], **more: Any) -> dict[str, Any]:
+        n = len(steps)
+        points = PointsEvent(
+            metric="rollout/episode_return",
+            agent_steps=steps,
+            frames=steps,
+            wall_time_s=[0.0] * n,
+            episodes=[1] * n,
+            value=returns,
+        )
+        with writing(engine) as session:
+            recorded.revision = recorded.touch(session)
+            repository.append(session, recorded.run_id, 1, recorded.revision, [points])
+        (curve,) = client.get(SERIES, params=ask | more).json()["series"]
+        return {name: curve[name] for name in ("bucket", "x", "count", "mean", "min", "max")} | {
+            "shown": (curve["n_total"], curve["n_shown"], curve["first_bucket"], curve["revision"])
+        }
+
+    first = read([10, 10, 20], [0.0, 4.0, 6.0])
+    assert first == {
+        "bucket": [1, 2],
+        "x": [10, 20],
+        "count": [2, 1],
+        "mean": [2, 6],
+        "min": [0, 6],
+        "max": [4, 6],
+        "shown": (3, 3, 0, recorded.revision),
+    }
+    # A client drops the buckets from `first_bucket` on: 20 is sent again, with its new episode.
+    assert read([20, 30], [8.0, 1.0], since_revision=first["shown"][-1]) == {
+        "bucket": [3, 4],
+        "x": [20, 30],
+        "count": [2, 1],
+        "mean": [7, 1],
+        "min": [6, 1],
+        "max": [8, 1],
+        "shown": (5, 5, 2, recorded.revision),
+    }
+
+
 def test_since_revision_applies_per_run(engine: Engine, client: Client) -> None:
     recorded_runs = [RecordedRun(engine, seed) for seed in range(2)]
     for recorded in recorded_runs:

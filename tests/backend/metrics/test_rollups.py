@@ -1,10 +1,22 @@
+from itertools import groupby
+from math import fsum
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from backend.metrics.chunks import CHUNK_ROWS, X_COLUMNS, Columns, n_rows, taken
-from backend.metrics.rollups import AGGREGATES, BASE_ROWS, bucket_rows, bucketed, folded, pack, unpack
+from backend.metrics.rollups import (
+    AGGREGATES,
+    BASE_ROWS,
+    bucket_rows,
+    bucketed,
+    folded,
+    merged_at_equal_x,
+    pack,
+    unpack,
+)
 from tests.backend.metrics.oracle import slow_buckets
 from tests.backend.metrics.strategies import columns, points, values
 
@@ -59,3 +71,52 @@ def test_single_spike_survives_bucketing() -> None:
 @pytest.mark.parametrize("size", [1, 4, 64])
 def test_bucketed_of_no_rows_is_empty(size: int) -> None:
     assert n_rows(bucketed(points(0), size, X_COLUMNS)) == 0
+
+
+def test_episodes_that_end_at_the_same_agent_step_are_averaged() -> None:
+    nan = np.nan
+    merged = merged_at_equal_x(
+        {
+            "x": np.array([10, 10, 20, 20, 20]),
+            "count": np.array([1, 3, 1, 0, 1]),
+            "mean": np.array([0, 4, 6, nan, 8]),
+            "min": np.array([0, 1, 6, nan, 8]),
+            "max": np.array([0, 7, 6, nan, 8]),
+            "smoothed": np.array([0, 2, 3, 3.5, 4]),
+        },
+        "x",
+    )
+    assert {name: column.tolist() for name, column in merged.items()} == {
+        "x": [10, 20],
+        "count": [4, 2],
+        "mean": [3, 7],
+        "min": [0, 6],
+        "max": [7, 8],
+        "smoothed": [2, 4],
+    }
+
+
+@given(columns(max_rows=100), st.lists(st.integers(0, 3), min_size=25, max_size=25))
+def test_merged_at_equal_x_matches_definition(rows: Columns, steps: list[int]) -> None:
+    rows["value"] = np.where(np.abs(rows["value"]) < 1e300, rows["value"], np.nan)
+    buckets = bucketed(rows, 4, ())
+    buckets["x"] = np.array(steps[: len(buckets["mean"])])
+    merged = merged_at_equal_x(buckets, "x")
+    by_x = groupby(range(len(buckets["x"])), lambda at: steps[at])
+    stretches = [list(some) for _, some in by_x]
+    assert len(merged["x"]) == len(stretches)
+    for at, stretch in enumerate(stretches):
+        assert merged["x"][at] == steps[stretch[0]]
+        assert np.array_equal(merged["last"][at], buckets["last"][stretch[-1]], equal_nan=True)
+        values = [v for v in rows["value"][4 * stretch[0] : 4 * stretch[-1] + 4].tolist() if not np.isnan(v)]
+        assert merged["count"][at] == len(values)
+        wanted = (fsum(values) / len(values), min(values), max(values)) if values else (np.nan,) * 3
+        found = tuple(merged[name][at] for name in ("mean", "min", "max"))
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9 * max(map(abs, values), default=0))
+
+
+def test_values_that_are_not_finite_are_not_merged_and_stay_where_they_are_alone() -> None:
+    value = np.array([np.inf, 1.0, np.inf])
+    buckets = dict.fromkeys(("mean", "min", "max", "last"), value) | {"count": np.ones(3, "<i8")}
+    merged = merged_at_equal_x(buckets | {"x": np.array([1, 1, 2])}, "x")
+    assert [merged[name].tolist() for name in ("mean", "min", "max")] == [[1.0, np.inf]] * 3

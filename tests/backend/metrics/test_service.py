@@ -76,10 +76,10 @@ def test_large_charts_are_computed_one_after_the_other(
     request = _request(_run_with_points(engine))
     both = Barrier(2)
 
-    def at_the_same_time(*given: Any) -> Any:
+    def at_the_same_time(*given: Any, **options: Any) -> Any:
         with pytest.raises(BrokenBarrierError):
             both.wait(0.3)
-        return curves(*given)
+        return curves(*given, **options)
 
     monkeypatch.setattr(service, "curves", at_the_same_time)
     monkeypatch.setattr(service, "LARGE_BUCKETS", N_METRICS * N_POINTS - 1)

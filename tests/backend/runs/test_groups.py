@@ -73,11 +73,31 @@ def test_scores_are_comparable_whatever_the_order_of_the_stored_settings() -> No
     assert evaluation_key(runs[0], "plain") != evaluation_key(runs[1], "plain")
 
 
+def numbered(runs: list[Run], agent_steps: tuple[int, ...]) -> dict[str, str]:
+    """Name the runs 0, 1, ... and return the roots of runs without forks."""
+    for at, (one, steps) in enumerate(zip(runs, agent_steps, strict=True)):
+        one.id, one.origin, one.seed, one.agent_steps = f"{at}", "callboard", one.spec["seed"], steps
+    return {one.id: one.id for one in runs}
+
+
 def test_runs_of_one_seed_of_a_deterministic_method_are_one_sample() -> None:
     runs = [run(seed=seed) for seed in (0, 0, 0, 1)] + [run(seed=0, config={"n_e": 8})]
-    for at, (one, agent_steps) in enumerate(zip(runs, (500, 900, 900, 100, 100), strict=True)):
-        one.id, one.origin, one.seed, one.agent_steps = f"{at}", "callboard", one.spec["seed"], agent_steps
-    assert repetitions(runs) == {"0", "1"}, "the one that trained furthest counts, of equals the latest"
+    roots = numbered(runs, (500, 900, 900, 100, 100))
+    assert repetitions(runs, roots) == {"0", "1"}, "the furthest counts, of equals the latest"
+    runs[0].score = 1.0
+    assert repetitions(runs, roots) == {"1", "2"}, "one with a score counts rather than one without"
+    assert repetitions(runs, roots, ["1"]) == {"0", "2"}, "that score may be another"
     for one in runs:
         one.algorithm = "a3c"  # actors race: two runs of one seed differ
-    assert repetitions(runs) == set()
+    assert repetitions(runs, roots) == set()
+
+
+@pytest.mark.parametrize("algorithm", ["paac", "a3c"])
+def test_a_run_and_its_forks_are_one_sample_whatever_method_and_seed(algorithm: str) -> None:
+    shared = {"algorithm": algorithm}
+    runs = [run(seed=seed, **shared) for seed in range(5)] + [run(seed=9, config={"gamma": 0.9}, **shared)]
+    roots = numbered(runs, (100, 300, 200, 50, 50, 400))
+    # 1 and 2 are forks of 0, and 4 is a fork of a run that is not among these; 5 has other settings.
+    roots |= {"1": "0", "2": "0", "4": "x", "5": "0"}
+    assert repetitions(runs, roots) == {"0", "2"}
+    assert repetitions(runs[2:], roots | {"3": "x"}) == {"3"}, "two forks whose parent is not shown"

@@ -1,5 +1,5 @@
 from backend.db.base import ID_ALPHABET, new_run_id
-from backend.runs.styles import N_STYLES, group_styles, run_style
+from backend.runs.styles import N_COLOURS, N_STYLES, group_styles, run_style
 
 
 def test_style_of_a_run_follows_from_the_last_character_of_its_id() -> None:
@@ -19,3 +19,25 @@ def test_groups_share_no_style_and_an_added_group_changes_none() -> None:
     assert len(set(styles.values())) == N_STYLES
     for n in range(1, len(keys)):
         assert group_styles(keys[:n]).items() <= styles.items()
+
+
+def test_groups_keep_their_style_when_another_is_removed_and_their_colour_when_it_had_the_same() -> None:
+    keys = [f"{at:016x}" for at in range(8)]
+    alone = {key: group_styles([key])[key] for key in keys}
+    styles = group_styles(keys)
+    for removed in keys:
+        rest = group_styles(key for key in keys if key != removed)
+        for key, style in rest.items():
+            assert style % N_COLOURS == styles[key] % N_COLOURS == alone[key] % N_COLOURS
+            if alone[key] != alone[removed]:
+                assert style == styles[key]
+
+
+def test_groups_with_the_same_style_differ_in_their_dash() -> None:
+    same: dict[int, list[str]] = {}
+    for key in (f"{at:016x}" for at in range(200)):
+        same.setdefault(group_styles([key])[key], []).append(key)
+    first, second = max(same.values(), key=len)[:2]
+    styles = group_styles([first, second])
+    assert styles[first] == group_styles([first])[first]
+    assert styles[second] == (styles[first] + N_COLOURS) % N_STYLES

@@ -6,6 +6,7 @@ from backend.specs.fit import memory_problem, process_warning
 from backend.specs.run import RunSpec, parse_run_spec
 
 GIB = 2**30
+PRESETS = "the preset 2 CPU cores (two-cpu-cores) or 15 minutes (quarter-hour) fits"
 REDUCE = "reduce the numbers of processes and the replay memory"
 
 
@@ -19,7 +20,7 @@ def test_run_that_needs_more_memory_than_there_is_names_the_presets_that_fit() -
     assert memory_problem(gorila(), needed) is None
     problem = memory_problem(gorila(), needed - 1)
     assert problem is not None
-    assert problem.endswith("the preset two-cpu-cores or quarter-hour fits")
+    assert problem.endswith(PRESETS)
     assert (memory_problem(gorila(), GIB) or "").endswith(REDUCE)
 
 
@@ -39,9 +40,7 @@ def test_gorila_with_many_processes_a_core_is_warned_of(config: dict[str, Any], 
     if n <= 64:
         assert warning is None
     else:
-        assert warning == (
-            f"{n} processes on 2 cores start and train slowly: the preset two-cpu-cores or quarter-hour fits"
-        )
+        assert warning == (f"{n} processes on 2 cores start and train slowly: {PRESETS}")
 
 
 def test_other_methods_and_environments_without_presets() -> None:

@@ -82,7 +82,7 @@ def test_measured_score_stands_with_its_protocol_and_frame(algorithm: str) -> No
         if "seed" not in preset.measured:
             continue  # no score
         assert any(f" {protocol}," in preset.measured for protocol in PROTOCOLS), preset.id
-        if "Pong" in preset.measured or "Road Runner" in preset.measured:
+        if any(f"{game.title}," in preset.measured for game in GAMES):
             assert (
                 ", cropped frame, standardised" if preset.environment_config.get("crop") else ", full frame"
             ) in preset.measured

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from backend.specs.algorithms import AlgorithmConfig
+from backend.specs.algorithms import ALGORITHMS, AlgorithmConfig
 from backend.specs.run import InvalidSpec, parse_run_spec
 
 PONG = {"algorithm": "paac", "environment": "ALE/Pong-v5", "stop": {"agent_steps": 1000}}
@@ -159,3 +159,18 @@ def test_parse_rejects_discrete_algorithm_in_continuous_environment() -> None:
     assert problem.field == "environment"
     assert problem.message == "PAAC supports discrete actions, not continuous"
     assert parse_run_spec(request | {"algorithm": "a3c"}).catalogue_environment.actions == "continuous"
+
+
+def test_every_algorithm_promises_what_its_processes_allow() -> None:
+    # What is promised here is what test_contract.py demands of the engine.
+    assert {name: algorithm.reproducibility for name, algorithm in ALGORITHMS.items()} == {
+        "dqn": "bitwise",
+        "paac": "resumes_agree",
+        "paac_q": "resumes_agree",
+        "a3c": "none",
+        "n_step_q": "none",
+        "one_step_q": "none",
+        "one_step_sarsa": "none",
+        "ga3c": "none",
+        "gorila_dqn": "none",
+    }

@@ -3,8 +3,11 @@ from pydantic import BaseModel
 
 from backend.runs.fork import ForkRequest
 from backend.runs.schemas import RunChanges, RunFields
+from backend.specs import run_fields
+from backend.specs.external import ExternalFields
 from backend.specs.run import RunSpec
 from backend.specs.run_fields import RunOptions
+from callboard import rows
 
 TEXTS = ("title", "description", "default")
 FIELDS = {*RunOptions.model_fields, "seed"}
@@ -17,14 +20,17 @@ def _bounds(model: type[BaseModel], field: str) -> dict[str, object]:
     return {keyword: value for keyword, value in allowed.items() if keyword not in TEXTS}
 
 
-@pytest.mark.parametrize("model", [RunFields, RunChanges, ForkRequest])
+PLACED = {"device", "queue", "host"}
+
+
+@pytest.mark.parametrize("model", [RunFields, RunChanges, ForkRequest, ExternalFields])
 def test_requests_have_the_bounds_of_the_spec(model: type[BaseModel]) -> None:
     common = FIELDS & set(model.model_fields)
     assert len(common) >= 5
     for field in common:
         bounds = _bounds(model, field)
         # A given name is not empty; without one, a run gets its default name.
-        if field == "name" and model is not RunFields:
+        if field == "name" and model in (RunChanges, ForkRequest):
             assert bounds.pop("minLength") == 1
         assert bounds == _bounds(RunSpec, field), field
 
@@ -32,3 +38,27 @@ def test_requests_have_the_bounds_of_the_spec(model: type[BaseModel]) -> None:
 def test_request_to_create_a_run_has_every_field_of_a_spec() -> None:
     assert set(RunFields.model_fields) - set(RunSpec.model_fields) == {"origin", "seeds", "grid"}
     assert set(RunSpec.model_fields) - set(RunFields.model_fields) == {"custom"}
+
+
+@pytest.mark.parametrize(
+    ("model", "without"),
+    [
+        (RunFields, set()),
+        # A fork keeps the schedule of its parent; `resume` chooses it.
+        (ForkRequest, {"annealing_agent_steps"}),
+        # What a worker has read when it claims the run does not change.
+        (RunChanges, {"annealing_agent_steps", "seed", *PLACED}),
+        # No worker trains an external run.
+        (ExternalFields, {"annealing_agent_steps", "priority", *PLACED}),
+    ],
+)
+def test_requests_have_every_field_of_a_run_but_these(model: type[BaseModel], without: set[str]) -> None:
+    assert FIELDS - set(model.model_fields) == without
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["MAX_NAME", "MAX_GROUP", "MAX_ALGORITHM", "MAX_ENVIRONMENT", "MAX_NOTES", "MAX_TAG", "MAX_TAGS"],
+)
+def test_client_has_the_bounds_of_the_service(name: str) -> None:
+    assert getattr(rows, name) == getattr(run_fields, name)

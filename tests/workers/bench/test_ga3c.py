@@ -8,19 +8,19 @@ from typer.testing import CliRunner
 from backend.cli.main import app
 from workers.bench import ga3c as ga3c_bench
 from workers.bench.ga3c import AdjustmentResult, Measurement
-from workers.engine.methods.ga3c.adjustment import Setting
+from workers.engine.methods.ga3c.adjustment import ThreadCounts
 
 
 def test_ga3c_benchmark_compares_adjusted_tps_with_the_best_of_the_grid() -> None:
-    slow, fast = Setting(1, 1, 1), Setting(8, 2, 1)
+    slow, fast = ThreadCounts(1, 1, 1), ThreadCounts(8, 2, 1)
     found = AdjustmentResult(
         grid=[Measurement(0, 10, slow, 5.0), Measurement(10, 10, fast, 110.0)],
         again=Measurement(0, 10, fast, 90.0),
         walk=[
             Measurement(0, 60, slow, 5.0),
-            Measurement(60, 15, Setting(7, 2, 1), 70.0),
+            Measurement(60, 15, ThreadCounts(7, 2, 1), 70.0),
             Measurement(75, 20, fast, 90.0),
-            Measurement(95, 5, Setting(9, 2, 1), 65.0),
+            Measurement(95, 5, ThreadCounts(9, 2, 1), 65.0),
         ],
     )
     assert found.best.setting == fast

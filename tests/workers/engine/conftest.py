@@ -48,5 +48,5 @@ def fork_server() -> None:
     from tests.workers.engine.contract_runs import nothing
     from workers.engine.processes.child import Child, preload
 
-    preload("workers.engine.methods.registry", "workers.engine.nn.fused.kernels")
+    preload("workers.engine.methods.registry", "workers.engine.nn.kernels")
     Child(nothing, name="the first child").join()

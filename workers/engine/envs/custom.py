@@ -29,9 +29,8 @@ from backend.specs.environments.custom import (
 )
 from workers.engine.envs.base import Action, Box, Crashes, EnvCrashedError, Step
 from workers.engine.envs.gymnasium_env import GymnasiumEnv
+from workers.engine.envs.images import SIZE
 from workers.engine.envs.info import InfoTotals
-
-SIZE = 84
 
 
 def refusals() -> dict[str, str]:

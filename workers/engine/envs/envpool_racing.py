@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from backend.specs.environments.racing import ENVPOOL_ACTIONS, EnvPoolRacingConfig
 from workers.engine.envs.base import Action, ActionSpace, Discrete, OnFrame, Step
+from workers.engine.envs.images import SIZE
 
-SIZE = 84
 MAX_FRAMES = 1_000
 """As EnvPool and gymnasium register it."""
 

@@ -13,6 +13,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+SIZE = 84
+"""Side of square observations (Mnih et al. 2015)."""
 FRAME_INTERVAL_S = 1 / 15
 """Least time between two encoded frames."""
 EXACT = 2**24

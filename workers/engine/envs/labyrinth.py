@@ -19,10 +19,10 @@ from vizdoom import Button, GameVariable
 from backend.specs.environments.labyrinth import ACTIONS, SIZES, LabyrinthConfig
 from workers.engine.envs.base import Action, ActionSpace, Crashes, Discrete, EnvCrashedError, OnFrame, Step
 from workers.engine.envs.doom import Doom
+from workers.engine.envs.images import SIZE
 from workers.engine.envs.maze import random_maze, view_with_map
 from workers.engine.envs.udmf import Thing, middle, things_text, wad, walls_text
 
-SIZE = 84
 GAME_FRAMES_PER_SECOND = 35
 PLAYER, APPLE, PORTAL = 1, 2014, 2013
 APPLE_REWARD, PORTAL_REWARD = 1.0, 10.0

@@ -38,9 +38,9 @@ from backend.specs.environments import ENVIRONMENTS  # noqa: E402
 from backend.specs.environments.mujoco import MujocoConfig, MujocoPixelsConfig, MujocoStateConfig  # noqa: E402
 from workers.engine.envs.base import OnFrame  # noqa: E402
 from workers.engine.envs.gymnasium_env import GymnasiumEnv  # noqa: E402
+from workers.engine.envs.images import SIZE  # noqa: E402
 from workers.engine.envs.mujoco_scales import scales  # noqa: E402
 
-SIZE = 84
 STACK = 4
 FRAME_PIXELS = 240
 """Side of a rendered frame."""

@@ -22,9 +22,9 @@ from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.racing import ACTIONS, POWER, RacingConfig
 from workers.engine.envs.base import Action, ActionSpace, Box, Discrete, OnFrame, Step
 from workers.engine.envs.car import RaceSimulation
+from workers.engine.envs.images import SIZE
 from workers.engine.envs.road_frame import draw_track, draw_view
 
-SIZE = 84
 FRAME_PIXELS = 336
 UNITS_PER_REWARD = 10.0
 NEAR = np.arange(-6, 7)

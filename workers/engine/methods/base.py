@@ -3,10 +3,12 @@
 Needs no torch at run time: GA3C's agents import this module.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from backend.specs.algorithms import AlgorithmConfig
@@ -67,6 +69,40 @@ class StepResult:
     """Errors that were recovered from, for the run's log."""
 
 
+class MetricsGate:
+    """Withholds metrics until a decision was taken since a learner was created or restored.
+
+    Points at the agent step of a resume would stay after a second resume from there.
+    """
+
+    def __init__(self) -> None:
+        self._has_acted = False
+
+    def pass_on(self, result: StepResult) -> StepResult:
+        """The same result, without its metrics if no decision was taken so far."""
+        self._has_acted |= result.agent_steps > 0
+        if not self._has_acted:
+            result.metrics, result.metrics_by_source = {}, {}
+        return result
+
+
+def clipped(reward: float, bound: float) -> float:
+    """The reward clipped to ±`bound`; 0 clips nothing."""
+    return min(max(reward, -bound), bound) if bound else reward
+
+
+def histogram(value_N: NDArray[np.integer[Any]], edges: Sequence[int]) -> list[tuple[str, float]]:
+    """Name and fraction of each bin: those from one edge to the next, and of the last edge and more.
+
+    Args:
+        value_N: (N,), none below the first edge.
+        edges: lower edges of the bins, ascending.
+    """
+    counts = np.bincount(np.searchsorted(edges, value_N, "right") - 1, minlength=len(edges))
+    names = [str(low) if high == low + 1 else f"{low}-{high - 1}" for low, high in pairwise(edges)]
+    return list(zip([*names, f"{edges[-1]}+"], (counts / len(value_N)).tolist(), strict=True))
+
+
 class Policy(Protocol):
     """How an agent acts in evaluation."""
 
@@ -104,6 +140,16 @@ def check_finite(theta: "Tensor") -> None:
         raise DivergedError("theta", float(theta[~finite][0]))
 
 
+def check_network(stored: int, own: int) -> None:
+    """Check that a state has as many parameters as the network that continues from it.
+
+    Raises:
+        ValueError: it is of another network.
+    """
+    if stored != own:
+        raise ValueError("the checkpoint is of another network")
+
+
 class Learner(Protocol):
     """Trains one run by one algorithm.
 
@@ -133,7 +179,7 @@ class Learner(Protocol):
         """Continue with this config of the run's algorithm; only live fields differ."""
 
     def policy(self, seed: int) -> Policy:
-        """The present policy for evaluation, with its own random numbers.
+        """The current policy for evaluation, with its own random numbers.
 
         Raises:
             DivergedError: theta is not finite.

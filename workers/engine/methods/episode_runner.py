@@ -15,13 +15,13 @@ from workers.engine.nn.seeds import EpisodeSeeds
 
 
 class EpisodeRunner:
-    """Steps one environment and keeps the record of its present episode.
+    """Steps one environment and keeps the record of its current episode.
 
     An episode is wholly determined by its seed and its actions, so `state` keeps only these two of it.
     """
 
     observation: NDArray[Any]
-    """The present observation, (1, …); overwritten by the next step."""
+    """The current observation, (1, …); overwritten by the next step."""
     finished: EpisodeEnd | None
     """The episode that ended in the last step."""
 
@@ -57,7 +57,7 @@ class EpisodeRunner:
         self._recorder = EpisodeRecorder() if self._recorded else None
 
     def step(self, action: int, value: float, policy_A: NDArray[Any]) -> Step:
-        """Take a decision; V or max Q, and pi or Q, of the present state are recorded for the replay."""
+        """Take a decision; V or max Q, and pi or Q, of the current state are recorded for the replay."""
         step = self._step(action)
         if self._recorder is not None:
             lives = 0 if step.episode_over else self.env.lives()
@@ -97,7 +97,7 @@ class EpisodeRunner:
         return {"begun": self.episodes_begun, "seed": self._seed, "actions": list(self._actions)}
 
     def restore(self, state: dict[str, Any]) -> bool:
-        """Repeat the actions of the present episode, which is not recorded: values and policies are unknown.
+        """Repeat the actions of the current episode, which is not recorded: values and policies are unknown.
 
         Returns:
             Whether the episode went the same way. If not, as after a change of the environment's settings,

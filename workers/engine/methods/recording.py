@@ -11,7 +11,7 @@ from workers.engine.files import replacing
 
 
 class EpisodeRecorder:
-    """Collects the present episode of one environment, decision by decision."""
+    """Collects the current episode of one environment, decision by decision."""
 
     def __init__(self) -> None:
         self._actions: list[Action] = []

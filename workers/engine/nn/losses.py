@@ -140,7 +140,7 @@ def actor_critic_descent(
         value_coefficient: weight of the value loss.
     """
     # Numba takes 44 MB: it is imported only in processes that need it.
-    from workers.engine.nn.fused import kernels
+    from workers.engine.nn import kernels
 
     assert len(logits_TA) == len(value_T) == len(action_T) == len(R_T)
     logits_TA, value_T, R_T = (array.astype(np.float64) for array in (logits_TA, value_T, R_T))

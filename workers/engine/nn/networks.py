@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm, linear, softplus
 
-from workers.engine.nn.fused.linear import Linear
+from workers.engine.nn.linear import Linear
 
 
 class Lstm(nn.Module):

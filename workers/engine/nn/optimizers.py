@@ -79,7 +79,7 @@ def _has_kernel(theta: Tensor) -> bool:
 
 def _kernels() -> ModuleType:
     # Numba takes 44 MB: it is imported only in processes that need it.
-    from workers.engine.nn.fused import kernels
+    from workers.engine.nn import kernels
 
     return kernels
 

@@ -111,7 +111,7 @@ class Trajectory:
             self._slots.clear()
 
     def add_observation(self, observation: NDArray[Any]) -> None:
-        """Add the present state; `add_transition` comes next, or `begin_episode` if it was truncated here."""
+        """Add the current state; `add_transition` comes next, or `begin_episode` if it was truncated here."""
         self._frames.append(self._shape.newest(observation).copy())
         history = min(self._age, self._shape.stack - 1)
         self._slots.append(_Slot(history, continues=self._age > 0))

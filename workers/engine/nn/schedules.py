@@ -11,6 +11,11 @@ def linear(start: float, progress: float) -> float:
     return start * max(0.0, 1.0 - progress)
 
 
+def learning_rate(start: float, schedule: str, progress: float) -> float:
+    """The learning rate of a run under its `learning_rate_schedule`: `constant` or `linear`."""
+    return linear(start, progress) if schedule == "linear" else start
+
+
 def annealed(start: float, end: float, done: float, duration: float) -> float:
     """Goes linearly from `start` to `end` while `done` goes from 0 to `duration`, then stays at `end`."""
     return end if done >= duration else start + (end - start) * done / duration

@@ -1,6 +1,7 @@
 """A network over the decisions of one update: fused for the layers known there, else by autograd.
 
-Methods take `create_unroll` and `Heads` from here; nothing outside `nn` imports `workers.engine.nn.fused`.
+Methods take `create_unroll` and `Heads` from here: only this module imports the hand-written backward pass in
+`workers.engine.nn.fused`.
 """
 
 from typing import Protocol

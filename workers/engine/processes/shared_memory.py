@@ -1,6 +1,7 @@
 """Memory that processes share, as NumPy arrays over one unnamed file. Needs no torch.
 
-The file has no name, so nothing is left behind however the processes end.
+The file has no name, so nothing is left behind however the processes end. Blocks of
+`multiprocessing.shared_memory` have names: they remain after a kill, or are removed while others use them.
 """
 
 import mmap

@@ -26,6 +26,7 @@ const curve = (run: string, value: number): Curve => ({
   last: [value],
   count: [1],
   smoothed: null,
+  bucket: null,
 });
 
 it('ChartMenu downloads the points of each run', async () => {

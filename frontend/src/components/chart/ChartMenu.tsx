@@ -4,7 +4,6 @@ import type { PlotlyHTMLElement } from 'plotly.js';
 import type { ReactNode, RefObject } from 'react';
 import type { Curve, XAxis } from '@/api/series';
 import { loadPlotly } from './Chart';
-import { mergedAtEqualX } from './fill';
 
 /** Downloads a chart as an image. */
 export async function downloadImage(
@@ -59,19 +58,18 @@ type Props = {
 /** A chart's menu: scale, full screen and downloads. */
 export function ChartMenu({ element, curves, x, name, log, onLog, children }: Props) {
   const csv = (): void => {
-    const rows = curves.flatMap((curve) => {
-      const drawn = mergedAtEqualX(curve);
-      return drawn.x.map((at, index) => [
+    const rows = curves.flatMap((curve) =>
+      curve.x.map((at, index) => [
         curve.run,
         curve.metric,
         curve.source,
         at,
-        drawn.mean[index],
-        drawn.min[index],
-        drawn.max[index],
-        drawn.smoothed?.[index],
-      ]);
-    });
+        curve.mean[index],
+        curve.min[index],
+        curve.max[index],
+        curve.smoothed?.[index],
+      ]),
+    );
     downloadCsv(['run', 'metric', 'source', x, 'mean', 'min', 'max', 'smoothed'], rows, name);
   };
   const image = (format: 'png' | 'svg') => (): void => {

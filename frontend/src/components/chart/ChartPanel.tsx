@@ -4,7 +4,14 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import type { Data, Layout, PlotlyHTMLElement } from 'plotly.js';
 import { useMemo, useRef, type ReactNode } from 'react';
 import { figureQuery } from '@/api/figures';
-import { chartQuery, NO_SMOOTHING, type Chart as Series, type Range, type Spread } from '@/api/series';
+import {
+  chartQuery,
+  NO_SMOOTHING,
+  type Chart as Series,
+  type Curve,
+  type Range,
+  type Spread,
+} from '@/api/series';
 import { Chart } from './Chart';
 import { ChartMenu } from './ChartMenu';
 import { useCurveView } from './curveView';
@@ -63,10 +70,13 @@ const isShown = (trace: Data, hidden: ReadonlySet<string>): boolean =>
 function summaryOf({ series, groups }: Series, zoom: Range | null, log: boolean): string {
   const several = groups.filter(({ runs }) => runs.length > 1);
   const bands = several.map(({ interval, seed_values }) => (seed_values.length ? '' : 'band: ') + interval);
-  const inView = (x: readonly (number | null)[]): number =>
-    zoom ? x.filter((at) => at !== null && at >= zoom[0] && at <= zoom[1]).length : 0;
-  // What is fetched of a zoom is wider than the view.
-  const counted = [...series, ...groups].map((one) => (zoom ? { ...one, n_shown: inView(one.x) } : one));
+  // What is fetched of a zoom is wider than the view; buckets may be merged.
+  const inView = ({ x, bucket }: { x: Curve['x']; bucket?: Curve['bucket'] }, [from, to]: Range): number =>
+    x.reduce<number>((sum, at, index) => {
+      const size = bucket ? (bucket[index] ?? 0) - (bucket[index - 1] ?? -1) : 1;
+      return at !== null && at >= from && at <= to ? sum + size : sum;
+    }, 0);
+  const counted = [...series, ...groups].map((one) => (zoom ? { ...one, n_shown: inView(one, zoom) } : one));
   return counted.length > 0 ? [shownOfTotal(counted, log), ...new Set(bands)].join('; ') : '';
 }
 

@@ -1,7 +1,7 @@
 import type { Data } from 'plotly.js';
 import { describe, expect, it } from 'vitest';
 import type { Chart, Curve } from '@/api/series';
-import { fill, mergedAtEqualX, shownOfTotal, withoutEmptyShares } from './fill';
+import { fill, shownOfTotal, withoutEmptyShares } from './fill';
 
 const curve = (more: Partial<Curve>): Curve =>
   ({
@@ -98,25 +98,6 @@ describe('fill, behind the line', () => {
     expect(points).toMatchObject({ x: [1, 2], y: [3, 4] });
     expect(range).toMatchObject({ x: [], showlegend: false });
     expect(filled([behind({ y: 'mean', below: 8 })], chart(buckets))[0]).toMatchObject({ x: [3], y: [3] });
-  });
-
-  it('averages episodes that end at the same agent step', () => {
-    const merged = mergedAtEqualX({
-      x: [10, 10, 20, 20, 20],
-      count: [1, 3, 1, 0, 1],
-      mean: [0, 4, 6, null, 8],
-      min: [0, 1, 6, null, 8],
-      max: [0, 7, 6, null, 8],
-      smoothed: [0, 2, 3, 3.5, 4],
-    });
-    expect(merged).toEqual({
-      x: [10, 20],
-      count: [4, 2],
-      mean: [3, 7],
-      min: [0, 6],
-      max: [7, 8],
-      smoothed: [2, 4],
-    });
   });
 });
 

@@ -18,7 +18,6 @@ type Meta = {
 };
 
 type Value = number | null;
-type Buckets = Pick<Curve, 'x' | 'mean' | 'min' | 'max' | 'smoothed' | 'count'>;
 
 const GROUP_COLUMNS = ['mean', 'median', 'iqm', 'low', 'high'] as const;
 
@@ -27,38 +26,8 @@ function groupColumnOf(curve: GroupCurve, name: string, seed = 0): Value[] {
   return curve[GROUP_COLUMNS.find((each) => each === name) ?? 'median'];
 }
 
-/** `pick` of the known values. */
-function known(pick: (...values: number[]) => number, values: readonly (Value | undefined)[]): Value {
-  const some = values.filter((value) => value != null);
-  return some.length > 0 ? pick(...some) : null;
-}
-
-/** Buckets with one x merged: several episodes may end at one agent step. */
-export function mergedAtEqualX(curve: Buckets): Buckets {
-  const starts = [...curve.x.keys()].filter((at) => at === 0 || curve.x[at] !== curve.x[at - 1]);
-  if (starts.length === curve.x.length) return curve;
-  const parts = starts.map((start, index) => [start, starts[index + 1] ?? curve.x.length] as const);
-  const counted = curve.count.map((count, at) => (curve.mean[at] == null ? 0 : count));
-  const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
-  const mean = parts.map(([start, end]): Value => {
-    const count = sum(counted.slice(start, end));
-    const total = sum(
-      curve.mean.slice(start, end).map((value, at) => (value ?? 0) * (counted[start + at] ?? 0)),
-    );
-    return count > 0 ? total / count : null;
-  });
-  return {
-    x: parts.map(([start]) => curve.x[start] ?? null),
-    mean,
-    min: parts.map(([start, end]) => known(Math.min, curve.min.slice(start, end))),
-    max: parts.map(([start, end]) => known(Math.max, curve.max.slice(start, end))),
-    smoothed: curve.smoothed && parts.map(([, end]) => curve.smoothed?.[end - 1] ?? null),
-    count: parts.map(([start, end]) => sum(curve.count.slice(start, end))),
-  };
-}
-
 /** The outline of each stretch of buckets with at least `from` values, separated by gaps. */
-function outline({ x, min, max, count }: Buckets, from: number): { x: Value[]; y: Value[] } {
+function outline({ x, min, max, count }: Curve, from: number): { x: Value[]; y: Value[] } {
   const outlined: { x: Value[]; y: Value[] } = { x: [], y: [] };
   let stretch: number[] = [];
   const close = (): void => {
@@ -85,9 +54,9 @@ const markers = (x: readonly unknown[]): object =>
 /** Of each point of a line: the lowest and highest value, and the number of values. */
 export type Details = readonly [low: Value, high: Value, count: number];
 
-function curveTrace(meta: Meta, buckets: Buckets): object {
-  const { x, mean, min, max, smoothed, count } = buckets;
-  if (meta.from !== undefined) return outline(buckets, meta.from);
+function curveTrace(meta: Meta, curve: Curve): object {
+  const { x, mean, min, max, smoothed, count } = curve;
+  if (meta.from !== undefined) return outline(curve, meta.from);
   if (meta.below !== undefined) {
     const few = [...x.keys()].filter((at) => (count[at] ?? 0) < (meta.below ?? 0));
     return { x: few.map((at) => x[at]), y: few.map((at) => mean[at]) };
@@ -109,7 +78,6 @@ function groupTrace({ y = '', seed }: Meta, curve: GroupCurve): object {
 
 /** The traces of the service's figure, filled with the data of their series. */
 export function fill(figure: Figure, chart: Chart): Data[] {
-  const merged = new Map<Curve, Buckets>();
   let named = false;
   return figure.data.map((trace) => {
     const { meta } = trace as { meta?: Meta };
@@ -122,9 +90,7 @@ export function fill(figure: Figure, chart: Chart): Data[] {
     }
     const curve = chart.series.find((each) => each.run === meta.run && matches(each));
     if (!curve) return { ...trace, x: [], y: [] };
-    const buckets = merged.get(curve) ?? mergedAtEqualX(curve);
-    merged.set(curve, buckets);
-    const values = curveTrace(meta, buckets) as Partial<PlotData>;
+    const values = curveTrace(meta, curve) as Partial<PlotData>;
     if (meta.from === undefined) return { ...trace, ...values } as Data;
     // One legend entry for all ranges.
     const showlegend = !named && (values.x?.length ?? 0) > 0;

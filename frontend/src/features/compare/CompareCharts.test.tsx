@@ -1,25 +1,47 @@
 import { MantineProvider } from '@mantine/core';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { cleanup, fireEvent, render, screen } from '@testing-library/react';
-import { afterEach, expect, it, vi } from 'vitest';
+import { type ReactNode, useState } from 'react';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { keys } from '@/api/keys';
 import type { Spread } from '@/api/series';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
 import { CompareCharts } from './CompareCharts';
 
-// The client keeps the function that it finds when it is loaded.
-vi.hoisted(() => {
-  globalThis.fetch = () => new Promise(() => undefined);
+const { requests } = vi.hoisted(() => {
+  const sent: URL[] = [];
+  // The client keeps the function that it finds when it is loaded.
+  globalThis.fetch = (request) => {
+    const { pathname, searchParams } = new URL((request as Request).url);
+    sent.push(new URL(`${pathname}?${searchParams}`, 'http://service'));
+    if (!pathname.endsWith('/series')) return new Promise(() => undefined);
+    return Promise.resolve(Response.json({ x: searchParams.get('x'), series: [], groups: [] }));
+  };
+  return { requests: sent };
 });
 
-afterEach(cleanup);
+beforeEach(() => {
+  requests.length = 0;
+  vi.stubGlobal('IntersectionObserver', InView);
+});
+
+afterEach(() => {
+  cleanup();
+  vi.unstubAllGlobals();
+});
+
+/** Every chart is in the viewport. */
+class InView {
+  constructor(private readonly callback: (entries: object[]) => void) {}
+  observe = (): void => this.callback([{ isIntersecting: true }]);
+  disconnect = (): void => undefined;
+}
 
 const RUNS = ['00000000000000000000000001', '00000000000000000000000002'];
 const MEDIAN: Spread = { centre: 'median', interval: 'ci95' };
 
-function show(more: { metrics?: readonly string[]; grouped?: boolean; spread?: Spread } = {}) {
-  const reported = { onMetrics: vi.fn(), onGrouped: vi.fn(), onSpread: vi.fn(), onSearch: vi.fn() };
-  const { onSearch, ...charts } = reported;
+/** Renders a page whose runs have recorded three metrics. */
+function renderPage(page: ReactNode): void {
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   const recorded = ['loss/entropy', 'loss/value', 'system/cpu_percent'];
   client.setQueryData(
@@ -28,23 +50,29 @@ function show(more: { metrics?: readonly string[]; grouped?: boolean; spread?: S
   );
   render(
     <MantineProvider env="test">
-      <QueryClientProvider client={client}>
-        <CurveViewProvider search={{}} onSearch={onSearch}>
-          <CompareCharts
-            runs={RUNS}
-            metrics={[]}
-            grouped={false}
-            spread={MEDIAN}
-            sizes={new Map()}
-            onSizes={() => undefined}
-            names={new Map()}
-            hidden={new Set()}
-            {...charts}
-            {...more}
-          />
-        </CurveViewProvider>
-      </QueryClientProvider>
+      <QueryClientProvider client={client}>{page}</QueryClientProvider>
     </MantineProvider>,
+  );
+}
+
+function show(more: { metrics?: readonly string[]; grouped?: boolean; spread?: Spread } = {}) {
+  const reported = { onMetrics: vi.fn(), onGrouped: vi.fn(), onSpread: vi.fn(), onSearch: vi.fn() };
+  const { onSearch, ...charts } = reported;
+  renderPage(
+    <CurveViewProvider search={{}} onSearch={onSearch}>
+      <CompareCharts
+        runs={RUNS}
+        metrics={[]}
+        grouped={false}
+        spread={MEDIAN}
+        sizes={new Map()}
+        onSizes={() => undefined}
+        names={new Map()}
+        hidden={new Set()}
+        {...charts}
+        {...more}
+      />
+    </CurveViewProvider>,
   );
   return reported;
 }
@@ -98,4 +126,71 @@ it('the x axis and the smoothing of all panels are chosen once', () => {
   expect(onSearch).toHaveBeenLastCalledWith(expect.objectContaining({ x: 'clock_time_s' }));
   choose('Smoothing', 'window');
   expect(onSearch).toHaveBeenLastCalledWith(expect.objectContaining({ smoothing: 'window' }));
+});
+
+/** What the page sends for a panel: the query of each request of its series and of its figure. */
+const sent = (path: string): Record<string, string>[] =>
+  requests.flatMap(({ pathname, searchParams }) =>
+    pathname === path ? [Object.fromEntries(searchParams)] : [],
+  );
+
+function Page() {
+  const [metrics, setMetrics] = useState<readonly string[]>([]);
+  const [grouped, setGrouped] = useState(false);
+  const [spread, setSpread] = useState(MEDIAN);
+  const [view, setView] = useState({});
+  return (
+    <CurveViewProvider search={view} onSearch={setView}>
+      <CompareCharts
+        runs={RUNS}
+        metrics={metrics}
+        onMetrics={setMetrics}
+        grouped={grouped}
+        onGrouped={setGrouped}
+        spread={spread}
+        onSpread={setSpread}
+        sizes={new Map()}
+        onSizes={() => undefined}
+        names={new Map()}
+        hidden={new Set()}
+      />
+    </CurveViewProvider>
+  );
+}
+
+it('a panel requests its metric as the controls say, until it is removed', async () => {
+  renderPage(<Page />);
+  fireEvent.change(search(), { target: { value: 'entropy' } });
+  fireEvent.keyDown(search(), { key: 'Enter', code: 'Enter' });
+  await vi.waitFor(() => expect(sent('/api/v1/series')).toHaveLength(1));
+  const added = requests.find(({ pathname }) => pathname === '/api/v1/series')?.searchParams;
+  expect(added?.getAll('run')).toEqual(RUNS);
+  expect(added?.getAll('metric')).toEqual(['loss/entropy']);
+  expect(sent('/api/v1/figures/curve').at(-1)).toMatchObject({ metric: 'loss/entropy', x: 'agent_steps' });
+
+  choose('X axis', 'clock_time_s');
+  choose('Smoothing', 'window');
+  await vi.waitFor(() =>
+    expect(sent('/api/v1/series').at(-1)).toMatchObject({
+      x: 'clock_time_s',
+      smoothing: 'window',
+      scale: '60',
+    }),
+  );
+  fireEvent.click(screen.getByRole('radio', { name: 'Over seeds' }));
+  choose('Line', 'iqm');
+  choose('Band', 'min_max');
+  const groups = { centre: 'iqm', interval: 'min_max', x: 'clock_time_s' };
+  await vi.waitFor(() =>
+    expect(sent('/api/v1/series').at(-1)).toMatchObject({
+      ...groups,
+      group_by: 'seed',
+      metric: 'loss/entropy',
+    }),
+  );
+  expect(sent('/api/v1/figures/seed_curve').at(-1)).toMatchObject({ ...groups, metric: 'loss/entropy' });
+
+  fireEvent.click(screen.getByRole('button', { name: 'Options for comparison loss entropy' }));
+  fireEvent.click(await screen.findByRole('menuitem', { name: 'Remove' }));
+  expect(screen.queryByRole('button', { name: 'Options for comparison loss entropy' })).toBeNull();
 });

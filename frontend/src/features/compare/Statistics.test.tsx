@@ -28,6 +28,7 @@ const scored = (
   value: number,
   external = false,
   repeated = false,
+  several = false,
 ) => ({
   score,
   at: 'common',
@@ -35,34 +36,32 @@ const scored = (
   method: 'By order statistics',
   protocols: score === 'evaluation' ? ['noop_starts', 'noop_starts_5min'] : [],
   improvements: [],
-  groups: [
-    {
-      id: 'g',
-      style: 0,
-      name: 'PAAC on Pong',
-      algorithm: 'paac',
-      environment: 'ALE/Pong-v5',
-      protocol,
-      external,
-      at_agent_steps: 100,
-      runs: [
-        { run: 'R', seed: 0, score: value, counted: true },
-        ...(repeated ? [{ run: 'S', seed: 0, score: value, counted: false }] : []),
-      ],
-      n: 1,
-      iqm: { value, low: null, high: null },
-      median: { value, low: null, high: null },
-      n_reached: 0,
-    },
-  ],
+  groups: (several ? ['g', 'h'] : ['g']).map((id) => ({
+    id,
+    style: 0,
+    name: 'PAAC on Pong',
+    algorithm: 'paac',
+    environment: 'ALE/Pong-v5',
+    protocol,
+    external,
+    at_agent_steps: 100,
+    runs: [
+      { run: 'R', seed: 0, score: value, counted: true },
+      ...(repeated ? [{ run: 'S', seed: 0, score: value, counted: false }] : []),
+    ],
+    n: 1,
+    iqm: { value, low: null, high: null },
+    median: { value, low: null, high: null },
+    n_reached: 0,
+  })),
 });
 
-function show(first: StatisticsView, external = false, repeated = false): void {
+function show(first: StatisticsView, external = false, repeated = false, several = false): void {
   const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity, retry: false } } });
   const asked = (score: string, protocol?: string) =>
     keys.comparison(['R'], score, 'common', undefined, protocol);
   client.setQueryData(keys.palette(), { light: ['#000'], dark: ['#fff'], dashes: [''], run_characters: 'R' });
-  client.setQueryData(asked('training'), scored('training', null, 3, external, repeated));
+  client.setQueryData(asked('training'), scored('training', null, 3, external, repeated, several));
   client.setQueryData(asked('evaluation'), scored('evaluation', 'noop_starts', 7));
   client.setQueryData(asked('evaluation', 'noop_starts_5min'), scored('evaluation', 'noop_starts_5min', 5));
   client.setQueryData(asked('evaluation', 'plain'), scored('evaluation', 'plain', 0));
@@ -114,6 +113,13 @@ it('Statistics offers the protocol of the address although no run was evaluated 
   expect(select()?.value).toBe('plain');
 });
 
+it('says how many seeds a comparison and a verdict need', () => {
+  show(training, false, false, true);
+  expect(screen.getByText(/with at least two seeds each/).textContent).toMatch(
+    /at least two seeds each; a verdict needs at least four\.$/,
+  );
+});
+
 it('says that external runs are compared on training returns only', () => {
   const view = { score: 'training', at: 'common', threshold: undefined, protocol: undefined } as const;
   show(view);
@@ -123,8 +129,10 @@ it('says that external runs are compared on training returns only', () => {
   expect(screen.getByRole('note').textContent).toContain('compared by training return only');
 });
 
-it('says that a run that repeats another is not counted', () => {
+it('says that a run is not counted if it is a fork, or repeats another', () => {
   show(training, false, true);
-  expect(screen.getByRole('note').textContent).toMatch(/^1 run not counted: the method is deterministic/);
+  expect(screen.getByRole('note').textContent).toBe(
+    '1 run not counted: a run and its forks are one sample, and so are runs with the same config and seed if the method is deterministic.',
+  );
   expect(cells()[1]).toBe('1');
 });

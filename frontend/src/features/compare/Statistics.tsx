@@ -108,8 +108,8 @@ export function Statistics({ runs, grouped, view, onView }: Props) {
       )}
       {repeated > 0 && (
         <p className="muted" role="note">
-          {plural(repeated, 'run')} not counted: the method is deterministic, and another run has the same
-          config and seed.
+          {plural(repeated, 'run')} not counted: a run and its forks are one sample, and so are runs with the
+          same config and seed if the method is deterministic.
         </p>
       )}
       {data && data.improvements.length > 0 && <PairwiseTable comparison={data} />}
@@ -117,7 +117,7 @@ export function Statistics({ runs, grouped, view, onView }: Props) {
         <Empty>
           A comparison needs two configs in the same environment
           {data.score === 'evaluation' && ', evaluated under the same protocol,'} with at least two seeds
-          each.
+          each; a verdict needs at least four.
         </Empty>
       )}
       {data && (
@@ -133,7 +133,7 @@ export function Statistics({ runs, grouped, view, onView }: Props) {
   );
 }
 
-/** Its runs but those that only repeat another. */
+/** Its runs but those in whose place another counts. */
 const countedOf = ({ runs }: GroupStatistics) => runs.filter(({ counted }) => counted);
 
 type TableProps = {

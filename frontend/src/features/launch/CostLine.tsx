@@ -1,12 +1,16 @@
-import { useInfiniteQuery } from '@tanstack/react-query';
+import { useDebouncedValue } from '@mantine/hooks';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import type { Environment } from '@/api/catalogue';
-import { runsQuery } from '@/api/runs';
+import { estimateQuery, runsQuery, type RunFields } from '@/api/runs';
 import { formatBytes, formatCount, formatDuration, formatInteger } from '@/lib/format';
 import type { ConfigField } from '@/lib/schema';
 import { costOf, rateOf, type StartingPoint } from './cost';
 import type { Draft } from './draft';
 import classes from './launch.module.css';
-import { isSweep } from './requests';
+import { isSweep, toEstimateRequest } from './requests';
+
+/** How long typing pauses before the service is asked again. */
+const PAUSE_MS = 300;
 
 type Props = {
   fields: readonly ConfigField[];
@@ -15,7 +19,9 @@ type Props = {
   startingPoint: StartingPoint | undefined;
 };
 
-/** The run's expected cost: frames, time at a measured rate, memory. */
+const asSentence = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
+
+/** The run's expected cost: frames, time at a measured rate, memory; and why no host can run it well. */
 export function CostLine({ fields, draft, environment, startingPoint }: Props) {
   const { data } = useInfiniteQuery(
     runsQuery({
@@ -26,54 +32,63 @@ export function CostLine({ fields, draft, environment, startingPoint }: Props) {
       limit: 10,
     }),
   );
+  const [settled] = useDebouncedValue(JSON.stringify(toEstimateRequest(fields, draft)), PAUSE_MS);
+  const { data: estimate } = useQuery(estimateQuery(JSON.parse(settled) as RunFields));
   const cost = costOf(fields, draft, environment, data?.pages[0]?.items ?? [], startingPoint);
   const atMost = isSweep(fields, draft) ? 'at most ' : '';
   const rate = cost.measuredBy && rateOf(cost.measuredBy);
   return (
-    <span role="status" aria-label="Cost">
-      {cost.nRuns > 1 && (
-        <>
-          {atMost}
-          {formatInteger(cost.nRuns)} runs, each{' '}
-        </>
-      )}
-      {cost.frames === null ? (
-        'no limit on agent steps'
-      ) : (
-        <>
-          <span className="num">{formatCount(cost.agentSteps)}</span> {startingPoint && 'more '}agent steps ={' '}
-          <span className="num">{formatCount(cost.frames)}</span> frames
-        </>
-      )}
-      {cost.time_s === null ? (
-        <span className="muted"> · no rate measured yet</span>
-      ) : (
-        <>
-          {' '}
-          · about <span className="num">{formatDuration(cost.time_s)}</span>
-          {cost.nRuns > 1 && (
-            <>
-              , {atMost}
-              <span className="num">{formatDuration(cost.nRuns * cost.time_s)}</span> of training in total
-            </>
-          )}
-          {cost.measuredBy && rate && (
-            <span className="muted">
-              {' '}
-              at <span className="num">{formatCount(rate)}</span> agent steps/s, measured by{' '}
-              <span className={`ellipsis ${classes.measuredRun}`} title={cost.measuredBy.name}>
-                {cost.measuredBy.name}
+    <>
+      {estimate?.warnings.map((warning) => (
+        <span key={warning} role="note" className={classes.warning}>
+          {asSentence(warning)}
+        </span>
+      ))}
+      <span role="status" aria-label="Cost">
+        {cost.nRuns > 1 && (
+          <>
+            {atMost}
+            {formatInteger(cost.nRuns)} runs, each{' '}
+          </>
+        )}
+        {cost.frames === null ? (
+          'no limit on agent steps'
+        ) : (
+          <>
+            <span className="num">{formatCount(cost.agentSteps)}</span> {startingPoint && 'more '}agent steps
+            = <span className="num">{formatCount(cost.frames)}</span> frames
+          </>
+        )}
+        {cost.time_s === null ? (
+          <span className="muted"> · no rate measured yet</span>
+        ) : (
+          <>
+            {' '}
+            · about <span className="num">{formatDuration(cost.time_s)}</span>
+            {cost.nRuns > 1 && (
+              <>
+                , {atMost}
+                <span className="num">{formatDuration(cost.nRuns * cost.time_s)}</span> of training in total
+              </>
+            )}
+            {cost.measuredBy && rate && (
+              <span className="muted">
+                {' '}
+                at <span className="num">{formatCount(rate)}</span> agent steps/s, measured by{' '}
+                <span className={`ellipsis ${classes.measuredRun}`} title={cost.measuredBy.name}>
+                  {cost.measuredBy.name}
+                </span>
               </span>
-            </span>
-          )}
-        </>
-      )}
-      {cost.memoryBytes !== null && (
-        <>
-          {' '}
-          · at most <span className="num">{formatBytes(cost.memoryBytes)}</span> of memory
-        </>
-      )}
-    </span>
+            )}
+          </>
+        )}
+        {estimate && (
+          <>
+            {' '}
+            · at most <span className="num">{formatBytes(estimate.memory_bytes)}</span> of memory
+          </>
+        )}
+      </span>
+    </>
   );
 }

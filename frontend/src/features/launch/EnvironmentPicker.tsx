@@ -14,13 +14,23 @@ type Props = {
   onChange: (id: string) => void;
 };
 
-/** A searchable list of environments; arrows move the selection, Enter selects the first match. */
+/**
+ * A searchable list of environments; arrows move the selection, Enter selects the first match. The search has the focus
+ * when the page opens, so that few tabs lead from there to the start button.
+ */
 export function EnvironmentPicker({ environments, hosts, value, onChange }: Props) {
   const [typed, setTyped] = useState('');
   const found = useMemo(() => findEnvironments(environments, typed), [environments, typed]);
+  const search = useRef<HTMLInputElement>(null);
   const list = useRef<HTMLDivElement>(null);
   const listId = useId();
   const isFound = found.some(({ id }) => id === value);
+
+  useEffect(() => {
+    // A touch device would open its keyboard, and what the user types into another field must go on.
+    const typing = document.activeElement?.matches('input, select, textarea');
+    if (!typing && !matchMedia('(pointer: coarse)').matches) search.current?.focus({ preventScroll: true });
+  }, []);
 
   useEffect(() => {
     // scrollIntoView would scroll the page as well.
@@ -47,6 +57,7 @@ export function EnvironmentPicker({ environments, hosts, value, onChange }: Prop
   return (
     <div style={{ display: 'grid', gap: 8 }}>
       <TextInput
+        ref={search}
         type="search"
         role="combobox"
         aria-expanded="true"

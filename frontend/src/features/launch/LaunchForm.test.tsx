@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { keys } from '@/api/keys';
 import { toProblem } from '@/api/problem';
-import { createRuns, type Run } from '@/api/runs';
+import { createRuns, type Run, type RunEstimate } from '@/api/runs';
 import { createSweep, type Sweep } from '@/api/sweeps';
 import { newDraft, type Catalogue } from './draft';
 import { LaunchForm } from './LaunchForm';
@@ -63,9 +63,28 @@ const CATALOGUE = {
   ],
 } as unknown as Catalogue;
 
-type Options = { role?: string; hostEnvironments?: string[] };
+/** The request for an estimate of the preset's run. */
+const ESTIMATED = {
+  algorithm: 'paac',
+  environment: 'CartPole-v1',
+  config: { n_e: 8 },
+  environment_config: {},
+  stop: { agent_steps: 100_000 },
+  seed: 0,
+  tags: [],
+  notes: '',
+  device: 'auto',
+  queue: 'cpu',
+  priority: 0,
+};
 
-function show({ role = 'operator', hostEnvironments = ['CartPole-v1'] }: Options = {}): void {
+type Options = { role?: string; hostEnvironments?: string[]; warnings?: string[] };
+
+function show({
+  role = 'operator',
+  hostEnvironments = ['CartPole-v1'],
+  warnings = [],
+}: Options = {}): QueryClient {
   const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity, retry: false } } });
   // Nothing can be fetched again after a start.
   vi.spyOn(client, 'invalidateQueries').mockResolvedValue();
@@ -80,6 +99,8 @@ function show({ role = 'operator', hostEnvironments = ['CartPole-v1'] }: Options
     sort: '-agent_steps',
     limit: 10,
   };
+  const estimate: RunEstimate = { memory_bytes: 3 * 2 ** 30, warnings };
+  client.setQueryData(keys.estimate(ESTIMATED), estimate);
   client.setQueryData(keys.runs(query), { pages: [{ items: [], total: 0 }], pageParams: [null] });
   function Page() {
     const [all, setAll] = useState(false);
@@ -101,6 +122,7 @@ function show({ role = 'operator', hostEnvironments = ['CartPole-v1'] }: Options
       </QueryClientProvider>
     </MantineProvider>,
   );
+  return client;
 }
 
 const field = (path: string): HTMLInputElement =>
@@ -276,6 +298,54 @@ describe('LaunchForm', () => {
     expect(start().getAttribute('aria-disabled')).toBe('true');
     await settled(submit);
     expect(createRuns).not.toHaveBeenCalled();
+  });
+
+  it('says before the start what no host can run well, and what memory a run may need', () => {
+    show({ warnings: ['it may need 3.0 GiB of memory: a fits', '131 processes on 2 cores: a fits'] });
+    expect(screen.getAllByRole('note').map(({ textContent }) => textContent)).toEqual([
+      'It may need 3.0 GiB of memory: a fits.',
+      '131 processes on 2 cores: a fits.',
+    ]);
+    expect(screen.getByRole('status', { name: 'Cost' }).textContent).toMatch(/at most 3\.0\sGiB of memory/);
+    expect(start().getAttribute('aria-disabled')).not.toBe('true');
+  });
+
+  it('asks again what a run needs for what is typed, not for its name', async () => {
+    const client = show();
+    const asked = () =>
+      client
+        .getQueryCache()
+        .findAll({ queryKey: ['estimate'] })
+        .map(({ queryKey }) => queryKey[1]);
+    fireEvent.change(screen.getByLabelText('Name'), { target: { value: 'first light' } });
+    fireEvent.change(screen.getByLabelText(/^Number of seeds/), { target: { value: '3' } });
+    type('config.n_e', '16, 64');
+    await waitFor(() => expect(asked()).toHaveLength(2));
+    expect(asked()).toEqual([ESTIMATED, { ...ESTIMATED, config: {}, grid: { 'config.n_e': [16, 64] } }]);
+  });
+
+  it('gives the focus to the search for environments, except on a touch device and while the user types', () => {
+    const search = () => screen.getByRole('combobox', { name: 'Search environments' });
+    show();
+    expect(document.activeElement).toBe(search());
+    cleanup();
+    const coarse = vi.spyOn(window, 'matchMedia').mockImplementation(
+      (query) =>
+        ({
+          matches: query === '(pointer: coarse)',
+          addEventListener: () => undefined,
+          removeEventListener: () => undefined,
+        }) as unknown as MediaQueryList,
+    );
+    show();
+    expect(document.activeElement).not.toBe(search());
+    cleanup();
+    coarse.mockRestore();
+    const other = document.body.appendChild(document.createElement('input'));
+    other.focus();
+    show();
+    expect(document.activeElement).toBe(other);
+    other.remove();
   });
 
   it('says that no host can run the environment', () => {

@@ -22,7 +22,8 @@ type Props = {
 };
 
 const REPRODUCIBILITY: Record<Algorithm['reproducibility'], string> = {
-  bitwise: 'Reproducible: on one host, the same seed gives the same run, resumed or not.',
+  bitwise:
+    'Reproducible: on one host, the same seed gives the same run, resumed or not. A replay memory of more than 256 MiB is refilled after a resume; then only resumes of one checkpoint agree.',
   resumes_agree:
     'Reproducible: on one host, the same seed gives the same run, and resumes of one checkpoint agree.',
   none: 'Not reproducible: its processes work concurrently, so the same seed gives a different run each time.',

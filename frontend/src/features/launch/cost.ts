@@ -12,7 +12,6 @@ export type Cost = {
   frames: number | null;
   /** Training time of one run; of several values of a field, the largest counts. */
   time_s: number | null;
-  memoryBytes: number | null;
   /** The run whose rate was used for the time. */
   measuredBy: Run | null;
 };
@@ -40,7 +39,7 @@ export function rateOf(run: Run): number | null {
   return run.wall_time_s !== null && run.wall_time_s > 5 ? run.agent_steps / run.wall_time_s : null;
 }
 
-/** Whether the fields that determine memory and rate are equal. */
+/** Whether the fields that determine the rate are equal. */
 function hasSameSize(fields: readonly ConfigField[], draft: Draft, run: Run): boolean {
   const config = run.spec.config as Record<string, unknown> | undefined;
   return fields
@@ -64,8 +63,8 @@ export function costOf(
   const bound_s = remaining('stop.wall_time_s', startingPoint.wall_time_s);
   const framesPerStep =
     numberAt(fields, draft, 'environment_config.frame_skip') ?? environment?.frames_per_agent_step ?? null;
-  const similar = earlier.find((run) => rateOf(run) !== null && hasSameSize(fields, draft, run)) ?? null;
-  const measuredBy = similar ?? earlier.find((run) => rateOf(run) !== null) ?? null;
+  const measured = earlier.filter((run) => rateOf(run) !== null);
+  const measuredBy = measured.find((run) => hasSameSize(fields, draft, run)) ?? measured[0] ?? null;
   const rate = measuredBy && rateOf(measuredBy);
   const times = [agentSteps !== null && rate ? agentSteps / rate : null, bound_s].filter(
     (time) => time !== null,
@@ -75,7 +74,6 @@ export function costOf(
     agentSteps,
     frames: agentSteps !== null && framesPerStep !== null ? agentSteps * framesPerStep : null,
     time_s: times.length > 0 ? Math.min(...times) : null,
-    memoryBytes: similar?.memory_estimate_bytes ?? null,
     measuredBy,
   };
 }

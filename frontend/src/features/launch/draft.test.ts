@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Run } from '@/api/runs';
-import { draftFrom, newDraft, nSeedsOf, type Catalogue, type Draft } from './draft';
+import { draftFrom, newDraft, nSeedsOf, presetsOf, type Catalogue, type Draft } from './draft';
 
 const CATALOGUE = {
   algorithms: [
@@ -38,6 +38,38 @@ describe('nSeedsOf', () => {
   it.each(['1000', '0', '1.5', 'abc', ''])('returns 1 for the invalid number "%s"', (nSeeds) =>
     expect(nSeedsOf(draft(nSeeds))).toBe(1),
   );
+});
+
+describe('presetsOf', () => {
+  const SETTINGS = { config: {}, environment_config: {}, stop: {} };
+  const ANY = { ...SETTINGS, observation: 'vector', actions: [], families: [], environments: [] };
+  const presets = [
+    { ...ANY, id: 'any vector' },
+    { ...ANY, id: 'pixels', observation: 'pixels' },
+    { ...ANY, id: 'discrete', actions: ['discrete'] },
+    { ...ANY, id: 'continuous', actions: ['continuous'] },
+    { ...ANY, id: 'classic', families: ['classic', 'box2d'] },
+    { ...ANY, id: 'atari', families: ['atari'] },
+    { ...ANY, id: 'this one', environments: ['CartPole-v1'] },
+    { ...ANY, id: 'another', environments: ['Acrobot-v1'] },
+    // One condition that is not met is enough.
+    { ...ANY, id: 'its pixels', observation: 'pixels', families: ['classic'], environments: ['CartPole-v1'] },
+  ];
+  const [algorithm] = CATALOGUE.algorithms;
+  const [environment] = CATALOGUE.environments;
+  const offered = (observation: string) => {
+    const catalogue = {
+      algorithms: [{ ...algorithm, observations: ['vector', 'pixels'], presets }],
+      environments: [{ ...environment, family: 'classic', observation }],
+    } as unknown as Catalogue;
+    return presetsOf(catalogue, newDraft(catalogue, {})).map(({ id }) => id);
+  };
+
+  it('offers the presets whose every condition the environment meets', () =>
+    expect(offered('vector')).toEqual(['any vector', 'discrete', 'classic', 'this one']));
+
+  it('offers none that is for another kind of observation', () =>
+    expect(offered('pixels')).toEqual(['pixels', 'its pixels']));
 });
 
 describe('draftFrom', () => {

@@ -5,11 +5,13 @@ import { useVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { formatCount, formatExact, plural } from '@/lib/format';
+import { usePrinting } from '@/lib/hooks';
 import { loadOlder, logQuery } from './lines';
 import classes from './log.module.css';
 
 export type Level = 'debug' | 'info' | 'warning' | 'error';
 const LEVELS: readonly Level[] = ['debug', 'info', 'warning', 'error'];
+const MAX_PRINTED = 1000;
 
 type Props = {
   run: string;
@@ -45,6 +47,15 @@ export function LogTab({ run, find, level, onFind, onLevel }: Props) {
     getItemKey: (index) => lines[index]?.id ?? index,
     overscan: 20,
   });
+
+  const printing = usePrinting();
+  const rendered = printing
+    ? lines.slice(-MAX_PRINTED).map(({ id }, index, { length }) => ({
+        index: lines.length - length + index,
+        key: id,
+        start: 0,
+      }))
+    : virtual.getVirtualItems();
 
   useEffect(() => {
     if (following && lines.length > 0) virtual.scrollToIndex(lines.length - 1, { align: 'end' });
@@ -108,8 +119,8 @@ export function LogTab({ run, find, level, onFind, onLevel }: Props) {
             aria-live="off"
             onWheel={(event) => event.deltaY < 0 && setFollowing(false)}
           >
-            <div style={{ height: virtual.getTotalSize(), position: 'relative' }}>
-              {virtual.getVirtualItems().map(({ index, key, start }) => {
+            <div className={classes.lines} style={{ height: virtual.getTotalSize(), position: 'relative' }}>
+              {rendered.map(({ index, key, start }) => {
                 const line = lines[index];
                 return (
                   line && (

@@ -6,6 +6,8 @@ import { useVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
 import { runMetricsQuery } from '@/api/runFields';
 import type { Run } from '@/api/runs';
+import { formatInteger } from '@/lib/format';
+import { usePrinting } from '@/lib/hooks';
 import { CardsHeader } from './CardsHeader';
 import { ColumnHeader } from './ColumnHeader';
 import { minWidth_px, moved, resized, type Layout } from './columnLayout';
@@ -32,8 +34,9 @@ const CARD_HEIGHT = 76;
 const SELECT_WIDTH = '20px';
 const GAP_PX = 10;
 const PADDING_PX = 24;
+const MAX_PRINTED = 1000;
 
-/** A virtual table of runs: only rows in view are rendered. Arrows move, space selects, Enter opens. */
+/** A virtual table of runs: only rows in view are rendered, on paper all that are loaded. Arrows move, space selects, Enter opens. */
 export function RunsTable(props: Props) {
   const { runs, total, columns, layout, onLayout, selection, sort, onSort, onEndReached } = props;
   const navigate = useNavigate();
@@ -41,6 +44,7 @@ export function RunsTable(props: Props) {
   const [cursor, setCursor] = useState(0);
   const focusCursor = useRef(false);
   const narrow = useMediaQuery('(max-width: 720px)', false, { getInitialValueInEffect: false });
+  const printing = usePrinting();
   const template = [SELECT_WIDTH, ...columns.map(({ width }) => width)].join(' ');
   const width_px = columns.reduce((sum, column) => sum + minWidth_px(column) + GAP_PX, 20 + PADDING_PX);
   // Not memoisable by the React compiler; its functions stay within this component.
@@ -56,6 +60,9 @@ export function RunsTable(props: Props) {
   const first = rows[0]?.index ?? 0;
   const last = rows.at(-1)?.index ?? 0;
   const inView = useMemo(() => runs.slice(first, last + 1).map(({ id }) => id), [runs, first, last]);
+  const rendered = printing
+    ? runs.slice(0, MAX_PRINTED).map(({ id }, index) => ({ index, key: id, start: 0 }))
+    : rows;
   const sparklines = useSparklines(narrow || !columns.some(({ id }) => id === 'curve') ? NO_RUNS : inView);
 
   const metrics = useMemo(
@@ -66,8 +73,8 @@ export function RunsTable(props: Props) {
 
   useEffect(() => virtual.measure(), [narrow, virtual]);
   useEffect(() => {
-    if (last >= runs.length - 20) onEndReached();
-  }, [last, runs.length, onEndReached]);
+    if (!printing && last >= runs.length - 20) onEndReached();
+  }, [printing, last, runs.length, onEndReached]);
   useEffect(() => {
     if (!focusCursor.current) return;
     focusCursor.current = false;
@@ -138,6 +145,7 @@ export function RunsTable(props: Props) {
           )}
           <div
             role="rowgroup"
+            className={classes.rows}
             style={{ height: virtual.getTotalSize(), position: 'relative' }}
             onKeyDown={onKey}
             onFocus={({ target }) => {
@@ -145,7 +153,7 @@ export function RunsTable(props: Props) {
               if (index !== undefined) setCursor(Number(index));
             }}
           >
-            {rows.map(({ index, key, start }) => {
+            {rendered.map(({ index, key, start }) => {
               const run = runs[index];
               return (
                 run && (
@@ -170,6 +178,11 @@ export function RunsTable(props: Props) {
           </div>
         </div>
       </div>
+      {printing && rendered.length < total && (
+        <p className={classes.rest}>
+          The first {formatInteger(rendered.length)} of {formatInteger(total)} runs.
+        </p>
+      )}
     </div>
   );
 }

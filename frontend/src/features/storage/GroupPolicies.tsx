@@ -1,5 +1,6 @@
 import { TextInput } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
+import { MAX_GROUP } from '@/api/runBounds';
 import { useDeleteGroupRetention, type Policy, type Retention } from '@/api/storage';
 import { ConfirmDialog } from '@/components/ConfirmDialog';
 import { Empty } from '@/components/feedback';
@@ -156,7 +157,7 @@ function GroupForm({ editing: { group, policy }, taken, denied, onClose }: FormP
                   label="Group"
                   description="Its name, as in the list of runs. The fields are prefilled with the installation’s settings."
                   required
-                  maxLength={200}
+                  maxLength={MAX_GROUP}
                   autoComplete="off"
                   value={typed}
                   error={error}

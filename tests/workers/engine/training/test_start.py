@@ -117,7 +117,7 @@ def started(algorithm: str, phases: Callable[[str], None], **config: Any) -> Non
     learner.close()
 
 
-KERNELS = "workers.engine.nn.fused.kernels"
+KERNELS = "workers.engine.nn.kernels"
 
 
 @pytest.mark.parametrize("algorithm", ["paac", pytest.param("ga3c", marks=pytest.mark.service), "dqn"])

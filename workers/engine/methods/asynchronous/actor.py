@@ -33,11 +33,12 @@ from workers.engine.methods.base import (
     MethodContext,
     MethodSpec,
     NetworkT,
+    clipped,
 )
 from workers.engine.methods.episode_runner import EpisodeRunner
 from workers.engine.nn.devices import prepare_torch
 from workers.engine.nn.optimizers import FlatParameters, clip_grad_norm_
-from workers.engine.nn.schedules import linear
+from workers.engine.nn.schedules import learning_rate
 from workers.engine.nn.seeds import ACTION_STREAM, restore_rng, rng_state
 from workers.engine.processes.child import Channel
 
@@ -63,7 +64,7 @@ class ActorMethod(Method[ConfigT_contra], Protocol[ConfigT_contra]):
         """Begin an update's decisions."""
 
     def choose(self, observation: NDArray[Any]) -> Decision:
-        """Choose an action in the present state, (1, …)."""
+        """Choose an action in the current state, (1, …)."""
 
     def drop_last(self) -> None:
         """Drop the last decision, in which the environment crashed; its state is then the one `after`."""
@@ -189,9 +190,7 @@ class ActorLearner:
             if step.crashed:
                 self._method.drop_last()
                 break
-            reward_T.append(
-                min(max(step.reward, -c.reward_clip), c.reward_clip) if c.reward_clip else step.reward
-            )
+            reward_T.append(clipped(step.reward, c.reward_clip))
             if step.terminated or step.episode_over or len(reward_T) == c.t_max:
                 break
         # Whole episodes are not bootstrapped, however they end (supplement, section 9).
@@ -231,9 +230,10 @@ class ActorLearner:
 
     def _learning_rate(self) -> float:
         c = self._config
-        if c.learning_rate_schedule == "constant" or self._annealed_over is None:
+        if self._annealed_over is None:
             return c.learning_rate
-        return linear(c.learning_rate, self._counts.total(AGENT_STEPS) / self._annealed_over)
+        progress = self._counts.total(AGENT_STEPS) / self._annealed_over
+        return learning_rate(c.learning_rate, c.learning_rate_schedule, progress)
 
     def _begin_episode(self) -> None:
         self._runner.reset()

@@ -20,9 +20,17 @@ from workers.engine.methods.asynchronous.memory import (
     Memory,
     Vectors,
 )
-from workers.engine.methods.base import ADVANCE_S, RECORDED, Policy, StepResult, check_finite
+from workers.engine.methods.base import (
+    ADVANCE_S,
+    RECORDED,
+    MetricsGate,
+    Policy,
+    StepResult,
+    check_finite,
+    check_network,
+)
 from workers.engine.nn.optimizers import FlatParameters
-from workers.engine.nn.schedules import linear
+from workers.engine.nn.schedules import learning_rate
 from workers.engine.processes.child import ChannelClosedError, Child, preload
 from workers.engine.processes.child_pool import REPLACED, ChildPool
 from workers.engine.processes.phases import COMPILING, enter_phase
@@ -64,14 +72,13 @@ class HogwildLearner:
         FlatParameters(self.network, theta=self.vectors.theta)
         self.counts = Counts(self._memory.counts)
         self._counted = {AGENT_STEPS: 0, FRAMES: 0, UPDATES: 0}
-        self._has_acted = False
-        """Whether any decision was taken since the actors were started or restored."""
+        self._gate = MetricsGate()
         self._reports = _Reports()
         self._watched = False
         self._running = False
         self._paused: dict[int, dict[str, Any]] = {}
         """Actor -> its state as it paused."""
-        preload("workers.engine.methods.registry", "workers.engine.nn.fused.kernels")
+        preload("workers.engine.methods.registry", "workers.engine.nn.kernels")
         enter_phase(f"importing packages and {COMPILING}")  # by the fork server, for all actors
         self._actors = ChildPool(self._start, lambda k: int(self.counts.of(k)[UPDATES]))
         try:
@@ -109,7 +116,7 @@ class HogwildLearner:
         self._actors.resize(config.n_actors)
 
     def policy(self, seed: int) -> Policy:
-        """The present policy, which does not change until the next `advance`."""
+        """The current policy, which does not change until the next `advance`."""
         self._pause()
         check_finite(self.vectors.theta)
         return self._method.policy(self.network, torch.device("cpu"), seed)
@@ -134,8 +141,7 @@ class HogwildLearner:
         Raises:
             ValueError: the state is of another network.
         """
-        if state["theta"].shape != self.vectors.theta.shape:
-            raise ValueError("the checkpoint is of another network")
+        check_network(len(state["theta"]), len(self.vectors.theta))
         self.vectors.theta.copy_(state["theta"])
         self.vectors.theta_minus.copy_(state["theta_minus"])
         for name, tensor in self.vectors.statistics(self.config).items():
@@ -144,7 +150,7 @@ class HogwildLearner:
         self._counted = dict(state["counts"])
         self.counts.restore(self._counted)
         self._memory.copied_at[0] = self._counted[FRAMES]
-        self._has_acted = False
+        self._gate = MetricsGate()
         kept = state["actors"]
         for k in self._actors.numbers[: len(kept)]:
             del self._paused[k]
@@ -216,12 +222,8 @@ class HogwildLearner:
         result.frames = since[FRAMES]
         result.updates = since[UPDATES]
         result.metrics = {metric: total / reports.updates for metric, total in reports.sums.items()}
-        rate = self.config.learning_rate
-        if self.config.learning_rate_schedule == "linear":
-            rate = linear(rate, progress)
-        result.metrics["optim/learning_rate"] = rate
-        self._has_acted |= result.agent_steps > 0
-        if not self._has_acted:
-            # Points at the agent step of a resume would stay after a second resume from there.
-            result.metrics, result.metrics_by_source = {}, {}
-        return result
+        c = self.config
+        result.metrics["optim/learning_rate"] = learning_rate(
+            c.learning_rate, c.learning_rate_schedule, progress
+        )
+        return self._gate.pass_on(result)

@@ -119,7 +119,7 @@ class _AsyncQ(ABC):
 
     @property
     def epsilon(self) -> float:
-        """The present epsilon."""
+        """The current epsilon."""
         return self._exploration.epsilon
 
     def begin(self) -> None:

@@ -8,7 +8,7 @@ import torch
 from backend.specs.algorithms.replayed import ReplayedQConfig
 from backend.specs.run import RunSpec
 from workers.engine.envs.base import Env
-from workers.engine.methods.base import RECORDED, EpisodeEnd, config_of
+from workers.engine.methods.base import RECORDED, EpisodeEnd, clipped, config_of
 from workers.engine.methods.episode_runner import EpisodeRunner
 from workers.engine.nn.networks import ActionValues
 from workers.engine.nn.replay import FrameShape, Trajectory
@@ -66,13 +66,11 @@ class DqnActor:
         action, value, q_A = self.choose(epsilon)
         step = play.step(action, value, q_A)
         self.frames = step.frames
-        clip = self._clip
-        reward = min(max(step.reward, -clip), clip) if clip else step.reward
         if step.crashed:
             # The next state is unknown: there is no transition.
             self._begin_episode()
             return play.finished
-        self.trajectory.add_transition(action, reward, terminal=step.terminated)
+        self.trajectory.add_transition(action, clipped(step.reward, self._clip), terminal=step.terminated)
         if not step.episode_over:
             return None
         finished = play.finished

@@ -31,9 +31,9 @@ from backend.specs.algorithms.replayed import CHECKPOINTED_REPLAY_BYTES, Replaye
 from backend.specs.run import RunSpec
 from workers.engine.envs import make_env
 from workers.engine.envs.base import Env
-from workers.engine.methods.base import Policy, StepResult, config_of
+from workers.engine.methods.base import Policy, StepResult, check_network, config_of
 from workers.engine.methods.dqn.actor import DqnActor
-from workers.engine.methods.dqn.learner import DqnLearner, create_optimizer
+from workers.engine.methods.dqn.learner import DqnNetworks, create_optimizer
 from workers.engine.nn.devices import describe, resolve_device
 from workers.engine.nn.networks import ActionValues, action_values
 from workers.engine.nn.optimizers import load_kernels
@@ -64,7 +64,7 @@ def policy(network: ActionValues, device: torch.device, seed: int) -> Policy:
     return EpsilonGreedyPolicy(network, device, seed)
 
 
-class Dqn(DqnLearner):
+class Dqn(DqnNetworks):
     """A DQN agent; see `workers.engine.methods.base.Learner`.
 
     For a variant with another target, such as double DQN's, subclass it and override `targets`.
@@ -179,8 +179,7 @@ class Dqn(DqnLearner):
         Raises:
             ValueError: the state is of another network.
         """
-        if state["theta"].shape != self.theta.shape:
-            raise ValueError("the checkpoint is of another network")
+        check_network(len(state["theta"]), len(self.theta))
         # Version 0.1.0 stored the optimizer as the one parameter shard of a Gorila run.
         shard = state.get("shard")
         self.updates = state["updates"] if shard is None else shard["updates"]

@@ -44,7 +44,7 @@ class Gradient(NamedTuple):
     """Sum of max_a Q(s, a; theta)."""
 
 
-class DqnLearner:
+class DqnNetworks:
     """theta, theta_minus and the gradient of DQN's loss.
 
     A subclass changes the algorithm by overriding `targets`.

@@ -16,7 +16,7 @@ from backend.specs.algorithms.ga3c import SEGMENTS, Ga3cConfig
 from backend.specs.run import RunSpec
 from workers.engine.envs.base import Step
 from workers.engine.envs.info import SEND_INTERVAL_S
-from workers.engine.methods.base import RECORDED, config_of
+from workers.engine.methods.base import RECORDED, clipped, config_of
 from workers.engine.methods.episode_runner import EpisodeRunner
 from workers.engine.methods.ga3c.memory import (
     EPISODES_BEGUN,
@@ -129,15 +129,14 @@ class Agent:
         action = min(action, len(policy_N) - 1)
         shared.action_ASL[me, rollout.segment, t] = action
         step = self._runner.step(action, value, policy_N)
-        clip = self._config.reward_clip
         if not step.crashed:
-            rollout.rewards.append(min(max(step.reward, -clip), clip) if clip else step.reward)
+            rollout.rewards.append(clipped(step.reward, self._config.reward_clip))
         self._count_C[STEPS] += 1
         self._count_C[FRAMES] += step.frames
         return step
 
     def _predict(self, segment: int, place: int) -> float:
-        """Have the predictors compute pi and V of the present state; V."""
+        """Have the predictors compute pi and V of the current state; V."""
         me, shared = self._number, self._shared
         shared.observation_ASL[me, segment, place] = self._runner.observation[0]
         started = time.monotonic()

@@ -15,7 +15,7 @@ from workers.engine.processes.child_pool import REPLACED, ChildPool
 
 
 class _Answers(NamedTuple):
-    """Where the present process of an agent gets its answers."""
+    """Where the current process of an agent gets its answers."""
 
     generation: int
     socket: socket.socket
@@ -39,13 +39,13 @@ class AgentPool:
         """Process ids of the agents."""
         return self._agents.pids
 
-    def set(self, n: int) -> None:
+    def resize(self, n: int) -> None:
         """Start or stop agents until there are n."""
         for k in [k for k in self._answers if k >= n]:
             self._answers.pop(k).socket.close()
         self._agents.resize(n)
 
-    def present(self, request: Request) -> bool:
+    def is_current(self, request: Request) -> bool:
         """Whether the process that sent this request is still the agent's."""
         answers = self._answers.get(request.agent)
         return answers is not None and answers.generation == request.generation

@@ -39,23 +39,26 @@ from backend.specs.algorithms.ga3c import MAX_AGENTS, Ga3cConfig
 from backend.specs.run import RunSpec
 from workers.engine.envs import make_env
 from workers.engine.envs.base import Env
+from workers.engine.envs.shared import NOBODY
 from workers.engine.methods.base import (
     ADVANCE_S,
     RECORDED,
+    MetricsGate,
     Policy,
     StepResult,
     check_finite,
+    check_network,
     config_of,
 )
-from workers.engine.methods.ga3c.adjustment import Adjustment, Setting
+from workers.engine.methods.ga3c.adjustment import ThreadCounts, ThreadTuning
 from workers.engine.methods.ga3c.agents import AgentPool
-from workers.engine.methods.ga3c.memory import FRAMES, NOBODY, STEPS, Experiences, ExperienceShape, Queue
+from workers.engine.methods.ga3c.memory import FRAMES, STEPS, Experiences, ExperienceShape, Queue
 from workers.engine.methods.ga3c.model import Model, ModelThread, Predictor, Stats, Trainer
 from workers.engine.nn.devices import describe, resolve_device
 from workers.engine.nn.networks import ActorCritic, actor_critic, large_actor_critic
 from workers.engine.nn.optimizers import load_kernels
 from workers.engine.nn.policies import SampledPolicy
-from workers.engine.nn.schedules import linear
+from workers.engine.nn.schedules import learning_rate
 from workers.engine.nn.seeds import ADJUSTMENT_STREAM
 from workers.engine.processes.phases import COMPILING, enter_phase
 
@@ -106,14 +109,13 @@ class Ga3c:
         self.agents = AgentPool(spec, self._experiences, self.predictions, self.trainings)
         self.predictors: list[Predictor] = []
         self.trainers: list[Trainer] = []
-        self._adjustment: Adjustment | None = None
+        self._tuning: ThreadTuning | None = None
         self._counted_before = self.counted()
-        self.setting = Setting(c.n_actors, c.n_predictors, c.n_trainers)
+        self.thread_counts = ThreadCounts(c.n_actors, c.n_predictors, c.n_trainers)
         """Numbers of agents, predictors and trainers."""
-        self._has_acted = False
-        """Whether any decision was taken since the agents were started or restored."""
+        self._gate = MetricsGate()
         try:
-            self.resize(self.setting)
+            self.resize(self.thread_counts)
         except BaseException:
             self.close()
             raise
@@ -127,9 +129,7 @@ class Ga3c:
         """Let agents, predictors and trainers work for `ADVANCE_S`; their results."""
         c = self.config
         self._experiences.live_agent[0] = RECORDED if watched else NOBODY
-        self.model.learning_rate = c.learning_rate
-        if c.learning_rate_schedule == "linear":
-            self.model.learning_rate = linear(c.learning_rate, progress)
+        self.model.learning_rate = learning_rate(c.learning_rate, c.learning_rate_schedule, progress)
         self.model.go()
         self.stats.begin_sample()
         started = time.monotonic()
@@ -150,15 +150,15 @@ class Ga3c:
         """
         before, self.config = self.config, config
         self.model.config = config
-        configured = Setting(config.n_actors, config.n_predictors, config.n_trainers)._asdict()
+        configured = ThreadCounts(config.n_actors, config.n_predictors, config.n_trainers)._asdict()
         stopped = bool(before.adjustment_interval_s) and not config.adjustment_interval_s
         changed = {name: n for name, n in configured.items() if stopped or n != getattr(before, name)}
         if changed:
-            self._adjustment = None
-            self.resize(self.setting._replace(**changed))
+            self._tuning = None
+            self.resize(self.thread_counts._replace(**changed))
 
     def policy(self, seed: int) -> SampledPolicy:
-        """The present policy."""
+        """The current policy."""
         self.model.pause()
         check_finite(self.model.theta)
         return SampledPolicy(self.model.network, self.model.device, seed)
@@ -172,7 +172,7 @@ class Ga3c:
             "g": self.model.optimizer.g.cpu().clone(),
             "updates": self.model.updates,
             "counts": self._experiences.count_AC.tolist(),
-            "setting": list(self.setting),
+            "setting": list(self.thread_counts),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -181,10 +181,9 @@ class Ga3c:
         Raises:
             ValueError: the state is of another network.
         """
-        if state["theta"].shape != self.model.theta.shape:
-            raise ValueError("the checkpoint is of another network")
+        check_network(len(state["theta"]), len(self.model.theta))
         self.model.pause()
-        self.agents.set(0)
+        self.agents.resize(0)
         for trainer in self.trainers:
             trainer.forget()
         with torch.no_grad():
@@ -193,16 +192,16 @@ class Ga3c:
         self.model.updates = int(state["updates"])
         self._experiences.count_AC[:] = np.asarray(state["counts"], np.int64)
         self._counted_before = self.counted()
-        self._has_acted = False
-        kept = Setting(*state["setting"])
+        self._gate = MetricsGate()
+        kept = ThreadCounts(*state["setting"])
         kept = kept._replace(n_actors=min(kept.n_actors, self.config.most_actors))
-        self.resize(kept if self.config.adjustment_interval_s else self.setting)
+        self.resize(kept if self.config.adjustment_interval_s else self.thread_counts)
 
     def close(self) -> None:
         """Stop every agent and thread."""
         for thread in self.threads():
             thread.end()
-        self.agents.set(0)
+        self.agents.resize(0)
         for thread in self.threads():
             thread.join()
         self.predictions.close()
@@ -213,13 +212,13 @@ class Ga3c:
         """Every predictor and trainer."""
         return [*self.predictors, *self.trainers]
 
-    def resize(self, setting: Setting) -> None:
+    def resize(self, counts: ThreadCounts) -> None:
         """Start or end agents, predictors and trainers until there are so many."""
-        self.setting = setting
-        self.agents.set(setting.n_actors)
+        self.thread_counts = counts
+        self.agents.resize(counts.n_actors)
         parts = (self.model, self._experiences, self.agents, self.stats)
-        _resize(self.predictors, setting.n_predictors, lambda: Predictor(self.predictions, *parts))
-        _resize(self.trainers, setting.n_trainers, lambda: Trainer(self.trainings, *parts))
+        _resize(self.predictors, counts.n_predictors, lambda: Predictor(self.predictions, *parts))
+        _resize(self.trainers, counts.n_trainers, lambda: Trainer(self.trainings, *parts))
 
     def _done(self) -> bool:
         bound = self._spec.stop.agent_steps
@@ -235,30 +234,26 @@ class Ga3c:
         counted = self.counted()
         before, self._counted_before = self._counted_before, counted
         result.agent_steps, result.frames = (n - old for n, old in zip(counted, before, strict=True))
-        waited_s = float(self._experiences.waited_s_A[: self.setting.n_actors].sum())
+        waited_s = float(self._experiences.waited_s_A[: self.thread_counts.n_actors].sum())
         result.metrics, result.metrics_by_source, result.updates = self.stats.take(
-            passed_s, waited_s, self.setting
+            passed_s, waited_s, self.thread_counts
         )
         if result.updates:
             result.metrics["optim/learning_rate"] = self.model.learning_rate
-        self._has_acted |= result.agent_steps > 0
-        if not self._has_acted:
-            # Points at the agent step of a resume would stay after a second resume from there.
-            result.metrics, result.metrics_by_source = {}, {}
         self._adjust()
-        return result
+        return self._gate.pass_on(result)
 
     def _adjust(self) -> None:
         every = self.config.adjustment_interval_s
         if not every:
             return
-        if self._adjustment is None:
+        if self._tuning is None:
             seed = np.random.SeedSequence((self._spec.seed, ADJUSTMENT_STREAM, self.model.updates))
             rng = np.random.default_rng(seed)
-            self._adjustment = Adjustment(self.setting, rng, most_actors=self.config.most_actors)
+            self._tuning = ThreadTuning(self.thread_counts, rng, most_actors=self.config.most_actors)
             self.stats.begin_interval()
         if (tps := self.stats.interval(every)) is not None:
-            self.resize(self._adjustment.judge(tps))
+            self.resize(self._tuning.judge(tps))
 
 
 def _resize(workers: list[Any], n: int, start: Any) -> None:

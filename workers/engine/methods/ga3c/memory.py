@@ -20,7 +20,6 @@ from workers.engine.processes.shared_memory import SharedArrays
 
 STEPS, FRAMES, EPISODES_BEGUN = range(3)
 """Columns of `count_AC`."""
-NOBODY = -1
 _POLL_MS = 50
 
 

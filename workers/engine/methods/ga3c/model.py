@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Sequence
 from copy import deepcopy
-from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -13,7 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from backend.specs.algorithms.ga3c import Ga3cConfig
-from workers.engine.methods.ga3c.adjustment import Setting
+from workers.engine.methods.base import histogram
+from workers.engine.methods.ga3c.adjustment import ThreadCounts
 from workers.engine.methods.ga3c.memory import Experiences, Queue, Request, places
 from workers.engine.nn.devices import to_device
 from workers.engine.nn.losses import ga3c_loss
@@ -21,6 +21,8 @@ from workers.engine.nn.networks import ActorCritic
 from workers.engine.nn.optimizers import FlatParameters, RMSProp, clip_grad_norm_
 
 MAX_PREDICTION_BATCH = 256
+LAG_EDGES = (0, 1, 2, 4, 8, 16, 32, 64)
+"""Lower edges of the bins of the policy lag's histogram."""
 MIN_TPS_SAMPLES = 8
 """An interval has at least this many samples, one for each `Learner.advance`."""
 
@@ -28,7 +30,7 @@ MIN_TPS_SAMPLES = 8
 class Answers(Protocol):
     """Notifies agents of results."""
 
-    def present(self, request: Request) -> bool:
+    def is_current(self, request: Request) -> bool:
         """Whether the process that sent this request is still the agent's."""
 
     def answer_prediction(self, request: Request) -> None:
@@ -38,7 +40,7 @@ class Answers(Protocol):
         """Notify the agent that its segment is free again."""
 
 
-class _Submission(NamedTuple):
+class Submission(NamedTuple):
     """Experiences an agent submitted together, L of them."""
 
     observation_L: NDArray[Any]
@@ -138,7 +140,7 @@ class Stats:
             self._add("ga3c/training_queue", trainings)
 
     def take(
-        self, passed_s: float, waited_s: float, setting: Setting
+        self, passed_s: float, waited_s: float, counts: ThreadCounts
     ) -> tuple[dict[str, float], dict[str, dict[str, float]], int]:
         """Means since the last call, the policy lag's histogram as sources, and the number of updates."""
         with self._lock:
@@ -149,16 +151,18 @@ class Stats:
         metrics |= {
             "speed/updates_per_s": updates / passed_s,
             "speed/predictions_per_s": predictions / passed_s,
-            "ga3c/n_actors": setting.n_actors,
-            "ga3c/n_predictors": setting.n_predictors,
-            "ga3c/n_trainers": setting.n_trainers,
-            "ga3c/waiting_share": min(1.0, max(0.0, waited / passed_s / setting.n_actors)),
+            "ga3c/n_actors": counts.n_actors,
+            "ga3c/n_predictors": counts.n_predictors,
+            "ga3c/n_trainers": counts.n_trainers,
+            "ga3c/waiting_share": min(1.0, max(0.0, waited / passed_s / counts.n_actors)),
         }
         sources: dict[str, dict[str, float]] = {}
         if lags:
             lag_N = np.concatenate(lags)
             metrics |= {"ga3c/policy_lag": float(lag_N.mean()), "ga3c/policy_lag_max": float(lag_N.max())}
-            sources = {f"lag {name}": {"ga3c/policy_lag_share": share} for name, share in histogram(lag_N)}
+            sources = {
+                f"lag {name}": {"ga3c/policy_lag_share": share} for name, share in histogram(lag_N, LAG_EDGES)
+            }
         return metrics, sources, updates
 
     def begin_interval(self) -> None:
@@ -189,14 +193,6 @@ class Stats:
         entry[1] += 1
 
 
-def histogram(lag_N: NDArray[np.int64]) -> list[tuple[str, float]]:
-    """Fractions of lags 0, 1, 2 to 3, 4 to 7, … up to 64 and more."""
-    edges = [0, 1, 2, 4, 8, 16, 32, 64]
-    counts = np.bincount(np.searchsorted(edges, lag_N, "right") - 1, minlength=len(edges))
-    names = [str(low) if high == low + 1 else f"{low}-{high - 1}" for low, high in pairwise(edges)]
-    return list(zip([*names, "64+"], (counts / len(lag_N)).tolist(), strict=True))
-
-
 class ModelThread(threading.Thread):
     """A thread that takes requests from a queue until it is stopped."""
 
@@ -222,7 +218,7 @@ class ModelThread(threading.Thread):
             self._error = error
 
     def end(self) -> None:
-        """Stop it after its present work; `join` waits."""
+        """Stop it after its current work; `join` waits."""
         self._model.end(self._ending)
 
     def raise_error(self) -> None:
@@ -240,7 +236,7 @@ class Predictor(ModelThread):
 
     def work(self) -> None:
         """Answer every request that waits from one pass of the network."""
-        requests = [r for r in self._queue.take(MAX_PREDICTION_BATCH) if self._agents.present(r)]
+        requests = [r for r in self._queue.take(MAX_PREDICTION_BATCH) if self._agents.is_current(r)]
         if not requests:
             return
         shared, model = self._experiences, self._model
@@ -266,7 +262,7 @@ class Trainer(ModelThread):
         # Its own gradients of the one theta.
         self._network = deepcopy(model.network)
         self._flat = FlatParameters(self._network, theta=model.theta)
-        self._gathered: list[_Submission] = []
+        self._gathered: list[Submission] = []
 
     def work(self) -> None:
         """Take a batch of submissions and train on it."""
@@ -276,7 +272,7 @@ class Trainer(ModelThread):
                 return
             self._gather(taken[0])
         submissions, self._gathered = self._gathered, []
-        self._train(submissions)
+        self.train(submissions)
 
     def forget(self) -> None:
         """Drop the submissions gathered for the next batch; the model must be paused."""
@@ -284,12 +280,12 @@ class Trainer(ModelThread):
 
     def _gather(self, request: Request) -> None:
         """Copy a submission, so that the agent has its segment back before the batch is complete."""
-        if not self._agents.present(request):
+        if not self._agents.is_current(request):
             return
         at = (request.agent, request.segment, slice(request.place))
         shared = self._experiences
         self._gathered.append(
-            _Submission(
+            Submission(
                 shared.observation_ASL[at].copy(),
                 shared.action_ASL[at].copy(),
                 shared.return_ASL[at].copy(),
@@ -298,7 +294,8 @@ class Trainer(ModelThread):
         )
         self._agents.answer_training(request)
 
-    def _train(self, submissions: Sequence[_Submission]) -> None:
+    def train(self, submissions: Sequence[Submission]) -> None:
+        """Update theta once, from all experiences of these submissions."""
         model, c = self._model, self._model.config
         observation_N, action_N, R_N, version_N = (
             np.concatenate(column) for column in zip(*submissions, strict=True)

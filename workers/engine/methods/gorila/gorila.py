@@ -34,16 +34,13 @@ import torch
 from backend.specs.algorithms.gorila import GorilaConfig
 from backend.specs.run import RunSpec
 from workers.engine.envs import make_env
-from workers.engine.methods.base import Policy, StepResult, check_finite, config_of
+from workers.engine.methods.base import ADVANCE_S, Policy, StepResult, check_finite, config_of
 from workers.engine.methods.dqn import dqn
 from workers.engine.methods.gorila.parameters import join_snapshots, shard_bounds, split_snapshot
 from workers.engine.methods.gorila.process_group import ProcessGroup
 from workers.engine.methods.gorila.stats import RunStats
 from workers.engine.methods.gorila.worker import WorkRequest
 from workers.engine.nn.optimizers import FlatParameters
-
-ADVANCE_S = 0.25
-"""Duration of one `advance`, after which the training loop handles stops and changes."""
 
 
 class Gorila:

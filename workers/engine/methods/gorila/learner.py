@@ -5,7 +5,7 @@ import math
 import torch
 
 from backend.specs.algorithms.replayed import ReplayedQConfig
-from workers.engine.methods.dqn.learner import DqnLearner
+from workers.engine.methods.dqn.learner import DqnNetworks
 from workers.engine.methods.gorila.parameters import NO_VERSION, ParameterServer, Version
 from workers.engine.nn.replay import Batch
 
@@ -15,7 +15,7 @@ MIN_LOSSES = 100
 """Losses that are needed before one can be an outlier."""
 
 
-class Replica(DqnLearner):
+class Replica(DqnNetworks):
     """theta and theta_minus of one process.
 
     Its actors and learners share them: they would pull the same parameters at the same time.
@@ -84,7 +84,7 @@ class LossGuard:
         return outlier
 
 
-class GorilaLearner:
+class GradientWorker:
     """One learner: sends the gradients of its minibatches, except outliers, to the parameter server."""
 
     def __init__(self, replica: Replica) -> None:

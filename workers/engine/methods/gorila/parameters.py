@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from backend.specs.algorithms.replayed import ReplayedQConfig
+from workers.engine.methods.base import check_network
 from workers.engine.methods.dqn.learner import create_optimizer
 
 
@@ -59,8 +60,7 @@ def split_snapshot(snapshot: dict[str, Any], bounds: Sequence[tuple[int, int]]) 
     Raises:
         ValueError: it is of another network.
     """
-    if len(snapshot["theta"]) != bounds[-1][1]:
-        raise ValueError("the checkpoint is of another network")
+    check_network(len(snapshot["theta"]), bounds[-1][1])
     return [
         {
             "theta": snapshot["theta"][first:last].clone(),

@@ -1,24 +1,19 @@
 """Totals of a Gorila run, from the reports of its processes, and the metrics derived from them."""
 
 from collections import defaultdict
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from backend.specs.algorithms.gorila import GorilaConfig
 from workers.engine.envs.info import add_totals
-from workers.engine.methods.base import StepResult
+from workers.engine.methods.base import MetricsGate, StepResult, histogram
 from workers.engine.methods.gorila.parameters import Version
 from workers.engine.methods.gorila.shards import ShardReport
 from workers.engine.methods.gorila.worker import WorkReport
 
 EDGES = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-"""Lower edges of the bins of the staleness histogram; the last bin is open."""
-BINS = [
-    *(str(low) if high == low + 1 else f"{low}-{high - 1}" for low, high in pairwise(EDGES)),
-    f"{EDGES[-1]}+",
-]
+"""Lower edges of the bins of the staleness histogram."""
 
 
 class RunStats:
@@ -42,8 +37,7 @@ class RunStats:
         self._previous: dict[int, Version] = {}
         """Of each shard's last incarnation, the newest version reported, or the one it was restored to."""
         self._reported_updates = 0
-        self._has_acted = False
-        """Whether any decision was taken since the processes were started."""
+        self._gate = MetricsGate()
         self._clear()
 
     def _clear(self) -> None:
@@ -62,7 +56,6 @@ class RunStats:
         result = self._result
         result.agent_steps += report.agent_steps
         self.agent_steps += report.agent_steps
-        self._has_acted |= report.agent_steps > 0
         result.frames += report.frames
         result.episodes += report.episodes
         result.live_frames += report.live_frames
@@ -146,16 +139,11 @@ class RunStats:
         if self._staleness:
             metrics["gorila/gradient_staleness"] = float(np.mean(self._staleness))
             metrics["gorila/gradient_staleness_max"] = float(max(self._staleness))
-            bins = np.searchsorted(EDGES, self._staleness, "right") - 1
-            fractions = np.bincount(bins, minlength=len(EDGES)) / len(self._staleness)
-            for name, fraction in zip(BINS, fractions.tolist(), strict=True):
+            for name, fraction in histogram(np.array(self._staleness), EDGES):
                 by_bin = result.metrics_by_source.setdefault(name, {})
                 by_bin["gorila/gradient_staleness_share"] = fraction
-        if not self._has_acted:
-            # Points at the agent step of a resume would stay after a second resume from there.
-            result.metrics, result.metrics_by_source = {}, {}
         self._clear()
-        return result
+        return self._gate.pass_on(result)
 
     def state(self) -> dict[str, Any]:
         """Plain values for `restore`."""

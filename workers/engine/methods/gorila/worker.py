@@ -18,7 +18,7 @@ from workers.engine.envs import make_env
 from workers.engine.envs.info import Totals, add_totals
 from workers.engine.methods.base import RECORDED, EpisodeEnd, config_of
 from workers.engine.methods.dqn.actor import DqnActor, frame_shape
-from workers.engine.methods.gorila.learner import GorilaLearner, Replica
+from workers.engine.methods.gorila.learner import GradientWorker, Replica
 from workers.engine.methods.gorila.parameters import ParameterServer, Version
 from workers.engine.methods.gorila.shards import prepare_process
 from workers.engine.nn.replay import Batch, ReplayChunk, ReplayMemory
@@ -149,7 +149,7 @@ class WorkerProcess:
             for k, replay in assignment.actors.items()
             if replay is None
         }
-        self._learners = {k: GorilaLearner(self._replica) for k in assignment.learners}
+        self._learners = {k: GradientWorker(self._replica) for k in assignment.learners}
         # A process that replaces a dead one, or of a resumed run, draws other minibatches.
         first = min(assignment.learners, default=0)
         self._rng = np.random.default_rng(

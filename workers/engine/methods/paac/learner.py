@@ -37,13 +37,13 @@ from backend.specs.algorithms.synchronous import SynchronousConfig
 from backend.specs.run import RunSpec
 from workers.engine.envs import make_env
 from workers.engine.envs.info import Totals, add_totals
-from workers.engine.methods.base import Policy, StepResult
+from workers.engine.methods.base import Policy, StepResult, check_network
 from workers.engine.methods.paac.method import RolloutMethodSpec, Slice
 from workers.engine.methods.paac.remote import ParameterMemory, RemoteRolloutWorker
 from workers.engine.methods.paac.rollout import RolloutResult, RolloutWorker, Timings
 from workers.engine.nn.devices import describe, resolve_device
 from workers.engine.nn.optimizers import FlatParameters, RMSProp, clip_grad_norm_, load_kernels
-from workers.engine.nn.schedules import linear
+from workers.engine.nn.schedules import learning_rate
 from workers.engine.nn.seeds import episode_seed
 from workers.engine.processes.child import preload
 from workers.engine.processes.phases import COMPILING, enter_phase
@@ -124,15 +124,14 @@ class PaacLearner:
             for result in results[1:]:
                 self.flat.dtheta.add_(result.dtheta)
         norm = clip_grad_norm_(self.flat.dtheta.mul_(c.gradient_scale), c.max_grad_norm)
-        learning_rate = c.learning_rate * (c.n_e / PRINTED_N_E if c.scale_learning_rate else 1)
-        if c.learning_rate_schedule == "linear":
-            learning_rate = linear(learning_rate, progress)
-        self._optimizer.step(self.flat.dtheta, learning_rate)
+        rate = c.learning_rate * (c.n_e / PRINTED_N_E if c.scale_learning_rate else 1)
+        rate = learning_rate(rate, c.learning_rate_schedule, progress)
+        self._optimizer.step(self.flat.dtheta, rate)
         frames = sum(result.frames for result in results)
         self._count(frames)
         names = {name: None for result in results for name in result.metrics}
         metrics = {name: sum(result.metrics.get(name, 0.0) for result in results) for name in names}
-        metrics |= {"optim/grad_norm": norm.item(), "optim/learning_rate": learning_rate}
+        metrics |= {"optim/grad_norm": norm.item(), "optim/learning_rate": rate}
         now = time.perf_counter()
         info: Totals = {}
         for result in results:
@@ -158,7 +157,7 @@ class PaacLearner:
             worker.change(config)
 
     def policy(self, seed: int) -> Policy:
-        """The present policy."""
+        """The current policy."""
         return self._method.policy(self.network, self._device, seed)
 
     def state(self) -> dict[str, Any]:
@@ -178,8 +177,7 @@ class PaacLearner:
         Raises:
             ValueError: the state is of another network.
         """
-        if state["theta"].shape != self.flat.theta.shape:
-            raise ValueError("the checkpoint is of another network")
+        check_network(len(state["theta"]), len(self.flat.theta))
         self.flat.theta.copy_(state["theta"])
         self._optimizer.g.copy_(state["g"])
         if self._method.target_frames(self.config):

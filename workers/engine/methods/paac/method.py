@@ -52,7 +52,7 @@ class RolloutMethod(Method[ConfigT_contra], Protocol[ConfigT_contra]):
         """
 
     def choose(self, features_BF: Tensor) -> BatchDecision:
-        """Choose actions, given the features of the present states."""
+        """Choose actions, given the features of the current states."""
 
     def value(self, observation_B: Tensor) -> Tensor:
         """Values (B,) of states that are not in the rollout."""

@@ -186,7 +186,7 @@ class RolloutWorker:
         return {name: mean.item() * fraction for name, mean in metrics.items()}
 
     def state(self) -> dict[str, Any]:
-        """Random state, how many episodes each environment has begun, and its actions in the present one."""
+        """Random state, how many episodes each environment has begun, and its actions in the current one."""
         state = {
             "generator": self._generator.get_state(),
             "run_seed": self._seed,
@@ -228,8 +228,8 @@ class RolloutWorker:
                 taken.append(action)
 
     def _replay(self, actions: list[list[int]]) -> None:
-        """Repeat the actions of the present episodes; the recorded one's recording is lost."""
-        # Beside the present episode's seed, that of the next has been drawn.
+        """Repeat the actions of the current episodes; the recorded one's recording is lost."""
+        # Beside the current episode's seed, that of the next has been drawn.
         self._seeds.begun = [begun - 2 for begun in self._seeds.begun]
         self._env.reset()
         self._taken = [[] for _ in range(self._B)]

@@ -23,7 +23,7 @@ class Heads:
 
     def __init__(self, network: ActorCritic) -> None:
         # Numba takes 44 MB: it is imported only in processes that need it.
-        from workers.engine.nn.fused import kernels
+        from workers.engine.nn import kernels
 
         self._act = kernels.act
         layers = (network.logits, network.value)

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from workers.engine.nn.fused.linear import add_gradient_, add_product_
+from workers.engine.nn.linear import add_gradient_, add_product_
 from workers.engine.nn.networks import Lstm
 
 

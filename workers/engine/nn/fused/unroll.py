@@ -4,6 +4,7 @@ An actor takes one state at a time. Under autograd every decision would have a g
 backward passes through t_max such graphs cost several times that of one batch. A second, batched forward pass
 over the same states costs a fifth of an actor's time. So the activations of acting are kept, and the backward
 pass takes them as one batch: the same gradient without a second forward pass. theta must not change between.
+`torch.compile` cannot do this: the environment answers between two decisions, so each is a graph of its own.
 
 On a GPU each decision of an update is a CUDA graph. It is recorded in the second update, when the memory of
 the activations no longer moves.
@@ -15,8 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from workers.engine.nn.fused.cuda_graphs import CudaGraphs
-from workers.engine.nn.fused.linear import Linear, add_gradient_, add_product_, product
 from workers.engine.nn.fused.lstm import FusedLstm
+from workers.engine.nn.linear import Linear, add_gradient_, add_product_, product
 from workers.engine.nn.networks import Halve, Lstm, Standardise, as_input
 
 

@@ -131,6 +131,22 @@ def test_resume_refills_an_unsaved_replay_before_learning(
     assert again.agent_steps == 60 * 4 + 30 * 4
 
 
+def test_resumes_without_the_replay_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dqn, "CHECKPOINTED_REPLAY_BYTES", 1_000)
+    learner = Dqn(spec_of())
+    series(learner, 60)
+    state = learner.state()
+    whole = series(learner, 80)
+    resumed = []
+    for _ in range(2):
+        again = Dqn(spec_of())
+        again.restore(state)
+        resumed.append(series(again, 80))
+    assert resumed[0] == resumed[1]
+    assert resumed[0] != whole
+    assert sum(updates for _, _, updates, *_ in resumed[0]) > 50
+
+
 def test_epsilon_anneals_linearly_and_theta_minus_copies_every_n_updates() -> None:
     learner = Dqn(spec_of())
     theta_minus, synced, updates = learner.theta_minus.clone(), [], 0

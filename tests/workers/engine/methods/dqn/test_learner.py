@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from backend.specs.algorithms.dqn import DqnConfig
-from workers.engine.methods.dqn.learner import DqnLearner
+from workers.engine.methods.dqn.learner import DqnNetworks
 from workers.engine.nn.replay import Batch
 
 GAMMA = 0.9
@@ -17,8 +17,8 @@ CONFIG = DqnConfig(network="mlp", gamma=GAMMA, learning_rate=0.01, target_update
 
 
 def learner(
-    config: DqnConfig = CONFIG, *, kind: type[DqnLearner] = DqnLearner, threads: int = 1
-) -> DqnLearner:
+    config: DqnConfig = CONFIG, *, kind: type[DqnNetworks] = DqnNetworks, threads: int = 1
+) -> DqnNetworks:
     torch.manual_seed(0)
     return kind(config, (4,), 3, torch.device("cpu"), threads=threads)
 
@@ -53,7 +53,7 @@ def forward(parameters: Layers, s: NDArray[Any]) -> list[NDArray[np.float64]]:
     return x
 
 
-def expected(mine: DqnLearner, b: Batch, *, double: bool = False) -> tuple[NDArray[np.float64], list[float]]:
+def expected(mine: DqnNetworks, b: Batch, *, double: bool = False) -> tuple[NDArray[np.float64], list[float]]:
     """The gradient (P,) of equation 2 with the error clipped, and each |delta|."""
     theta, theta_minus = layers(mine.network), layers(mine.target_network)
     gradient = [(np.zeros_like(W), np.zeros_like(bias)) for W, bias in theta]
@@ -89,7 +89,7 @@ def test_gradient_is_that_of_equation_2_with_the_error_clipped() -> None:
     assert metrics["optim/grad_norm"] == pytest.approx(np.linalg.norm(gradient), rel=1e-4)
 
 
-class DoubleDqnLearner(DqnLearner):
+class DoubleDqnNetworks(DqnNetworks):
     """y = r + gamma Q(s', argmax_a' Q(s', a'; theta); theta_minus) (van Hasselt et al. 2016)."""
 
     def targets(self, reward_B: Tensor, terminal_B: Tensor, next_state_B: Tensor) -> Tensor:
@@ -99,7 +99,7 @@ class DoubleDqnLearner(DqnLearner):
 
 
 def test_subclass_with_double_dqn_targets_computes_double_dqns_gradient() -> None:
-    mine = learner(kind=DoubleDqnLearner)
+    mine = learner(kind=DoubleDqnNetworks)
     mine.theta_minus.add_(0.2 * torch.randn_like(mine.theta_minus))
     gradient, _ = expected(mine, batch(), double=True)
     assert np.abs(gradient - expected(mine, batch())[0]).max() > 0.01

@@ -19,11 +19,11 @@ from backend.specs.algorithms import ga3c as ga3c_spec
 from tests.support.devices import DEVICES
 from tests.support.waiting import PATIENCE_S, Patience, until
 from tests.workers.engine.methods.ga3c.ga3c_runs import agents, at_work, train_for
-from workers.engine.methods.base import StepResult
+from workers.engine.methods.base import StepResult, histogram
 from workers.engine.methods.ga3c import model as ga3c_model
-from workers.engine.methods.ga3c.adjustment import Setting
+from workers.engine.methods.ga3c.adjustment import ThreadCounts
 from workers.engine.methods.ga3c.memory import REQUEST_BYTES, Queue, Request
-from workers.engine.methods.ga3c.model import MIN_TPS_SAMPLES, Predictor, Stats, Trainer, histogram
+from workers.engine.methods.ga3c.model import LAG_EDGES, MIN_TPS_SAMPLES, Predictor, Stats, Trainer
 from workers.engine.processes import child
 
 pytestmark = pytest.mark.service
@@ -62,7 +62,7 @@ def test_reported_counts_add_up_and_policy_lag_is_positive_under_load(device: st
             reported += train_for(learner, 1)
         learner.model.pause()
         # Agents that have their prediction still act: nothing is counted any more once none is left.
-        learner.agents.set(0)
+        learner.agents.resize(0)
         reported.append(learner.take(StepResult(0, 0, 0), 1.0))
         steps, frames = learner.counted()
     assert sum(a.agent_steps for a in reported) == steps
@@ -101,7 +101,7 @@ def test_policy_lag_is_zero_in_lock_step() -> None:
             while patience.lasts() and len(learner.trainings):
                 trainer.work()
             predictor.work()
-            metrics, _, updates = learner.stats.take(1.0, 0.0, learner.setting)
+            metrics, _, updates = learner.stats.take(1.0, 0.0, learner.thread_counts)
             if updates:
                 reported.append(metrics["ga3c/policy_lag_max"])
     assert reported == [0.0] * 20
@@ -121,7 +121,7 @@ def test_predictors_and_trainers_overlap_in_time(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(kind, name, spanned)
 
     timed(Predictor, "work")
-    timed(Trainer, "_train")
+    timed(Trainer, "train")
     with at_work(n_actors=8) as learner:
         train_for(learner, 3_000)
     overlaps = sum(
@@ -217,14 +217,14 @@ def test_n_actors_predictors_and_trainers_change_while_training() -> None:
 @pytest.mark.parametrize("settings", [2, pytest.param(4, marks=pytest.mark.long)])
 def test_adjustment_starts_and_stops_real_agents_and_threads(settings: int) -> None:
     with at_work(n_actors=1, adjustment_interval_s=0.5) as learner:
-        seen: set[Setting] = set()
+        seen: set[ThreadCounts] = set()
         patience = Patience()
         while patience.lasts() and len(seen) < settings:
             learner.advance(0.0, watched=False)
-            seen.add(learner.setting)
-            assert len(agents(learner)) == learner.setting.n_actors
-            assert len(learner.predictors) == learner.setting.n_predictors
-            assert len(learner.trainers) == learner.setting.n_trainers
+            seen.add(learner.thread_counts)
+            assert len(agents(learner)) == learner.thread_counts.n_actors
+            assert len(learner.predictors) == learner.thread_counts.n_predictors
+            assert len(learner.trainers) == learner.thread_counts.n_trainers
 
 
 def test_restore_limits_the_adjusted_agents_to_the_claimed_memory(
@@ -232,16 +232,16 @@ def test_restore_limits_the_adjusted_agents_to_the_claimed_memory(
 ) -> None:
     monkeypatch.setattr(ga3c_spec, "MAX_WALKED_AGENTS", 5)
     with at_work(n_actors=2, adjustment_interval_s=60.0) as learner:
-        learner.resize(Setting(4, 2, 1))  # as the walk does
+        learner.resize(ThreadCounts(4, 2, 1))  # as the walk does
         state = learner.state()  # which pauses: threads must end all the same
         learner.change(learner.config.model_copy(update={"adjustment_interval_s": 0.0}))
-        assert learner.setting == Setting(2, 1, 1)
+        assert learner.thread_counts == ThreadCounts(2, 1, 1)
         assert len(agents(learner)) == 2
         learner.change(learner.config.model_copy(update={"adjustment_interval_s": 60.0}))
         learner.restore(state)
-        assert learner.setting == Setting(4, 2, 1)
+        assert learner.thread_counts == ThreadCounts(4, 2, 1)
         learner.restore(state | {"setting": [40, 2, 1]})  # of a run that had asked for more
-        assert learner.setting == Setting(5, 2, 1)
+        assert learner.thread_counts == ThreadCounts(5, 2, 1)
 
 
 def test_tps_excludes_evaluation_and_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,7 +288,7 @@ def test_theta_is_constant_while_state_is_read() -> None:
 
 
 def test_policy_lag_histogram_counts_every_lag() -> None:
-    shares = dict(histogram(np.array([0, 0, 1, 3, 4, 7, 8, 63, 64, 100])))
+    shares = dict(histogram(np.array([0, 0, 1, 3, 4, 7, 8, 63, 64, 100]), LAG_EDGES))
     assert shares == {
         "0": 0.2,
         "1": 0.1,

@@ -25,7 +25,7 @@ from tests.support.thread_children import ThreadChild
 from tests.support.waiting import PATIENCE_S, Patience
 from workers.engine.methods.base import DivergedError, StepResult
 from workers.engine.methods.ga3c import agents, ga3c
-from workers.engine.methods.ga3c.adjustment import Setting
+from workers.engine.methods.ga3c.adjustment import ThreadCounts
 from workers.engine.methods.ga3c.agent import AgentEnds
 from workers.engine.methods.ga3c.ga3c import Ga3c
 from workers.engine.methods.ga3c.model import Stats
@@ -250,7 +250,7 @@ def test_restored_state_has_the_updates_and_vectors_of_its_time(
 
 
 def test_waiting_share_is_the_agents_waiting_time_since_the_last_point() -> None:
-    stats, two_agents = Stats(), Setting(2, 1, 1)
+    stats, two_agents = Stats(), ThreadCounts(2, 1, 1)
     shares = [
         stats.take(passed_s, waited_s, two_agents)[0]["ga3c/waiting_share"]
         for passed_s, waited_s in ((1.0, 0.5), (2.0, 1.5), (1.0, 1.5))

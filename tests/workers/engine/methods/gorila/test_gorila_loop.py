@@ -20,7 +20,7 @@ from backend.specs.run import parse_run_spec
 from tests.support.scripted_environment import N_ACTIONS, Outcome, Script, Scripted
 from tests.support.waiting import Patience
 from workers.engine.methods.base import DivergedError
-from workers.engine.methods.dqn.learner import DqnLearner
+from workers.engine.methods.dqn.learner import DqnNetworks
 from workers.engine.methods.gorila import process_group, shards, worker
 from workers.engine.methods.gorila.gorila import Gorila
 from workers.engine.methods.gorila.learner import Replica
@@ -102,7 +102,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
 
     def recorded(replica: Replica, batch: Batch) -> dict[str, float]:
         theta = replica.theta.clone()
-        metrics = DqnLearner.compute_gradient(replica, batch)
+        metrics = DqnNetworks.compute_gradient(replica, batch)
         found.gradients.append(
             Gradient(len(Scripted.decisions), batch, theta, replica.dtheta.clone(), metrics["loss/td"])
         )

@@ -8,7 +8,7 @@ from backend.specs.run import parse_run_spec
 from tests.workers.engine.methods.gorila.gorila_runs import LocalParameterServer
 from workers.engine.methods.dqn.actor import DqnActor
 from workers.engine.methods.dqn.dqn import Dqn
-from workers.engine.methods.gorila.learner import MIN_LOSSES, GorilaLearner, LossGuard, Replica
+from workers.engine.methods.gorila.learner import MIN_LOSSES, GradientWorker, LossGuard, Replica
 from workers.engine.methods.gorila.parameters import ParameterShard, shard_bounds
 from workers.engine.nn.networks import action_values
 from workers.engine.nn.optimizers import FlatParameters
@@ -41,7 +41,7 @@ def test_replica_follows_the_server_and_theta_minus_every_n_updates() -> None:
     mine, server = replica(n_shards=5)
     assert mine.ready
     assert torch.equal(mine.theta_minus, mine.theta)
-    learner = GorilaLearner(mine)
+    learner = GradientWorker(mine)
     synced = []
     for k in range(1, 10):
         learner.learn(batch(), 0.0)
@@ -76,7 +76,7 @@ def test_one_actor_learner_and_shard_in_lock_step_equal_dqn() -> None:
     torch.manual_seed(spec.seed)
     theta = FlatParameters(action_values("mlp", (4,), 2)).theta
     replica = Replica(c, (4,), 2, LocalParameterServer([ParameterShard(theta, c)]), torch.device("cpu"))
-    learner, actor = GorilaLearner(replica), DqnActor(spec, 0, replica.network)
+    learner, actor = GradientWorker(replica), DqnActor(spec, 0, replica.network)
     memory = ReplayMemory(actor.shape, c.replay_capacity)
     rng = np.random.default_rng(np.random.SeedSequence((spec.seed, MINIBATCH_STREAM)))
     for k in range(100):
@@ -97,7 +97,7 @@ def test_one_actor_learner_and_shard_in_lock_step_equal_dqn() -> None:
 
 def test_learner_counts_an_outliers_gradient_and_does_not_push_it() -> None:
     mine, server = replica()
-    learner = GorilaLearner(mine)
+    learner = GradientWorker(mine)
     for _ in range(MIN_LOSSES):
         learner.learn(batch(), 4.0)
     assert learner.outliers == 0

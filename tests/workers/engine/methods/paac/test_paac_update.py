@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from backend.specs.algorithms.paac import PaacConfig
 from backend.specs.algorithms.paac_q import PaacQConfig
@@ -23,6 +24,7 @@ from workers.engine.methods.paac.method import RolloutContext, RolloutMethodSpec
 from workers.engine.methods.paac.paac import PAAC
 from workers.engine.methods.paac.paac_q import PAAC_Q, epsilons
 from workers.engine.methods.paac.rollout import Timings
+from workers.engine.nn import networks, unroll
 from workers.engine.nn.networks import action_values
 from workers.engine.nn.optimizers import FlatParameters
 
@@ -94,6 +96,11 @@ def learner(
     return PaacLearner(spec, METHODS[algorithm]), env
 
 
+def gelu_body(inputs: int) -> tuple[nn.Sequential, int]:
+    """Layers without a fused backward pass."""
+    return nn.Sequential(nn.Linear(inputs, 32), nn.GELU(), nn.LayerNorm(32)), 32
+
+
 def gradient(paac: PaacLearner, env: ScriptedEnv, reward_TB: NDArray[np.float32]) -> torch.Tensor:
     """Algorithm 1, lines 11 to 17, decision by decision, in float64."""
     c, network = paac.config, deepcopy(paac.network).cpu().double()
@@ -137,6 +144,46 @@ def test_paac_gradient_equals_algorithm_1(
     [share] = paac.rollout_workers
     kept = share.finish().dtheta.cpu().double()
     torch.testing.assert_close(kept, gradient(paac, env, reward_TB), rtol=1e-5, atol=1e-6)
+
+
+def test_paac_gradient_of_a_network_without_fused_layers_equals_algorithm_1(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(networks.BODIES, "mlp", gelu_body)
+    monkeypatch.delattr(unroll, "FusedUnroll")
+    paac, env = learner(monkeypatch, reward_clip=0.0)
+    [worker] = paac.rollout_workers
+    found = worker.finish().dtheta.double()
+    torch.testing.assert_close(found, gradient(paac, env, REWARD_TB), rtol=1e-5, atol=1e-6)
+
+
+def test_paac_trains_to_the_same_parameters_with_and_without_fused_gradients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Eight updates in the real CartPole; later, differences of rounding choose other actions."""
+    spec = parse_run_spec(
+        {
+            "algorithm": "paac",
+            "environment": "CartPole-v1",
+            "stop": {"agent_steps": 1_000},
+            "config": {"n_e": 4, "n_w": 1, "learning_rate": 0.01},
+        }
+    )
+    theta = []
+    for name in ("AutogradUnroll", "FusedUnroll"):
+        with monkeypatch.context() as only:
+            only.delattr(unroll, name)
+            if name == "FusedUnroll":
+                only.setattr(unroll, "stages_of", lambda body: None)
+            paac = PaacLearner(spec, PAAC)
+            initial = paac.flat.theta.clone()
+            for _ in range(8):
+                paac.advance(0.0, watched=False)
+            theta.append(paac.flat.theta.clone())
+            paac.close()
+    fused, autograd = theta
+    assert float((fused - initial).norm()) > 0.1 * float(initial.norm())
+    torch.testing.assert_close(autograd, fused, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from workers.engine.nn.fused import kernels
+from workers.engine.nn import kernels
 
 USE = """
 import numpy as np
-from workers.engine.nn.fused import kernels
+from workers.engine.nn import kernels
 
 theta, g = np.zeros(3, np.float32), np.zeros(3, np.float32)
 kernels.rmsprop(theta, g, np.ones(3, np.float32), 1.0, 0.0, 1.0, 3.0, False)

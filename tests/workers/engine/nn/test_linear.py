@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from workers.engine.nn.fused.linear import Linear, product
+from workers.engine.nn.linear import Linear, product
 
 
 @pytest.mark.parametrize("N", [1, 2, 5, 33])

@@ -1,0 +1,85 @@
+"""Which rows of its series a client has already, by the revision of its data."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from sqlalchemy.orm import Session
+
+from backend.db import Series, SeriesChunk
+from backend.metrics import repository
+from backend.metrics.chunks import Columns, decode
+from backend.metrics.repository import ChunkInfo
+from backend.metrics.rollups import bucket_rows
+
+
+class PointReader:
+    """Reads the points of chunks. Those of open chunks, which several steps need, are fetched once."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._open: dict[int, bytes] = {}
+
+    def __call__(self, chunks: Iterable[ChunkInfo], names: Sequence[str]) -> dict[int, Columns]:
+        """By chunk id, the named columns."""
+        wanted = list(chunks)
+        missing = [chunk for chunk in wanted if chunk.id not in self._open]
+        fetched = dict(repository.stored_blobs(self._session, SeriesChunk.columns, missing))
+        self._open |= {chunk.id: fetched[chunk.id] for chunk in missing if not chunk.closed}
+        blobs = fetched | self._open
+        return {chunk.id: decode(blobs[chunk.id], names) for chunk in wanted}
+
+
+def rows_known(
+    points_of: PointReader,
+    series: Sequence[Series],
+    chunks: Mapping[int, list[ChunkInfo]],
+    since: Mapping[str, int],
+) -> dict[int, int]:
+    """By series id, how many rows arrived up to the client's revision; without series that were cut
+    after it."""
+    rows, edges = {}, {}
+    for one in series:
+        revision = since[one.run_id]
+        if one.cut_revision > revision:
+            continue
+        rows[one.id] = chunks[one.id][-1].end_row if chunks[one.id] else 0
+        for chunk in chunks[one.id]:
+            if chunk.revision > revision:
+                edges[one.id] = (chunk, revision)
+                break
+    data = points_of([chunk for chunk, _ in edges.values()], ("revision",))
+    for series_id, (chunk, revision) in edges.items():
+        before = np.searchsorted(data[chunk.id]["revision"], revision, side="right")
+        rows[series_id] = chunk.first_row + int(before)
+    return rows
+
+
+def rows_kept(
+    points_of: PointReader,
+    chunks: Mapping[int, list[ChunkInfo]],
+    column: str,
+    max_points: int,
+    known: Mapping[int, int],
+) -> dict[int, int]:
+    """By series id, how many of the known rows a client keeps that has buckets merged at equal x.
+
+    A bucket is sent again if any row of the next one, which may have been shorter for the client, has its x.
+    """
+    kept, read = dict(known), {}
+    for series_id, n in known.items():
+        n_rows = chunks[series_id][-1].end_row if chunks[series_id] else 0
+        size = bucket_rows(n_rows, max_points)
+        if size <= n < n_rows:
+            start = n // size * size
+            # The open chunks are few rows, and mostly contain a bucket with another x.
+            some = [c for c in chunks[series_id] if not c.closed or c.end_row >= start]
+            read[series_id] = (size, start, some)
+    points = points_of([chunk for _, _, some in read.values() for chunk in some], (column,))
+    for series_id, (size, start, some) in read.items():
+        x = np.concatenate([points[chunk.id][column] for chunk in some])
+        at = start - some[0].first_row
+        if (x[at : at + size] == x[at - 1]).any():
+            # Without one, all are sent again.
+            others = np.flatnonzero(x[at - 1 :: -size] != x[at - 1])
+            kept[series_id] = start - size * int(others[0]) if len(others) else 0
+    return kept

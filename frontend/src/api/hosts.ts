@@ -6,12 +6,18 @@ import { keys } from './keys';
 export type Host = components['schemas']['HostOut'];
 export type HostPage = components['schemas']['HostPage'];
 
-export const hostsQuery = queryOptions({
-  queryKey: keys.hosts(),
-  queryFn: ({ signal }) => unwrap(api.GET('/api/v1/hosts', { signal })),
-  // Silence is no event: only asking again finds a host that has stopped responding.
-  refetchInterval: 15_000,
-});
+const hostsWithKey = <K extends readonly string[]>(queryKey: K) =>
+  queryOptions({
+    queryKey,
+    queryFn: ({ signal }) => unwrap(api.GET('/api/v1/hosts', { signal })),
+    // Silence is no event: only asking again finds a host that has stopped responding.
+    refetchInterval: 15_000,
+  });
+
+export const hostsQuery = hostsWithKey(keys.hosts());
+
+/** The hosts, refetched at the interval alone, not after each heartbeat. */
+export const hostSilenceQuery = hostsWithKey(keys.hostSilence());
 
 const hostPath = (id: string) => ({ params: { path: { host_id: id } } });
 

@@ -20,6 +20,7 @@ export const keys = {
   algorithms: () => ['catalogue', 'algorithms'] as const,
   environments: () => ['catalogue', 'environments'] as const,
   hosts: () => ['hosts'] as const,
+  hostSilence: () => ['host-silence'] as const,
   sweeps: () => ['sweeps'] as const,
   sweep: (id: string) => ['sweep', id] as const,
   account: () => ['account'] as const,

@@ -66,5 +66,7 @@ describe('isAffected', () => {
   it('refetches hosts after events of hosts alone', () => {
     expect(isAffected(keys.hosts(), { host: 'here' })).toBe(true);
     expect(isAffected(keys.run(A), { host: 'here' })).toBe(false);
+    // A run's page shows a silent host only: no heartbeat is of interest to it.
+    expect(isAffected(keys.hostSilence(), { host: 'here' })).toBe(false);
   });
 });

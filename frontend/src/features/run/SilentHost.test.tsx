@@ -10,7 +10,7 @@ afterEach(cleanup);
 function shown(host: string | null, alive: boolean): string {
   const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity } } });
   const last_seen_at = new Date(Date.now() - 150_000).toISOString();
-  client.setQueryData(keys.hosts(), { items: [{ id: 'lab', alive, last_seen_at }] });
+  client.setQueryData(keys.hostSilence(), { items: [{ id: 'lab', alive, last_seen_at }] });
   const run = { host } as Run;
   return render(
     <QueryClientProvider client={client}>

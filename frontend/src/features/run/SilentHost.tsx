@@ -1,13 +1,13 @@
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { hostsQuery } from '@/api/hosts';
+import { hostSilenceQuery } from '@/api/hosts';
 import type { Run } from '@/api/runs';
 import { RelativeTime } from '@/components/text';
 import classes from './run.module.css';
 
 /** Says so when the host of an active run has stopped to send heartbeats. */
 export function SilentHost({ run }: { run: Run }) {
-  const { data } = useQuery({ ...hostsQuery, enabled: run.host !== null });
+  const { data } = useQuery({ ...hostSilenceQuery, enabled: run.host !== null });
   const host = data?.items.find(({ id }) => id === run.host);
   if (!host || host.alive) return null;
   return (

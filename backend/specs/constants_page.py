@@ -33,8 +33,8 @@ RMSProp divides each gradient by the root of g + epsilon. No paper states g befo
 is 0; in TensorFlow's `RMSPropOptimizer`, which the authors of PAAC and GA3C use, it is 1. With their epsilon
 of 0.1 the first steps from 0 are sqrt(1.1 / 0.1) = 3.3 times larger where gradients are small; the initial
 value of g decays, by half in 69 updates. `rmsprop_initial_g` sets it; the presets *As in the
-paper* of PAAC and GA3C start at 1. With PAAC's constants on Breakout and Pong, two million agent steps with one
-seed each show no difference ([RESULTS.md](../RESULTS.md), Effect of hyperparameters).
+paper* of PAAC and GA3C start at 1. With PAAC's constants on Breakout and Pong, two million agent
+steps with one seed each show no difference ([RESULTS.md](../RESULTS.md), Effect of hyperparameters).
 """
 _VECTORS = """## Small tasks with vector observations
 

@@ -4,6 +4,7 @@ An actor plays a script in this process. The test repeats its updates in float64
 logged: rewards, returns, gradient, clip, RMSProp with the annealed rate, T, theta and theta_minus.
 """
 
+from collections import defaultdict
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, NamedTuple
@@ -36,22 +37,25 @@ class Batch(NamedTuple):
     """The state after the last kept decision; None if nothing follows it."""
     next_action: Any
     """The action in it."""
+    begins: bool
+    """Whether its first state is the first of an episode."""
 
 
-def batch_of(decisions: list[Decision], following: Any, *, clip: float, t_max: int) -> Batch:
+def batch_of(decisions: list[Decision], following: Any, *, clip: float, t_max: int, begins: bool) -> Batch:
     last = decisions[-1]
     kept = [decision for decision in decisions if decision.end != "crashed"]
     reward_T = [float(np.clip(decision.reward, -clip, clip)) for decision in kept]
     if last.end == "crashed":
-        return Batch(kept, reward_T, last.state, last.action)
+        return Batch(kept, reward_T, last.state, last.action, begins)
     if last.end == "terminated" or t_max == 0:
-        return Batch(kept, reward_T, None, None)
-    return Batch(kept, reward_T, last.after, following)
+        return Batch(kept, reward_T, None, None, begins)
+    return Batch(kept, reward_T, last.after, following, begins)
 
 
 Network = Any
-Objective = Callable[[Batch, Network, Network, Any], Tensor]
-"""What is minimised: of a batch, by the network of theta and that of theta_minus, under a config."""
+Objective = Callable[[Batch, Network, Network, Any, Any], Tensor]
+"""What is minimised: of a batch, by the network of theta and that of theta_minus, under a config, with the
+`Features` of each network."""
 
 
 def tensor(state: Any) -> Tensor:
@@ -67,11 +71,46 @@ def returns(batch: Batch, bootstrap: float, gamma: float) -> list[float]:
     return R_T[::-1]
 
 
-def algorithm_s2(batch: Batch, network: Network, target: Network, c: Any) -> Tensor:
-    R = 0.0 if batch.after is None else float(network(tensor(batch.after))[1].detach())
+class Features:
+    """What a body and, if there is one, its LSTM make of the states of one update after another.
+
+    The LSTM's state continues from one update to the next, where the gradient stops, and is 0 at the
+    beginning of an episode.
+    """
+
+    def __init__(self) -> None:
+        self._state: tuple[Tensor, Tensor] | None = None
+
+    def of(self, batch: Batch, body: Network, lstm: Network) -> tuple[list[Tensor], Tensor | None]:
+        """Those of each kept state, and of the state after them, if there is one."""
+        x_T = [body(tensor(decision.state)) for decision in batch.kept]
+        x_after = None if batch.after is None else body(tensor(batch.after))
+        if lstm is None:
+            return x_T, x_after
+        if batch.begins or self._state is None:
+            self._state = (torch.zeros(1, lstm.cells), torch.zeros(1, lstm.cells))
+        h, c = self._state[0].detach(), self._state[1].detach()
+        h_T = []
+        for x in x_T:
+            h, c = lstm_equations(lstm, x, h, c)
+            h_T.append(h)
+        self._state = (h, c)
+        return h_T, None if x_after is None else lstm_equations(lstm, x_after, h, c)[0]
+
+
+def lstm_equations(lstm: Network, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+    """The new h and c, each (1, H): those of Hochreiter and Schmidhuber with a forget gate."""
+    i, f, o, g = (torch.cat([x, h], 1) @ lstm.weight.T + lstm.bias).chunk(4, 1)
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    return o.sigmoid() * c.tanh(), c
+
+
+def algorithm_s2(batch: Batch, network: Network, target: Network, c: Any, features: Any) -> Tensor:
+    h_T, after = features[""].of(batch, network.body, network.lstm)
+    R = 0.0 if after is None else float(network.heads(after)[1].detach())
     total = torch.zeros(())
-    for decision, R_t in zip(batch.kept, returns(batch, R, c.gamma), strict=True):
-        logits, v = network(tensor(decision.state))
+    for decision, h, R_t in zip(batch.kept, h_T, returns(batch, R, c.gamma), strict=True):
+        logits, v = network.heads(h)
         log_pi = logits[0].log_softmax(0)
         entropy = -(log_pi.exp() * log_pi).sum()
         total = total - log_pi[int(decision.action)] * (R_t - v[0].detach()) - c.beta * entropy
@@ -79,19 +118,19 @@ def algorithm_s2(batch: Batch, network: Network, target: Network, c: Any) -> Ten
     return total
 
 
-def gaussian_s2(batch: Batch, network: GaussianActorCritic, target: Network, c: Any) -> Tensor:
-    def V(state: Any) -> Tensor:
-        return network.value_head(network.value_body(tensor(state)))[0]
-
-    R = 0.0 if batch.after is None else float(V(batch.after).detach())
+def gaussian_s2(batch: Batch, network: GaussianActorCritic, target: Network, c: Any, features: Any) -> Tensor:
+    policy_T, _ = features["policy"].of(batch, network.policy_body, network.policy_lstm)
+    value_T, after = features["value"].of(batch, network.value_body, network.value_lstm)
+    R = 0.0 if after is None else float(network.value_head(after)[0].detach())
     total = torch.zeros(())
-    for decision, R_t in zip(batch.kept, returns(batch, R, c.gamma), strict=True):
-        mu, variance = network.policy_head(network.policy_body(tensor(decision.state)))
+    R_T = returns(batch, R, c.gamma)
+    for decision, policy, value, R_t in zip(batch.kept, policy_T, value_T, R_T, strict=True):
+        mu, variance = network.policy_head(policy)
         log_2pi_variance = torch.log(2 * torch.pi * variance[0])
         distance = (tensor(decision.action)[0] - mu[0]) ** 2
         log_pi = -distance / (2 * variance[0]) - 0.5 * log_2pi_variance
         entropy = 0.5 * (log_2pi_variance + 1)
-        v = V(decision.state)
+        v = network.value_head(value)[0]
         total = total - log_pi.sum() * (R_t - v.detach()) - c.beta * entropy
         total = total + c.value_coefficient * (R_t - v) ** 2
     return total
@@ -104,7 +143,7 @@ def squared(batch: Batch, network: Network, y_T: list[float]) -> Tensor:
     return total
 
 
-def algorithm_s1(batch: Batch, network: Network, target: Network, c: Any) -> Tensor:
+def algorithm_s1(batch: Batch, network: Network, target: Network, c: Any, features: Any) -> Tensor:
     R = 0.0 if batch.after is None else float(target(tensor(batch.after)).detach().max())
     return squared(batch, network, returns(batch, R, c.gamma))
 
@@ -118,11 +157,11 @@ def one_step(batch: Batch, network: Network, c: Any, value: Callable[[Any, Any],
     return squared(batch, network, y_T)
 
 
-def algorithm_1(batch: Batch, network: Network, target: Network, c: Any) -> Tensor:
+def algorithm_1(batch: Batch, network: Network, target: Network, c: Any, features: Any) -> Tensor:
     return one_step(batch, network, c, lambda state, _: float(target(tensor(state)).detach().max()))
 
 
-def sarsa(batch: Batch, network: Network, target: Network, c: Any) -> Tensor:
+def sarsa(batch: Batch, network: Network, target: Network, c: Any, features: Any) -> Tensor:
     return one_step(batch, network, c, lambda state, a: float(target(tensor(state)).detach()[0, int(a)]))
 
 
@@ -136,6 +175,9 @@ CASES: list[tuple[str, Objective, dict[str, Any]]] = [
     ("a3c", algorithm_s2, {"max_grad_norm": 4.0, "beta": 0.05, "value_coefficient": 0.7}),
     ("a3c", gaussian_s2, {"max_grad_norm": 8.0, "beta": 0.05, "value_coefficient": 0.7, "recurrent": False}),
     ("a3c", gaussian_s2, {"max_grad_norm": 8.0, "t_max": 0, "recurrent": False}),
+    ("a3c", algorithm_s2, {"max_grad_norm": 1.0, "beta": 0.05, "recurrent": True}),
+    ("a3c", gaussian_s2, {"max_grad_norm": 4.0, "beta": 0.05, "recurrent": True}),
+    ("a3c", gaussian_s2, {"max_grad_norm": 4.0, "t_max": 0, "recurrent": True}),
     ("n_step_q", algorithm_s1, {"max_grad_norm": 8.0, "target_update_frames": 4}),
     ("one_step_q", algorithm_1, {"max_grad_norm": 8.0, "target_update_frames": 4}),
     ("one_step_sarsa", sarsa, {"max_grad_norm": 8.0, "target_update_frames": 4} | GREEDY),
@@ -161,15 +203,18 @@ def test_actor_repeats_its_algorithm_update_after_update(
         g = run.vectors.statistics(c)["g"].double()
         made = play(run, 12)
     T = frames = copies = 0
+    features: dict[str, Features] = defaultdict(Features)
     norms = []
+    begins = True
     for k, update in enumerate(made[:-1]):
         following = made[k + 1].decisions[0].action
         if objective is sarsa and update.decisions[-1].end == "truncated":
             following = network(tensor(update.decisions[-1].after)).argmax()
-        batch = batch_of(update.decisions, following, clip=c.reward_clip, t_max=c.t_max)
+        batch = batch_of(update.decisions, following, clip=c.reward_clip, t_max=c.t_max, begins=begins)
+        begins = update.decisions[-1].end != ""
         if batch.kept:
             flat.dtheta.zero_()
-            objective(batch, network, target, c).backward()  # type: ignore[no-untyped-call]
+            objective(batch, network, target, c, features).backward()  # type: ignore[no-untyped-call]
             d = flat.dtheta
             norms.append(float(d.norm()))
             d = d * min(1.0, c.max_grad_norm / norms[-1])

@@ -1,0 +1,79 @@
+"""What the requests of a run's page cost the web process (`make benchmarks`)."""
+
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from tests.support.installation import installation
+from tests.support.service import created_run
+from tests.support.waiting import until
+
+pytestmark = [pytest.mark.service, pytest.mark.benchmark]
+
+GOAL_CPU_MS = 5.0
+N_REQUESTS = 200
+
+METRICS = [
+    "loss/entropy",
+    "loss/policy",
+    "loss/value",
+    "optim/grad_norm",
+    "optim/learning_rate",
+    "speed/agent_steps_per_s",
+    "system/cpu_pct",
+    "rollout/episode_length",
+]
+
+
+def _requests(run: dict[str, object]) -> dict[str, tuple[str, dict[str, object]]]:
+    """Path and query by name, as the page of a run sends them after a heartbeat of its run."""
+    series: dict[str, object] = {
+        "run": run["id"],
+        "x": "agent_steps",
+        "merge_equal_x": "true",
+        "smooth": 0.9,
+        "since_revision": int(str(run["revision"])) - 1,
+    }
+    figure: dict[str, object] = {"run": run["id"], "x": "agent_steps", "smooth": 0.9, "theme": "light"}
+    return {
+        "run": (f"/api/v1/runs/{run['id']}", {}),
+        "eight series": ("/api/v1/series", series | {"points": 500, "metric": METRICS, "source": ["*"]}),
+        "return": ("/api/v1/series", series | {"points": 1_000, "metric": "rollout/episode_return"}),
+        "learning curve": ("/api/v1/figures/learning_curve", figure | {"points": 1_000}),
+    }
+
+
+def _cpu_ms(web: psutil.Process, client: httpx.Client, path: str, query: dict[str, object]) -> float:
+    def get() -> None:
+        answer = client.get(path, params=query)  # type: ignore[arg-type]
+        assert answer.status_code == 200, answer.text
+
+    def used_s() -> float:
+        times = web.cpu_times()
+        return times.user + times.system
+
+    for _ in range(10):
+        get()
+    begun_s = used_s()
+    for _ in range(N_REQUESTS):
+        get()
+    return 1_000 * (used_s() - begun_s) / N_REQUESTS
+
+
+def test_requests_of_a_runs_page_cost_under_five_milliseconds(tmp_path: Path) -> None:
+    with installation(tmp_path / "home") as running:
+        client = running.log_in()
+        fields = {"algorithm": "paac", "environment": "CartPole-v1", "stop": {"agent_steps": 200_000}}
+        run_id = created_run(client.post("/api/v1/runs", json=fields))["id"]
+
+        def ended() -> dict[str, object] | None:
+            run: dict[str, object] = client.get(f"/api/v1/runs/{run_id}").json()
+            return run if run["state"] == "finished" else None
+
+        run = until(ended)
+        web = running.children()["web"]
+        cpu_ms = {name: _cpu_ms(web, client, path, query) for name, (path, query) in _requests(run).items()}
+    print("\nCPU of the web process per request:", cpu_ms)  # noqa: T201
+    assert sum(cpu_ms.values()) / len(cpu_ms) < GOAL_CPU_MS

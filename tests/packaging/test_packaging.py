@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 def build(project: Path, folder: Path) -> zipfile.ZipFile:
     # As a build front end does, but without an environment of its own, and leaving nothing in the checkout.
+    # Built here and not by `make ready`: it takes seconds, and a stored wheel could lack a changed file.
     command = [sys.executable, "setup.py", "--quiet", "egg_info", f"--egg-base={folder}", "build"]
     command += [f"--build-base={folder / 'build'}", "bdist_wheel", f"--dist-dir={folder}"]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)

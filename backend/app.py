@@ -13,9 +13,9 @@ from backend import __version__, descriptions, docs, errors, files, frontend, he
 from backend.artifacts import ArtifactStore
 from backend.audit import endpoints as audit
 from backend.auth import endpoints as auth
+from backend.auth.last_use import OpenStreams, Uses, end_streams, store_uses
 from backend.auth.login_limits import LoginPool
 from backend.auth.oidc import endpoints as oidc
-from backend.auth.uses import OpenStreams, Uses, end_streams, store_uses
 from backend.catalogue import endpoints as catalogue
 from backend.checkpoints import endpoints as checkpoints
 from backend.comparisons import endpoints as comparisons
@@ -36,7 +36,7 @@ from backend.live.subscription import Subscription
 from backend.live_settings import endpoints as live_settings
 from backend.metrics import endpoints as metrics
 from backend.retention import endpoints as retention
-from backend.routing import Methods
+from backend.routing import HttpMethods
 from backend.runs import endpoints as runs
 from backend.security import SecurityMiddleware
 from backend.settings import Settings
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 def create_app(settings: Settings) -> FastAPI:
     """Create the application. The database must be migrated; nothing connects before the first request."""
-    db_engine = make_engine(settings.database, impatient=True)
+    db_engine = make_engine(settings.database, with_timeouts=True)
     instruments = Instruments(db_engine, settings.lease_s)
     state = AppState(
         settings=settings,
@@ -102,7 +102,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.app_state = state
     frontend.install(app, settings.frontend_dir or files.pages())
-    app.state.methods = Methods(app, catch_all=frontend.CATCH_ALL)
+    app.state.methods = HttpMethods(app, catch_all=frontend.CATCH_ALL)
     errors.install(app)
     idempotency.install(app)
     openapi.install(app)

@@ -14,11 +14,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 HEAD_TIMEOUT_S = 10.0
-"""For the head of a request, from the start of the connection or the end of the request before it."""
+"""Timeout of the head of a request, from the start of the connection or the end of the request before it."""
 BODY_TIMEOUT_S = 60.0
-"""For the body of a request, from the end of its head."""
+"""Timeout of the body of a request, from the end of its head."""
 SEND_TIMEOUT_S = 30.0
-"""For a client that reads nothing, or too slowly to make room for more."""
+"""Timeout of a client that reads nothing, or too slowly to make room for more."""
 
 MAX_CONNECTIONS = 1000
 OTHER_DESCRIPTORS = 200

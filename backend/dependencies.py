@@ -14,8 +14,8 @@ from starlette.requests import HTTPConnection
 
 from backend.artifacts import ArtifactStore
 from backend.audit import service as audit
+from backend.auth.last_use import OpenStreams, Uses
 from backend.auth.login_limits import LoginPool
-from backend.auth.uses import OpenStreams, Uses
 from backend.db.engine import read_session, reading, writing
 from backend.idempotency import repository as idempotency
 from backend.instruments import Instruments
@@ -120,14 +120,14 @@ def _transaction(
     repeated: Repeated | None = getattr(request.state, "repeated", None)
     if repeated is not None:
         with reading(state.db_engine) as session:
-            if idempotency.get(session, request.state.actor.id, repeated.key) is not None:
+            if idempotency.get(session, request.state.principal.id, repeated.key) is not None:
                 raise repeated
     with writing(state.db_engine, wait_s=wait_s) as session:
         request.state.writing = session
         yield session
         if body is not None:
             audit.record(session, request, body)
-    state.bus.announce(session)
+    state.bus.publish_changes(session)
 
 
 # Function scope: the transaction is committed before the response is sent, so a 201 means that the object
@@ -137,7 +137,7 @@ WriteSession = Annotated[Session, Depends(_writing, scope="function")]
 IngestSession = Annotated[Session, Depends(_ingesting, scope="function")]
 """A `WriteSession` whose requests are not in the audit trail: the measurements and heartbeats of a script."""
 LoginSession = Annotated[Session, Depends(_writing_at_once, scope="function")]
-"""A `WriteSession` without a turn among the requests that write: nobody else waits while a password is
+"""A `WriteSession` without a turn among the requests that write: none of them waits while a password is
 checked."""
 
 

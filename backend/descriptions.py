@@ -38,7 +38,7 @@ FIELDS: dict[str, str] = {
     "recorded_at": "When it was recorded in the database.",
     "requested_at": "When it was requested.",
     "first_seen_at": "When its worker sent its first heartbeat.",
-    "last_seen_at": "When its worker sent its newest heartbeat.",
+    "last_seen_at": "When its worker sent its latest heartbeat.",
     "lease_expires_at": "When the worker's lease ends unless it is renewed; null without a lease. "
     "For an external run: when it becomes lost without another heartbeat.",
     "expires_at": "When it stops being valid; null if never.",
@@ -136,7 +136,7 @@ FIELDS: dict[str, str] = {
     "high": "Upper bound of the interval.",
     "value": "The estimate.",
     "last": "Last value in each bucket.",
-    "last_value": "The newest value.",
+    "last_value": "The latest value.",
     "bucket_rows": "Number of points in a full bucket, a power of two.",
     "first_bucket": "Index of the first bucket; buckets before it are unchanged since the given revision.",
     "reset": "Whether a client must drop the buckets that it already has.",
@@ -179,7 +179,7 @@ FIELDS: dict[str, str] = {
     "frames_per_agent_step": "Emulator frames per agent step, with default settings.",
     # Hosts
     "slots": "Number of runs that the host trains at the same time.",
-    "load": "The newest reading of its load; null before the first.",
+    "load": "The latest reading of its load; null before the first.",
     "recent": "The latest readings.",
     "cpu": "Use of the processors, from 0 to 1, oldest first.",
     "memory": "Use of the memory, from 0 to 1, oldest first.",
@@ -193,7 +193,7 @@ FIELDS: dict[str, str] = {
     # Health
     "ready": "Whether the server can answer requests.",
     "database": "Whether the database answers.",
-    "migrated": "Whether the database has the newest schema.",
+    "migrated": "Whether the database has the latest schema.",
     "redis": "Whether Redis answers; without it, changes arrive late.",
 }
 """Property -> description."""

@@ -2,7 +2,7 @@
 
 Problem
 ├── BadRequest      400  the request cannot be read
-├── Unauthenticated 401  nobody is logged in
+├── Unauthenticated 401  not logged in
 ├── Forbidden       403  logged in, but not allowed
 ├── NotFound        404  no such object
 ├── Conflict        409  not possible in the current state
@@ -34,7 +34,7 @@ from starlette.responses import Response
 from backend.artifacts import StoreUnavailable
 from backend.db.engine import QUERY_TIMEOUT_S, is_query_timeout
 from backend.db.keyset import BadCursor
-from backend.routing import Methods
+from backend.routing import HttpMethods
 from backend.specs.run import FieldProblem, InvalidSpec
 
 SECRET_FIELDS = frozenset({"password", "current", "new"})
@@ -79,7 +79,7 @@ class BadRequest(Problem):
 
 
 class Unauthenticated(Problem):
-    """Nobody is logged in."""
+    """The request has no valid token or session."""
 
     status = HTTPStatus.UNAUTHORIZED
 
@@ -193,7 +193,7 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, HTTPException)
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             # The framework lists the methods of one route only.
-            methods: Methods = request.app.state.methods
+            methods: HttpMethods = request.app.state.methods
             error.headers = {"Allow": ", ".join(methods.of(request.scope["path"]))}
         return answer(request, _from_http(error))
 

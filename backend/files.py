@@ -1,4 +1,4 @@
-"""Folders that a wheel holds inside `backend` and a checkout beside it; `setup.py` copies them."""
+"""Folders that a wheel holds inside `backend` and a checkout next to it; `setup.py` copies them."""
 
 from pathlib import Path
 

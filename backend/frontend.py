@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from backend.routing import Methods
+from backend.routing import HttpMethods
 
 router = APIRouter(include_in_schema=False)
 
@@ -62,7 +62,7 @@ def page(request: Request) -> Response:
 def read_page(request: Request, path: str) -> Response:
     """A file of the frontend's root folder, or the page."""
     if path.split("/", 1)[0] in RESERVED_PATHS:
-        methods: Methods = request.app.state.methods
+        methods: HttpMethods = request.app.state.methods
         raise HTTPException(405 if methods.of(request.scope["path"]) else 404)
     folder: Path = request.app.state.frontend
     # Compared with existing names, never joined to a path.

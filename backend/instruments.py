@@ -15,7 +15,7 @@ from backend.runs import repository as runs
 class Instruments:
     """The counters of one web process, and the values it reads from the database on each scrape."""
 
-    def __init__(self, engine: Engine, lease_s: float) -> None:
+    def __init__(self, db_engine: Engine, lease_s: float) -> None:
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "callboard_http_requests",
@@ -29,7 +29,7 @@ class Instruments:
             ["method", "route"],
             registry=self._registry,
         )
-        self._registry.register(_FromDatabase(engine, lease_s))
+        self._registry.register(_FromDatabase(db_engine, lease_s))
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one request; `route` is a template without `/api/v1`, so that ids create no label values."""
@@ -42,8 +42,8 @@ class Instruments:
 
 
 class _FromDatabase(Collector):
-    def __init__(self, engine: Engine, lease_s: float) -> None:
-        self._engine = engine
+    def __init__(self, db_engine: Engine, lease_s: float) -> None:
+        self._db_engine = db_engine
         self._lease_s = lease_s
 
     def describe(self) -> list[Metric]:
@@ -51,7 +51,7 @@ class _FromDatabase(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        with reading(self._engine) as session:
+        with reading(self._db_engine) as session:
             by_state = runs.count_by_state(session)
             page = hosts.listing(session, self._lease_s)
         states = GaugeMetricFamily("callboard_runs", "Runs by state.", labels=["state"])

@@ -23,7 +23,7 @@ class _UlidConvertor(Convertor[str]):
 register_url_convertor("ulid", _UlidConvertor())
 
 
-class Methods:
+class HttpMethods:
     """The methods that an address allows, over all matching routes."""
 
     def __init__(self, app: FastAPI, *, catch_all: str) -> None:

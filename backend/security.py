@@ -24,9 +24,9 @@ from backend.rest import SAFE_METHODS
 MAX_BODY_BYTES = 2 * 2**20
 MAX_DRAINED_BYTES = 32 * 2**20
 MAX_BODIES_BYTES = 64 * 2**20
-"""Of the bodies of all requests in progress, which are in memory before anybody is authenticated."""
+"""Maximum size of the bodies of all requests in progress, which are in memory before authentication."""
 MAX_BODIES_BYTES_OF_ADDRESS = 16 * 2**20
-"""Of one client: it cannot take what others need, however slowly it sends."""
+"""The same for one client: it cannot take what others need, however slowly it sends."""
 HTTP_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PATCH", "PUT", "DELETE"})
 
 HEALTH_PATH = "/healthz"
@@ -142,7 +142,7 @@ class SecurityMiddleware:
 
 
 async def _drain(receive: Receive) -> None:
-    """Read the rest of the body: a client that is still sending would take a closed connection for the
+    """Read the rest of the body: a client that is still sending would read a closed connection as the
     response."""
     left_bytes = MAX_DRAINED_BYTES
     while left_bytes > 0:

@@ -17,10 +17,10 @@ GRACE_S = 5
 """How long requests in progress may take after a shutdown signal."""
 
 MAX_SOCKET_MESSAGE_BYTES = 2**16
-"""Of a client's message, which is ignored."""
+"""Maximum size of a client's message, which is ignored."""
 
 
-class Server(uvicorn.Server):
+class WebServer(uvicorn.Server):
     """A server that ends streams before it waits for requests in progress."""
 
     def __init__(self, app: FastAPI, settings: Settings) -> None:
@@ -60,4 +60,4 @@ class Server(uvicorn.Server):
 
 def run(settings: Settings) -> None:
     """Serve until SIGINT or SIGTERM."""
-    Server(create_app(settings), settings).run()
+    WebServer(create_app(settings), settings).run()

@@ -203,7 +203,7 @@ class Settings(BaseSettings):
 
     @field_validator("oidc_create_users")
     @classmethod
-    def _somebody_can_sign_in(cls, creates: bool, info: ValidationInfo) -> bool:
+    def _created_users_have_roles(cls, creates: bool, info: ValidationInfo) -> bool:
         roles_known = {"oidc_roles", "oidc_default_role"} <= info.data.keys()
         no_role = not info.data.get("oidc_roles") and info.data.get("oidc_default_role") is None
         if creates and info.data.get("oidc_issuer") is not None and roles_known and no_role:

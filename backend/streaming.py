@@ -141,8 +141,8 @@ class _FileContent:
 
 
 def _slot(of: Callable[[Limits], Slots]) -> Callable[..., AsyncIterator[None]]:
-    async def slot(actor: Viewer, state: AppStateDep) -> AsyncIterator[None]:
-        with of(state.limits).taken(actor.id):
+    async def slot(principal: Viewer, state: AppStateDep) -> AsyncIterator[None]:
+        with of(state.limits).taken(principal.id):
             yield
 
     return slot

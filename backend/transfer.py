@@ -36,7 +36,7 @@ BLOCK_BYTES = 256 * 1024
 """A longer body is sent in blocks, each when the client has read those before."""
 
 MAX_UNREAD_BYTES = 64 * 2**20
-"""Of all longer bodies that are being sent, but for one of any length."""
+"""Maximum size of all longer bodies that are being sent, except for one of any length."""
 
 MAX_DURATION_S = 600.0
 """How long a longer body may take."""

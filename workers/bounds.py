@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from backend.metrics import repository as metrics
 from backend.specs.events import AnyEvent, PointsEvent
 
-MAX_LINES_A_MINUTE = 600
+MAX_LINES_PER_MINUTE = 600
 """Log lines of an engine."""
 
 MAX_SERIES = 5_000
@@ -70,7 +70,7 @@ class Bounds:
         return kept
 
     def lines(self, lines: Sequence[Line]) -> list[Line]:
-        """The first `MAX_LINES_A_MINUTE` lines of each minute, and how much was dropped."""
+        """The first `MAX_LINES_PER_MINUTE` lines of each minute, and how much was dropped."""
         kept = []
         n_dropped = 0
         for line in lines:
@@ -78,12 +78,12 @@ class Bounds:
             if (minute := int(time.timestamp() // 60)) != self._minute:
                 self._minute, self._n_lines = minute, 0
             self._n_lines += 1
-            if self._n_lines <= MAX_LINES_A_MINUTE:
+            if self._n_lines <= MAX_LINES_PER_MINUTE:
                 kept.append(line)
             else:
                 n_dropped += 1
         if n_dropped:
-            message = f"{n_dropped:,} log lines were dropped: the limit is {MAX_LINES_A_MINUTE} a minute"
+            message = f"{n_dropped:,} log lines were dropped: the limit is {MAX_LINES_PER_MINUTE} per minute"
             kept.append({"time": lines[-1]["time"], "level": "warning", "message": message})
         return kept
 

@@ -28,7 +28,7 @@ PASS_INTERVAL_S = 3600.0
 """Time between two passes of retention over all runs, which the workers share."""
 HOST_INTERVAL_S = 600.0
 """Time between two passes over the run directories of this host."""
-HURRY_INTERVAL_S = 60.0
+URGENT_INTERVAL_S = 60.0
 """The same, while a disk fills."""
 RUNS_PER_STEP = 50
 MIN_AGE_S = 3600.0
@@ -37,14 +37,14 @@ MIN_AGE_S = 3600.0
 log = structlog.get_logger(__name__)
 
 
-class CleanUp:
+class CleanUpThread:
     """The thread of one worker. `start` it once, `begin_stop` and `join` it once."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._wake = threading.Event()
         self._stopping = threading.Event()
-        self._hurry = False
+        self._urgent = False
         self._host_at = 0.0
         self._thread = threading.Thread(target=self._run, name="clean-up", daemon=True)
 
@@ -52,10 +52,10 @@ class CleanUp:
         """Start the thread."""
         self._thread.start()
 
-    def hurry(self) -> None:
+    def run_now(self) -> None:
         """Clean up now, because a disk fills; returns immediately, and may be repeated."""
-        if not self._hurry:
-            self._hurry = True
+        if not self._urgent:
+            self._urgent = True
             self._wake.set()
 
     def begin_stop(self) -> None:
@@ -69,21 +69,21 @@ class CleanUp:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            hurry = self._hurry
-            self._clean(hurry=hurry)
-            if hurry:
+            urgent = self._urgent
+            self._clean(urgent=urgent)
+            if urgent:
                 # While the disk is still nearly full, each heartbeat asks for it again.
-                self._stopping.wait(HURRY_INTERVAL_S)
-                self._hurry = False
+                self._stopping.wait(URGENT_INTERVAL_S)
+                self._urgent = False
             self._wake.wait(CHECK_INTERVAL_S)
             self._wake.clear()
 
-    def _clean(self, *, hurry: bool) -> None:
+    def _clean(self, *, urgent: bool) -> None:
         context, stopping = self._context, self._stopping.is_set
-        of_host = hurry or monotonic() >= self._host_at
-        grace_s = storage.SHORT_GRACE_S if hurry else storage.GRACE_S
+        of_host = urgent or monotonic() >= self._host_at
+        grace_s = storage.SHORT_GRACE_S if urgent else storage.GRACE_S
         delete = partial(delete_removed_files, context, grace_s, stopping)
-        if hurry:
+        if urgent:
             log.info("clean_up.disk_fills")
             self._step("delete", delete)
             self._step("start_pass", partial(_start_pass, context))
@@ -97,7 +97,7 @@ class CleanUp:
         self._step("delete", delete)
         if of_host:
             # Last, because it needs space.
-            self._step("event_logs", partial(host_files.shorten_logs, context, stopping, now_due=hurry))
+            self._step("event_logs", partial(host_files.shorten_logs, context, stopping, now_due=urgent))
 
     def _step(self, name: str, action: Callable[[], object]) -> None:
         """Take one step, unless clean-up is to stop; an error is logged."""

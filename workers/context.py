@@ -38,10 +38,10 @@ class Context:
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        """One writing transaction; its changes are announced on the bus after the commit."""
+        """One writing transaction; its changes are published on the bus after the commit."""
         with database.writing(self.db_engine) as session:
             yield session
-        self.bus.announce(session)
+        self.bus.publish_changes(session)
 
     @contextmanager
     def reading(self) -> Iterator[Session]:

@@ -12,7 +12,7 @@ FAULT_LASTS_S = 60.0
 """How long a host claims nothing after a fault of its disk."""
 
 FILLING = 2.0
-"""With less free space than so many times the least, retention is applied immediately: before claims stop."""
+"""Multiple of the minimum free space below which retention is applied immediately, before claims stop."""
 
 
 class Disk:

@@ -55,11 +55,11 @@ class Dispatcher:
             return [attempt.supervisor for attempt in self._attempts.values()]
 
     def add(self, supervisor: Supervisor) -> None:
-        """Send the task of a claimed attempt; without Redis, start the attempt at once."""
+        """Send the task of a claimed attempt; without Redis, start the attempt immediately."""
         claim = supervisor.claim
         attempt = _Dispatched(supervisor, monotonic(), False)
         with self._lock:
-            # Before the message: the task may arrive at once.
+            # Before the message: the task may arrive immediately.
             self._attempts[claim.run_id, claim.attempt] = attempt
         attempt.sent = self._send(claim)
         if not attempt.sent:
@@ -92,7 +92,7 @@ class Dispatcher:
         An attempt that has started without its task is waited for.
 
         Returns:
-            None, at once, if this worker does not hold the attempt or another task executes it.
+            None, immediately, if this worker does not hold the attempt or another task executes it.
         """
         with self._lock:
             found = self._attempts.get((run_id, attempt))

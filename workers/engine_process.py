@@ -88,7 +88,7 @@ class EngineProcess:
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def send(self, command: AnyCommand) -> None:
-        """Send a command; ignored if the engine is gone."""
+        """Send a command; ignored if the engine has exited."""
         with suppress(OSError):
             self._control.send(COMMAND.dump_json(command) + b"\n")
 

@@ -6,7 +6,7 @@ from time import monotonic
 import structlog
 from redis import Redis, RedisError
 
-from backend.live.bus import WATCH_CHANNEL, WATCH_LAPSES_S, frames_channel
+from backend.live.bus import WATCH_CHANNEL, WATCH_EXPIRES_S, frames_channel
 
 TIMEOUT_S = 1.0
 """How long Redis may block a supervisor: frames may be lost, recorded data may not."""
@@ -28,7 +28,7 @@ class Gameplay:
         self._thread.start()
 
     def begin_stop(self) -> None:
-        """Stop listening; returns at once."""
+        """Stop listening; returns immediately."""
         self._stopping.set()
 
     def stop(self, timeout_s: float) -> None:
@@ -41,7 +41,7 @@ class Gameplay:
     def is_watched(self, run_id: str) -> bool:
         """Whether the run has a viewer."""
         watched_at = self._watched_at.get(run_id)
-        return watched_at is not None and monotonic() - watched_at < WATCH_LAPSES_S
+        return watched_at is not None and monotonic() - watched_at < WATCH_EXPIRES_S
 
     def publish(self, run_id: str, frame: bytes) -> None:
         """Publish a frame; drop it if Redis is unavailable."""
@@ -65,9 +65,9 @@ class Gameplay:
 
     def _on_watch(self, run_id: str) -> None:
         now = monotonic()
-        lapsed = [
-            known for known, watched_at in self._watched_at.items() if now - watched_at > WATCH_LAPSES_S
+        expired = [
+            known for known, watched_at in self._watched_at.items() if now - watched_at > WATCH_EXPIRES_S
         ]
-        for known in lapsed:
+        for known in expired:
             del self._watched_at[known]
         self._watched_at[run_id] = now

@@ -1,6 +1,6 @@
 """The host agent: heartbeats, leases and claims.
 
-One thread does all of this every few seconds, or at once when woken. The database is the truth: a lost or
+One thread does all of this every few seconds, or immediately when woken. The database is the truth: a lost or
 repeated wake-up changes nothing.
 """
 
@@ -18,7 +18,7 @@ from backend.runs import repository as runs
 from backend.specs.commands import ChangeSettings
 from backend.specs.states import LEASED
 from workers import claims, host_facts, jobs
-from workers.clean_up import CleanUp
+from workers.clean_up import CleanUpThread
 from workers.context import TRANSIENT_ERRORS, Context
 from workers.disk import Disk
 from workers.dispatch import MESSAGE_TIMEOUT_S, Dispatcher, Send
@@ -81,7 +81,7 @@ class HostAgent:
         self.dispatcher = Dispatcher(send)
         self._revoked: deque[tuple[str, int, bool]] = deque()
         self._job: JobRunner | None = None
-        self._clean_up = CleanUp(context)
+        self._clean_up = CleanUpThread(context)
         self._sweeps = SweepReconciler(context)
         self._wake = threading.Event()
         self._stopping = threading.Event()
@@ -100,12 +100,12 @@ class HostAgent:
         self._wake.set()
 
     def revoke(self, run_id: str, attempt: int, *, kill: bool) -> None:
-        """Request a stop or a kill of a run on behalf of Celery's `revoke`; returns at once."""
+        """Request a stop or a kill of a run on behalf of Celery's `revoke`; returns immediately."""
         self._revoked.append((run_id, attempt, kill))
         self.wake()
 
     def begin_stop(self) -> None:
-        """Claim nothing more, and have every engine save a checkpoint and exit; returns at once."""
+        """Claim nothing more, and have every engine save a checkpoint and exit; returns immediately."""
         if self._stopping_since is None:
             self._stopping_since = monotonic()
         self._stopping.set()
@@ -158,7 +158,7 @@ class HostAgent:
     def _release_all(self) -> None:
         for supervisor in self.dispatcher.supervisors():
             supervisor.release()
-            # Without its message, which will not arrive any more: the run must be released.
+            # Without its message, which will no longer arrive: the run must be released.
             supervisor.start()
         if self._job is not None:
             self._job.cancel()
@@ -188,10 +188,10 @@ class HostAgent:
             self._disk_problem = disk["disk_problem"]
             log.warning("disk.problem", problem=self._disk_problem, free_bytes=disk["disk_free_bytes"])
         if self._disk.is_filling(disk["disk_free_bytes"]):
-            self._clean_up.hurry()
+            self._clean_up.run_now()
         load = self._load.read() | disk
         with self._context.writing() as session:
-            host = hosts.announce(session, self._host, **self._facts, load=load)
+            host = hosts.record_heartbeat(session, self._host, **self._facts, load=load)
             requests = claims.renew(session, self._host, held, self._settings.lease_s)
             settings = {run_id: live_settings.pending(session, run_id) for run_id in requests}
         for supervisor in supervisors:

@@ -26,13 +26,13 @@ _REQUIRED_MODULES = {
     "racing": "Box2D",
     "envpool": "envpool",
 }
-"""Module that an environment family needs beside gymnasium."""
+"""Module that an environment family needs in addition to gymnasium."""
 
 _CHECK_TIMEOUT_S = 120.0
-"""Building the custom environments of a host may take so long."""
+"""Maximum time for building the custom environments of a host."""
 
 READINGS_KEPT = 60
-"""At one every few seconds, some minutes."""
+"""Number of readings kept: some minutes at one every few seconds."""
 
 
 def versions() -> dict[str, str]:
@@ -77,7 +77,7 @@ def refused_environments(file: Path | None) -> dict[str, str]:
         )
         found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
     except (subprocess.SubprocessError, ValueError, IndexError) as error:
-        # One of them ended or blocked the process: nobody knows which.
+        # One of them ended or blocked the process: which one is unknown.
         return dict.fromkeys(names, f"the custom environments of this host could not be checked: {error}")
     return found
 

@@ -114,10 +114,10 @@ def remove_copies(context: Context, run_id: str) -> int:
         if run is None or storage.has_running_job(session, run_id):
             return 0
         surplus = _surplus(session, run_id)
-        gone = [path for kind, path in stored if (kind, path.name) in surplus]
-        for path in gone:
+        surplus_paths = [path for kind, path in stored if (kind, path.name) in surplus]
+        for path in surplus_paths:
             path.unlink(missing_ok=True)
-    return len(gone)
+    return len(surplus_paths)
 
 
 def _copies(context: Context, run_id: str) -> Iterator[tuple[ArtifactKind, Path]]:
@@ -182,7 +182,7 @@ def _compress(path: Path, compressed: Path) -> None:
 
 
 def decompress(compressed: Path) -> None:
-    """Restore an event log beside its compressed copy, unless it is there."""
+    """Restore an event log next to its compressed copy, unless it is there."""
     path = compressed.with_name(compressed.name.removesuffix(COMPRESSED))
     if path.exists():
         return

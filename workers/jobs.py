@@ -1,6 +1,6 @@
-"""Jobs beside runs: rendering an episode's video, evaluating a checkpoint, encoding a video that was sent.
+"""Jobs apart from runs: rendering an episode's video, evaluating a checkpoint, encoding an uploaded video.
 
-A job runs as a child process like an engine, one at a time per host, beside the runs that train there.
+A job runs as a child process like an engine, one at a time per host, next to the runs that train there.
 """
 
 import json
@@ -32,7 +32,7 @@ from workers.engine.files import file_sha256
 from workers.engine_process import ENGINE_COMMAND, EngineProcess
 
 TIMEOUT_S = 3600.0
-"""A job that takes longer fails."""
+"""Time after which a job fails."""
 
 _TICK_S = 0.2
 
@@ -173,21 +173,21 @@ class JobRunner(threading.Thread):
 
     def _encode(self, run: Run, video: Video) -> Result:
         self._jobs_dir.mkdir(parents=True, exist_ok=True)  # by which clean-up knows the folder
-        fetch = partial(resume.fetch_sent_video, self._context, video)
-        sent = self._retry_until_available(fetch)
-        if sent is None:
-            return _unusable(video, "what the script has sent is missing or damaged")
+        fetch = partial(resume.fetch_uploaded_video, self._context, video)
+        upload = self._retry_until_available(fetch)
+        if upload is None:
+            return _unusable(video, "the uploaded video is missing or damaged")
         out = self._run_dir / "videos" / videos.encoded_file(video.id)
         out.parent.mkdir(parents=True, exist_ok=True)
-        options = ["--sent", str(sent), "--out", str(out), "--form", video.form]
+        options = ["--upload", str(upload), "--out", str(out), "--form", video.form]
         options += [] if video.fps is None else ["--fps", str(video.fps)]
         try:
             found = json.loads(self._run_engine(run, "encode", *options))
-        except JobFailed as failure:  # nobody could request it again
+        except JobFailed as failure:  # no user could request it again
             lines = str(failure).strip().splitlines()
             return _unusable(video, f"it could not be encoded: {lines[-1] if lines else 'the engine died'}")
         finally:
-            sent.unlink(missing_ok=True)  # the store has it
+            upload.unlink(missing_ok=True)  # the store has it
         if error := found.get("error"):
             return _unusable(video, error)
         sha256, n_bytes = file_sha256(out), out.stat().st_size
@@ -227,7 +227,7 @@ class JobRunner(threading.Thread):
             return None
         return checkpoint
 
-    def _run_engine(self, run: Run, task: str, *options: str) -> str:
+    def _run_engine(self, run: Run, subcommand: str, *options: str) -> str:
         """Run the engine to its end while renewing the lease; return its standard output.
 
         It runs in a temporary folder: the run folder's spec belongs to its training and may change.
@@ -238,14 +238,14 @@ class JobRunner(threading.Thread):
         """
         self._jobs_dir.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f"{self._job.id}-", dir=self._jobs_dir) as folder:
-            if task != "encode":
+            if subcommand != "encode":
                 resume.write_spec(Path(folder), run.spec)
-            return self._wait_for_engine(Path(folder), task, options)
+            return self._wait_for_engine(Path(folder), subcommand, options)
 
-    def _wait_for_engine(self, folder: Path, task: str, options: Sequence[str]) -> str:
+    def _wait_for_engine(self, folder: Path, subcommand: str, options: Sequence[str]) -> str:
         stdout = folder / "stdout.log"
         process = EngineProcess(
-            [task, str(folder), *options],
+            [subcommand, str(folder), *options],
             output=folder / "stderr.log",
             stdout=stdout,
             command=self._command,

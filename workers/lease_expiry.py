@@ -69,7 +69,7 @@ class LeaseExpiry:
 
 
 def expire(context: Context) -> None:
-    """Queue the runs whose leases have expired again, and announce it."""
+    """Queue the runs whose leases have expired again, and publish it."""
     with context.writing() as session:
         expired = claims.expire(session)
     for run_id in expired:

@@ -19,7 +19,7 @@ class Outcome:
     reason: str
     error: str | None = None
     level: LogLevel | None = None
-    """By default that of the state."""
+    """Level of the log line; by default that of the state."""
     counts: bool = True
     """Whether it counts as an attempt of the run; a fault of the machine and a worker's shutdown do not."""
 
@@ -88,7 +88,7 @@ _LIKELY_CAUSES = {
     signal.SIGBUS: "possibly no room in /dev/shm",
     signal.SIGILL: "an instruction that this processor lacks",
 }
-"""Nothing of ours sends these signals to an engine that the supervisor still waits for."""
+"""Likely causes of signals that Callboard never sends to an engine that the supervisor still waits for."""
 
 
 def machine_fault(run: Run, number: int) -> Outcome:

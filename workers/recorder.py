@@ -15,7 +15,7 @@ from backend.artifacts import ArtifactKind
 from backend.checkpoints import repository as checkpoints
 from backend.db import Attempt, Checkpoint, Episode, Evaluation, Run
 from backend.db.base import new_id
-from backend.db.changes import note_run
+from backend.db.changes import record_run_change
 from backend.db.clock import database_now
 from backend.db.run import averaged_rate
 from backend.evaluations import repository as evaluations
@@ -41,7 +41,7 @@ Conclude = Callable[[Session, Run, events.EndedEvent | None], None]
 class _Batch:
     events: list[events.AnyEvent]
     offset: int
-    """Offset of the log after it."""
+    """Offset of the log after the batch."""
     n_bytes: int = 0
 
 
@@ -183,7 +183,7 @@ class Recorder:
         bounds = self._bounds_after = self._bounds.copied()
         points = bounds.points(session, run.id, batch.events)
         if points and metrics.append(session, run.id, self._attempt, revision, points):
-            note_run(session, run.id, revision, run.state, ["metrics"])
+            record_run_change(session, run.id, revision, run.state, ["metrics"])
         lines = bounds.dropped_points(database_now(session))
         for event in batch.events:
             match event:
@@ -303,7 +303,7 @@ PARTS: dict[type[events.Event], str] = {
     events.CheckpointsRemovedEvent: "checkpoints",
     events.LogEvent: "log",
 }
-"""What an event changes beside the run's own columns."""
+"""What an event changes apart from the run's own columns."""
 
 
 def _parts(batch: Sequence[events.AnyEvent]) -> set[str] | None:

@@ -15,7 +15,7 @@ from backend.runs import repository as runs
 from backend.specs.events import EndedEvent
 from backend.specs.run import parse_run_spec
 from backend.specs.states import RunState
-from workers import claims, found_checkpoints
+from workers import claims, recovered_checkpoints
 from workers.claims import Claim
 from workers.context import Context
 from workers.engine.files import file_sha256
@@ -32,7 +32,7 @@ def prepare(context: Context, claim: Claim) -> str | None:
     log is recorded, which may contain a newer checkpoint. A damaged disk can have the same effect.
 
     After a restore of the database, a host may have a later attempt's folder, with the number of this one: it
-    is renamed, so that its event log is not taken for this attempt's.
+    is renamed, so that its event log is not mistaken for this attempt's.
 
     Returns:
         The checkpoint's file name in the run's folder; None to start from scratch.
@@ -46,7 +46,7 @@ def prepare(context: Context, claim: Claim) -> str | None:
             log.warning("engine.survivor_killed", run_id=claim.run_id, attempt=number)
     if (folder / str(claim.attempt - 1) / "events.log").exists():
         Recorder(context, claim.run_id, claim.attempt - 1, fence=claim.attempt).conclude(_release_if_finished)
-        found_checkpoints.record(context, claim)
+        recovered_checkpoints.record(context, claim)
     checkpoint = _newest_intact(context, claim)
     with context.writing() as session:
         spec = claims.resume_from(session, claim.run_id, claim.attempt, checkpoint)
@@ -101,8 +101,8 @@ def fetch_replay(context: Context, episode: Episode) -> Path | None:
     return _fetch(context, episode.run_id, "replays", episode.replay, episode.replay_sha256)
 
 
-def fetch_sent_video(context: Context, video: Video) -> Path | None:
-    """What a script has sent as a video, on this host; None unless intact, or if it is deleted."""
+def fetch_uploaded_video(context: Context, video: Video) -> Path | None:
+    """A video that a script has uploaded, on this host; None unless intact, or if it is deleted."""
     if video.sent is None:
         return None
     return _fetch(context, video.run_id, "videos", video.sent, video.sent_sha256)

@@ -30,9 +30,9 @@ from workers.recorder import MAX_BATCH_BYTES, Recorder
 TICK_S = 0.2
 FRAME_TICK_S = 0.05
 _FRAMES_PER_TICK = 4
-"""Of more frames at once, the older ones are too late to show."""
+"""Maximum number of frames published together; older ones are too late to show."""
 RECORD_INTERVAL_S = 0.5
-"""Least time between two batches, unless the log has grown by more than a batch."""
+"""Minimum time between two batches, unless the log has grown by more than a batch."""
 
 STOP_TIMEOUT_S = 20.0
 """How long an engine may take to save its last checkpoint before it is killed."""
@@ -100,7 +100,7 @@ class Supervisor:
         self._backoff_s = 0.0
 
     def request(self, stop: str | None, settings: Sequence[ChangeSettings] = ()) -> None:
-        """Set the present requests for the run.
+        """Set the current requests for the run.
 
         Args:
             stop: `stop` or `kill`; None if neither is requested.
@@ -209,7 +209,7 @@ class Supervisor:
         return process
 
     def _forward_frames(self) -> None:
-        """Have the engine send frames while someone watches, and publish them."""
+        """Have the engine send frames while a viewer watches, and publish them."""
         assert self._process is not None
         watched = self._gameplay.is_watched(self.claim.run_id)
         if watched != self._watched:

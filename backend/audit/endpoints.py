@@ -67,22 +67,22 @@ FILES: dict[int | str, dict[str, Any]] = {
 
 @router.get("")
 def list_audit(
-    actor: Admin, session: ReadSession, wanted: FilterDep, limit: Limit = 100, cursor: Cursor = None
+    principal: Admin, session: ReadSession, wanted: FilterDep, limit: Limit = 100, cursor: Cursor = None
 ) -> AuditPage:
-    """List changes, logins and failed logins, newest first."""
+    """List changes, logins and failed logins, latest first."""
     rows, next_cursor = repository.page(session, wanted, limit=limit, cursor=cursor)
     return AuditPage(items=[AuditEntryOut.model_validate(row) for row in rows], next_cursor=next_cursor)
 
 
 @router.get("/actions")
-def list_audit_actions(actor: Admin, session: ReadSession) -> list[str]:
+def list_audit_actions(principal: Admin, session: ReadSession) -> list[str]:
     """List the actions in the audit trail, for use as a filter."""
     return repository.actions(session)
 
 
 @router.get("/export", response_class=StreamingResponse, responses=FILES)
 def export_audit(
-    actor: Admin,
+    principal: Admin,
     slot: ExportSlot,
     state: AppStateDep,
     session: ReadSession,

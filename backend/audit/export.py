@@ -14,34 +14,34 @@ from backend.audit.schemas import AuditEntryOut
 from backend.db.engine import reading
 
 MAX_ENTRIES = 100_000
-"""In one file."""
+"""Maximum number of entries of a file."""
 BATCH = 500
 """Entries that are read at a time. No connection is held while they are sent, however slowly."""
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-"""Spreadsheets execute cells that start so; names of failed logins are anyone's text."""
+"""Spreadsheets execute cells that start so; any client can choose the name of a failed login."""
 
 
-def as_csv(engine: Engine, wanted: Filter) -> Iterator[str]:
+def as_csv(db_engine: Engine, wanted: Filter) -> Iterator[str]:
     """The matching entries as CSV, latest first; `body` is JSON."""
     yield _line(list(AuditEntryOut.model_fields))
-    for batch in _batches(engine, wanted):
+    for batch in _batches(db_engine, wanted):
         yield "".join(_line([_cell(value) for _, value in entry]) for entry in batch)
 
 
-def as_json(engine: Engine, wanted: Filter) -> Iterator[str]:
+def as_json(db_engine: Engine, wanted: Filter) -> Iterator[str]:
     """The matching entries as a JSON array, latest first."""
     before = "[\n"
-    for batch in _batches(engine, wanted):
+    for batch in _batches(db_engine, wanted):
         yield before + ",\n".join(entry.model_dump_json() for entry in batch)
         before = ",\n"
     yield "[]\n" if before == "[\n" else "\n]\n"
 
 
-def _batches(engine: Engine, wanted: Filter) -> Iterator[list[AuditEntryOut]]:
+def _batches(db_engine: Engine, wanted: Filter) -> Iterator[list[AuditEntryOut]]:
     cursor, left = None, MAX_ENTRIES
     while left > 0:
-        with reading(engine) as session:
+        with reading(db_engine) as session:
             rows, cursor = repository.page(session, wanted, limit=min(BATCH, left), cursor=cursor)
             batch = [AuditEntryOut.model_validate(row) for row in rows]
         if batch:

@@ -22,13 +22,13 @@ def record(session: Session, request: Request, body: bytes) -> None:
     whose endpoint has set `request.state.audited` to false because they changed nothing."""
     if request.method in SAFE_METHODS or not getattr(request.state, "audited", True):
         return
-    actor = getattr(request.state, "actor", None)
+    principal = getattr(request.state, "principal", None)
     _add(
         session,
         request,
         request.scope["route"].name,
-        actor.id if actor else None,
-        actor.name if actor else None,
+        principal.id if principal else None,
+        principal.name if principal else None,
         _recorded(body),
     )
 

@@ -30,16 +30,16 @@ def find_viewer(session: Session, connection: HTTPConnection) -> Principal | Non
     state = get_state(connection)
     scheme, _, secret = connection.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
-        actor = service.find_token_actor(session, secret)
+        principal = service.find_token_principal(session, secret)
     elif not scheme and (cookie := connection.cookies.get(COOKIE)):
-        actor = service.find_actor(session, cookie, state.settings.session_idle)
+        principal = service.find_principal(session, cookie, state.settings.session_idle)
     else:
-        actor = None
-    if actor is not None and actor.only_external_runs:
+        principal = None
+    if principal is not None and principal.only_external_runs:
         return None
-    if actor is not None:
-        state.uses.note(actor.credential, address_of(connection))
-    return actor
+    if principal is not None:
+        state.uses.record(principal.credential, address_of(connection))
+    return principal
 
 
 class RequireRole:
@@ -61,23 +61,23 @@ class RequireRole:
         """
         with reading(state.db_engine) as session:
             if bearer is not None:
-                actor = service.find_token_actor(session, bearer.credentials)
-            # A cookie beside another authorization scheme is ignored: its origin was not checked.
+                principal = service.find_token_principal(session, bearer.credentials)
+            # A cookie next to another authorization scheme is ignored: its origin was not checked.
             elif cookie and "authorization" not in request.headers:
-                actor = service.find_actor(session, cookie, state.settings.session_idle)
+                principal = service.find_principal(session, cookie, state.settings.session_idle)
             else:
                 raise Unauthenticated
-        if actor is None:
+        if principal is None:
             raise Unauthenticated("the token or session is unknown, revoked or expired: log in again")
-        state.uses.note(actor.credential, address_of(request))
-        if not actor.role.covers(self.role):
-            raise Forbidden(f"this requires the role {self.role}; your role is {actor.role}")
+        state.uses.record(principal.credential, address_of(request))
+        if not principal.role.covers(self.role):
+            raise Forbidden(f"this requires the role {self.role}; your role is {principal.role}")
         if self.logged_in and bearer is not None:
             raise Forbidden("this requires a browser session; a token is not accepted")
-        if actor.only_external_runs and not self.external:
+        if principal.only_external_runs and not self.external:
             raise Forbidden("this token may only create external runs and write to them")
-        request.state.actor = actor
-        return actor
+        request.state.principal = principal
+        return principal
 
 
 Viewer = Annotated[Principal, Depends(RequireRole(Role.VIEWER))]

@@ -55,7 +55,7 @@ async def log_in(
             raise Unauthenticated("the password has just been changed: log in with the new one")
         return service.open_session(session, current, "password", browser_of(request))
 
-    request.state.actor, secret = await run_in_threadpool(open_session)
+    request.state.principal, secret = await run_in_threadpool(open_session)
     log.info("login.succeeded", method="password", user=body.name, address=address_of(request))
     set_session_cookie(request, response, secret)
     return Me.model_validate(user)
@@ -63,34 +63,34 @@ async def log_in(
 
 @router.get("/methods")
 async def read_login_methods(state: AppStateDep) -> LoginMethods:
-    """How users can log in beside password and one-time link; for the login page, without a login."""
+    """How users can log in apart from password and one-time link; for the login page, without a login."""
     return LoginMethods(oidc=OidcMethod(name=state.settings.oidc_name) if state.oidc else None)
 
 
 @router.get("/me")
-def read_me(actor: Viewer) -> Me:
+def read_me(principal: Viewer) -> Me:
     """The authenticated user and their role."""
-    return Me.model_validate(actor)
+    return Me.model_validate(principal)
 
 
 @router.post("/password")
 async def change_password(
     body: PasswordRequest,
-    actor: LoggedIn,
+    principal: LoggedIn,
     request: Request,
     response: Response,
     state: AppStateDep,
     session: LoginSession,
 ) -> Me:
     """Change your password. All your other browser sessions end."""
-    check = partial(service.check_change, user_id=actor.id, password=body.current)
-    user = await _check_password(state, request, actor.name, check)
+    check = partial(service.check_change, user_id=principal.id, password=body.current)
+    user = await _check_password(state, request, principal.name, check)
     if user is None:
         named = FieldProblem(field="current", message="wrong password")
         raise Forbidden("wrong password", [named])
 
     def hash_new() -> str:
-        require_uncommon("new", body.new, actor.name)
+        require_uncommon("new", body.new, principal.name)
         return hash_password(body.new)
 
     password_hash = await state.logins.run(network_of(request), hash_new)
@@ -103,40 +103,42 @@ async def change_password(
         return service.open_session(session, current, "password", browser_of(request))[1]
 
     set_session_cookie(request, response, await run_in_threadpool(change))
-    return Me.model_validate(actor)
+    return Me.model_validate(principal)
 
 
 @router.get("/sessions")
 def list_sessions(
-    actor: LoggedIn, session: ReadSession, state: AppStateDep, limit: Limit = 100, cursor: Cursor = None
+    principal: LoggedIn, session: ReadSession, state: AppStateDep, limit: Limit = 100, cursor: Cursor = None
 ) -> SessionPage:
     """Your browser sessions, latest first."""
     rows, next_cursor = repository.sessions_page(
-        session, actor.id, state.settings.session_idle, limit=limit, cursor=cursor
+        session, principal.id, state.settings.session_idle, limit=limit, cursor=cursor
     )
-    items = [SessionOut.of(row, current=row.id == actor.credential.id) for row in rows]
+    items = [SessionOut.of(row, current=row.id == principal.credential.id) for row in rows]
     return SessionPage(items=items, next_cursor=next_cursor)
 
 
 @router.delete("/sessions/{session_id}", status_code=204)
-def end_session(session_id: Ulid, actor: LoggedIn, session: WriteSession) -> None:
+def end_session(session_id: Ulid, principal: LoggedIn, session: WriteSession) -> None:
     """End one of your browser sessions; its event streams close within 5 s."""
-    if not repository.delete_session(session, session_id, actor.id):
+    if not repository.delete_session(session, session_id, principal.id):
         raise NotFound(f"you have no session {session_id}: it has ended, or is another user's")
 
 
 @router.delete("/sessions", status_code=204)
-def end_all_sessions(actor: LoggedIn, request: Request, response: Response, session: WriteSession) -> None:
+def end_all_sessions(
+    principal: LoggedIn, request: Request, response: Response, session: WriteSession
+) -> None:
     """End all your browser sessions, including this one; their event streams close within 5 s."""
-    repository.delete_sessions_of(session, actor.id)
+    repository.delete_sessions_of(session, principal.id)
     _delete_cookie(request, response)
 
 
 @router.post("/logout", status_code=204)
-def log_out(request: Request, response: Response, actor: Viewer, session: WriteSession) -> None:
+def log_out(request: Request, response: Response, principal: Viewer, session: WriteSession) -> None:
     """End this browser's session."""
-    if actor.credential.kind == "session":
-        repository.delete_session(session, actor.credential.id, actor.id)
+    if principal.credential.kind == "session":
+        repository.delete_session(session, principal.credential.id, principal.id)
     _delete_cookie(request, response)
 
 
@@ -198,10 +200,10 @@ async def _check_password(
 
 
 def _record_failure(state: AppState, request: Request, name: str) -> None:
-    actor = getattr(request.state, "actor", None)
+    principal = getattr(request.state, "principal", None)
     with writing(state.db_engine) as session:
         action = f"{request.scope['route'].name}_failed"
-        audit.record_login(session, request, action, actor.id if actor else None, name)
+        audit.record_login(session, request, action, principal.id if principal else None, name)
 
 
 def browser_of(request: Request) -> service.Browser:

@@ -35,42 +35,42 @@ class Uses:
     def __init__(self) -> None:
         self._lock = Lock()
         self._storing = Lock()
-        self._noted: dict[Credential, str] = {}
+        self._recorded: dict[Credential, str] = {}
         self._stored: dict[Credential, tuple[float, str]] = {}
 
-    def note(self, credential: Credential, address: str) -> None:
-        """Note a use, now, from this address."""
+    def record(self, credential: Credential, address: str) -> None:
+        """Record a use, now, from this address."""
         stored_at, stored_address = self._stored.get(credential, (-STORED_AGAIN_S, ""))
         if address != stored_address or monotonic() - stored_at >= STORED_AGAIN_S:
             with self._lock:
-                self._noted[credential] = address
+                self._recorded[credential] = address
 
-    def store(self, engine: Engine) -> None:
-        """Store the noted uses; they are kept for the next time if the database is unavailable. All that were
-        noted before are stored when this returns, also if another thread is storing them."""
+    def store(self, db_engine: Engine) -> None:
+        """Store the recorded uses; they are kept for the next time if the database is unavailable. All that
+        were recorded before are stored when this returns, also if another thread is storing them."""
         with self._storing:
-            self._store(engine)
+            self._store(db_engine)
 
-    def _store(self, engine: Engine) -> None:
+    def _store(self, db_engine: Engine) -> None:
         with self._lock:
-            noted, self._noted = self._noted, {}
-        if not noted:
+            recorded, self._recorded = self._recorded, {}
+        if not recorded:
             return
         try:
-            with writing(engine) as session:
+            with writing(db_engine) as session:
                 now = database_now(session)
-                for credential, address in noted.items():
+                for credential, address in recorded.items():
                     if credential.kind == "session":
                         repository.set_session_use(session, credential.id, address, now)
                     else:
                         repository.set_token_use(session, credential.id, address, now)
         except SQLAlchemyError:
             with self._lock:
-                self._noted = noted | self._noted
+                self._recorded = recorded | self._recorded
             raise
         at = monotonic()
         recent = {each: kept for each, kept in self._stored.items() if at - kept[0] < STORED_AGAIN_S}
-        self._stored = recent | {each: (at, address) for each, address in noted.items()}
+        self._stored = recent | {each: (at, address) for each, address in recorded.items()}
 
 
 class OpenStreams:
@@ -102,32 +102,32 @@ class OpenStreams:
                 event.set()
 
 
-def ended_among(engine: Engine, credentials: Collection[Credential], idle: timedelta) -> list[Credential]:
+def ended_among(db_engine: Engine, credentials: Collection[Credential], idle: timedelta) -> list[Credential]:
     """Those of the sessions and tokens that are revoked, expired, or unused for `idle`."""
     sessions = {each.id for each in credentials if each.kind == "session"}
     tokens = {each.id for each in credentials if each.kind == "token"}
-    with reading(engine) as session:
+    with reading(db_engine) as session:
         valid = repository.valid_sessions(session, sessions, idle) | repository.valid_tokens(session, tokens)
     return [each for each in credentials if each.id not in valid]
 
 
-async def end_streams(engine: Engine, streams: OpenStreams, idle: timedelta) -> None:
+async def end_streams(db_engine: Engine, streams: OpenStreams, idle: timedelta) -> None:
     """End the streams of sessions and tokens within seconds of their end, until it is cancelled."""
     while True:
         await asyncio.sleep(CHECK_INTERVAL_S)
         if opened := streams.credentials():
             try:
-                streams.end(await run_in_threadpool(ended_among, engine, opened, idle))
+                streams.end(await run_in_threadpool(ended_among, db_engine, opened, idle))
             except SQLAlchemyError as error:
                 # While the database is unavailable, streams stay open.
                 log.warning("database.unavailable", operation="streams", error=str(error))
 
 
-async def store_uses(engine: Engine, uses: Uses) -> None:
+async def store_uses(db_engine: Engine, uses: Uses) -> None:
     """Store uses at intervals, until it is cancelled."""
     while True:
         await asyncio.sleep(STORE_INTERVAL_S)
         try:
-            await run_in_threadpool(uses.store, engine)
+            await run_in_threadpool(uses.store, db_engine)
         except SQLAlchemyError as error:
             log.warning("database.unavailable", operation="uses", error=str(error))

@@ -1,8 +1,8 @@
 """Limits of logins: how many are checked at the same time, and how often a client may fail.
 
 Failures are counted in the database, before a password is checked: of many concurrent guesses, no more are
-tried than of consecutive ones. They count for a user name from one address, and for the address: nobody can
-lock a user out of another address.
+tried than of consecutive ones. They count for a user name from one address, and for the address: a client
+cannot lock a user out of another address.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ from backend.db.engine import reading, writing
 from backend.errors import TooMany, Unavailable
 
 FREE_FAILURES = 5
-"""Failures of a name from one address before one has to wait."""
+"""Failures of a name from one address before further logins have to wait."""
 FREE_ADDRESS_FAILURES = 50
-"""Failures of all names from one address before one has to wait."""
+"""Failures of all names from one address before further logins have to wait."""
 FIRST_WAIT_S = 5.0
-"""Doubles with each further failure."""
+"""First wait; it doubles with each further failure."""
 MAX_WAIT_S = 300.0
 REMEMBERED = timedelta(minutes=10)
 """How long after the latest attempt failures are forgotten."""
@@ -94,11 +94,13 @@ def network_of(host: str) -> str:
     return str(address.ipv4_mapped or ipaddress.ip_network((address, 64), strict=False))
 
 
-def checked(engine: Engine, address: str, name: str, check: Callable[[Session], User | None]) -> User | None:
+def checked(
+    db_engine: Engine, address: str, name: str, check: Callable[[Session], User | None]
+) -> User | None:
     """Check a password, if the client may try.
 
     Args:
-        engine: of the database.
+        db_engine: of the database.
         address: `network_of` the client.
         name: of the user.
         check: returns the user if the password is right.
@@ -106,15 +108,15 @@ def checked(engine: Engine, address: str, name: str, check: Callable[[Session], 
     Raises:
         TooMany: the client has to wait.
     """
-    with writing(engine) as session:
+    with writing(db_engine) as session:
         free = {_key(address): FREE_ADDRESS_FAILURES, _key(address, name): FREE_FAILURES}
         wait_s = _reserve(session, free)
     if wait_s > 0:
         raise TooMany("too many failed logins: wait before you try again", wait_s)
-    with reading(engine) as session:
+    with reading(db_engine) as session:
         user = check(session)
     if user is not None:
-        with writing(engine) as session:
+        with writing(db_engine) as session:
             _forgive(session, address, name)
     return user
 

@@ -9,13 +9,13 @@ from backend.errors import Invalid
 
 MIN_CHARACTERS = 10
 MAX_CHARACTERS = 200
-"""Long enough for anyone; longer ones would only take time to hash."""
+"""Maximum length of a password; longer ones would only take time to hash."""
 
 MAX_HASHES = 2
 """Hashes that are computed at the same time; each takes 64 MiB."""
 
 CHECKED_CHARACTERS = 40
-"""Of a new password: checking longer ones takes seconds."""
+"""Maximum length of a new password: checking longer ones takes seconds."""
 MIN_SCORE = 3
 """zxcvbn's estimate of how hard a password is to guess, from 0 to 4: from 3 on, more than 10^8 guesses."""
 

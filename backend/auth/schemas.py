@@ -39,10 +39,10 @@ class OidcMethod(BaseModel):
 
 
 class LoginMethods(BaseModel):
-    """How users can log in beside password and one-time link."""
+    """How users can log in apart from password and one-time link."""
 
     oidc: OidcMethod | None
-    """Null if no provider is configured."""
+    """The OpenID Connect provider; null if none is configured."""
 
 
 class Me(BaseModel):
@@ -67,13 +67,13 @@ class SessionOut(BaseModel):
     """How you logged in: `link`, `password` or `oidc` (OpenID Connect); null if it is not known."""
     created_at: datetime
     last_used_at: datetime
-    """To about a minute."""
+    """Time of the latest use, to about a minute."""
     expires_at: datetime
     """When it ends even if it is used."""
     address: str | None
     """The client's address at the latest use."""
     user_agent: str | None
-    """The browser, as its `User-Agent` header says."""
+    """The browser, from its `User-Agent` header."""
 
     @classmethod
     def of(cls, row: LoginSession, *, current: bool) -> Self:

@@ -22,7 +22,7 @@ TOKEN_PREFIX = "cb_"  # noqa: S105 - lets secret scanners recognise a token
 LINK_LIFETIME = timedelta(days=1)
 SESSION_LIFETIME = timedelta(days=30)
 MAX_SESSIONS = 100
-"""Of a user; another login ends the session that was not used for the longest time."""
+"""Maximum number of sessions of a user; another login ends the least recently used one."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Principal:
 
 @dataclass(frozen=True)
 class Browser:
-    """Where a login comes from, as the request says."""
+    """Where a login comes from, as the request states."""
 
     address: str
     user_agent: str
@@ -139,7 +139,7 @@ def set_password(session: Session, user: User, password_hash: str) -> None:
     repository.delete_sessions_of(session, user.id)
 
 
-def find_actor(session: Session, secret: str, idle: timedelta) -> Principal | None:
+def find_principal(session: Session, secret: str, idle: timedelta) -> Principal | None:
     """The user of a session, by its secret; None if it was not used for `idle`."""
     found = repository.session_user(session, hash_secret(secret), idle)
     if found is None:
@@ -148,7 +148,7 @@ def find_actor(session: Session, secret: str, idle: timedelta) -> Principal | No
     return Principal(user.id, user.name, Role(user.role), Credential("session", opened.id))
 
 
-def find_token_actor(session: Session, secret: str) -> Principal | None:
+def find_token_principal(session: Session, secret: str) -> Principal | None:
     """The user of a token, with the lower role of user and token."""
     found = repository.token_user(session, hash_secret(secret))
     if found is None:

@@ -35,7 +35,7 @@ class BackupError(Exception):
     """The backup or the restore is not possible; the message gives the reason and the remedy."""
 
 
-class Manifest(BaseModel):
+class BackupManifest(BaseModel):
     """What a backup is a copy of."""
 
     format: int
@@ -82,7 +82,7 @@ class ArchiveWriter:
         self._digests[name] = digesting.digest.hexdigest()
         return self._digests[name]
 
-    def finish(self, manifest: Manifest) -> None:
+    def finish(self, manifest: BackupManifest) -> None:
         """Add the manifest and the checksums."""
         content = manifest.model_dump_json(indent=1).encode()
         self.add(MANIFEST, io.BytesIO(content), len(content))
@@ -115,7 +115,7 @@ def creating(path: Path) -> Iterator[ArchiveWriter]:
         partial.unlink(missing_ok=True)
 
 
-def verify(path: Path) -> tuple[Manifest, str]:
+def verify(path: Path) -> tuple[BackupManifest, str]:
     """Read a whole backup and check it; return its manifest and the checksum of its checksums.
 
     Raises:
@@ -141,7 +141,7 @@ def verify(path: Path) -> tuple[Manifest, str]:
         if found.get(name) != expected.get(name):
             raise BackupError(f"{path} is damaged: {name} is not what was written; use another backup")
     try:
-        manifest = Manifest.model_validate_json(content[MANIFEST])
+        manifest = BackupManifest.model_validate_json(content[MANIFEST])
     except (KeyError, ValidationError):
         raise BackupError(f"{path} has no manifest that this version can read") from None
     if manifest.format != FORMAT:

@@ -28,9 +28,9 @@ _ROWS = 500
 """Rows in memory at a time; those of a series hold up to some 100 kB each."""
 
 
-def schema_revision(engine: Engine) -> str | None:
+def schema_revision(db_engine: Engine) -> str | None:
     """The database's schema; None for a database without one."""
-    with engine.connect() as connection:
+    with db_engine.connect() as connection:
         return MigrationContext.configure(connection).get_current_revision()
 
 
@@ -40,29 +40,29 @@ def is_known(revision: str) -> bool:
     return revision in {each.revision for each in script.walk_revisions()}
 
 
-def snapshot(engine: Engine, target: Path) -> None:
+def snapshot(db_engine: Engine, target: Path) -> None:
     """Copy all rows of a migrated database, as of one moment, into a new SQLite file."""
-    if engine.dialect.name == "sqlite":
-        database = engine.url.database
+    if db_engine.dialect.name == "sqlite":
+        database = db_engine.url.database
         assert database is not None
         with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(target)) as copy:
             source.backup(copy)
             copy.execute("PRAGMA journal_mode=DELETE")  # one file
         return
     migrate.upgrade(sqlite_url(target))
-    bind = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+    bind = db_engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
     with opened(sqlite_url(target)) as copied, bind.connect() as source, copied.begin() as connection:
         copy_rows(source, connection)
     with closing(sqlite3.connect(target)) as connection:
         connection.execute("PRAGMA journal_mode=DELETE")  # one file
 
 
-def restore(source: Path, engine: Engine) -> None:
+def restore(source: Path, db_engine: Engine) -> None:
     """Copy all rows of a SQLite file with the newest schema into an empty, migrated database, or none."""
     with (
         opened(sqlite_url(source)) as copied,
         copied.connect() as connection,
-        engine.execution_options(callboard_writing=True).begin() as target,
+        db_engine.execution_options(callboard_writing=True).begin() as target,
     ):
         copy_rows(connection, target)
 
@@ -94,10 +94,10 @@ def copy_rows(source: Connection, target: Connection) -> None:
             _continue_sequence(target, table)
 
 
-def is_empty(engine: Engine) -> bool:
+def is_empty(db_engine: Engine) -> bool:
     """Whether a database has no tables, or all of ours without rows."""
     ours = {name: table for name, table in Base.metadata.tables.items() if name != CleanUp.__tablename__}
-    with engine.connect() as connection:
+    with db_engine.connect() as connection:
         names = set(inspect(connection).get_table_names())
         if not names <= {*ours, CleanUp.__tablename__, "alembic_version"}:
             return False

@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from backend import __version__
 from backend.artifacts import ArtifactStore, check_file_name
 from backend.backup import archive, repository
-from backend.backup.archive import Artifact, BackupError, Manifest
+from backend.backup.archive import Artifact, BackupError, BackupManifest
 from backend.db import migrate
 from backend.db.engine import make_engine, opened, reading, writing
 from backend.settings import Settings, sqlite_url
@@ -29,7 +29,7 @@ RENEWAL_INTERVAL_S = HOLD_S / 4
 _MARKER = "restore.json"
 
 
-def create(settings: Settings, path: Path) -> Manifest:
+def create(settings: Settings, path: Path) -> BackupManifest:
     """Write a backup of the database and the artifacts to a new file, while the installation runs.
 
     All rows are of one moment. No file is deleted from the store until all are copied, so each row has its
@@ -41,24 +41,24 @@ def create(settings: Settings, path: Path) -> Manifest:
     path = path.expanduser().absolute()
     store = ArtifactStore(settings.artifacts)
     with (
-        _engine(settings) as engine,
+        _db_engine(settings) as db_engine,
         archive.creating(path) as writer,
         tempfile.TemporaryDirectory(prefix=".callboard-backup-", dir=path.parent) as folder,
         ExitStack() as stack,
     ):
-        if _is_missing_sqlite(engine):
-            raise BackupError(f"there is no database at {engine.url.database}: check CALLBOARD_HOME")
-        if not migrate.is_current(engine):
+        if _is_missing_sqlite(db_engine):
+            raise BackupError(f"there is no database at {db_engine.url.database}: check CALLBOARD_HOME")
+        if not migrate.is_current(db_engine):
             raise BackupError("the database has an older schema: run `callboard db upgrade` first")
-        stack.enter_context(_holding(engine))
+        stack.enter_context(_holding(db_engine))
         copy = Path(folder) / archive.DATABASE
-        repository.snapshot(engine, copy)
+        repository.snapshot(db_engine, copy)
         with copy.open("rb") as file:
             writer.add(archive.DATABASE, file, copy.stat().st_size)
-        manifest = Manifest(
+        manifest = BackupManifest(
             format=archive.FORMAT,
             version=__version__,
-            schema_revision=repository.schema_revision(engine) or "",
+            schema_revision=repository.schema_revision(db_engine) or "",
             created_at=datetime.now(UTC).isoformat(timespec="seconds"),
             n_runs=0,
             n_files=0,
@@ -77,7 +77,9 @@ def create(settings: Settings, path: Path) -> Manifest:
     return manifest
 
 
-def restore(settings: Settings, path: Path, report: Callable[[str], None] = lambda step: None) -> Manifest:
+def restore(
+    settings: Settings, path: Path, report: Callable[[str], None] = lambda step: None
+) -> BackupManifest:
     """Restore a backup into an empty installation.
 
     The whole backup is checked before anything changes. Files come before rows, which come in one
@@ -118,18 +120,18 @@ def restore(settings: Settings, path: Path, report: Callable[[str], None] = lamb
             local.unlink()
         report("restoring rows")
         migrate.upgrade(settings.database)
-        with _engine(settings) as engine:
-            repository.restore(copy, engine)
+        with _db_engine(settings) as db_engine:
+            repository.restore(copy, db_engine)
     marker.unlink()
     return manifest
 
 
 def _check_target(settings: Settings, store: ArtifactStore, *, continues: bool) -> None:
-    """Check that there is nothing that a restore would mix with; `continues`: beside what it has restored."""
+    """Check that a restore would not mix with other data; `continues`: apart from what it has restored."""
     hint = "restore into an empty installation: set CALLBOARD_HOME to a new folder"
-    with _engine(settings) as engine:
-        if not _is_missing_sqlite(engine) and not repository.is_empty(engine):
-            where = engine.url.render_as_string(hide_password=True)
+    with _db_engine(settings) as db_engine:
+        if not _is_missing_sqlite(db_engine) and not repository.is_empty(db_engine):
+            where = db_engine.url.render_as_string(hide_password=True)
             raise BackupError(f"the database {where} is not empty: {hint}, or CALLBOARD_DATABASE_URL")
     if not continues and not store.is_empty():
         raise BackupError(f"the artifacts at {settings.artifacts} are not empty: {hint}")
@@ -149,23 +151,23 @@ def _add(writer: archive.ArchiveWriter, store: ArtifactStore, artifact: Artifact
 
 
 @contextmanager
-def _holding(engine: Engine) -> Iterator[None]:
+def _holding(db_engine: Engine) -> Iterator[None]:
     """Have no file deleted meanwhile, however long it takes.
 
     Raises:
-        BackupError: the hold could not be renewed in time, so that files may be gone.
+        BackupError: the hold could not be renewed in time, so that files may have been deleted.
     """
-    ended, has_lapsed = threading.Event(), False
+    ended, has_expired = threading.Event(), False
     until = monotonic() + HOLD_S
-    _hold(engine)
+    _hold(db_engine)
 
     def renew() -> None:
-        nonlocal until, has_lapsed
+        nonlocal until, has_expired
         while not ended.wait(RENEWAL_INTERVAL_S):
             started_at = monotonic()
             with suppress(SQLAlchemyError):
-                _hold(engine)
-                has_lapsed = has_lapsed or monotonic() > until
+                _hold(db_engine)
+                has_expired = has_expired or monotonic() > until
                 until = started_at + HOLD_S
 
     thread = threading.Thread(target=renew, name="backup-hold", daemon=True)
@@ -175,32 +177,32 @@ def _holding(engine: Engine) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
-    if has_lapsed or monotonic() > until:
+    if has_expired or monotonic() > until:
         raise BackupError("the database was unavailable for too long: files may have been deleted; try again")
 
 
-def _hold(engine: Engine) -> None:
-    with writing(engine) as session:
+def _hold(db_engine: Engine) -> None:
+    with writing(db_engine) as session:
         storage.hold(session, HOLD_S)
 
 
-def _is_missing_sqlite(engine: Engine) -> bool:
-    database = engine.url.database
-    return engine.dialect.name == "sqlite" and database is not None and not Path(database).exists()
+def _is_missing_sqlite(db_engine: Engine) -> bool:
+    database = db_engine.url.database
+    return db_engine.dialect.name == "sqlite" and database is not None and not Path(database).exists()
 
 
 @contextmanager
-def _engine(settings: Settings) -> Iterator[Engine]:
+def _db_engine(settings: Settings) -> Iterator[Engine]:
     """The installation's database.
 
     Raises:
         BackupError: it is not available.
     """
-    engine = make_engine(settings.database)
+    db_engine = make_engine(settings.database)
     try:
-        yield engine
+        yield db_engine
     except SQLAlchemyError as error:
-        where = engine.url.render_as_string(hide_password=True)
+        where = db_engine.url.render_as_string(hide_password=True)
         raise BackupError(f"the database {where}: {str(error).splitlines()[0]}") from error
     finally:
-        engine.dispose()
+        db_engine.dispose()

@@ -13,13 +13,13 @@ router = APIRouter(tags=["catalogue"])
 
 
 @router.get("/algorithms", response_model=AlgorithmPage)
-def list_algorithms(request: Request, actor: Viewer) -> Response:
+def list_algorithms(request: Request, principal: Viewer) -> Response:
     """Every algorithm, with the JSON Schema of its settings. The response has an `ETag`."""
     return service.algorithms_document().respond(request)
 
 
 @router.get("/algorithms/{algorithm_id}")
-def read_algorithm(algorithm_id: str, actor: Viewer) -> AlgorithmOut:
+def read_algorithm(algorithm_id: str, principal: Viewer) -> AlgorithmOut:
     """One algorithm."""
     found = service.algorithms().get(algorithm_id)
     if found is None:
@@ -28,14 +28,14 @@ def read_algorithm(algorithm_id: str, actor: Viewer) -> AlgorithmOut:
 
 
 @router.get("/environments", response_model=EnvironmentPage)
-def list_environments(request: Request, actor: Viewer, session: ReadSession) -> Response:
+def list_environments(request: Request, principal: Viewer, session: ReadSession) -> Response:
     """Every environment, with the JSON Schema of its settings; hosts' custom environments last. The response
     has an `ETag`."""
     return service.environments_document(session).respond(request)
 
 
 @router.get("/environments/{environment_id:path}")
-def read_environment(environment_id: str, actor: Viewer, session: ReadSession) -> EnvironmentOut:
+def read_environment(environment_id: str, principal: Viewer, session: ReadSession) -> EnvironmentOut:
     """One environment; its id may contain a slash, as in `ALE/Pong-v5`."""
     found = service.environments(session).get(current_environment_id(environment_id))
     if found is None:

@@ -75,7 +75,7 @@ class EnvironmentOut(BaseModel):
     """JSON Schema of `environment_config`, as for algorithms."""
     defaults: dict[str, Any]
     evaluation_protocol: str
-    """Of evaluations, unless the algorithm or the run has another."""
+    """Protocol of evaluations, unless the algorithm or the run has another."""
     evaluation_protocols: list[str]
     """Every protocol under which agents can be evaluated here."""
     frames_per_agent_step: int

@@ -21,7 +21,7 @@ MEDIA_TYPE = "application/octet-stream"
 @router.get("/runs/{run_id}/checkpoints")
 def list_checkpoints(
     run_id: Ulid,
-    actor: Viewer,
+    principal: Viewer,
     session: ReadSession,
     gone: Annotated[bool, Query(description="Include removed and superseded checkpoints.")] = False,
     limit: Limit = 100,
@@ -43,7 +43,7 @@ def list_checkpoints(
 )
 def read_checkpoint_file(
     checkpoint_id: Ulid,
-    actor: Viewer,
+    principal: Viewer,
     slot: DownloadSlot,
     session: ReadSession,
     artifacts: Artifacts,

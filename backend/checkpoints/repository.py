@@ -12,12 +12,12 @@ from backend.db.base import new_id
 from backend.db.clock import database_now
 
 LATEST_FIRST = (Checkpoint.agent_steps.desc(), Checkpoint.attempt.desc(), Checkpoint.id.desc())
-"""Of two at the same agent steps, that of the later attempt is newer, whatever its host's clock put into the
-ids."""
+"""Order of checkpoints. At the same agent steps that of the later attempt comes first, whatever its host's
+clock put into the ids."""
 
 
 @dataclass(frozen=True)
-class Counters:
+class CheckpointCounters:
     """How far a run was at a checkpoint, and when that was recorded."""
 
     run_id: str
@@ -28,11 +28,11 @@ class Counters:
     recorded_at: datetime
 
 
-def counters(session: Session, run_ids: Sequence[str]) -> Iterator[Counters]:
-    """Of every checkpoint of the runs that is not superseded, including removed ones."""
-    columns = [getattr(Checkpoint, name) for name in Counters.__dataclass_fields__]
+def counters(session: Session, run_ids: Sequence[str]) -> Iterator[CheckpointCounters]:
+    """Yield the counters of every checkpoint of the runs that is not superseded, including removed ones."""
+    columns = [getattr(Checkpoint, name) for name in CheckpointCounters.__dataclass_fields__]
     query = select(*columns).where(Checkpoint.run_id.in_(run_ids), Checkpoint.superseded.is_(False))
-    return (Counters(*row) for row in session.execute(query.order_by(Checkpoint.id)))
+    return (CheckpointCounters(*row) for row in session.execute(query.order_by(Checkpoint.id)))
 
 
 def get(session: Session, checkpoint_id: str) -> Checkpoint | None:

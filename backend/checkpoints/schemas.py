@@ -26,7 +26,7 @@ class CheckpointOut(BaseModel):
     sha256: str
     size_bytes: int
     score: Number
-    """The run's score at that time; of an external run, what its script has measured for the file."""
+    """The run's score at that time; for an external run, what its script has measured for the file."""
     removed: bool
     """Whether its file has been removed."""
     superseded: bool

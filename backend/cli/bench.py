@@ -208,9 +208,9 @@ def gorila(
         )
     Console().print(table)
     theirs = dqn.get("stable_baselines3")
-    beside = f", Stable-Baselines3's {theirs:,.0f}: {dqn['ratio']:.2f} times" if theirs else ""
+    peer = f", Stable-Baselines3's {theirs:,.0f}: {dqn['ratio']:.2f} times" if theirs else ""
     typer.echo(
-        f"DQN, nature, one update per 4 decisions: {dqn['callboard']:,.0f} agent steps/s{beside} "
+        f"DQN, nature, one update per 4 decisions: {dqn['callboard']:,.0f} agent steps/s{peer} "
         f"(goal {DQN_GOAL}).\n"
         f"On {machine['cpus']} cores; load {machine['load_before']:.1f} before, "
         f"{machine['load_after']:.1f} after."

@@ -15,13 +15,13 @@ def db() -> None:
 
 @app.command("upgrade")
 def upgrade_command() -> None:
-    """Migrate the database to the newest schema; does nothing if it is up to date."""
+    """Migrate the database to the latest schema; does nothing if it is up to date."""
     upgrade(Settings())
-    typer.echo("the database has the newest schema")
+    typer.echo("the database has the latest schema")
 
 
 def upgrade(settings: Settings) -> None:
-    """Migrate the database to the newest schema.
+    """Migrate the database to the latest schema.
 
     Raises:
         typer.Exit: it cannot be reached, or is newer than this version of Callboard.

@@ -1,4 +1,4 @@
-"""`callboard doctor`: checks that everything this installation needs is present and works."""
+"""`callboard doctor`: checks that everything this installation needs is there and works."""
 
 import json
 import shutil
@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +19,7 @@ from backend.settings import Settings
 
 MIN_FREE_BYTES = 2**30
 REDIS_TIMEOUT_S = 30.0
-"""One that answers late works."""
+"""Timeout of Redis: it works even if it answers late."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class CheckResult:
 
 
 class CheckFailed(Exception):
-    """A check failed; the message says what is wrong and what to do."""
+    """A check failed; the message states what is wrong and what to do."""
 
 
 def doctor(
@@ -47,8 +47,8 @@ def doctor(
     settings = Settings()
     results = [_check(name, settings) for name in check or CHECKS]
     if as_json:
-        # The key `told` is part of the JSON output.
-        typer.echo(json.dumps([{"check": r.check, "ok": r.ok, "told": r.message} for r in results]))
+        # Scripts for version 0.1.0 read the message as `told`.
+        typer.echo(json.dumps([{**asdict(result), "told": result.message} for result in results]))
     else:
         for result in results:
             typer.echo(f"{'ok   ' if result.ok else 'FAIL '}  {result.check:12} {result.message}")
@@ -101,7 +101,7 @@ def _database(settings: Settings) -> str:
     finally:
         engine.dispose()
     if not current:
-        raise CheckFailed(f"{where}: not the newest schema; run `callboard db upgrade`")
+        raise CheckFailed(f"{where}: not the latest schema; run `callboard db upgrade`")
     return where
 
 
@@ -174,7 +174,7 @@ def _worker(settings: Settings) -> str:
     from backend.db.engine import make_engine, reading
     from backend.hosts.service import ALIVE_LEASES
 
-    _database(settings)  # the query needs the newest schema
+    _database(settings)  # the query needs the latest schema
     engine = make_engine(settings.database)
     try:
         with reading(engine) as session:

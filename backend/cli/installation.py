@@ -14,7 +14,7 @@ class RunningInstallation:
 
     pid: int
     url: str | None
-    """None while it starts."""
+    """Address of the server; None while it starts."""
 
 
 class Installation:

@@ -52,7 +52,7 @@ def list_runs(
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of runs.")] = 50,
     as_json: Json = False,
 ) -> None:
-    """List runs, newest first by default."""
+    """List runs, latest first by default."""
     params = {"filter": filter_text, "state": [s.value for s in state or []] or None, "sort": sort}
     with _remote() as remote:
         runs = list(remote.items("/runs", params, limit))
@@ -143,7 +143,7 @@ def resume(
     wait: Annotated[bool, typer.Option(help="Wait until they have ended.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Resume ended runs from their newest checkpoints, optionally with new stop conditions."""
+    """Resume ended runs from their latest checkpoints, optionally with new stop conditions."""
     bounds = {"agent_steps": agent_steps, "wall_time_s": wall_time_s, "score": score}
     given = {name: bound for name, bound in bounds.items() if bound is not None}
     body: dict[str, Any] = ({"stop": given} if given else {}) | (

@@ -24,7 +24,7 @@ def web(
     """Run a web process."""
     from backend.app import create_app
     from backend.connections import raise_descriptor_limit
-    from backend.server import Server
+    from backend.server import WebServer
     from workers.context import Context
     from workers.lease_expiry import LeaseExpiry
     from workers.sweeps import SweepReconciler
@@ -38,7 +38,7 @@ def web(
     for thread in threads:
         thread.start()
     try:
-        Server(create_app(settings), settings).run(sockets=sockets)
+        WebServer(create_app(settings), settings).run(sockets=sockets)
     finally:
         for thread in threads:
             thread.begin_stop()

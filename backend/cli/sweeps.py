@@ -123,7 +123,7 @@ def start(
 def list_sweeps(
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of sweeps.")] = 50, as_json: Json = False
 ) -> None:
-    """List sweeps, newest first."""
+    """List sweeps, latest first."""
     with _remote() as remote:
         sweeps = list(remote.items("/sweeps", {}, limit))
     if as_json:

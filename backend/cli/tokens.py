@@ -32,7 +32,7 @@ def token() -> None:
 @app.command()
 def create(
     name: Annotated[str, typer.Argument(help="Name of the token.")],
-    user: Annotated[str, typer.Option(help="User to whom it belongs.")] = "owner",
+    user: Annotated[str, typer.Option(help="User that it belongs to.")] = "owner",
     role: Annotated[Role, typer.Option(help="Role of the token.")] = Role.OPERATOR,
     days: Annotated[
         int | None, typer.Option(min=1, max=3650, help="Days until it expires; never by default.")

@@ -247,7 +247,7 @@ def _summary(
 def evaluate(
     run_directory: Annotated[Path, typer.Argument(help="Directory of a run.")],
     checkpoint: Annotated[
-        str | None, typer.Option(help="File name; the newest checkpoint by default.")
+        str | None, typer.Option(help="File name; the latest checkpoint by default.")
     ] = None,
     protocol: Annotated[
         str | None,

@@ -21,7 +21,7 @@ class TrainingTerminal:
     def __init__(self, spec: RunSpec, *, as_json: bool) -> None:
         self.last: ReportEvent | None = None
         self.evaluation: EvaluationEvent | None = None
-        """The last one."""
+        """The last evaluation."""
         self.ended: EndedEvent | None = None
         self._as_json = as_json
         self._spec = spec

@@ -30,7 +30,7 @@ CHECK_INTERVAL_S = 0.5
 WEB_UNHEALTHY_TIMEOUT_S = 30.0
 """How long /healthz may fail before the web process is restarted."""
 WORKER_SILENT_LEASES = 4
-"""A worker is restarted after as many leases in which its host counts as offline. It starts in less."""
+"""Number of leases in which its host counts as offline until a worker is restarted. It starts in less."""
 LOCK_WAIT_S = 1.0
 STOP_TIMEOUT_S = 12.0
 """A worker exits within 10 s."""
@@ -60,7 +60,7 @@ def run(settings: Settings) -> None:
 def login_url(settings: Settings, url: str) -> str:
     """A login link of the owner that works once."""
     require_schema(settings)
-    with opened(settings.database) as engine, writing(engine) as session:
+    with opened(settings.database) as db_engine, writing(db_engine) as session:
         token = auth.create_login_link(session)
     return f"{url}/login?token={token}"
 
@@ -129,7 +129,7 @@ def _children(settings: Settings, listener: socket.socket, url: str) -> list[Ser
         )
     )
     worker_log = logs / "worker.log"
-    heartbeat = Heartbeat(settings)
+    heartbeat = WorkerHeartbeat(settings)
     children.append(
         ServiceProcess(
             "worker",
@@ -143,25 +143,25 @@ def _children(settings: Settings, listener: socket.socket, url: str) -> list[Ser
     return children
 
 
-class Heartbeat:
+class WorkerHeartbeat:
     """The heartbeat of this machine's worker, as the database has it."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._engine = make_engine(settings.database)
+        self._db_engine = make_engine(settings.database)
 
     def close(self) -> None:
         """Close the connections."""
-        self._engine.dispose()
+        self._db_engine.dispose()
 
     def is_recent(self) -> bool:
         """Whether the worker responds; True as well while the database is unavailable or locked."""
         try:
-            with reading(self._engine) as session:
+            with reading(self._db_engine) as session:
                 if hosts.is_alive(session, self._settings.host_name, self._settings.lease_s):
                     return True
             # While another process holds the lock, no worker can store a heartbeat.
-            with writing(self._engine, wait_s=LOCK_WAIT_S) as session:
+            with writing(self._db_engine, wait_s=LOCK_WAIT_S) as session:
                 session.connection()
             return False
         except SQLAlchemyError:

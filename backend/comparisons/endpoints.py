@@ -18,7 +18,7 @@ router = APIRouter(prefix="/comparisons", tags=["comparisons"])
 
 @router.get("")
 def compare_runs(
-    actor: Viewer,
+    principal: Viewer,
     session: ReadSession,
     run: Annotated[list[Ulid], Query(min_length=1, max_length=100, description="Run ids.")],
     score: Annotated[
@@ -44,7 +44,7 @@ def compare_runs(
 
 @router.get("/groups")
 def list_run_groups(
-    actor: Viewer,
+    principal: Viewer,
     session: ReadSession,
     by: Annotated[
         Text,

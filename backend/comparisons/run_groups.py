@@ -15,7 +15,7 @@ from backend.db import Run
 from backend.db.keyset import BadCursor
 from backend.errors import Invalid
 from backend.runs import service
-from backend.runs.fields import Setting, UnknownField, resolve
+from backend.runs.fields import ConfigField, UnknownField, resolve
 from backend.runs.filters import Node
 from backend.runs.groups import group_key, group_names, repetitions
 from backend.runs.lineage import roots
@@ -67,7 +67,7 @@ def page(session: Session, node: Node, by: str, limit: int, cursor: str | None) 
     )
 
 
-def _setting(by: str) -> Setting | None:
+def _setting(by: str) -> ConfigField | None:
     """The setting to group by, if it is one.
 
     Raises:
@@ -79,14 +79,14 @@ def _setting(by: str) -> Setting | None:
         field = resolve(by)
     except UnknownField as error:
         raise Invalid.field("by", str(error)) from None
-    if not isinstance(field, Setting):
+    if not isinstance(field, ConfigField):
         raise Invalid.field(
             "by", f"runs cannot be grouped by {by!r:.80}; use {', '.join(_COLUMNS)} or a setting"
         )
     return field
 
 
-def _key(run: Run, by: str, setting: Setting | None) -> str:
+def _key(run: Run, by: str, setting: ConfigField | None) -> str:
     if by == "seed":
         return group_key(run.spec)
     if setting is not None:
@@ -96,7 +96,7 @@ def _key(run: Run, by: str, setting: Setting | None) -> str:
     return value if by in ("algorithm", "environment") else quote(value, safe="")
 
 
-def _held(run: Run, setting: Setting) -> Any:
+def _held(run: Run, setting: ConfigField) -> Any:
     """The value in the run's spec; None if it has none."""
     value: Any = run.spec
     for key in setting.path:
@@ -110,14 +110,14 @@ def _shown(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _by_value(setting: Setting, run: Run) -> tuple[bool, bool, float, str]:
+def _by_value(setting: ConfigField, run: Run) -> tuple[bool, bool, float, str]:
     """Sorts numbers, then text, then runs without a value."""
     value = _held(run, setting)
     number = float(value) if isinstance(value, int | float) else 0.0
     return value is None, isinstance(value, str), number, str(value)
 
 
-def _names(firsts: Sequence[Run], by: str, setting: Setting | None) -> list[str]:
+def _names(firsts: Sequence[Run], by: str, setting: ConfigField | None) -> list[str]:
     if by == "seed":
         return group_names(firsts)
     if setting is not None:

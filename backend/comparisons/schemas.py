@@ -56,7 +56,7 @@ class GroupStatistics(BaseModel):
     algorithm: str
     environment: str
     protocol: str | None
-    """Of the evaluations; null for training scores, and for external runs without evaluations."""
+    """Protocol of the evaluations; null for training scores, and for external runs without evaluations."""
     external: bool
     """Whether its runs are trained elsewhere: they have no evaluations, only training returns can be
     compared, and the default settings of their environment are assumed."""
@@ -87,7 +87,7 @@ class Improvement(BaseModel):
     """Median of all differences of a score of `a` and one of `b`. Its 95 % interval exists from 4 runs a side
     and is not corrected for the number of comparisons."""
     p_value: float
-    """Of the exact two-sided permutation test of `probability`."""
+    """P-value of the exact two-sided permutation test of `probability`."""
     p_adjusted: float
     """After Holm's correction for the number of `improvements`."""
     better: str | None

@@ -19,9 +19,9 @@ class AuditEntry(Base):
     time: Mapped[datetime] = mapped_column(index=True)
     actor_id: Mapped[str | None] = mapped_column(String(26), index=True)
     actor_name: Mapped[str | None] = mapped_column(String(100))
-    """Of a login that failed, the name that was given; it has no `actor_id`."""
+    """Name of the user; for a failed login the name that was given, without an `actor_id`."""
     address: Mapped[str | None] = mapped_column(String(64))
-    """Of the client; None before these were recorded."""
+    """Address of the client; None before these were recorded."""
     action: Mapped[str] = mapped_column(String(100), index=True)
     """The operation's id, such as `stop_run`."""
     path: Mapped[str] = mapped_column(String(2000))

@@ -1,7 +1,7 @@
 """Notifications of a transaction's changes, kept in its session until the commit.
 
-A repository notes changes while it writes. After the commit, the owner of the transaction takes them and
-passes them to `backend.live.bus.Bus.announce`. Changes of a rolled back transaction are never published.
+A repository records changes while it writes. After the commit, the owner of the transaction passes
+them to `backend.live.bus.Bus.publish_changes`. Changes of a rolled back transaction are never published.
 """
 
 from collections.abc import Collection
@@ -13,18 +13,18 @@ _CHANGES = "callboard_changes"
 _WAKE_UPS = "callboard_wake_ups"
 
 
-def note_run(
+def record_run_change(
     session: Session, run_id: str, revision: int, state: str, parts: Collection[str] | None = None
 ) -> None:
-    """Note that a run has a new revision.
+    """Record that a run has a new revision.
 
     Args:
         session: the writing session.
         run_id: the run.
         revision: its new revision.
         state: its state.
-        parts: what has changed beside the columns of the run itself: `series/<section>` for points of metrics
-            whose names begin with `<section>/`, `metrics` for new metrics, `episodes`, `evaluations`,
+        parts: what has changed apart from the columns of the run itself: `series/<section>` for points of
+            metrics whose names begin with `<section>/`, `metrics` for new metrics, `episodes`, `evaluations`,
             `checkpoints`, `videos`, `log`. None: anything may have.
     """
     change: dict[str, Any] = {"run": run_id, "revision": revision, "state": state}
@@ -34,23 +34,23 @@ def note_run(
     _note(session, ("run", run_id), change)
 
 
-def note_host(session: Session, host_id: str) -> None:
-    """Note that a host has changed."""
+def record_host_change(session: Session, host_id: str) -> None:
+    """Record that a host has changed."""
     _note(session, ("host", host_id), {"host": host_id})
 
 
-def note_job(session: Session, job_id: str, run_id: str, state: str) -> None:
-    """Note that a job has changed."""
+def record_job_change(session: Session, job_id: str, run_id: str, state: str) -> None:
+    """Record that a job has changed."""
     _note(session, ("job", job_id), {"job": job_id, "run": run_id, "state": state})
 
 
-def note_sweep(session: Session, sweep_id: str, revision: int, state: str) -> None:
-    """Note that a sweep has a new revision."""
+def record_sweep_change(session: Session, sweep_id: str, revision: int, state: str) -> None:
+    """Record that a sweep has a new revision."""
     _note(session, ("sweep", sweep_id), {"sweep": sweep_id, "revision": revision, "state": state})
 
 
-def note_work(session: Session, queue: str) -> None:
-    """Note that `queue` has something to claim, so that its workers are woken."""
+def record_work(session: Session, queue: str) -> None:
+    """Record that `queue` has something to claim, so that its workers are woken."""
     session.info.setdefault(_WAKE_UPS, {})[queue] = None
 
 
@@ -60,7 +60,7 @@ def host_queue(host_id: str) -> str:
 
 
 def take_changes(session: Session) -> list[dict[str, Any]]:
-    """Return the noted changes, the latest of each object, and clear them. Call after the commit."""
+    """Return the recorded changes, the latest of each object, and clear them. Call after the commit."""
     return list(session.info.pop(_CHANGES, {}).values())
 
 

@@ -36,11 +36,11 @@ _WAIT_S = "callboard_wait_s"
 
 _QUERY_CANCELED = "57014"
 
-_STEPS_A_CHECK = 100_000
-"""SQLite's instructions between two looks at the time: less than a millisecond."""
+_STEPS_PER_CHECK = 100_000
+"""SQLite's instructions between two checks of the time: less than a millisecond."""
 
 
-def make_engine(url: str, *, impatient: bool = False) -> Engine:
+def make_engine(url: str, *, with_timeouts: bool = False) -> Engine:
     """Create an engine for `url`, which is SQLite or PostgreSQL (psycopg 3).
 
     SQLite: write-ahead log, foreign keys, a busy timeout; a missing folder is created. `dispose` closes the
@@ -48,12 +48,12 @@ def make_engine(url: str, *, impatient: bool = False) -> Engine:
 
     Args:
         url: SQLAlchemy URL.
-        impatient: for a process that answers requests: with `LOCK_TIMEOUT_S` and `QUERY_TIMEOUT_S`, after
+        with_timeouts: for a process that answers requests: with `LOCK_TIMEOUT_S` and `QUERY_TIMEOUT_S`, after
             which an `OperationalError` is raised.
     """
     parsed = make_url(url)
     pool: dict[str, Any] = {"max_overflow": MAX_CONNECTIONS}
-    if impatient:
+    if with_timeouts:
         pool["pool_timeout"] = LOCK_TIMEOUT_S
     if parsed.get_backend_name() != "sqlite":
         engine = create_engine(
@@ -69,7 +69,7 @@ def make_engine(url: str, *, impatient: bool = False) -> Engine:
             },
         )
         _close_after_dispose(engine)
-        if impatient:
+        if with_timeouts:
             event.listen(engine, "connect", _set_timeouts)
             event.listen(engine, "begin", _begin_postgres)
         return engine
@@ -78,13 +78,13 @@ def make_engine(url: str, *, impatient: bool = False) -> Engine:
     engine = create_engine(
         parsed,
         **pool,
-        execution_options={_WAIT_S: LOCK_TIMEOUT_S} if impatient else {},
+        execution_options={_WAIT_S: LOCK_TIMEOUT_S} if with_timeouts else {},
         connect_args={"timeout": BUSY_TIMEOUT_S, "isolation_level": None},
     )
     _close_after_dispose(engine)
     event.listen(engine, "connect", _set_pragmas)
     event.listen(engine, "begin", _begin_sqlite)
-    if impatient:
+    if with_timeouts:
         event.listen(engine, "connect", _interrupt_long_queries)
         event.listen(engine, "before_cursor_execute", _note_start)
     return engine
@@ -121,7 +121,7 @@ def _interrupt_long_queries(connection: sqlite3.Connection, record: Any) -> None
     def is_late() -> bool:
         return bool(monotonic() > record.info.get(_ENDS_AT, math.inf))
 
-    connection.set_progress_handler(is_late, _STEPS_A_CHECK)
+    connection.set_progress_handler(is_late, _STEPS_PER_CHECK)
 
 
 def _note_start(
@@ -144,7 +144,7 @@ def opened(url: str) -> Iterator[Engine]:
 def _close_after_dispose(engine: Engine) -> None:
     """Close connections that are returned after `dispose`, such as those of threads that have not ended.
 
-    SQLAlchemy would keep them open in a pool that nobody uses, until the garbage collector finds them.
+    SQLAlchemy would keep them open in a pool that is no longer used, until the garbage collector finds them.
     """
     first_pool, disposed = engine.pool, Event()
 
@@ -152,12 +152,12 @@ def _close_after_dispose(engine: Engine) -> None:
         if disposed.is_set():
             record.invalidate()
 
-    def note(engine: Engine) -> None:
+    def on_dispose(engine: Engine) -> None:
         disposed.set()
         first_pool.dispose()  # what was returned just before
 
     event.listen(engine, "checkin", close)
-    event.listen(engine, "engine_disposed", note)
+    event.listen(engine, "engine_disposed", on_dispose)
 
 
 def _set_pragmas(connection: sqlite3.Connection, record: Any) -> None:
@@ -166,7 +166,7 @@ def _set_pragmas(connection: sqlite3.Connection, record: Any) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # A deferred transaction that reads and then writes fails at once if another has written in between,
+    # A deferred transaction that reads and then writes fails immediately if another has written in between,
     # whatever the busy timeout. Transactions that may write therefore take the lock first.
     options = connection.get_execution_options()
     if _WAIT_S in options:

@@ -30,11 +30,11 @@ class Episode(Base):
     replay: Mapped[str] = mapped_column(String(200))
     """File name of the replay in the artifact store."""
     replay_sha256: Mapped[str | None] = mapped_column(String(64))
-    """Of the replay, in hexadecimal; None for replays of version 0.1.0."""
+    """SHA-256 of the replay, in hexadecimal; None for replays of version 0.1.0."""
     video: Mapped[str | None] = mapped_column(String(200))
     """File name of the rendered video; None until it is rendered."""
     video_sha256: Mapped[str | None] = mapped_column(String(64))
-    """Of the video; below, of the video of the network input, if there is one."""
+    """SHA-256 of the video; below, of the video of the network input, if there is one."""
     observations_sha256: Mapped[str | None] = mapped_column(String(64))
     replay_bytes: Mapped[int | None] = mapped_column(BigInteger)
     """Size of the replay; None until it is measured."""

@@ -1,4 +1,4 @@
-"""Table `jobs`: small tasks for workers besides runs, such as rendering a video."""
+"""Table `jobs`: small units of work for workers apart from runs, such as rendering a video."""
 
 from datetime import datetime
 

@@ -27,7 +27,7 @@ class Computed:
 
     expression: Any
     kind: type[Any]
-    """Python type of its values."""
+    """Python type of the column's values."""
 
 
 def page(

@@ -23,7 +23,7 @@ class LiveSettings(Base):
     state: Mapped[str] = mapped_column(String(20))
     """`asked`, then `applied` or `refused` by the engine."""
     agent_steps: Mapped[int | None] = mapped_column(BigInteger)
-    """Where the change took effect."""
+    """Agent steps at which the change took effect."""
     frames: Mapped[int | None] = mapped_column(BigInteger)
     wall_time_s: Mapped[float | None]
     refused: Mapped[str | None] = mapped_column(Text)

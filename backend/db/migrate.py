@@ -13,7 +13,7 @@ from backend import files
 from backend.db.engine import make_engine
 
 UPGRADE_LOCK = 7_163_041
-"""PostgreSQL advisory lock: if several processes start at once, one of them upgrades."""
+"""PostgreSQL advisory lock: if several processes start simultaneously, one of them upgrades."""
 
 
 def config() -> Config:

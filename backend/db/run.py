@@ -36,7 +36,7 @@ class Run(Base):
     created_at: Mapped[datetime]
     created_by: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
     token_id: Mapped[str | None] = mapped_column(String(26))
-    """The token that created it, of an external run; it may be revoked."""
+    """The token that created an external run; it may be revoked."""
     name: Mapped[str] = mapped_column(String(MAX_NAME))
     algorithm: Mapped[str] = mapped_column(String(MAX_ALGORITHM), index=True)
     environment: Mapped[str] = mapped_column(String(MAX_ENVIRONMENT), index=True)
@@ -74,7 +74,7 @@ class Run(Base):
     host: Mapped[str | None] = mapped_column(String(200))
     """The host that holds the lease."""
     lease_expires_at: Mapped[datetime | None]
-    """Of an external run: when it is lost without another heartbeat."""
+    """When an external run is lost without another heartbeat."""
     error: Mapped[str | None] = mapped_column(Text)
     """Traceback or exit status of the last failure."""
 
@@ -121,7 +121,7 @@ class Attempt(Base):
     ended_at: Mapped[datetime | None]
     outcome: Mapped[str | None] = mapped_column(Text)
     resumed_from_agent_steps: Mapped[int] = mapped_column(BigInteger, default=0)
-    """Where this attempt's points start; later points of earlier attempts are superseded."""
+    """Agent steps at which this attempt's points start; later points of earlier attempts are superseded."""
     log_offset_bytes: Mapped[int] = mapped_column(BigInteger, default=0)
     """Everything before this offset of the attempt's event log is in the database."""
     log_bytes: Mapped[int | None] = mapped_column(BigInteger)

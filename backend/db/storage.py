@@ -23,13 +23,13 @@ class RetentionSettings(Base):
 
 
 class RemovedFile(Base):
-    """A file that no row needs any more, until it is deleted from the artifact store."""
+    """A file that is no longer referenced, until it is deleted from the artifact store."""
 
     __tablename__ = "removed_files"
 
     id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
     run_id: Mapped[str] = mapped_column(String(26), index=True)
-    """Of the file; the run may be deleted."""
+    """Run of the file; it may be deleted."""
     kind: Mapped[str | None] = mapped_column(String(20))
     """Kind of artifact; None: all files of the run."""
     file: Mapped[str | None] = mapped_column(String(200))

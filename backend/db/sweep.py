@@ -39,9 +39,9 @@ class SweepConfiguration(Base):
 
     sweep_id: Mapped[str] = mapped_column(ForeignKey("sweeps.id", ondelete="CASCADE"), primary_key=True)
     number: Mapped[int] = mapped_column(primary_key=True)
-    """From 0."""
+    """Number of the configuration, from 0."""
     settings: Mapped[dict[str, Any]]
-    """Its values by field path."""
+    """The configuration's values by field path."""
     eliminated: Mapped[str | None] = mapped_column(Text)
     """Why it gets no further seed; None while it may."""
 

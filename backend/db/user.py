@@ -22,7 +22,7 @@ class User(Base):
     OpenID Connect."""
     oidc_issuer: Mapped[str | None] = mapped_column(String(500))
     oidc_subject: Mapped[str | None] = mapped_column(String(255))
-    """With the issuer, whom an OpenID Connect provider takes the user for."""
+    """With the issuer, the user's linked identity at an OpenID Connect provider."""
     created_at: Mapped[datetime]
 
 
@@ -39,7 +39,7 @@ class LoginSession(Base):
     """When it ends even if it is used."""
     last_used_at: Mapped[datetime]
     address: Mapped[str | None] = mapped_column(String(64))
-    """Of its latest use."""
+    """Client's address at its latest use."""
     user_agent: Mapped[str | None] = mapped_column(String(300))
     method: Mapped[str | None] = mapped_column(String(20))
     """How its user logged in: `link`, `password` or `oidc`; None before these were recorded."""

@@ -22,11 +22,11 @@ class Video(Base):
     form: Mapped[str] = mapped_column(String(10))
     """`file`: a video file; `frames`: an array of frames."""
     fps: Mapped[float | None]
-    """Frames per second, of frames."""
+    """Frames per second, if the form is `frames`."""
     upload: Mapped[str] = mapped_column(String(26))
     """Id of the upload."""
     sent: Mapped[str | None] = mapped_column(String(200))
-    """File name of what was sent, in the artifact store; None once it is encoded or found unusable."""
+    """File name of the uploaded file in the artifact store; None once it is encoded or found unusable."""
     sent_sha256: Mapped[str | None] = mapped_column(String(64))
     sent_bytes: Mapped[int] = mapped_column(BigInteger, default=0)
     video: Mapped[str | None] = mapped_column(String(200))
@@ -36,4 +36,4 @@ class Video(Base):
     n_frames: Mapped[int | None]
     duration_s: Mapped[float | None]
     error: Mapped[str | None] = mapped_column(Text)
-    """Why what was sent cannot be encoded."""
+    """Why the uploaded file cannot be encoded."""

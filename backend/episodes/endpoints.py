@@ -34,7 +34,7 @@ VIDEO_ANSWERS: dict[int | str, dict[str, Any]] = {
 @router.get("/runs/{run_id}/episodes", response_model=EpisodePage)
 def list_episodes(
     run_id: Ulid,
-    actor: Viewer,
+    principal: Viewer,
     session: ReadSession,
     kind: Literal["training", "evaluation"] | None = None,
     superseded: Annotated[
@@ -66,14 +66,14 @@ def list_episodes(
 
 
 @router.get("/episodes/{episode_id}")
-def read_episode(episode_id: Ulid, actor: Viewer, session: ReadSession) -> EpisodeOut:
+def read_episode(episode_id: Ulid, principal: Viewer, session: ReadSession) -> EpisodeOut:
     """One episode."""
     episode = service.get(session, episode_id)
     return EpisodeOut.of(episode, jobs.find(session, service.VIDEO, episode_id))
 
 
 @router.get("/episodes/{episode_id}/trace")
-def read_trace(episode_id: Ulid, actor: Viewer, session: ReadSession, artifacts: Artifacts) -> Trace:
+def read_trace(episode_id: Ulid, principal: Viewer, session: ReadSession, artifacts: Artifacts) -> Trace:
     """Actions, rewards, values and policies of an episode, one entry per agent step."""
     return service.read_trace(session, artifacts, service.get(session, episode_id))
 
@@ -86,7 +86,7 @@ def read_trace(episode_id: Ulid, actor: Viewer, session: ReadSession, artifacts:
 )
 def read_observations(
     episode_id: Ulid,
-    actor: Viewer,
+    principal: Viewer,
     slot: DownloadSlot,
     session: ReadSession,
     artifacts: Artifacts,
@@ -109,7 +109,7 @@ def read_observations(
 )
 async def read_video(
     episode_id: Ulid,
-    actor: Viewer,
+    principal: Viewer,
     slot: DownloadSlot,
     session: ReadSession,
     state: AppStateDep,
@@ -137,8 +137,8 @@ async def read_video(
 
     def request(wait_s: float) -> Job:
         with writing(state.db_engine, wait_s=wait_s) as writer:
-            job = service.request_video(writer, episode, again=again, requested_by=actor.id)
-        state.bus.announce(writer)
+            job = service.request_video(writer, episode, again=again, requested_by=principal.id)
+        state.bus.publish_changes(writer)
         return job
 
     episode, found = await run_in_threadpool(find)

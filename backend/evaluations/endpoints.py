@@ -20,7 +20,7 @@ router = APIRouter(prefix="/runs/{run_id}/evaluations", tags=["evaluations"], ro
 @router.get("", response_model=EvaluationPage)
 def list_evaluations(
     run_id: Ulid,
-    actor: Viewer,
+    principal: Viewer,
     session: ReadSession,
     superseded: Annotated[
         bool, Query(description="Include evaluations after the checkpoint that a later attempt resumed from.")
@@ -37,14 +37,14 @@ def list_evaluations(
 
 
 @router.get("/protocols")
-def list_protocols(run_id: Ulid, actor: Viewer, session: ReadSession) -> Protocols:
+def list_protocols(run_id: Ulid, principal: Viewer, session: ReadSession) -> Protocols:
     """The protocols under which the run's checkpoints can be evaluated."""
     return service.protocols(session, run_id)
 
 
 @router.post("", status_code=201)
 def request_evaluation(
-    run_id: Ulid, actor: Operator, session: WriteSession, body: EvaluationRequest | None = None
+    run_id: Ulid, principal: Operator, session: WriteSession, body: EvaluationRequest | None = None
 ) -> EvaluationOut:
     """Evaluate a checkpoint; by default the latest, under the protocol of the run's own evaluations."""
     evaluation, job = service.request(session, run_id, body or EvaluationRequest())

@@ -27,7 +27,7 @@ def request(session: Session, run_id: str, body: EvaluationRequest) -> tuple[Eva
     """
     # Locked, so that the checkpoint is not removed in the meantime.
     run = runs.get(session, run_id, for_update=True)
-    spec = external.own_spec(run, "evaluate")
+    spec = external.trainable_spec(run, "evaluate")
     protocol = body.protocol or spec.evaluation_protocol
     try:
         spec.catalogue_environment.protocol(protocol)
@@ -56,7 +56,7 @@ def protocols(session: Session, run_id: str) -> Protocols:
         NotFound: there is no such run.
         Conflict: it is an external run.
     """
-    spec = external.own_spec(runs.get(session, run_id), "evaluate")
+    spec = external.trainable_spec(runs.get(session, run_id), "evaluate")
     items = [
         ProtocolOut.model_validate(protocol.model_dump(exclude={"environment_settings", "greedy"}))
         for protocol in protocols_of(spec.catalogue_environment.protocols)

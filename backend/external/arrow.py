@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from backend.errors import Invalid
-from backend.external.columns import Points
+from backend.external.columns import PointColumns
 from backend.external.schemas import MAX_METRIC, MAX_ROWS, MAX_STEPS, MAX_WALL_TIME_S, METRIC_NAME
 from backend.metrics.chunks import Array, Columns, joined, taken
 
@@ -25,7 +25,7 @@ _MAY_BE_NULL = frozenset({"frames", "value"})
 _DICTIONARY_BATCH, _RECORD_BATCH = 2, 3
 
 
-def of_arrow(body: bytes, source: str, sequence: int) -> Points:
+def of_arrow(body: bytes, source: str, sequence: int) -> PointColumns:
     """From an Arrow IPC stream with the columns `metric`, `agent_steps`, `frames`, `wall_time_s`, `value`.
 
     Raises:
@@ -42,7 +42,7 @@ def of_arrow(body: bytes, source: str, sequence: int) -> Points:
                     parts.setdefault(name, []).append(columns)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _unreadable(error) from None
-    return Points(source, sequence, {name: joined(some) for name, some in parts.items()})
+    return PointColumns(source, sequence, {name: joined(some) for name, some in parts.items()})
 
 
 def _unreadable(error: Exception) -> Invalid:
@@ -115,7 +115,7 @@ def _check_messages(body: bytes) -> None:
     n_rows = 0
     try:
         for message in pa.ipc.MessageReader.open_stream(body):
-            header = _Table.root(message.metadata.to_pybytes())
+            header = _FlatTable.root(message.metadata.to_pybytes())
             kind = header.number(1, "B")
             if kind not in (_RECORD_BATCH, _DICTIONARY_BATCH):
                 continue
@@ -132,7 +132,7 @@ def _check_messages(body: bytes) -> None:
         raise _unreadable(error) from None
 
 
-class _Table:
+class _FlatTable:
     """A table of Arrow's message headers, which are FlatBuffers."""
 
     def __init__(self, data: bytes, at: int) -> None:
@@ -141,7 +141,7 @@ class _Table:
         self._fields = at - self._read("i", at)
 
     @classmethod
-    def root(cls, data: bytes) -> "_Table":
+    def root(cls, data: bytes) -> "_FlatTable":
         """The outermost table."""
         [at] = struct.unpack_from("<I", data)
         return cls(data, at)
@@ -155,12 +155,12 @@ class _Table:
         place = self._place(field)
         return 0 if place is None else self._read(form, place)
 
-    def table(self, field: int) -> "_Table":
+    def table(self, field: int) -> "_FlatTable":
         """The table in a field."""
         place = self._place(field)
         if place is None:
             raise struct.error("a table is missing")
-        return _Table(self._data, place + self._read("I", place))
+        return _FlatTable(self._data, place + self._read("I", place))
 
     def _place(self, field: int) -> int | None:
         size = self._read("H", self._fields)

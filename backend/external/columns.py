@@ -19,7 +19,7 @@ EPISODE_LENGTH = "rollout/episode_length"
 
 
 @dataclass(frozen=True)
-class Points:
+class PointColumns:
     """One batch of points, by metric; columns without `episodes` and `revision`."""
 
     source: str
@@ -44,7 +44,7 @@ def validated(model: type[B], body: object) -> B:
         raise Invalid(problems_of(error)) from None
 
 
-def of_points(batch: PointsBatch) -> Points:
+def of_points(batch: PointsBatch) -> PointColumns:
     """From JSON.
 
     Raises:
@@ -69,13 +69,13 @@ def of_points(batch: PointsBatch) -> Points:
                     np.array([np.nan if value is None else value for value in series.value], "<f8"),
                 )
             )
-    return Points(batch.source, batch.sequence, {name: joined(some) for name, some in parts.items()})
+    return PointColumns(batch.source, batch.sequence, {name: joined(some) for name, some in parts.items()})
 
 
-def of_episodes(batch: EpisodesBatch) -> Points:
+def of_episodes(batch: EpisodesBatch) -> PointColumns:
     """The return and the length of each episode as points."""
     if not batch.episodes:
-        return Points(batch.source, batch.sequence, {})
+        return PointColumns(batch.source, batch.sequence, {})
     steps = np.array([row.agent_steps for row in batch.episodes], "<i8")
     wall_time_s = np.array([row.wall_time_s for row in batch.episodes], "<f8")
     values = {
@@ -83,7 +83,7 @@ def of_episodes(batch: EpisodesBatch) -> Points:
         EPISODE_LENGTH: np.array([row.length for row in batch.episodes], "<f8"),
     }
     series = {name: _columns(steps, steps, wall_time_s, value) for name, value in values.items()}
-    return Points(batch.source, batch.sequence, series)
+    return PointColumns(batch.source, batch.sequence, series)
 
 
 def in_order(columns: Columns, from_agent_steps: int) -> Columns:

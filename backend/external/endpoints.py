@@ -66,20 +66,20 @@ async def _part(request: Request) -> bytes:
 
 @router.post("/heartbeat")
 def send_heartbeat(
-    run_id: Ulid, actor: ExternalWriter, session: IngestSession, body: Heartbeat | None = None
+    run_id: Ulid, principal: ExternalWriter, session: IngestSession, body: Heartbeat | None = None
 ) -> HeartbeatOut:
-    """Report that the script of an external run is alive, or has ended.
+    """Report that the script of an external run is running, or has ended.
 
     Without a heartbeat, points, episodes or log lines for 60 s the run is `lost`, until the next one. The
-    answer says whether the script should end.
+    answer states whether the script should end.
     """
-    return service.heartbeat(session, run_id, actor, body or Heartbeat())
+    return service.heartbeat(session, run_id, principal, body or Heartbeat())
 
 
 @router.post("/points", openapi_extra=_ARROW_BODY)
 def add_points(
     run_id: Ulid,
-    actor: ExternalWriter,
+    principal: ExternalWriter,
     session: IngestSession,
     request: Request,
     body: PointsBody,
@@ -109,14 +109,16 @@ def add_points(
         batch = _of_stream(request, body, callboard_source, callboard_sequence)
     else:
         batch = columns.of_points(columns.validated(PointsBatch, body))
-    return service.add_points(session, run_id, actor, batch)
+    return service.add_points(session, run_id, principal, batch)
 
 
-def _of_stream(request: Request, body: bytes, source: str | None, sequence: int | None) -> columns.Points:
+def _of_stream(
+    request: Request, body: bytes, source: str | None, sequence: int | None
+) -> columns.PointColumns:
     """The points of a body that is not JSON.
 
     Raises:
-        Invalid: it is no Arrow stream, or a header is missing.
+        Invalid: it is not an Arrow stream, or a header is missing.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != ARROW:
@@ -130,15 +132,17 @@ def _of_stream(request: Request, body: bytes, source: str | None, sequence: int 
 
 
 @router.post("/episodes")
-def add_episodes(run_id: Ulid, actor: ExternalWriter, session: IngestSession, body: EpisodesBatch) -> Stored:
+def add_episodes(
+    run_id: Ulid, principal: ExternalWriter, session: IngestSession, body: EpisodesBatch
+) -> Stored:
     """Store returns and lengths of training episodes of an external run, once, as points."""
-    return service.add_points(session, run_id, actor, columns.of_episodes(body))
+    return service.add_points(session, run_id, principal, columns.of_episodes(body))
 
 
 @router.post("/log")
-def add_log_lines(run_id: Ulid, actor: ExternalWriter, session: IngestSession, body: LogBatch) -> Stored:
+def add_log_lines(run_id: Ulid, principal: ExternalWriter, session: IngestSession, body: LogBatch) -> Stored:
     """Store lines of an external run's log, once."""
-    return service.add_lines(session, run_id, actor, body)
+    return service.add_lines(session, run_id, principal, body)
 
 
 @router.put("/uploads/{upload}", openapi_extra=_PART_BODY)
@@ -147,7 +151,7 @@ def send_upload(
     upload: Annotated[
         str, Path(pattern=SOURCE_PATTERN, description="A ULID that the script chooses for the file.")
     ],
-    actor: ExternalWriter,
+    principal: ExternalWriter,
     state: AppStateDep,
     offset: Annotated[
         int, Query(ge=0, le=MAX_UPLOAD_BYTES, description="Bytes of the file that have already been sent.")
@@ -161,25 +165,25 @@ def send_upload(
     after a day, when another upload begins or the server starts. While a run has too many of them, the answer
     is 503.
     """
-    return UploadOut(received_bytes=files.append(state, run_id, actor, upload, offset, part))
+    return UploadOut(received_bytes=files.append(state, run_id, principal, upload, offset, part))
 
 
 @router.post("/checkpoints")
 def add_checkpoint(
     run_id: Ulid,
-    actor: ExternalWriter,
+    principal: ExternalWriter,
     state: AppStateDep,
     checkpoint: files.CompleteCheckpoint,
     session: IngestSession,
 ) -> Stored:
     """Store a file that the script of an external run has saved, once. It is never opened."""
-    return files.add_checkpoint(session, state, run_id, actor, checkpoint)
+    return files.add_checkpoint(session, state, run_id, principal, checkpoint)
 
 
 @router.post("/videos")
 def add_video(
     run_id: Ulid,
-    actor: ExternalWriter,
+    principal: ExternalWriter,
     state: AppStateDep,
     video: files.CompleteVideo,
     session: IngestSession,
@@ -188,4 +192,4 @@ def add_video(
 
     If it cannot be read as a video, `GET /runs/{id}/videos` and the run's log give the reason.
     """
-    return files.add_video(session, state, run_id, actor, video)
+    return files.add_video(session, state, run_id, principal, video)

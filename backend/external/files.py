@@ -17,7 +17,7 @@ from backend.db.engine import reading, writing
 from backend.dependencies import AppState, AppStateDep
 from backend.errors import Invalid, Unavailable
 from backend.external import repository, service
-from backend.external.schemas import CheckpointUpload, FileUpload, Stored, VideoUpload
+from backend.external.schemas import CheckpointUpload, CompletedUpload, Stored, VideoUpload
 from backend.external.uploads import Uploads
 from backend.rest import Ulid
 from backend.runs import repository as runs
@@ -25,15 +25,15 @@ from backend.storage import repository as storage
 from backend.videos import repository as videos
 
 MAX_FILES = 1_000
-"""Checkpoints of a run whose files are stored; as many videos."""
+"""Maximum number of a run's checkpoints whose files are stored, and of its videos."""
 MAX_FILES_BYTES = 20 * 2**30
-"""Of all checkpoints of a run, and of all its videos."""
+"""Maximum size of all checkpoints of a run, and of all its videos."""
 MAX_VIDEO_BYTES = 256 * 2**20
-"""Of what a script sends as one video."""
+"""Maximum size of an uploaded video."""
 
 _SIZE_OF_ALL = {"checkpoints": checkpoints.stored_size, "videos": videos.stored_size}
 
-B = TypeVar("B", bound=FileUpload)
+B = TypeVar("B", bound=CompletedUpload)
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def uploads_of(state: AppState) -> Uploads:
     return Uploads(state.settings.home_dir / "uploads", state.settings.min_free_disk_bytes)
 
 
-def append(state: AppState, run_id: str, actor: Principal, upload: str, offset: int, part: bytes) -> int:
+def append(state: AppState, run_id: str, principal: Principal, upload: str, offset: int, part: bytes) -> int:
     """Append a part to an upload; return how many of its bytes are stored.
 
     Raises:
@@ -62,12 +62,12 @@ def append(state: AppState, run_id: str, actor: Principal, upload: str, offset: 
         Unavailable: the disk is nearly full.
     """
     with reading(state.db_engine) as session:
-        service.external_run(session, run_id, actor)
+        service.external_run(session, run_id, principal)
     return uploads_of(state).append(run_id, upload, offset, part)
 
 
 def _put(
-    state: AppState, run_id: str, actor: Principal, body: B, kind: ArtifactKind, file: str
+    state: AppState, run_id: str, principal: Principal, body: B, kind: ArtifactKind, file: str
 ) -> StoredFile[B]:
     """Put a complete upload into the artifact store, before the transaction that adds its row.
 
@@ -75,7 +75,7 @@ def _put(
     """
     stored = StoredFile(body, kind, file)
     with reading(state.db_engine) as session:
-        service.external_run(session, run_id, actor)
+        service.external_run(session, run_id, principal)
         source = repository.source(session, run_id, body.source)
         if body.sequence != (source.sequence if source else 0) + 1:
             return stored  # by an earlier request, or refused as too early
@@ -88,18 +88,18 @@ def _put(
 
 
 def _checkpoint(
-    run_id: Ulid, actor: ExternalWriter, state: AppStateDep, body: CheckpointUpload
+    run_id: Ulid, principal: ExternalWriter, state: AppStateDep, body: CheckpointUpload
 ) -> StoredFile[CheckpointUpload]:
     file = f"s{body.agent_steps:012d}-{new_id()}{body.suffix}"
-    return _put(state, run_id, actor, body, "checkpoints", file)
+    return _put(state, run_id, principal, body, "checkpoints", file)
 
 
 def _video(
-    run_id: Ulid, actor: ExternalWriter, state: AppStateDep, body: VideoUpload
+    run_id: Ulid, principal: ExternalWriter, state: AppStateDep, body: VideoUpload
 ) -> StoredFile[VideoUpload]:
     if body.size_bytes > MAX_VIDEO_BYTES:
         raise Invalid.field("size_bytes", f"must be at most {MAX_VIDEO_BYTES:,} for a video")
-    return _put(state, run_id, actor, body, "videos", f"{new_id()}.sent")
+    return _put(state, run_id, principal, body, "videos", f"{new_id()}.sent")
 
 
 CompleteCheckpoint = Annotated[StoredFile[CheckpointUpload], Depends(_checkpoint)]
@@ -109,7 +109,7 @@ CompleteVideo = Annotated[StoredFile[VideoUpload], Depends(_video)]
 
 
 def add_checkpoint(
-    session: Session, state: AppState, run_id: str, actor: Principal, stored: StoredFile[CheckpointUpload]
+    session: Session, state: AppState, run_id: str, principal: Principal, stored: StoredFile[CheckpointUpload]
 ) -> Stored:
     """Add the row of a checkpoint, unless it is stored already.
 
@@ -135,11 +135,11 @@ def add_checkpoint(
             score=body.score,
         )
 
-    return _add(session, state, run_id, actor, stored, add_row)
+    return _add(session, state, run_id, principal, stored, add_row)
 
 
 def add_video(
-    session: Session, state: AppState, run_id: str, actor: Principal, stored: StoredFile[VideoUpload]
+    session: Session, state: AppState, run_id: str, principal: Principal, stored: StoredFile[VideoUpload]
 ) -> Stored:
     """Add the row of a video, unless it is stored already, and have a worker encode it.
 
@@ -166,14 +166,14 @@ def add_video(
             fps=body.fps,
         )
 
-    return _add(session, state, run_id, actor, stored, add_row)
+    return _add(session, state, run_id, principal, stored, add_row)
 
 
 def _add(
     session: Session,
     state: AppState,
     run_id: str,
-    actor: Principal,
+    principal: Principal,
     stored: StoredFile[B],
     add_row: Callable[[Run], None],
 ) -> Stored:
@@ -187,7 +187,7 @@ def _add(
         add_row(run)
         runs.touch(session, run, [stored.kind])
 
-    answer = service.add_file(session, run_id, actor, stored.body, add)
+    answer = service.add_file(session, run_id, principal, stored.body, add)
     uploads_of(state).remove(run_id, upload)
     return answer
 

@@ -12,7 +12,7 @@ from backend.specs.fields import Strict, Text
 from backend.specs.states import RunState
 
 MAX_UPLOAD_BYTES = 2**30
-"""Of one file."""
+"""Maximum size of a file."""
 MAX_ROWS = 10_000
 MAX_METRIC = 200
 MAX_LINES = 1_000
@@ -29,7 +29,7 @@ WallTime = Annotated[float, Field(ge=0, le=MAX_WALL_TIME_S, strict=False, allow_
 Value = Annotated[float, Field(strict=False)]
 
 
-class Batch(Strict):
+class NumberedBatch(Strict):
     """What a process sends, once: its batches are numbered from 1."""
 
     source: Annotated[str, StringConstraints(pattern=SOURCE_PATTERN)] = Field(
@@ -54,7 +54,7 @@ class SeriesPoints(Strict):
     value: list[Value | None] = Field(max_length=MAX_ROWS, description="Null is NaN.")
 
 
-class PointsBatch(Batch):
+class PointsBatch(NumberedBatch):
     """The body of `POST /runs/{id}/points`."""
 
     series: list[SeriesPoints] = Field(
@@ -71,7 +71,7 @@ class EpisodeRow(Strict):
     length: Steps = Field(description="Its agent steps.")
 
 
-class EpisodesBatch(Batch):
+class EpisodesBatch(NumberedBatch):
     """The body of `POST /runs/{id}/episodes`."""
 
     episodes: list[EpisodeRow] = Field(max_length=MAX_ROWS, description="In the order in which they ended.")
@@ -88,13 +88,13 @@ class SentLine(Strict):
     )
 
 
-class LogBatch(Batch):
+class LogBatch(NumberedBatch):
     """The body of `POST /runs/{id}/log`."""
 
     lines: list[SentLine] = Field(max_length=MAX_LINES, description="In order.")
 
 
-class FileUpload(Batch):
+class CompletedUpload(NumberedBatch):
     """What becomes of a complete upload."""
 
     upload: Annotated[str, StringConstraints(pattern=SOURCE_PATTERN)] = Field(
@@ -108,7 +108,7 @@ class FileUpload(Batch):
     wall_time_s: WallTime = Field(description="Training time of the run that the file belongs to.")
 
 
-class CheckpointUpload(FileUpload):
+class CheckpointUpload(CompletedUpload):
     """The body of `POST /runs/{id}/checkpoints`."""
 
     suffix: Annotated[str, StringConstraints(pattern=r"^(\.[a-z0-9]{1,10})?$")] = Field(
@@ -122,7 +122,7 @@ class CheckpointUpload(FileUpload):
     )
 
 
-class VideoUpload(FileUpload):
+class VideoUpload(CompletedUpload):
     """The body of `POST /runs/{id}/videos`."""
 
     form: Literal["file", "frames"] = Field(
@@ -169,4 +169,4 @@ class HeartbeatOut(BaseModel):
     state: RunState
     """`stopping` once a stop was requested."""
     stop_requested: bool
-    """Whether the script should end: someone has requested it."""
+    """Whether a user has requested that the script ends."""

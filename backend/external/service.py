@@ -14,13 +14,13 @@ from sqlalchemy.orm import Session
 
 from backend.auth.service import Principal
 from backend.db import ExternalSource, Run
-from backend.db.changes import note_run
+from backend.db.changes import record_run_change
 from backend.db.clock import database_now
 from backend.db.run import averaged_rate
 from backend.errors import Conflict, Forbidden
 from backend.external import repository
-from backend.external.columns import Points, in_order
-from backend.external.schemas import Batch, Heartbeat, HeartbeatOut, LogBatch, SentLine, Stored
+from backend.external.columns import PointColumns, in_order
+from backend.external.schemas import Heartbeat, HeartbeatOut, LogBatch, NumberedBatch, SentLine, Stored
 from backend.metrics import repository as metrics
 from backend.metrics.catalogue import EPISODE_RETURN
 from backend.metrics.chunks import Columns, n_rows
@@ -32,21 +32,21 @@ from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import ENDED, RunState
 
 MAX_SERIES = 5_000
-"""Metrics of a run."""
+"""Maximum number of metrics of a run."""
 MAX_SOURCES = 1_000
-"""Processes that write a run, one after another or together."""
+"""Maximum number of processes that write a run, one after another or together."""
 SCORE_EPISODES = 100
 
 
-def heartbeat(session: Session, run_id: str, actor: Principal, body: Heartbeat) -> HeartbeatOut:
-    """Note that a script is alive, or has ended.
+def heartbeat(session: Session, run_id: str, principal: Principal, body: Heartbeat) -> HeartbeatOut:
+    """Record that a script is running, or has ended.
 
     Raises:
         NotFound: there is no such run.
         Forbidden: the token may only write the runs that it has created.
         Conflict: it is not an external run.
     """
-    run = _external(session, run_id, actor)
+    run = _external(session, run_id, principal)
     state = RunState(body.state)
     if state != RunState.RUNNING:
         if run.state != state:
@@ -60,7 +60,7 @@ def heartbeat(session: Session, run_id: str, actor: Principal, body: Heartbeat) 
     return HeartbeatOut(state=RunState(run.state), stop_requested=run.stop_requested is not None)
 
 
-def add_points(session: Session, run_id: str, actor: Principal, batch: Points) -> Stored:
+def add_points(session: Session, run_id: str, principal: Principal, batch: PointColumns) -> Stored:
     """Store a batch of points, unless it is stored already.
 
     Raises:
@@ -68,7 +68,7 @@ def add_points(session: Session, run_id: str, actor: Principal, batch: Points) -
         Forbidden: the token may only write the runs that it has created.
         Conflict: it is not an external run, or a batch is missing before this one.
     """
-    run = _external(session, run_id, actor)
+    run = _external(session, run_id, principal)
     source = _next(session, run, batch)
     if source is None:
         return _known(session, run, batch)
@@ -79,7 +79,7 @@ def add_points(session: Session, run_id: str, actor: Principal, batch: Points) -
         _advance(run, kept)
         complete = {(name, ""): _with_episodes(run, name, columns) for name, columns in kept.items()}
         if metrics.append_columns(session, run.id, run.attempt, revision, complete):
-            note_run(session, run.id, revision, run.state, ["metrics"])
+            record_run_change(session, run.id, revision, run.state, ["metrics"])
         if EPISODE_RETURN in kept:
             _score(session, run, kept[EPISODE_RETURN])
     n_dropped = sum(dropped.values())
@@ -89,7 +89,7 @@ def add_points(session: Session, run_id: str, actor: Principal, batch: Points) -
     return Stored(sequence=batch.sequence, stored=batch.rows - n_dropped, dropped=n_dropped)
 
 
-def add_lines(session: Session, run_id: str, actor: Principal, batch: LogBatch) -> Stored:
+def add_lines(session: Session, run_id: str, principal: Principal, batch: LogBatch) -> Stored:
     """Store a batch of log lines, unless it is stored already.
 
     Raises:
@@ -97,7 +97,7 @@ def add_lines(session: Session, run_id: str, actor: Principal, batch: LogBatch) 
         Forbidden: the token may only write the runs that it has created.
         Conflict: it is not an external run, or a batch is missing before this one.
     """
-    run = _external(session, run_id, actor)
+    run = _external(session, run_id, principal)
     if _next(session, run, batch) is None:
         return _known(session, run, batch)
     runs.touch(session, run, ["log"])
@@ -107,7 +107,7 @@ def add_lines(session: Session, run_id: str, actor: Principal, batch: LogBatch) 
 
 
 def add_file(
-    session: Session, run_id: str, actor: Principal, batch: Batch, add: Callable[[Run], None]
+    session: Session, run_id: str, principal: Principal, batch: NumberedBatch, add: Callable[[Run], None]
 ) -> Stored:
     """Add what a batch with a file consists of to the locked run, unless it is stored already.
 
@@ -116,7 +116,7 @@ def add_file(
         Forbidden: the token may only write the runs that it has created.
         Conflict: it is not an external run, or a batch is missing before this one.
     """
-    run = _external(session, run_id, actor)
+    run = _external(session, run_id, principal)
     if _next(session, run, batch) is None:
         return _known(session, run, batch)
     add(run)
@@ -124,7 +124,7 @@ def add_file(
     return Stored(sequence=batch.sequence, stored=1, dropped=0)
 
 
-def external_run(session: Session, run_id: str, actor: Principal, *, for_update: bool = False) -> Run:
+def external_run(session: Session, run_id: str, principal: Principal, *, for_update: bool = False) -> Run:
     """An external run that the user may write.
 
     Raises:
@@ -133,19 +133,19 @@ def external_run(session: Session, run_id: str, actor: Principal, *, for_update:
         Conflict: it is not an external run.
     """
     run = service.get(session, run_id, for_update=for_update)
-    if actor.only_external_runs and run.token_id != actor.credential.id:
+    if principal.only_external_runs and run.token_id != principal.credential.id:
         raise Forbidden("the run was not created with this token, which can write only its own external runs")
     if run.origin != EXTERNAL:
         raise Conflict("the run is trained by Callboard: only external runs are written over REST")
     return run
 
 
-def _external(session: Session, run_id: str, actor: Principal) -> Run:
+def _external(session: Session, run_id: str, principal: Principal) -> Run:
     """The run, locked."""
-    return external_run(session, run_id, actor, for_update=True)
+    return external_run(session, run_id, principal, for_update=True)
 
 
-def _next(session: Session, run: Run, batch: Points | Batch) -> ExternalSource | None:
+def _next(session: Session, run: Run, batch: PointColumns | NumberedBatch) -> ExternalSource | None:
     """The source of the next batch, which then counts as stored; None if it is stored already.
 
     Raises:
@@ -167,7 +167,7 @@ def _next(session: Session, run: Run, batch: Points | Batch) -> ExternalSource |
     return source
 
 
-def _known(session: Session, run: Run, batch: Points | Batch) -> Stored:
+def _known(session: Session, run: Run, batch: PointColumns | NumberedBatch) -> Stored:
     """The answer for a batch that is stored already."""
     source = repository.source(session, run.id, batch.source)
     _sent(session, run)

@@ -2,7 +2,7 @@
 
 A part is appended to `uploads/<run id>/<upload id>` in the folder of the installation, on the machine of the
 web process. Both ids are ULIDs. A part that is sent again is refused with the offset that is expected, so
-that a client goes on where it was, whichever side has restarted.
+that a client continues where it was, whichever side has restarted.
 """
 
 import fcntl
@@ -18,9 +18,9 @@ from backend.external.schemas import MAX_UPLOAD_BYTES
 from backend.specs.run import FieldProblem
 
 MAX_UNFINISHED_BYTES = 2 * MAX_UPLOAD_BYTES
-"""Of all unfinished uploads of a run."""
+"""Maximum size of all unfinished uploads of a run."""
 UNFINISHED_S = 24 * 3600.0
-"""An upload that has not grown for so long is deleted when another one starts."""
+"""Time without growth after which an upload is deleted when another one starts."""
 
 _BLOCK_BYTES = 2**20
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from backend.figures.figure import Figure
-from backend.figures.theme import BESIDE, DASHES, Theme, colours, faint, layout, look, plain_text
+from backend.figures.theme import DASHES, LEGEND_AT_RIGHT, Theme, colours, faint, layout, look, plain_text
 from backend.metrics.catalogue import X_AXES, describe
 from backend.metrics.chunks import Array, Columns
 from backend.metrics.rollups import merged_at_equal_x
@@ -25,7 +25,7 @@ _BAND_OPACITY = 0.14
 
 
 @dataclass(frozen=True)
-class Line:
+class CurveLine:
     """One series of one run."""
 
     run: str
@@ -40,7 +40,7 @@ class Line:
 
 
 def curve_figure(
-    lines: Sequence[Line],
+    lines: Sequence[CurveLine],
     *,
     metric: str,
     x: str,
@@ -68,7 +68,7 @@ def curve_figure(
     heading = title or describe(metric).title
     figure = Figure(layout(heading, theme, width_px, _subtitle(lines, smooth)) | axes_layout(metric, x))
     if _are_sources(lines):
-        figure.layout["legend"] |= BESIDE
+        figure.layout["legend"] |= LEGEND_AT_RIGHT
     for line, style in zip(lines, _looks(lines, theme), strict=True):
         merged = merged_at_equal_x(line.columns, "x") if line.columns else None
         if len(lines) <= MANY:
@@ -77,12 +77,12 @@ def curve_figure(
     return figure
 
 
-def _are_sources(lines: Sequence[Line]) -> bool:
+def _are_sources(lines: Sequence[CurveLine]) -> bool:
     """Whether they are several sources of one run."""
     return len(lines) > 1 and len({line.run for line in lines}) == 1
 
 
-def _looks(lines: Sequence[Line], theme: Theme) -> list[tuple[str, str]]:
+def _looks(lines: Sequence[CurveLine], theme: Theme) -> list[tuple[str, str]]:
     """Colour and dash of each line: the run's, and for sources of a single run the next ones."""
     if not _are_sources(lines):
         return [look(run_style(line.run), theme) for line in lines]
@@ -114,7 +114,7 @@ def plain(values: Array) -> list[Any]:
 
 
 def _draw_line(
-    figure: Figure, line: Line, values: Columns | None, colour: str, dash: str, column: str
+    figure: Figure, line: CurveLine, values: Columns | None, colour: str, dash: str, column: str
 ) -> None:
     figure.add_scatter(
         x=plain(values["x"]) if values else [],
@@ -129,7 +129,9 @@ def _draw_line(
     )
 
 
-def _draw_behind(figure: Figure, line: Line, values: Columns | None, colour: str, *, points: bool) -> None:
+def _draw_behind(
+    figure: Figure, line: CurveLine, values: Columns | None, colour: str, *, points: bool
+) -> None:
     many = values["count"] >= MIN_ENVELOPE if values else np.empty(0, bool)
     x, y = _polygon(values, many) if values else ([], [])
     figure.add_scatter(
@@ -160,7 +162,7 @@ def _draw_behind(figure: Figure, line: Line, values: Columns | None, colour: str
         )
 
 
-def _meta(line: Line, column: str) -> dict[str, Any]:
+def _meta(line: CurveLine, column: str) -> dict[str, Any]:
     return {"run": line.run, "metric": line.metric, "source": line.source, "y": column}
 
 
@@ -178,7 +180,7 @@ def _polygon(values: Columns, shown: Array) -> tuple[list[Any], list[Any]]:
     return x, y
 
 
-def _subtitle(lines: Sequence[Line], smooth: str) -> str:
+def _subtitle(lines: Sequence[CurveLine], smooth: str) -> str:
     shown, total = sum(line.n_shown for line in lines), sum(line.n_total for line in lines)
     if not total:
         return ""

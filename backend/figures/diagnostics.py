@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from backend.figures.curve import Line, axes_layout, plain
+from backend.figures.curve import CurveLine, axes_layout, plain
 from backend.figures.figure import Figure
-from backend.figures.theme import BESIDE, DASHES, Theme, colours, faint, layout, plain_text
+from backend.figures.theme import DASHES, LEGEND_AT_RIGHT, Theme, colours, faint, layout, plain_text
 
 _SHARE_OPACITY = 0.55
 _MAX_LEGEND_BELOW = 4
-"""A legend with more lines is placed beside the plot; below, it would take too much of the height."""
+"""A legend with more lines is placed next to the plot; below, it would take too much of the height."""
 
 
 @dataclass(frozen=True)
@@ -129,9 +129,9 @@ PANELS = (
 BY_ID = {panel.id: panel for panel in PANELS}
 
 
-def present(metrics: set[str]) -> list[Panel]:
+def available_panels(metrics: set[str]) -> list[Panel]:
     """The panels for which a run with these metrics has data."""
-    # Every method reports updates per second; the panel is useful only beside predictions per second.
+    # Every method reports updates per second; the panel is useful only with predictions per second.
     return [
         panel
         for panel in PANELS
@@ -141,7 +141,7 @@ def present(metrics: set[str]) -> list[Panel]:
 
 
 def diagnostic_figure(
-    panel: Panel, lines: Sequence[Line], *, x: str, smooth: str, title: str, theme: Theme = "light"
+    panel: Panel, lines: Sequence[CurveLine], *, x: str, smooth: str, title: str, theme: Theme = "light"
 ) -> Figure:
     """One panel: one line per metric or source, or stacked shares.
 
@@ -161,7 +161,7 @@ def diagnostic_figure(
     figure.layout["legend"]["traceorder"] = "normal"
     if len(lines) > _MAX_LEGEND_BELOW:
         order = "reversed" if panel.stacked else "normal"
-        figure.layout["legend"] |= BESIDE | {"traceorder": order}
+        figure.layout["legend"] |= LEGEND_AT_RIGHT | {"traceorder": order}
     palette = colours(theme)
     metrics = list(panel.names)
     by_metric = len({line.metric for line in lines}) == len(lines)

@@ -89,7 +89,7 @@ Options = Annotated[FigureOptions, Depends(_options)]
 
 
 @router.get("/palette")
-def palette(actor: Viewer) -> Palette:
+def palette(principal: Viewer) -> Palette:
     """The colours of runs and groups."""
     return Palette(
         light=list(colours("light")),
@@ -103,7 +103,7 @@ def palette(actor: Viewer) -> Palette:
 def learning_curve(
     request: Request,
     run: Runs,
-    actor: Viewer,
+    principal: Viewer,
     session: ReadSession,
     axes: SmoothedAxes,
     options: Options,
@@ -121,7 +121,7 @@ def curve(
     request: Request,
     run: Runs,
     metric: Text,
-    actor: Viewer,
+    principal: Viewer,
     session: ReadSession,
     axes: SmoothedAxes,
     options: Options,
@@ -136,7 +136,7 @@ def curve(
 def seed_curve(
     request: Request,
     run: Runs,
-    actor: Viewer,
+    principal: Viewer,
     session: ReadSession,
     axes: SmoothedAxes,
     spread: ChosenSpread,
@@ -156,7 +156,7 @@ def scatter(
     request: Request,
     run: Runs,
     x: Annotated[Text, Query(description="A field or setting of runs, such as `config.learning_rate`.")],
-    actor: Viewer,
+    principal: Viewer,
     session: ReadSession,
     options: Options,
     y: Annotated[
@@ -171,7 +171,7 @@ def scatter(
 @router.get("/internals", include_in_schema=False)  # the name in version 0.1.0
 @router.get("/diagnostics")
 def list_diagnostics(
-    run: Annotated[Ulid, Query(description="Run id.")], actor: Viewer, session: ReadSession
+    run: Annotated[Ulid, Query(description="Run id.")], principal: Viewer, session: ReadSession
 ) -> Panels:
     """The diagnostics panels that a run has data for; empty if it has none."""
     found = service.diagnostic_panels(session, run)
@@ -186,7 +186,7 @@ def diagnostic(
     request: Request,
     run: Annotated[Ulid, Query(description="Run id.")],
     panel: Annotated[Text, Query(description="An id from `GET /figures/diagnostics`.")],
-    actor: Viewer,
+    principal: Viewer,
     session: ReadSession,
     axes: SmoothedAxes,
     options: Options,
@@ -202,7 +202,7 @@ def diagnostic(
 def episode_trace(
     request: Request,
     episode: Annotated[Ulid, Query(description="Episode id.")],
-    actor: Viewer,
+    principal: Viewer,
     session: ReadSession,
     artifacts: Artifacts,
     options: Options,

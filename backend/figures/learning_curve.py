@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from backend.figures.curve import Line, curve_figure
+from backend.figures.curve import CurveLine, curve_figure
 from backend.figures.figure import Figure
 from backend.figures.marks import Mark, add_marks
 from backend.figures.theme import MINUS, Theme, faint, ground, look, muted, plain_text
@@ -40,7 +40,7 @@ class Level:
 
 
 def learning_curve_figure(
-    lines: Sequence[Line],
+    lines: Sequence[CurveLine],
     *,
     x: str,
     smooth: str,

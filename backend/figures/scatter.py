@@ -25,9 +25,9 @@ class Dot:
     name: str
     x: float | str
     y: float
-    task: str = ""
+    subject: str = ""
     """Equal for runs of an algorithm whose scores can be compared."""
-    task_name: str = ""
+    subject_name: str = ""
 
 
 def scatter_figure(
@@ -39,7 +39,7 @@ def scatter_figure(
     theme: Theme = "light",
     width_px: int | None = None,
 ) -> Figure:
-    """Each run as a dot in its colour, and the median of the runs of a task with equal settings as a dash.
+    """Each run as a dot in its colour, and the median of the runs of a subject with equal settings as a dash.
 
     Args:
         dots: the runs that have both values. Settings that are not all numbers are drawn as categories.
@@ -52,9 +52,9 @@ def scatter_figure(
     figure = Figure(layout(title, theme, width_px))
     numeric = all(isinstance(dot.x, int | float) for dot in dots)
     ordered = sorted(
-        dots, key=lambda dot: ("", float(dot.x), dot.task) if numeric else (str(dot.x), 0.0, dot.task)
+        dots, key=lambda dot: ("", float(dot.x), dot.subject) if numeric else (str(dot.x), 0.0, dot.subject)
     )
-    several_tasks = len({dot.task for dot in dots}) > 1
+    several_subjects = len({dot.subject for dot in dots}) > 1
     figure.layout |= {
         "hovermode": "closest",
         "xaxis": {"title": {"text": plain_text(x)}, **_axis([dot.x for dot in ordered], numeric=numeric)},
@@ -70,7 +70,7 @@ def scatter_figure(
         showlegend=False,
         hovertemplate="%{text}<br>%{x}: %{y:.5~g}<extra></extra>",
     )
-    same = [list(some) for _, some in groupby(ordered, lambda dot: (dot.x, dot.task))]
+    same = [list(some) for _, some in groupby(ordered, lambda dot: (dot.x, dot.subject))]
     several = [some for some in same if len(some) > 1]
     if several:
         figure.add_scatter(
@@ -78,7 +78,7 @@ def scatter_figure(
             y=[median(np.array([dot.y for dot in some])).value for some in several],
             text=[
                 f"median of {len(some)} runs"
-                + (f", {plain_text(some[0].task_name)}" if several_tasks else "")
+                + (f", {plain_text(some[0].subject_name)}" if several_subjects else "")
                 for some in several
             ],
             mode="markers",

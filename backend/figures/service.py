@@ -13,8 +13,8 @@ from backend.db import Checkpoint, Evaluation, Run, Series
 from backend.episodes import service as episodes
 from backend.evaluations import repository as evaluations
 from backend.figures import repository
-from backend.figures.curve import Line, curve_figure
-from backend.figures.diagnostics import Panel, diagnostic_figure, present
+from backend.figures.curve import CurveLine, curve_figure
+from backend.figures.diagnostics import Panel, available_panels, diagnostic_figure
 from backend.figures.episode_trace import discounted, episode_trace_figure
 from backend.figures.figure import Figure
 from backend.figures.learning_curve import Evaluated, Level, learning_curve_figure
@@ -30,7 +30,7 @@ from backend.metrics.grouping import Spread
 from backend.metrics.run_axes import locator
 from backend.metrics.seed_groups import group_curve
 from backend.runs import service as runs
-from backend.runs.groups import group_key, group_names, published_scores, subject, task_key, task_names
+from backend.runs.groups import group_key, group_names, published_scores, subject, subject_key, subject_names
 from backend.runs.setting_values import setting as setting_of
 from backend.runs.setting_values import value_of
 
@@ -129,7 +129,7 @@ def diagnostic_panels(session: Session, run_id: str) -> list[Panel]:
     Raises:
         NotFound: there is no such run.
     """
-    return present({series.metric for series in metrics.series_of(session, run_id)})
+    return available_panels({series.metric for series in metrics.series_of(session, run_id)})
 
 
 def draw_diagnostic(
@@ -174,7 +174,9 @@ def draw_learning_curve(
     nonempty = {line.run for line in lines}
     # A page fills in the data of a run without points as soon as there are some.
     lines += [
-        Line(run.id, run.name, EPISODE_RETURN, "", None) for run in found.values() if run.id not in nonempty
+        CurveLine(run.id, run.name, EPISODE_RETURN, "", None)
+        for run in found.values()
+        if run.id not in nonempty
     ]
     if len(found) == 1:  # the title names the run; the legend distinguishes training from evaluations
         lines = [replace(line, name="training") for line in lines]
@@ -216,22 +218,22 @@ def draw_scatter(
     field = setting_of(setting)
     runs.check_known(session, "x", field)
     shown = [
-        (run, value, task_key(run))
+        (run, value, subject_key(run))
         for run in found.values()
         if (value := value_of(run, field)) is not None and getattr(run, score) is not None
     ]
-    examples = {task: run for run, _, task in shown}
-    names = dict(zip(examples, task_names(list(examples.values())), strict=True))
+    examples = {key: run for run, _, key in shown}
+    names = dict(zip(examples, subject_names(list(examples.values())), strict=True))
     dots = [
         Dot(
             run.id,
             run.name,
             value if isinstance(value, int | float) else str(value),
             getattr(run, score),
-            task,
-            names[task],
+            key,
+            names[key],
         )
-        for run, value, task in shown
+        for run, value, key in shown
     ]
     title = f"{SCORES[score]} by {setting}, {subject(found.values())}"
     return scatter_figure(
@@ -276,7 +278,7 @@ def draw_episode_trace(
 
 def _lines(
     session: Session, found: Mapping[str, Run], series: Sequence[Series], axes: Axes, options: FigureOptions
-) -> list[Line]:
+) -> list[CurveLine]:
     read = curves(session, series, axes) if options.with_data else {}
     has_parts = any(one.source for one in series)
     lines = []
@@ -288,11 +290,11 @@ def _lines(
             name += f", {one.source}"
         buckets = read.get(one.id)
         if buckets is None:
-            lines.append(Line(one.run_id, name, one.metric, one.source, None))
+            lines.append(CurveLine(one.run_id, name, one.metric, one.source, None))
         else:
             columns = buckets.buckets | {"x": buckets.buckets[axes.x]}
             counts = (buckets.n_rows, buckets.n_buckets)
-            lines.append(Line(one.run_id, name, one.metric, one.source, columns, *counts))
+            lines.append(CurveLine(one.run_id, name, one.metric, one.source, columns, *counts))
     return lines
 
 

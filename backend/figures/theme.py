@@ -113,7 +113,7 @@ def layout(title: str, theme: Theme, width_px: int | None, subtitle: str = "") -
         },
         "hovermode": "x unified",
         "hoversubplots": "axis",
-        # Below the plot: beside it, a phone would have no space left for the curve.
+        # Below the plot: next to it, a phone would have no space left for the curve.
         "legend": {
             "orientation": "h",
             "x": 0,
@@ -129,7 +129,7 @@ def layout(title: str, theme: Theme, width_px: int | None, subtitle: str = "") -
 
 
 # Relative to the plot: relative to the container, the legend would reduce the plot's height.
-BESIDE: dict[str, Any] = {
+LEGEND_AT_RIGHT: dict[str, Any] = {
     "orientation": "v",
     "x": 1.02,
     "y": 1,
@@ -137,7 +137,7 @@ BESIDE: dict[str, Any] = {
     "yanchor": "top",
     "maxheight": 1,
 }
-"""A legend beside the plot: for many lines or a small plot, a legend below would take too much of the
+"""A legend next to the plot: for many lines or a small plot, a legend below would take too much of the
 height."""
 
 

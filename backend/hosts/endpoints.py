@@ -14,18 +14,18 @@ router = APIRouter(prefix="/hosts", tags=["hosts"], route_class=IdempotentRoute)
 
 
 @router.get("", response_model=HostPage)
-def list_hosts(actor: Viewer, session: ReadSession, state: AppStateDep) -> Response:
+def list_hosts(principal: Viewer, session: ReadSession, state: AppStateDep) -> Response:
     """Every worker host with its runs, and the number of queued runs per queue."""
     return json_response(service.listing(session, state.settings.lease_s))
 
 
 @router.post("/{host_id}/drain")
-def drain_host(host_id: Text, actor: Operator, session: WriteSession, state: AppStateDep) -> HostOut:
+def drain_host(host_id: Text, principal: Operator, session: WriteSession, state: AppStateDep) -> HostOut:
     """Drain a host: it finishes its runs and accepts no new ones."""
     return service.set_draining(session, host_id, True, state.settings.lease_s)
 
 
 @router.post("/{host_id}/undrain")
-def undrain_host(host_id: Text, actor: Operator, session: WriteSession, state: AppStateDep) -> HostOut:
+def undrain_host(host_id: Text, principal: Operator, session: WriteSession, state: AppStateDep) -> HostOut:
     """Let a drained host accept runs again."""
     return service.set_draining(session, host_id, False, state.settings.lease_s)

@@ -10,7 +10,7 @@ from sqlalchemy import and_, func, or_, select, tuple_
 from sqlalchemy.orm import Session
 
 from backend.db import Host, Run
-from backend.db.changes import note_host
+from backend.db.changes import record_host_change
 from backend.db.clock import database_now
 from backend.specs.environments.custom import CustomEnvironment
 from backend.specs.run_fields import CALLBOARD
@@ -20,7 +20,7 @@ CLAIM_ORDER = (Run.priority.desc(), Run.id)
 """The order in which workers claim queued runs: the highest priority, then the oldest."""
 
 _RECENT_RUNS = 1000
-_LEAST_TRAINING_S = 10.0
+_MIN_TRAINING_S = 10.0
 """A run's rate is known after this training time."""
 
 
@@ -45,7 +45,7 @@ def get(session: Session, host_id: str, *, for_update: bool = False) -> Host | N
     return session.get(Host, host_id, with_for_update=for_update or None, populate_existing=for_update)
 
 
-def announce(session: Session, host_id: str, **facts: Any) -> Host:
+def record_heartbeat(session: Session, host_id: str, **facts: Any) -> Host:
     """Store a host's heartbeat and facts, and return its row.
 
     Args:
@@ -63,12 +63,12 @@ def announce(session: Session, host_id: str, **facts: Any) -> Host:
             setattr(host, name, value)
         host.last_seen_at = now
     session.flush()
-    note_host(session, host_id)
+    record_host_change(session, host_id)
     return host
 
 
 def custom_environments(session: Session) -> dict[str, tuple[CustomEnvironment, list[str]]]:
-    """Every custom environment by id, with its hosts and the description from the host seen last; without
+    """Every custom environment by id, with its hosts and the description of the latest heartbeat; without
     those that a host refused."""
     found: dict[str, tuple[CustomEnvironment, list[str]]] = {}
     for host in session.scalars(select(Host).order_by(Host.last_seen_at)):
@@ -82,7 +82,7 @@ def custom_environments(session: Session) -> dict[str, tuple[CustomEnvironment, 
 
 
 def refused_environments(session: Session) -> dict[str, str]:
-    """Id of a custom environment -> why a host that lists it cannot use it; of the host seen last."""
+    """Id of a custom environment -> why a host that lists it cannot use it; of the latest heartbeat."""
     return {
         row["id"]: f"host {host.id} cannot use it: {row['refusal']}"
         for host in session.scalars(select(Host).order_by(Host.last_seen_at))
@@ -143,7 +143,7 @@ def recent_rates(session: Session, kinds: Collection[tuple[str, str]]) -> dict[t
             Run.id.in_(recent),
             tuple_(Run.algorithm, Run.environment).in_(kinds),
             Run.agent_steps > 0,
-            Run.wall_time_s >= _LEAST_TRAINING_S,
+            Run.wall_time_s >= _MIN_TRAINING_S,
         )
     )
     found: dict[tuple[str, str], list[float]] = defaultdict(list)
@@ -156,4 +156,4 @@ def set_draining(session: Session, host: Host, draining: bool) -> None:
     """Drain a locked host, or let it accept runs again."""
     host.draining = draining
     session.flush()
-    note_host(session, host.id)
+    record_host_change(session, host.id)

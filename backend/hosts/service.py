@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from sqlalchemy.orm import Session
 
 from backend.db import Run
-from backend.db.changes import note_work
+from backend.db.changes import record_work
 from backend.db.clock import database_now
 from backend.errors import Conflict, NotFound
 from backend.hosts import repository
@@ -21,9 +21,9 @@ ALIVE_LEASES = 2
 MAX_WAITING = 50
 """Waiting runs that the list of hosts names."""
 MAX_AHEAD = 100
-"""Beyond so many runs ahead, the start of a run is not estimated."""
+"""Number of runs ahead beyond which the start of a run is not estimated."""
 MAX_LISTED = 5
-"""Of the runs ahead, so many are named."""
+"""Maximum number of the runs ahead that are named."""
 
 
 def listing(session: Session, lease_s: float) -> HostPage:
@@ -104,7 +104,7 @@ def set_draining(session: Session, host_id: str, draining: bool, lease_s: float)
     repository.set_draining(session, host, draining)
     if not draining:
         for queue in host.queues:
-            note_work(session, queue)
+            record_work(session, queue)
     return next(out for out in listing(session, lease_s).items if out.id == host.id)
 
 

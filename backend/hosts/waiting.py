@@ -113,7 +113,7 @@ def expected_wait_s(
 
     for each in ahead:
         heap = earliest(each)
-        if heap is not None:  # otherwise it waits for a host that does not exist, and delays nobody
+        if heap is not None:  # otherwise it waits for a host that does not exist, and delays no other run
             heapq.heapreplace(heap, heap[0] + _left_s(each, rates))
     heap = earliest(run)
     return heap[0] if heap is not None and math.isfinite(heap[0]) else None
@@ -162,7 +162,7 @@ def _too_large(run: Run, memory_bytes: int) -> str:
     )
     try:
         return f"{reason}: {memory_advice(parse_run_spec(run.spec), memory_bytes)}"
-    except InvalidSpec:  # of a former version, or of an environment that is gone
+    except InvalidSpec:  # of a former version, or of an environment that no longer exists
         return reason
 
 

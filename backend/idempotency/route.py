@@ -29,7 +29,7 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class IdempotentRoute(APIRoute):
-    """A `route_class` for routers whose routes take their `actor` before their `WriteSession`."""
+    """A `route_class` for routers whose routes take their `principal` before their `WriteSession`."""
 
     def get_route_handler(self) -> Handler:
         """Wrap the handler of POST routes."""
@@ -51,7 +51,7 @@ def _once(plain: Handler) -> Handler:
         session: Session = request.state.writing
         # A separate thread: those of the pool may all be waiting for the lock that this session holds.
         await anyio.to_thread.run_sync(
-            _keep, session, request.state.actor.id, repeated, response, limiter=anyio.CapacityLimiter(1)
+            _keep, session, request.state.principal.id, repeated, response, limiter=anyio.CapacityLimiter(1)
         )
         return response
 
@@ -72,7 +72,7 @@ def install(app: FastAPI) -> None:
     def again(request: Request, error: Exception) -> Response:
         assert isinstance(error, Repeated)
         with reading(get_state(request).db_engine) as session:
-            answer = repository.get(session, request.state.actor.id, error.key)
+            answer = repository.get(session, request.state.principal.id, error.key)
         if answer is None:
             undone = Conflict("the request with this key was rolled back: send it again")
             return respond(undone, request.state.request_id)

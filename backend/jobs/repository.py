@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from backend.db import Job, Run
 from backend.db.base import new_id
-from backend.db.changes import note_job, note_work
+from backend.db.changes import record_job_change, record_work
 from backend.db.clock import database_now
 
 ENCODE = "encode"
@@ -81,8 +81,8 @@ def request(
     else:
         return job
     session.flush()
-    note_work(session, queue)
-    note_job(session, job.id, run_id, job.state)
+    record_work(session, queue)
+    record_job_change(session, job.id, run_id, job.state)
     return job
 
 
@@ -104,7 +104,7 @@ def claim(session: Session, host: str, lease_s: float, environments: Sequence[st
         .where(
             or_(Job.kind == ENCODE, Job.run_id.in_(select(Run.id).where(Run.environment.in_(environments))))
         )
-        .order_by(Job.kind == ENCODE, Job.id)  # first what somebody waits for
+        .order_by(Job.kind == ENCODE, Job.id)  # first those that a user waits for
         .limit(1)
         .with_for_update(skip_locked=True)
     ).one_or_none()
@@ -116,7 +116,7 @@ def claim(session: Session, host: str, lease_s: float, environments: Sequence[st
     job.state, job.host, job.tries = "running", host, job.tries + 1
     job.lease_expires_at = now + timedelta(seconds=lease_s)
     session.flush()
-    note_job(session, job.id, job.run_id, job.state)
+    record_job_change(session, job.id, job.run_id, job.state)
     return job
 
 
@@ -165,4 +165,4 @@ def _end(session: Session, job: Job, state: str, error: str | None) -> None:
     job.state, job.error = state, error
     job.host = job.lease_expires_at = None
     session.flush()
-    note_job(session, job.id, job.run_id, state)
+    record_job_change(session, job.id, job.run_id, state)

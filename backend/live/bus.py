@@ -25,8 +25,11 @@ CHANNEL = "callboard:events"
 LIFETIME_S = 3600.0
 """Maximum duration of a stream; the browser then reconnects and is authenticated again."""
 
-WAKE_TASK = "callboard.poke"
-"""Celery task that makes a worker look for work."""
+WAKE_TASK = "callboard.wake"
+"""Celery task that makes a worker look for work. Workers of version 0.1.0 discard it: they look every few
+seconds."""
+FORMER_WAKE_TASK = "callboard.poke"
+"""Its name in version 0.1.0, which workers accept too."""
 
 TRAIN_TASK = "callboard.train"
 """Celery task that executes an attempt on the host that has claimed it."""
@@ -36,7 +39,7 @@ TIMEOUT_S = 0.5
 WATCH_CHANNEL = "callboard:watch"
 """A web process publishes a run's id here every `WATCH_INTERVAL_S` while a client watches its gameplay."""
 WATCH_INTERVAL_S = 2.0
-WATCH_LAPSES_S = 5.0
+WATCH_EXPIRES_S = 5.0
 """A worker stops publishing frames this long after the last such message."""
 
 log = structlog.get_logger(__name__)
@@ -62,7 +65,7 @@ class Bus:
         self._celery.conf.task_publish_retry = False
         self._celery.conf.task_ignore_result = True
 
-    def announce(self, session: Session) -> None:
+    def publish_changes(self, session: Session) -> None:
         """Publish the changes of the session's committed transaction, and wake the workers of the queues it
         filled."""
         self.publish(take_changes(session))

@@ -22,9 +22,9 @@ router = APIRouter()
 POLICY_VIOLATION = 1008
 GOING_AWAY = 1001
 WAIT_S = 0.5
-"""The maximum delay of a shutdown."""
+"""Timeout of one wait: the maximum delay of a shutdown."""
 RETRY_S = 0.05
-"""Between tries of the first notification, while the subscription connects."""
+"""Pause between tries of the first notification, while the subscription connects."""
 
 
 @router.websocket("/runs/{run_id:ulid}/live")

@@ -19,7 +19,7 @@ WAIT_S = 0.5
 CANCEL_INTERVAL_S = 1.0
 
 MAX_UNSENT = 1000
-"""Events that wait for a slow client. One more, and it is asked to fetch everything instead."""
+"""Maximum number of events that wait for a slow client. After one more it gets a `resync` instead."""
 
 log = structlog.get_logger(__name__)
 
@@ -54,7 +54,7 @@ class Events:
         self._arrived = asyncio.Event()
 
     def put(self, message: bytes | Signal) -> None:
-        """Append a message. `CONNECTED` replaces those before it, and so many that it lost count of."""
+        """Append a message. `CONNECTED` replaces the unsent ones; it also replaces more than `MAX_UNSENT`."""
         if message is Signal.CONNECTED or len(self._unsent) >= MAX_UNSENT:
             self._unsent.clear()
             message = Signal.CONNECTED

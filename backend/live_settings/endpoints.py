@@ -38,7 +38,7 @@ class SettingsOut(BaseModel):
     changes: dict[str, Any]
     state: Literal["asked", "applied", "refused"]
     agent_steps: int | None
-    """Where the change took effect."""
+    """Agent steps at which the change took effect."""
     frames: int | None
     wall_time_s: Number
     refused: str | None
@@ -50,7 +50,7 @@ class SettingsPage(Page[SettingsOut]):
 
 
 @router.get("")
-def list_settings(run_id: Ulid, actor: Viewer, session: ReadSession) -> SettingsPage:
+def list_settings(run_id: Ulid, principal: Viewer, session: ReadSession) -> SettingsPage:
     """Every change to a run's settings, latest first."""
     runs.get(session, run_id)
     rows = repository.all_versions(session, run_id)
@@ -59,8 +59,8 @@ def list_settings(run_id: Ulid, actor: Viewer, session: ReadSession) -> Settings
 
 @router.patch("")
 def change_settings(
-    run_id: Ulid, body: SettingsRequest, actor: Operator, session: WriteSession
+    run_id: Ulid, body: SettingsRequest, principal: Operator, session: WriteSession
 ) -> SettingsOut:
     """Change settings of a run during training. `asked` until the engine has answered; applied
     immediately if no engine runs."""
-    return SettingsOut.model_validate(service.request(session, run_id, body.config, actor.id))
+    return SettingsOut.model_validate(service.request(session, run_id, body.config, principal.id))

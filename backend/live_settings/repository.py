@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from backend.db import LiveSettings, Run
-from backend.db.changes import host_queue, note_work
+from backend.db.changes import host_queue, record_work
 from backend.db.clock import database_now
 from backend.runs import repository as runs
 from backend.specs.events import SettingsChangedEvent
@@ -18,7 +18,7 @@ REQUESTED, APPLIED, REFUSED = "asked", "applied", "refused"
 
 
 def request(session: Session, run: Run, changes: dict[str, Any], requested_by: str | None) -> LiveSettings:
-    """Request changes to a locked run; they apply at once if no engine runs.
+    """Request changes to a locked run; they apply immediately if no engine runs.
 
     `changes` must be validated already.
     """
@@ -36,7 +36,7 @@ def request(session: Session, run: Run, changes: dict[str, Any], requested_by: s
     if run.state not in LEASED and not pending(session, run.id, before=row.version):
         _apply(session, run, row, run.agent_steps, run.frames, run.wall_time_s)
     elif run.host is not None:
-        note_work(session, host_queue(run.host))
+        record_work(session, host_queue(run.host))
     runs.touch(session, run)
     return row
 

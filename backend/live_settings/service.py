@@ -23,7 +23,7 @@ def request(session: Session, run_id: str, changes: dict[str, Any], requested_by
             needs more memory than the run's host has.
     """
     run = runs.get(session, run_id, for_update=True)
-    spec = external.own_spec(run, "change the settings of")
+    spec = external.trainable_spec(run, "change the settings of")
     for earlier in repository.pending(session, run_id):
         spec = changed_live(spec, earlier.changes)
     changed = changed_live(spec, changes)

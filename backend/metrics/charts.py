@@ -174,7 +174,7 @@ def _rows_in_span(
     spans: Mapping[int, tuple[float, float]],
 ) -> dict[int, tuple[int, int]]:
     """By series id, the first row in its range of a column and the row after the last, to whole `BASE_ROWS`;
-    with the rows beside them, so that lines reach the edges of the plot."""
+    with the adjacent rows, so that lines reach the edges of the plot."""
     closed = [chunk for some in chunks.values() for chunk in some if chunk.closed]
     opened = [chunk for some in chunks.values() for chunk in some if not chunk.closed]
     ends = repository.rollup_x_of(session, closed, column)

@@ -34,7 +34,7 @@ Metrics = Annotated[
 ]
 
 MAX_EXPORTED = 200
-"""Runs of one export: their ids have to fit into an address."""
+"""Maximum number of runs of one export: their ids have to fit into an address."""
 
 EXPORTS: dict[str, Any] = {
     media_type: {"schema": {"type": "string"}} if media_type.startswith("text/") else BINARY
@@ -43,7 +43,7 @@ EXPORTS: dict[str, Any] = {
 
 
 @router.get("/runs/{run_id}/series", response_model=SeriesInfos)
-def list_series(run_id: Ulid, actor: Viewer, session: ReadSession) -> Response:
+def list_series(run_id: Ulid, principal: Viewer, session: ReadSession) -> Response:
     """The series of a run: metric, source, number of points, latest value."""
     items = [
         SeriesInfo.model_validate(series, from_attributes=True)
@@ -53,7 +53,7 @@ def list_series(run_id: Ulid, actor: Viewer, session: ReadSession) -> Response:
 
 
 @router.get("/metrics")
-def list_metrics(run: Runs, actor: Viewer, session: ReadSession) -> MetricInfos:
+def list_metrics(run: Runs, principal: Viewer, session: ReadSession) -> MetricInfos:
     """The metrics of some runs, by name."""
     return MetricInfos(
         items=[
@@ -65,7 +65,7 @@ def list_metrics(run: Runs, actor: Viewer, session: ReadSession) -> MetricInfos:
 
 @router.get("/series", response_model=Chart)
 def read_chart(
-    actor: Viewer,
+    principal: Viewer,
     session: ReadSession,
     run: Runs,
     metric: Metrics,
@@ -107,7 +107,7 @@ def read_chart(
 @router.get("/runs/{run_id}/export", response_class=Download, responses={200: {"content": EXPORTS}})
 def export(
     run_id: Ulid,
-    actor: Viewer,
+    principal: Viewer,
     slot: ExportSlot,
     state: AppStateDep,
     session: ReadSession,
@@ -124,14 +124,14 @@ def export(
 
 
 @router.get("/runs/fields")
-def list_fields(actor: Viewer, session: ReadSession) -> FieldsOut:
+def list_fields(principal: Viewer, session: ReadSession) -> FieldsOut:
     """The fields by which runs can be filtered and sorted: their own, settings, and recorded metrics."""
     return run_fields.listing(session)
 
 
 @router.get("/runs/metrics")
 def read_summaries(
-    actor: Viewer,
+    principal: Viewer,
     session: ReadSession,
     run: Annotated[list[Ulid], Query(min_length=1, max_length=200, description="Run ids.")],
     metric: Annotated[
@@ -144,7 +144,7 @@ def read_summaries(
 
 @router.get("/runs/export", response_class=Download, responses={200: {"content": EXPORTS}})
 def export_runs(
-    actor: Viewer,
+    principal: Viewer,
     slot: ExportSlot,
     state: AppStateDep,
     session: ReadSession,

@@ -37,7 +37,7 @@ PROVENANCE = "provenance"
 """Name of CSV's last column, of the key of Parquet's metadata, and of the text."""
 
 Provenance = list[dict[str, Any]]
-"""Of each attempt: `attempt`, `host`, and the fields of `backend.specs.provenance` if they are known."""
+"""For each attempt: `attempt`, `host`, and the fields of `backend.specs.provenance` if they are known."""
 
 _BATCH_ROWS = 16_384
 

@@ -20,8 +20,8 @@ Interval = Literal["ci95", "sd", "se", "min_max"]
 Centre = Literal["median", "mean", "iqm"]
 
 CENTRES: dict[Centre, str] = {"median": "median", "mean": "mean", "iqm": "interquartile mean"}
-_LEAST: dict[Centre, int] = {"median": MIN_SEEDS, "mean": MIN_SEEDS_MEAN, "iqm": MIN_SEEDS_IQM}
-"""Runs that the 95 % interval of each needs."""
+_MIN_RUNS: dict[Centre, int] = {"median": MIN_SEEDS, "mean": MIN_SEEDS_MEAN, "iqm": MIN_SEEDS_IQM}
+"""Minimum number of runs for the 95 % interval of each centre."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Spread:
 
 def draws_seeds(n_runs: int, spread: Spread) -> bool:
     """Whether each run is drawn, because there are too few for an interval."""
-    return spread.interval == "ci95" and n_runs < _LEAST[spread.centre]
+    return spread.interval == "ci95" and n_runs < _MIN_RUNS[spread.centre]
 
 
 def interval_name(n_runs: int, spread: Spread) -> str:
@@ -68,7 +68,7 @@ def interval_name(n_runs: int, spread: Spread) -> str:
     if not draws_seeds(n_runs, spread):
         return spread.band
     interval = "an interval" if spread.centre == "median" else f"an interval of the {CENTRES[spread.centre]}"
-    return f"each seed ({interval} needs {_LEAST[spread.centre]})"
+    return f"each seed ({interval} needs {_MIN_RUNS[spread.centre]})"
 
 
 def grid_step(furthest: float, max_points: int) -> float:

@@ -32,11 +32,11 @@ from backend.specs.events import PointsEvent
 
 T = TypeVar("T")
 
-_IDS_A_STATEMENT = 1000
+_IDS_PER_STATEMENT = 1000
 MAX_NAMES = 1000
 """Metrics that are listed."""
 
-_CHUNKS_A_READ = 16
+_CHUNKS_PER_READ = 16
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def cut(session: Session, run_id: str, after_agent_steps: int, revision: int) ->
         changes.append(change | summary(all_values).columns() | {"cut_revision": revision})
         set_aside += whole
         replaced += [chunk.id for chunk in mixed]
-    for ids in _batched(set_aside, _IDS_A_STATEMENT):
+    for ids in _batched(set_aside, _IDS_PER_STATEMENT):
         session.execute(update(SeriesChunk).where(SeriesChunk.id.in_(ids)).values(superseded=True))
     _delete(session, replaced)
     if rows:
@@ -222,7 +222,7 @@ def rollup_x_of(session: Session, chunks: Iterable[ChunkInfo], x: str) -> dict[i
 
 def all_points(session: Session, series_id: int) -> Iterator[Columns]:
     """Every live row of a series in order, several chunks at a time."""
-    for chunks in _batched(live_chunks(session, [series_id])[series_id], _CHUNKS_A_READ):
+    for chunks in _batched(live_chunks(session, [series_id])[series_id], _CHUNKS_PER_READ):
         data = points_of(session, chunks)
         yield joined([data[chunk.id] for chunk in chunks])
 
@@ -316,7 +316,7 @@ def _series_change(series_id: int, n_points: int, values: Array, revision: int) 
 
 
 def _chunks(session: Session, series_ids: Sequence[int], *conditions: Any) -> Iterator[ChunkInfo]:
-    for ids in _batched(series_ids, _IDS_A_STATEMENT):
+    for ids in _batched(series_ids, _IDS_PER_STATEMENT):
         query = select(*_CHUNK).where(
             SeriesChunk.series_id.in_(ids), SeriesChunk.superseded.is_(False), *conditions
         )
@@ -331,10 +331,10 @@ def _batched(items: Sequence[T], n: int) -> Iterator[Sequence[T]]:
 
 def stored_blobs(session: Session, column: Any, chunks: Iterable[ChunkInfo]) -> Iterator[tuple[int, bytes]]:
     """Ids of chunks and what one of their columns holds."""
-    for ids in _batched([chunk.id for chunk in chunks], _IDS_A_STATEMENT):
+    for ids in _batched([chunk.id for chunk in chunks], _IDS_PER_STATEMENT):
         yield from session.execute(select(SeriesChunk.id, column).where(SeriesChunk.id.in_(ids)))
 
 
 def _delete(session: Session, chunk_ids: Sequence[int]) -> None:
-    for ids in _batched(chunk_ids, _IDS_A_STATEMENT):
+    for ids in _batched(chunk_ids, _IDS_PER_STATEMENT):
         session.execute(delete(SeriesChunk).where(SeriesChunk.id.in_(ids)))

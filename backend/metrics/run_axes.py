@@ -2,9 +2,9 @@
 
 Updates are exact at checkpoints and at the run's latest report, and interpolated by agent steps between them.
 
-Clock time counts from the start of a run's training. It passes as training time does, and in evaluations,
-saves and interruptions besides. How much passed there is known at the next checkpoint or start of an attempt,
-and lies between the last point before it and the first one after it.
+Clock time counts from the start of a run's training. It passes as training time does, and also in
+evaluations, saves and interruptions. How much passed there is known at the next checkpoint or start of an
+attempt, and lies between the last point before it and the first one after it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +16,7 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from backend.checkpoints import repository as checkpoints
-from backend.checkpoints.repository import Counters
+from backend.checkpoints.repository import CheckpointCounters
 from backend.db import Run
 from backend.metrics.chunks import Array
 from backend.runs.log_lines import Start, training_starts
@@ -58,7 +58,7 @@ def conversions(session: Session, run_ids: Iterable[str], x: str) -> dict[str, C
     ids = list(dict.fromkeys(run_ids))
     if x not in STORED_FOR or not ids:
         return {}
-    saved: dict[str, list[Counters]] = {run_id: [] for run_id in ids}
+    saved: dict[str, list[CheckpointCounters]] = {run_id: [] for run_id in ids}
     for one in checkpoints.counters(session, ids):
         saved[one.run_id].append(one)
     runs = [session.get_one(Run, run_id) for run_id in ids]
@@ -84,7 +84,7 @@ def locator(session: Session, run_ids: Iterable[str], x: str) -> Callable[[Any],
     return located
 
 
-def updates_by_agent_steps(run: Run, saved: Sequence[Counters]) -> Conversion:
+def updates_by_agent_steps(run: Run, saved: Sequence[CheckpointCounters]) -> Conversion:
     """A run's number of updates at its agent steps."""
     at = {one.agent_steps: one.updates for one in saved}
     at |= {run.agent_steps: run.updates}
@@ -96,7 +96,9 @@ def updates_by_agent_steps(run: Run, saved: Sequence[Counters]) -> Conversion:
     )
 
 
-def clock_by_training_time(run: Run, saved: Sequence[Counters], starts: Sequence[Start]) -> Conversion:
+def clock_by_training_time(
+    run: Run, saved: Sequence[CheckpointCounters], starts: Sequence[Start]
+) -> Conversion:
     """A run's seconds since the start of its training at its training time."""
     trained = {one.agent_steps: one.wall_time_s for one in saved} | {0: 0.0}
     places: list[tuple[float, datetime]] = [

@@ -8,7 +8,7 @@ from backend.metrics import repository
 from backend.metrics.catalogue import describe
 from backend.metrics.schemas import FieldOut, FieldsOut, MetricSummaries, MetricSummary
 from backend.runs.conditions import external_settings, labels
-from backend.runs.fields import RUN_FIELDS, STATISTICS, Metric, settings
+from backend.runs.fields import RUN_FIELDS, STATISTICS, MetricField, config_fields
 
 
 def listing(session: Session) -> FieldsOut:
@@ -33,12 +33,12 @@ def listing(session: Session) -> FieldsOut:
             unit=setting.unit,
             values=list(setting.values),
         )
-        for setting in settings().values()
+        for setting in config_fields().values()
     ]
     found += [
         FieldOut(name=f"config.{name}", title=name, kind="any", origin="setting")
         for name in external_settings(session)
-        if f"config.{name}" not in settings()
+        if f"config.{name}" not in config_fields()
     ]
     found += [
         FieldOut(name=name, title=describe(name).title, kind="number", origin="metric")
@@ -57,6 +57,6 @@ def summaries(session: Session, run_ids: Sequence[str], metrics: Sequence[str]) 
             "min": series.min_value,
             "max": series.max_value,
         }
-        values["best"] = values[Metric(series.metric, "best").stored]
+        values["best"] = values[MetricField(series.metric, "best").stored]
         items.append(MetricSummary(run=series.run_id, metric=series.metric, **values))
     return MetricSummaries(items=items)

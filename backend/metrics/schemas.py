@@ -8,7 +8,7 @@ from backend.runs.fields import FieldKind
 
 X = Literal["agent_steps", "frames", "updates", "wall_time_s", "clock_time_s", "episodes"]
 Numbers = list[float | None]
-"""Null for a value that is not finite."""
+"""Numbers, with null for a value that is not finite."""
 
 Format = Literal["csv", "parquet", "tensorboard"]
 
@@ -134,7 +134,7 @@ class GroupCurve(BaseModel):
     runs: list[str]
     seeds: list[int]
     revisions: list[int]
-    """Of `runs`, in this order: send them as `since_revision`."""
+    """Revisions of `runs`, in this order: send them as `since_revision`."""
     metric: str
     source: str
     centre: Literal["median", "mean", "iqm"]

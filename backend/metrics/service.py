@@ -29,10 +29,10 @@ from backend.specs.former_names import with_current_names
 from backend.specs.run import in_declared_order
 
 MAX_BUCKETS = 500_000
-"""Per response, whose JSON has some 50 MB."""
+"""Maximum number of buckets per response, whose JSON has some 50 MB."""
 
 LARGE_BUCKETS = 250_000
-"""Of charts with more, one is computed at a time."""
+"""Number of buckets above which only one chart is computed at a time."""
 
 _large = Lock()
 
@@ -125,11 +125,11 @@ def training_started_at(session: Session, run_id: str) -> datetime:
     return run.started_at or run.created_at
 
 
-def export(engine: Engine, run_id: str, file_format: Format, started_at: datetime) -> Generator[bytes]:
+def export(db_engine: Engine, run_id: str, file_format: Format, started_at: datetime) -> Generator[bytes]:
     """A run's points as a file, in pieces, from one snapshot of the database."""
     from backend.metrics import export as exported  # pyarrow's import takes a tenth of a second
 
-    with reading(engine) as session:
+    with reading(db_engine) as session:
         provenance = _provenance(session, run_id)
         if file_format == "csv":
             yield from exported.csv(session, run_id, provenance)
@@ -139,11 +139,11 @@ def export(engine: Engine, run_id: str, file_format: Format, started_at: datetim
             yield from exported.tensorboard(session, run_id, provenance, started_at)
 
 
-def export_runs(engine: Engine, run_ids: Sequence[str], file_format: Format) -> Generator[bytes]:
+def export_runs(db_engine: Engine, run_ids: Sequence[str], file_format: Format) -> Generator[bytes]:
     """The points of several runs as one file, in pieces, from one snapshot of the database."""
     from backend.metrics import export_runs as exported  # pyarrow's import takes a tenth of a second
 
-    with reading(engine) as session:
+    with reading(db_engine) as session:
         runs = [
             exported.ExportedRun(
                 id=run.id,

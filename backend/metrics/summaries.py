@@ -10,7 +10,7 @@ from backend.metrics.chunks import Array
 
 @dataclass(frozen=True)
 class Summary:
-    """Of the finite values of a series; without any, the statistics are None."""
+    """Statistics of the finite values of a series; None if there are none."""
 
     n_finite: int = 0
     mean_value: float | None = None
@@ -18,7 +18,7 @@ class Summary:
     max_value: float | None = None
 
     def joined(self, later: "Summary") -> "Summary":
-        """Of these values and later ones."""
+        """Return the summary of these values and later ones."""
         if self.mean_value is None or self.min_value is None or self.max_value is None:
             return later
         if later.mean_value is None or later.min_value is None or later.max_value is None:
@@ -38,7 +38,7 @@ class Summary:
 
 
 def summary(values: Array) -> Summary:
-    """Of some values."""
+    """Summarize values."""
     finite = values[np.isfinite(values)]
     n = len(finite)
     if n == 0:

@@ -126,7 +126,7 @@ def _varints(numbers: Array) -> Bytes:
     """Seven bits per byte, the high bit set on all but the last.
 
     All rows get as many bytes as the largest needs: readers accept leading zeros, and rows of equal length
-    can be written at once.
+    can be written together.
     """
     width = max(1, -(-int(numbers.max(initial=0)).bit_length() // 7))
     shifted = numbers.astype("<u8")[:, None] >> np.arange(0, 7 * width, 7, dtype="<u8")

@@ -24,7 +24,7 @@ EVENT_SCHEMAS: dict[str, dict[str, Any]] = {
             "changed": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "What has changed beside the run: `series/<section>` (points of metrics "
+                "description": "What has changed apart from the run: `series/<section>` (points of metrics "
                 "of this section), `metrics` (new metrics), `episodes`, `evaluations`, `checkpoints`, "
                 "`videos` (sent by a script), `log`; without it, anything may have.",
             }

@@ -122,7 +122,7 @@ def describe(document: dict[str, Any]) -> None:
                 content = response.get("content", {}).get("application/json", {})
                 if content.get("schema"):
                     example = example_of(content["schema"], schemas)
-                    # Linters take an object with a key `default` for a schema.
+                    # Linters read an object with a key `default` as a schema.
                     if not (isinstance(example, dict) and "default" in example):
                         content["example"] = example
 

@@ -23,14 +23,14 @@ router = APIRouter(tags=["storage"])
 
 
 @router.get("/storage")
-def read_storage(actor: Viewer, session: ReadSession) -> StorageOut:
+def read_storage(principal: Viewer, session: ReadSession) -> StorageOut:
     """Disk usage by kind."""
     return service.storage(session)
 
 
 @router.get("/storage/runs")
 def list_storage_of_runs(
-    actor: Viewer,
+    principal: Viewer,
     session: ReadSession,
     limit: Annotated[int, Query(ge=1, le=500, description="Maximum number of runs.")] = 50,
 ) -> RunStoragePage:
@@ -39,29 +39,29 @@ def list_storage_of_runs(
 
 
 @router.get("/retention")
-def read_retention(actor: Viewer, session: ReadSession) -> RetentionOut:
+def read_retention(principal: Viewer, session: ReadSession) -> RetentionOut:
     """The retention settings of the installation and of the groups that have some."""
     return service.settings(session)
 
 
 @router.put("/retention/installation")
-def set_retention(body: InstallationPolicy, actor: Admin, session: WriteSession) -> RetentionOut:
+def set_retention(body: InstallationPolicy, principal: Admin, session: WriteSession) -> RetentionOut:
     """Replace the retention settings of the installation; clean-up applies them within minutes."""
-    repository.set_policy(session, None, body, actor.id)
+    repository.set_policy(session, None, body, principal.id)
     return service.settings(session)
 
 
 @router.put("/retention/groups")
-def set_group_retention(body: GroupPolicy, actor: Operator, session: WriteSession) -> RetentionOut:
+def set_group_retention(body: GroupPolicy, principal: Operator, session: WriteSession) -> RetentionOut:
     """Replace the retention settings of a group, which apply to its runs instead of the installation's."""
-    repository.set_policy(session, body.group, body.policy, actor.id)
+    repository.set_policy(session, body.group, body.policy, principal.id)
     return service.settings(session)
 
 
 @router.delete("/retention/groups", status_code=204)
 def delete_group_retention(
     group: Annotated[Text, Query(max_length=MAX_GROUP, description="Name of the group.")],
-    actor: Operator,
+    principal: Operator,
     session: WriteSession,
 ) -> None:
     """Delete the retention settings of a group; those of the installation apply to it again."""
@@ -69,6 +69,6 @@ def delete_group_retention(
 
 
 @router.post("/retention/preview")
-def preview_retention(body: PreviewRequest, actor: Operator, session: ReadSession) -> Preview:
+def preview_retention(body: PreviewRequest, principal: Operator, session: ReadSession) -> Preview:
     """What clean-up would remove with these settings; nothing is changed."""
     return service.preview(session, body)

@@ -31,7 +31,7 @@ INSTALLATION = "installation"
 _GROUP = "group:"
 
 MAX_ROWS = 2_000
-"""Log lines or audit entries that one transaction deletes."""
+"""Maximum number of log lines or audit entries that one transaction deletes."""
 
 _OF_VIDEO = ("video", "video_sha256", "observations_sha256", "video_bytes", "video_rendered_at")
 
@@ -57,8 +57,8 @@ class Removal:
     episodes: list[EpisodeFiles] = field(default_factory=list)
     videos: list[EpisodeFiles] = field(default_factory=list)
     """Videos of other episodes."""
-    sent_videos: list[Video] = field(default_factory=list)
-    """Videos that the run's script has sent."""
+    uploaded_videos: list[Video] = field(default_factory=list)
+    """Videos that the run's script has uploaded."""
     old_log_lines: bool = False
     event_logs: list[Attempt] = field(default_factory=list)
     """Attempts whose logs the hosts compress or remove; `apply` does not."""
@@ -66,7 +66,7 @@ class Removal:
     def is_empty(self) -> bool:
         """Whether `apply` has nothing to do."""
         return not (
-            self.checkpoints or self.episodes or self.videos or self.sent_videos or self.old_log_lines
+            self.checkpoints or self.episodes or self.videos or self.uploaded_videos or self.old_log_lines
         )
 
 
@@ -120,7 +120,7 @@ def removals(session: Session, run_ids: Sequence[str], policies: Policies) -> It
         if policy.thins_episodes or policy.videos_days is not None:
             _add_episodes(session, policy, now, removal)
         if policy.videos_days is not None:
-            removal.sent_videos = stored.sent_videos(
+            removal.uploaded_videos = stored.uploaded_videos(
                 session, run.id, now - timedelta(days=policy.videos_days)
             )
         if policy.log_lines_days is not None:
@@ -131,12 +131,12 @@ def removals(session: Session, run_ids: Sequence[str], policies: Policies) -> It
 
 def _add_episodes(session: Session, policy: RetentionPolicy, now: datetime, removal: Removal) -> None:
     rows = stored.episodes(session, removal.run_id)
-    gone = set(removable_episodes(policy, rows, awaited=stored.rendering(session, removal.run_id)))
-    removal.episodes = [row for row in rows if row.id in gone]
+    removed_ids = set(removable_episodes(policy, rows, awaited=stored.rendering(session, removal.run_id)))
+    removal.episodes = [row for row in rows if row.id in removed_ids]
     if policy.videos_days is not None:
         before = now - timedelta(days=policy.videos_days)
         removal.videos = [
-            row for row in rows if row.video and row.id not in gone and row.rendered_at < before
+            row for row in rows if row.video and row.id not in removed_ids and row.rendered_at < before
         ]
 
 
@@ -167,7 +167,7 @@ def _due_event_logs(
 def apply(session: Session, run_id: str, policies: Policies) -> Removal | None:
     """Remove what the run's policy removes; its event logs are left to their hosts.
 
-    The run is locked, so that nobody requests an evaluation of a checkpoint or claims the run meanwhile.
+    The run is locked, so that no request evaluates a checkpoint and no worker claims the run meanwhile.
 
     Returns:
         What was removed, of many log lines only the first; None if there is no such run.
@@ -181,8 +181,8 @@ def apply(session: Session, run_id: str, policies: Policies) -> Removal | None:
     parts = set()
     if removal.checkpoints:
         parts.add("checkpoints")
-        gone = [checkpoint.id for checkpoint in removal.checkpoints]
-        session.execute(update(Checkpoint).where(Checkpoint.id.in_(gone)).values(removed=True))
+        removed_ids = [checkpoint.id for checkpoint in removal.checkpoints]
+        session.execute(update(Checkpoint).where(Checkpoint.id.in_(removed_ids)).values(removed=True))
         storage.remove_files(session, run_id, "checkpoints", [each.file for each in removal.checkpoints])
     if removal.episodes or removal.videos:
         parts.add("episodes")
@@ -192,9 +192,9 @@ def apply(session: Session, run_id: str, policies: Policies) -> Removal | None:
         _update_episodes(session, rendered, dict.fromkeys(_OF_VIDEO))
         for each in rendered:
             storage.remove_files(session, run_id, "videos", [each.video or "", observations_file(each.id)])
-    if removal.sent_videos:
+    if removal.uploaded_videos:
         parts.add("videos")
-        for video in removal.sent_videos:
+        for video in removal.uploaded_videos:
             storage.remove_files(session, run_id, "videos", filter(None, (video.video, video.sent)))
             session.execute(delete(Job).where(Job.kind == ENCODE, Job.target_id == video.id))
             session.delete(video)
@@ -216,7 +216,7 @@ def _update_episodes(session: Session, episodes: Sequence[EpisodeFiles], values:
 
 
 def remove_audit_entries(session: Session, days: int) -> int:
-    """Delete the oldest entries of the audit trail that are older than so many days; return their number."""
+    """Delete the oldest entries of the audit trail that are older than `days`; return their number."""
     before = database_now(session) - timedelta(days=days)
     old = select(AuditEntry.id).where(AuditEntry.time < before).order_by(AuditEntry.id).limit(MAX_ROWS)
     found = session.scalars(old).all()
@@ -225,7 +225,7 @@ def remove_audit_entries(session: Session, days: int) -> int:
 
 
 def count_audit_entries(session: Session, days: int) -> int:
-    """Number of entries of the audit trail that are older than so many days."""
+    """Number of entries of the audit trail that are older than `days`."""
     before = database_now(session) - timedelta(days=days)
     return session.scalars(select(func.count()).select_from(AuditEntry).where(AuditEntry.time < before)).one()
 
@@ -267,7 +267,7 @@ def needed_by_engine(session: Session, run_id: str, newest: int) -> list[str]:
 
 
 def set_log_bytes(session: Session, run_id: str, attempt: int, log_bytes: int) -> None:
-    """Note the size of a compressed event log, or 0 for a removed one."""
+    """Record the size of a compressed event log, or 0 for a removed one."""
     session.execute(
         update(Attempt).where(Attempt.run_id == run_id, Attempt.number == attempt).values(log_bytes=log_bytes)
     )

@@ -74,7 +74,7 @@ class Preview(BaseModel):
     videos: Amount
     """Videos."""
     event_logs: Amount
-    """Event logs to compress or remove, with their present size."""
+    """Event logs to compress or remove, with their current size."""
     runs_with_old_log_lines: int
     """Runs whose log has lines to remove."""
     audit_entries: int

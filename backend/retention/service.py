@@ -83,7 +83,7 @@ def _add_removal(answer: Preview, removal: Removal) -> None:
     for episode in (*removal.episodes, *removal.videos):
         if episode.video is not None:
             _add(answer.videos, episode.video_bytes or 0)
-    for video in removal.sent_videos:
+    for video in removal.uploaded_videos:
         _add(answer.videos, video.video_bytes + video.sent_bytes)
     for attempt in removal.event_logs:
         size = attempt.log_offset_bytes if attempt.log_bytes is None else attempt.log_bytes

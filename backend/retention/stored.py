@@ -116,7 +116,7 @@ def event_logs(session: Session, run_ids: Collection[str]) -> Sequence[Attempt]:
     ).all()
 
 
-def sent_videos(session: Session, run_id: str, before: datetime) -> list[Video]:
+def uploaded_videos(session: Session, run_id: str, before: datetime) -> list[Video]:
     """The videos that a run's script sent before a time, but for those that are being encoded."""
     older = select(Video).where(Video.run_id == run_id, Video.received_at < before)
     waiting = select(Job.target_id).where(

@@ -10,7 +10,7 @@ from sqlalchemy.sql import operators
 
 from backend.db import Run, Series
 from backend.db.json_values import json_number, json_text
-from backend.runs.fields import Field, Metric, RunField, Setting, resolve
+from backend.runs.fields import ConfigField, Field, MetricField, RunField, resolve
 from backend.runs.filters import All, Either, Node, Not, Term, Word
 from backend.specs.run_fields import EXTERNAL
 
@@ -41,9 +41,9 @@ def condition(node: Node) -> ColumnElement[bool]:
             return without == tags if operator == "!=" else without != tags
         case Term(name, operator, value):
             field = resolve(name)
-            kind = None if isinstance(field, Metric) else field.kind
+            kind = None if isinstance(field, MetricField) else field.kind
             held: Any = expression(field)
-            if isinstance(field, Setting):
+            if isinstance(field, ConfigField):
                 if kind == "any" and not isinstance(value, float):
                     held, kind = json_text(Run.spec, field.path), "text"
                 if isinstance(value, bool):
@@ -63,10 +63,10 @@ def expression(field: Field) -> Any:
     match field:
         case RunField(name):
             return Run.__mapper__.columns[name]
-        case Setting():
+        case ConfigField():
             of_number = field.kind in ("number", "any")
             return (json_number if of_number else json_text)(Run.spec, field.path)
-        case Metric(name):
+        case MetricField(name):
             column = {
                 "last": Series.last_value,
                 "mean": Series.mean_value,
@@ -94,7 +94,7 @@ def unrecorded_metrics(session: Session, names: Iterable[str]) -> list[str]:
     return [name for name in names if session.scalar(recorded.where(Series.metric == name)) is None]
 
 
-def has_setting(session: Session, setting: Setting) -> bool:
+def has_setting(session: Session, setting: ConfigField) -> bool:
     """Whether an external run has this setting."""
     held = json_text(Run.spec, setting.path).is_not(None)
     return session.scalar(select(Run.id).where(Run.origin == EXTERNAL, held).limit(1)) is not None

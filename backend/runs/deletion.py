@@ -4,7 +4,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from backend.db import Run
-from backend.db.changes import note_run
+from backend.db.changes import record_run_change
 from backend.db.clock import database_now
 from backend.db.run import WITH_DELETED
 from backend.runs import repository
@@ -14,12 +14,12 @@ from backend.specs.states import ENDED, RunState
 def set_aside(session: Session, run: Run) -> None:
     """Delete a run without a lease, so that it can be restored until `repository.purge`.
 
-    A waiting run is stopped: nothing may claim it meanwhile.
+    A waiting run is stopped: no worker may claim it meanwhile.
     """
     if run.state not in ENDED:
         repository.transition(session, run, RunState.STOPPED, "deleted")
     run.deleted_at = database_now(session)
-    note_run(session, run.id, run.revision + 1, "deleted")
+    record_run_change(session, run.id, run.revision + 1, "deleted")
     session.flush()
 
 

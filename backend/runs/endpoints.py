@@ -47,25 +47,25 @@ Words = Annotated[list[Text], Query(max_length=50)]
 
 
 @router.post("", status_code=201)
-def create_runs(body: RunRequest, actor: ExternalWriter, session: WriteSession) -> RunItems:
+def create_runs(body: RunRequest, principal: ExternalWriter, session: WriteSession) -> RunItems:
     """Create and queue a run; with `seeds` or `grid` one per seed and combination.
 
     With `origin: external`, create a run that is trained elsewhere: it is `running` immediately, and its
     script sends heartbeats and points.
     """
-    created = service.create(session, body, actor)
+    created = service.create(session, body, principal)
     return RunItems(items=[RunOut.of(run) for run in created], warnings=hosts.warnings(session, created))
 
 
 @reading.post("/estimate")
-def estimate_runs(body: EstimateRequest, actor: Viewer, session: ReadSession) -> RunEstimate:
+def estimate_runs(body: EstimateRequest, principal: Viewer, session: ReadSession) -> RunEstimate:
     """What the runs of such a request would need, and whether a host can run them; creates nothing."""
     return estimate(session, body)
 
 
 @router.get("", response_model=RunPage)
 def list_runs(
-    actor: Viewer,
+    principal: Viewer,
     session: ReadSession,
     id: Annotated[list[Ulid], Query(max_length=100, description="Any of these.")] = [],  # noqa: B006
     state: Annotated[list[RunState], Query(description="Any of these.")] = [],  # noqa: B006
@@ -129,7 +129,7 @@ def list_runs(
 def change_runs(
     request: Request,
     body: BulkRequest,
-    actor: Operator,
+    principal: Operator,
     session: WriteSession,
     artifacts: Artifacts,
     later: BackgroundTasks,
@@ -143,7 +143,7 @@ def change_runs(
 
 
 @router.get("/{run_id:ulid}", response_model=RunDetail)
-def read_run(run_id: Ulid, actor: Viewer, session: ReadSession) -> Response:
+def read_run(run_id: Ulid, principal: Viewer, session: ReadSession) -> Response:
     """A run with its attempts and state transitions."""
     detail = RunDetail.of(service.get(session, run_id))
     detail.children = [ChildOut.model_validate(child) for child in repository.children(session, run_id)]
@@ -153,13 +153,13 @@ def read_run(run_id: Ulid, actor: Viewer, session: ReadSession) -> Response:
 
 
 @router.get("/{run_id}/queue")
-def read_queue(run_id: Ulid, actor: Viewer, session: ReadSession, state: AppStateDep) -> QueuePlace:
+def read_queue(run_id: Ulid, principal: Viewer, session: ReadSession, state: AppStateDep) -> QueuePlace:
     """A queued run's place in the queue, the runs ahead of it and its expected start."""
     return hosts.queue_place(session, service.get(session, run_id), state.settings.lease_s)
 
 
 @router.patch("/{run_id:ulid}")
-def change_run(run_id: Ulid, body: RunChanges, actor: Operator, session: WriteSession) -> RunOut:
+def change_run(run_id: Ulid, body: RunChanges, principal: Operator, session: WriteSession) -> RunOut:
     """Change name, notes, tags, group or priority."""
     return RunOut.of(service.change(session, run_id, body))
 
@@ -167,7 +167,7 @@ def change_run(run_id: Ulid, body: RunChanges, actor: Operator, session: WriteSe
 @router.delete("/{run_id:ulid}", status_code=204)
 def delete_run(
     run_id: Ulid,
-    actor: Operator,
+    principal: Operator,
     session: WriteSession,
     artifacts: Artifacts,
     later: BackgroundTasks,
@@ -192,20 +192,20 @@ def _delete_files(
 
 
 @router.post("/{run_id}/stop")
-def stop_run(run_id: Ulid, actor: Operator, session: WriteSession) -> RunOut:
+def stop_run(run_id: Ulid, principal: Operator, session: WriteSession) -> RunOut:
     """Stop a run gracefully, with a final checkpoint. A queued run is stopped immediately."""
     return RunOut.of(service.stop(session, run_id, kill=False))
 
 
 @router.post("/{run_id}/kill")
-def kill_run(run_id: Ulid, actor: Operator, session: WriteSession) -> RunOut:
+def kill_run(run_id: Ulid, principal: Operator, session: WriteSession) -> RunOut:
     """Kill a run now; progress since its latest checkpoint is lost."""
     return RunOut.of(service.stop(session, run_id, kill=True))
 
 
 @router.post("/{run_id}/resume")
 def resume_run(
-    run_id: Ulid, actor: Operator, session: WriteSession, body: ResumeRequest | None = None
+    run_id: Ulid, principal: Operator, session: WriteSession, body: ResumeRequest | None = None
 ) -> RunOut:
     """Queue an ended run again; it resumes from its latest checkpoint. Reached limits must be raised."""
     body = body or ResumeRequest()
@@ -215,26 +215,26 @@ def resume_run(
 @router.post("/{run_id}/fork", status_code=201)
 def fork_run(
     run_id: Ulid,
-    actor: Operator,
+    principal: Operator,
     session: ReadSession,
     writing: WriteSession,
     artifacts: Artifacts,
     body: ForkRequest | None = None,
 ) -> RunOut:
     """Create a run that starts from a checkpoint of this one, with changes."""
-    return RunOut.of(fork.create(session, writing, artifacts, run_id, body or ForkRequest(), actor.id))
+    return RunOut.of(fork.create(session, writing, artifacts, run_id, body or ForkRequest(), principal.id))
 
 
 @router.post("/{run_id}/archive")
 def archive_run(
-    run_id: Ulid, actor: Operator, session: WriteSession, body: ArchiveRequest | None = None
+    run_id: Ulid, principal: Operator, session: WriteSession, body: ArchiveRequest | None = None
 ) -> RunOut:
     """Archive an ended run, or unarchive it with `archived: false`. Lists hide archived runs."""
     return RunOut.of(service.archive(session, run_id, body.archived if body else True))
 
 
 @router.post("/{run_id}/restore")
-def restore_run(run_id: Ulid, actor: Operator, session: WriteSession) -> RunOut:
+def restore_run(run_id: Ulid, principal: Operator, session: WriteSession) -> RunOut:
     """Bring back a run that was deleted with `restorable` less than an hour ago."""
     return RunOut.of(service.restore(session, run_id))
 
@@ -242,7 +242,7 @@ def restore_run(run_id: Ulid, actor: Operator, session: WriteSession) -> RunOut:
 @router.get("/{run_id}/log")
 def read_log(
     run_id: Ulid,
-    actor: Viewer,
+    principal: Viewer,
     session: ReadSession,
     search: Annotated[Text | None, Query(max_length=500)] = None,
     after: Annotated[

@@ -18,10 +18,10 @@ from backend.specs.states import RunState
 from backend.text import unstorable_paths
 
 HEARTBEAT_S = 60.0
-"""An external run is lost when its script has sent nothing for so long."""
+"""Time without a request of its script after which an external run is lost."""
 
 
-def create(session: Session, body: dict[str, Any], actor: Principal) -> Run:
+def create(session: Session, body: dict[str, Any], principal: Principal) -> Run:
     """Validate a request and store its run, which is `running`.
 
     Raises:
@@ -36,8 +36,8 @@ def create(session: Session, body: dict[str, Any], actor: Principal) -> Run:
         id=new_run_id(),
         origin=EXTERNAL,
         created_at=now,
-        created_by=actor.id,
-        token_id=actor.credential.id if actor.credential.kind == "token" else None,
+        created_by=principal.id,
+        token_id=principal.credential.id if principal.credential.kind == "token" else None,
         **{
             name: spec[name]
             for name in ("name", "algorithm", "environment", "seed", "group", "tags", "notes")
@@ -56,7 +56,7 @@ def create(session: Session, body: dict[str, Any], actor: Principal) -> Run:
     return run
 
 
-def own_spec(run: Run, action: Literal["fork", "evaluate", "change the settings of"]) -> RunSpec:
+def trainable_spec(run: Run, action: Literal["fork", "evaluate", "change the settings of"]) -> RunSpec:
     """The specification of a run of Callboard's own.
 
     Raises:

@@ -62,15 +62,15 @@ _SPEC_SCALARS = ("device", "annealing_agent_steps")
 
 
 class UnknownField(ValueError):
-    """The name of no field; the message says what is known."""
+    """The name of no field; the message lists what is known."""
 
 
 @dataclass(frozen=True)
-class Setting:
+class ConfigField:
     """A setting or limit of a run's spec."""
 
     name: str
-    """Its dotted path in the spec."""
+    """The field's dotted path in the spec."""
     kind: FieldKind
     title: str
     unit: str | None = None
@@ -84,7 +84,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Metric:
+class MetricField:
     """A statistic of a metric of the run as a whole."""
 
     name: str
@@ -106,7 +106,7 @@ class RunField:
     kind: FieldKind
 
 
-Field = RunField | Setting | Metric
+Field = RunField | ConfigField | MetricField
 
 
 def resolve(name: str) -> Field:
@@ -124,35 +124,35 @@ def resolve(name: str) -> Field:
     lower = name.lower()
     if lower in RUN_FIELDS:
         return RunField(lower, RUN_FIELDS[lower])
-    found = settings().get(lower)
+    found = config_fields().get(lower)
     if found is not None:
         return found
     if external := _EXTERNAL_SETTING.fullmatch(name):
-        return Setting(f"config.{external[1]}", "any", external[1])
+        return ConfigField(f"config.{external[1]}", "any", external[1])
     raise UnknownField(unknown(name))
 
 
-def metric_of(name: str) -> Metric:
+def metric_of(name: str) -> MetricField:
     """A metric's name, with or without a statistic."""
     metric, _, last = name.rpartition(".")
     for statistic in STATISTICS:
         if metric and last.lower() == statistic:
-            return Metric(metric, statistic)
-    return Metric(name)
+            return MetricField(metric, statistic)
+    return MetricField(name)
 
 
 @cache
-def settings() -> dict[str, Setting]:
+def config_fields() -> dict[str, ConfigField]:
     """Every setting that a spec can have, by its path."""
-    found: dict[str, Setting] = {}
+    found: dict[str, ConfigField] = {}
     for prefix, model in _models():
         for name, schema in model.model_json_schema()["properties"].items():
-            own = _setting(f"{prefix}.{name}", schema)
+            own = _config_field(f"{prefix}.{name}", schema)
             earlier = found.setdefault(own.name, own)
             if earlier != own:
                 found[own.name] = _either(earlier, own)
     properties = RunSpec.model_json_schema()["properties"]
-    return found | {name: _setting(name, properties[name]) for name in _SPEC_SCALARS}
+    return found | {name: _config_field(name, properties[name]) for name in _SPEC_SCALARS}
 
 
 def _models() -> Iterator[tuple[str, Any]]:
@@ -163,7 +163,7 @@ def _models() -> Iterator[tuple[str, Any]]:
     yield "stop", StopSpec
 
 
-def _setting(path: str, schema: dict[str, Any]) -> Setting:
+def _config_field(path: str, schema: dict[str, Any]) -> ConfigField:
     options = [schema, *schema.get("anyOf", ())]
     types = {option.get("type") for option in options}
     values = tuple(str(value) for option in options for value in option.get("enum", ()))
@@ -171,19 +171,19 @@ def _setting(path: str, schema: dict[str, Any]) -> Setting:
     if kind == "flag":
         values = ("true", "false")
     title = schema.get("title") or path.rpartition(".")[2].replace("_", " ").capitalize()
-    return Setting(path, kind, title, schema.get("unit"), values)
+    return ConfigField(path, kind, title, schema.get("unit"), values)
 
 
-def _either(one: Setting, other: Setting) -> Setting:
+def _either(one: ConfigField, other: ConfigField) -> ConfigField:
     """A setting that several algorithms have."""
     kind = one.kind if one.kind == other.kind else "text"
     values = tuple(dict.fromkeys(one.values + other.values)) if one.values and other.values else ()
-    return Setting(one.name, kind, one.title, one.unit, values)
+    return ConfigField(one.name, kind, one.title, one.unit, values)
 
 
 def unknown(name: str) -> str:
     """Why there is no field of this name, and what was probably meant."""
-    known = [*RUN_FIELDS, *settings()]
+    known = [*RUN_FIELDS, *config_fields()]
     lower = name.lower()
     alike = [each for each in known if each.rpartition(".")[2] == lower.rpartition(".")[2]]
     alike += get_close_matches(lower, known, n=3, cutoff=0.7)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from backend.runs.fields import Field, FieldKind, Metric, RunField, UnknownField, resolve
+from backend.runs.fields import Field, FieldKind, MetricField, RunField, UnknownField, resolve
 from backend.specs.former_names import current_environment_id
 from backend.specs.states import RunState
 from backend.text import is_storable
@@ -30,7 +30,7 @@ MAX_DEPTH = 20
 
 
 class BadFilter(ValueError):
-    """An invalid filter; the message says why."""
+    """An invalid filter; the message states why."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def term(field: str, operator: Operator, value: str) -> Term:
         known = resolve(field)
     except UnknownField as error:
         raise BadFilter(str(error)) from None
-    kind = "number" if isinstance(known, Metric) else known.kind
+    kind = "number" if isinstance(known, MetricField) else known.kind
     if isinstance(known, RunField):
         field = known.name
         if field == "state" and operator == ":":
@@ -138,7 +138,7 @@ def compared(node: Node) -> set[Field]:
 
 
 def _canonical(field: str, known: Field) -> str:
-    return field if isinstance(known, Metric) else known.name
+    return field if isinstance(known, MetricField) else known.name
 
 
 def _value(field: str, kind: FieldKind, text: str) -> str | float | datetime | bool:

@@ -65,7 +65,7 @@ def create(
 
     Args:
         session: to read with.
-        writing: to write with; begun only after the file is copied, which may take a while.
+        writing: to write with; started only after the file is copied, which may take a while.
         store: the artifact store.
         run_id: the parent.
         request: the changes.

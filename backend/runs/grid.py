@@ -11,7 +11,7 @@ from backend.specs.run_fields import MAX_SEED, MAX_SEEDS
 from backend.specs.sweep import SECTIONS
 
 MAX_RUNS = MAX_SEEDS
-"""Runs that one request may create."""
+"""Maximum number of runs that one request may create."""
 _MAX_FIELDS = 20
 
 Grid = dict[str, list[Any]]

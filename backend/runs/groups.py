@@ -21,12 +21,12 @@ from backend.specs.run import InvalidSpec, default_config, parse_run_spec
 from backend.specs.run_fields import EXTERNAL
 
 _LEARNING_ONLY = frozenset({"life_loss_terminal", "frame_maximum", "normalise"})
-"""Environment settings that affect learning, but neither the task nor what of it the agent sees."""
+"""Environment settings that affect learning, but neither the scores nor what the agent observes."""
 
 _NAMED_DIFFERENCES = 3
 
 
-def settings_of(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def configs_of(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Settings of algorithm and environment; settings that are newer than the run have their defaults.
 
     How the environment of an external run is set up is not known: with the defaults, it is assumed.
@@ -63,14 +63,14 @@ def group_key(spec: dict[str, Any]) -> str:
     current = with_current_names(spec)
     names = ("algorithm", "environment", "group", *(("origin",) if is_external(spec) else ()))
     parts = {name: current.get(name) for name in names}
-    text = json.dumps(parts | settings_of(spec), sort_keys=True)
+    text = json.dumps(parts | configs_of(spec), sort_keys=True)
     return sha256(text.encode()).hexdigest()[:16]
 
 
 def repetitions(
     runs: Iterable[Run], roots: Mapping[str, str], scored: Collection[str] | None = None
 ) -> set[str]:
-    """Ids of the runs that are no further samples, because another of their group counts in their place.
+    """Ids of the runs that are not further samples, because another of their group counts in their place.
 
     A lineage, which is a run with its forks and theirs, is one sample, whatever the method and the seeds: its
     runs share the training up to a checkpoint. So are the runs of a deterministic method with equal seeds:
@@ -132,14 +132,14 @@ def group_names(firsts: Sequence[Run]) -> list[str]:
     return _distinct_names(names, [_settings(run.spec) for run in firsts])
 
 
-def task_key(run: Run) -> str:
+def subject_key(run: Run) -> str:
     """Equal for runs of one algorithm whose training returns can be compared."""
     return json.dumps([run.origin, run.algorithm, training_key(run)])
 
 
-def task_names(firsts: Sequence[Run]) -> list[str]:
-    """Names of tasks, given one run of each: the subject, and the environment's settings that differ."""
-    settings = [settings_of(run.spec)["environment_config"] for run in firsts]
+def subject_names(firsts: Sequence[Run]) -> list[str]:
+    """Names of subjects, given one run of each: the subject, and the environment's settings that differ."""
+    settings = [configs_of(run.spec)["environment_config"] for run in firsts]
     return _distinct_names([subject([run]) for run in firsts], settings)
 
 
@@ -155,7 +155,7 @@ def _distinct_names(names: Sequence[str], settings: Sequence[dict[str, Any]]) ->
 
 def _settings(spec: dict[str, Any]) -> dict[str, Any]:
     shown = {name: spec[name] for name in ("algorithm", "environment", "group")}
-    settings = settings_of(spec)
+    settings = configs_of(spec)
     return {**shown, **settings["config"], **settings["environment_config"]}
 
 
@@ -178,7 +178,7 @@ def own_protocol(run: Run) -> str | None:
 def training_key(run: Run) -> str:
     """Equal for runs whose training returns can be compared: the same environment, observed alike."""
     environment = current_environment_id(run.environment)
-    return _scored_as(environment, None, settings_of(run.spec)["environment_config"])
+    return _scored_as(environment, None, configs_of(run.spec)["environment_config"])
 
 
 def evaluation_key(run: Run, protocol: str | None) -> str:
@@ -188,7 +188,7 @@ def evaluation_key(run: Run, protocol: str | None) -> str:
     sees and does in the evaluation does: observation size, crop, action set, action repeat.
     """
     environment = current_environment_id(run.environment)
-    return _scored_as(environment, protocol, settings_of(run.spec)["environment_config"])
+    return _scored_as(environment, protocol, configs_of(run.spec)["environment_config"])
 
 
 def is_measured_as_published(run: Run, environment: Environment, protocol: str) -> bool:

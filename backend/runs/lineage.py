@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session, aliased
 from backend.db import Run
 from backend.db.run import WITH_DELETED
 
-_IDS_A_STATEMENT = 10_000
+_IDS_PER_STATEMENT = 10_000
 
 
 def roots(session: Session, runs: Iterable[Run]) -> dict[str, str]:
@@ -24,8 +24,8 @@ def roots(session: Session, runs: Iterable[Run]) -> dict[str, str]:
     several = list(runs)
     parents = sorted({run.parent_id for run in several if run.parent_id is not None})
     of_parent: dict[str, str] = {}
-    for at in range(0, len(parents), _IDS_A_STATEMENT):
-        of_parent |= _roots_of(session, parents[at : at + _IDS_A_STATEMENT])
+    for at in range(0, len(parents), _IDS_PER_STATEMENT):
+        of_parent |= _roots_of(session, parents[at : at + _IDS_PER_STATEMENT])
     return {
         run.id: _root(run.id, run.forked_at_agent_steps)
         if run.parent_id is None
@@ -51,5 +51,5 @@ def _roots_of(session: Session, ids: list[str]) -> dict[str, str]:
 
 
 def _root(run_id: str, forked_at_agent_steps: int | None) -> str:
-    """Of the oldest run of a lineage that exists; it may be a fork itself."""
+    """Root of the oldest run of a lineage that exists; it may be a fork itself."""
     return run_id if forked_at_agent_steps is None else f"forked at {forked_at_agent_steps}"

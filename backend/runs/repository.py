@@ -9,11 +9,11 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from backend.db import Attempt, Checkpoint, DeletedRun, LogLine, Run, Transition, keyset
 from backend.db.base import new_run_id, storable
-from backend.db.changes import host_queue, note_run, note_work
+from backend.db.changes import host_queue, record_run_change, record_work
 from backend.db.clock import database_now
 from backend.db.run import WITH_DELETED
 from backend.runs.conditions import condition, expression
-from backend.runs.fields import Metric, resolve
+from backend.runs.fields import MetricField, resolve
 from backend.runs.filters import Node
 from backend.specs.names import default_name
 from backend.specs.run import RunSpec
@@ -44,7 +44,7 @@ SORTS: dict[str, InstrumentedAttribute[Any]] = {
     "wall_time_s": Run.wall_time_s,
     "agent_steps_per_s": Run.agent_steps_per_s,
 }
-"""Columns that runs can be sorted by, beside their settings and metrics."""
+"""Columns that runs can be sorted by, apart from their settings and metrics."""
 
 
 _COPIED = ("algorithm", "environment", "seed", "queue", "priority", "group", "notes")
@@ -173,14 +173,14 @@ def request_stop(session: Session, run: Run, *, kill: bool, by: str = "") -> Non
     Args:
         session: a writing session.
         run: in a state with a lease.
-        kill: at once, without a last checkpoint.
+        kill: immediately, without a last checkpoint.
         by: words after "stop requested" in the reason.
     """
     request = "kill" if kill or run.stop_requested == "kill" else "stop"
     if request != run.stop_requested:
         run.stop_requested = request
         if run.host is not None:
-            note_work(session, host_queue(run.host))
+            record_work(session, host_queue(run.host))
         if run.state == RunState.STOPPING:
             touch(session, run)
     if run.state != RunState.STOPPING:
@@ -190,10 +190,10 @@ def request_stop(session: Session, run: Run, *, kill: bool, by: str = "") -> Non
 def touch(session: Session, run: Run, parts: Collection[str] | None = None) -> int:
     """Bump the revision of a locked run; the change is published after the commit. Returns the new revision.
 
-    `parts` names what has changed, as for `backend.db.changes.note_run`; None: anything may have.
+    `parts` names what has changed, as for `backend.db.changes.record_run_change`; None: anything may have.
     """
     run.revision += 1
-    note_run(session, run.id, run.revision, run.state, parts)
+    record_run_change(session, run.id, run.revision, run.state, parts)
     return run.revision
 
 
@@ -201,7 +201,7 @@ def bump_revision(session: Session, run_id: str) -> int:
     """Bump the revision of a run whose row is not loaded. Returns the new revision."""
     statement = update(Run).where(Run.id == run_id).values(revision=Run.revision + 1)
     revision, state = session.execute(statement.returning(Run.revision, Run.state)).one()
-    note_run(session, run_id, revision, state)
+    record_run_change(session, run_id, revision, state)
     return int(revision)
 
 
@@ -232,7 +232,7 @@ def delete(session: Session, run: Run) -> None:
     """Delete a run's row and all dependent rows, and record that it existed. Clean-up deletes its files."""
     session.add(DeletedRun(id=run.id))
     storage.remove_all_files(session, run.id)
-    note_run(session, run.id, run.revision + 1, "deleted")
+    record_run_change(session, run.id, run.revision + 1, "deleted")
     session.delete(run)
     session.flush()
 
@@ -312,7 +312,7 @@ def count(session: Session, node: Node) -> int:
 
 def _computed(name: str) -> keyset.Computed:
     field = resolve(name)
-    number = isinstance(field, Metric) or field.kind in ("number", "any")
+    number = isinstance(field, MetricField) or field.kind in ("number", "any")
     return keyset.Computed(expression(field), float if number else str)
 
 
@@ -328,7 +328,7 @@ def count_by_state(session: Session) -> dict[str, int]:
 
 
 def _wake_workers(session: Session, run: Run) -> None:
-    note_work(session, host_queue(run.wanted_host) if run.wanted_host else run.queue)
+    record_work(session, host_queue(run.wanted_host) if run.wanted_host else run.queue)
 
 
 def _record(

@@ -23,7 +23,7 @@ from backend.specs.states import ENDED, LEASED, RunState
 from backend.text import unstorable_paths
 
 
-def create(session: Session, body: dict[str, Any], actor: Principal) -> list[Run]:
+def create(session: Session, body: dict[str, Any], principal: Principal) -> list[Run]:
     """Validate a request and create its runs, one per combination of its grid's values and seed.
 
     Raises:
@@ -32,13 +32,13 @@ def create(session: Session, body: dict[str, Any], actor: Principal) -> list[Run
     """
     origin = body.get("origin")
     if origin == EXTERNAL:
-        return [external.create(session, body, actor)]
-    if actor.only_external_runs:
+        return [external.create(session, body, principal)]
+    if principal.only_external_runs:
         raise Forbidden(f"this token may only create external runs: set origin to {EXTERNAL}")
     if origin not in (None, CALLBOARD):
         message = f"must be {CALLBOARD} or {EXTERNAL}, got {origin!r:.80}"
         raise InvalidSpec([FieldProblem(field="origin", message=message)])
-    return [repository.create(session, spec, created_by=actor.id) for spec in specs(session, body)]
+    return [repository.create(session, spec, created_by=principal.id) for spec in specs(session, body)]
 
 
 def accepted(session: Session, body: dict[str, Any]) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def archive(session: Session, run_id: str, archived: bool) -> Run:
 
 
 def stop(session: Session, run_id: str, *, kill: bool) -> Run:
-    """Request the end of a run: gracefully with a final checkpoint, or at once. Repeated requests are
+    """Request the end of a run: gracefully with a final checkpoint, or immediately. Repeated requests are
     harmless.
 
     Raises:
@@ -118,7 +118,7 @@ def resume(
 ) -> Run:
     """Queue an ended run again; it resumes from its latest intact checkpoint.
 
-    The log says what new limits do to an annealed learning rate.
+    The log states what new limits do to an annealed learning rate.
 
     Raises:
         Conflict: it has not ended, its limits are reached and no higher ones are given, or it is external.
@@ -154,7 +154,7 @@ def resume(
 
 
 def delete(session: Session, run_id: str, *, restorable: bool = False) -> None:
-    """Delete a run without a lease: at once, or so that it can be restored for a while.
+    """Delete a run without a lease: permanently, or so that it can be restored for a while.
 
     Raises:
         Conflict: a worker holds its lease.
@@ -247,10 +247,10 @@ def check_known(session: Session, parameter: str, field: fields.Field) -> None:
     Raises:
         Invalid: no run has this metric or setting.
     """
-    if isinstance(field, fields.Metric):
+    if isinstance(field, fields.MetricField):
         for name in unrecorded_metrics(session, [field.name]):
             raise Invalid.field(parameter, f"no run has recorded the metric {name!r:.80}: check its name")
-    if isinstance(field, fields.Setting) and field.kind == "any" and not has_setting(session, field):
+    if isinstance(field, fields.ConfigField) and field.kind == "any" and not has_setting(session, field):
         raise Invalid.field(parameter, fields.unknown(field.name))
 
 

@@ -4,12 +4,12 @@ from typing import Any
 
 from backend.db import Run
 from backend.errors import Invalid
-from backend.runs.fields import Metric, RunField, Setting, UnknownField, resolve
-from backend.runs.groups import settings_of
+from backend.runs.fields import ConfigField, MetricField, RunField, UnknownField, resolve
+from backend.runs.groups import configs_of
 from backend.specs.former_names import with_current_names
 
 
-def setting(name: str) -> RunField | Setting:
+def setting(name: str) -> RunField | ConfigField:
     """The field or setting of this name.
 
     Raises:
@@ -19,16 +19,16 @@ def setting(name: str) -> RunField | Setting:
         found = resolve(name)
     except UnknownField as error:
         raise Invalid.field("x", str(error)) from None
-    if isinstance(found, Metric):
+    if isinstance(found, MetricField):
         raise Invalid.field("x", f"{name!r:.80} is a metric: use a setting, such as config.learning_rate")
     return found
 
 
-def value_of(run: Run, field: RunField | Setting) -> Any:
+def value_of(run: Run, field: RunField | ConfigField) -> Any:
     """A run's value of a field or setting; None if it has none."""
     if isinstance(field, RunField):
         return getattr(run, field.name, None)
-    value: Any = with_current_names(run.spec) | settings_of(run.spec)
+    value: Any = with_current_names(run.spec) | configs_of(run.spec)
     for key in field.path:
         value = value.get(key) if isinstance(value, dict) else None
     return value

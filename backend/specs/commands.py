@@ -11,7 +11,7 @@ class Stop(Frozen):
     """Save a last checkpoint and exit."""
 
     type: Literal["stop"] = "stop"
-    reason: str = "asked to stop"
+    reason: str = "stop requested"
 
 
 class ChangeSettings(Frozen):
@@ -25,7 +25,7 @@ class ChangeSettings(Frozen):
 
 
 class Watch(Frozen):
-    """Someone started or stopped watching the agent play."""
+    """A viewer started or stopped watching the agent play."""
 
     type: Literal["watch"] = "watch"
     on: bool

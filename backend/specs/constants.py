@@ -1,4 +1,4 @@
-"""Where every default comes from: the papers' constants, beside the specs that use them.
+"""Where every default comes from: the papers' constants, next to the specs that use them.
 
 `python -m backend.specs.constants_page > docs/constants.md` writes the table.
 
@@ -186,7 +186,7 @@ ALGORITHM_SOURCES: dict[str, dict[str, Source]] = {
         "parts_per_process": ours("The paper uses a machine for each part."),
         "pull_interval": Source("Nair 2015, algorithm 1", 1),
         "max_gradient_staleness": ours("Not stated.", "Nair 2015, 4.2"),
-        "outlier_deviations": ours("The paper says several.", "Nair 2015, 4.2"),
+        "outlier_deviations": ours("The paper states several.", "Nair 2015, 4.2"),
         "snapshot_interval_s": ours("Operation only: what a failed shard loses."),
     },
 }
@@ -226,7 +226,7 @@ ATARI_SOURCES: dict[str, Source] = {
 
 
 class Fixed(NamedTuple):
-    """A constant that is no setting."""
+    """A constant that is not a hyperparameter."""
 
     name: str
     value: str

@@ -36,9 +36,10 @@ value of g decays, by half in 69 updates. `rmsprop_initial_g` sets it; the prese
 paper* of PAAC and GA3C start at 1. With PAAC's constants on Breakout and Pong, two million agent
 steps with one seed each show no difference ([RESULTS.md](../RESULTS.md), Effect of hyperparameters).
 """
-_VECTORS = """## Small tasks with vector observations
+_VECTORS = """## Small environments with vector observations
 
-The papers do not train such tasks. These defaults, which replace those above, learn CartPole on two cores.
+The papers do not train in such environments. These defaults, which replace those above, learn CartPole on
+two cores.
 """
 
 

@@ -61,7 +61,7 @@ class StartedEvent(Event):
     agent_steps: int = 0
     """Agent steps of earlier attempts."""
     evaluation_protocol: str | None = None
-    """Of its evaluations. None in logs of version 0.1.0, which named protocols by their starts alone."""
+    """Protocol of its evaluations. None in logs of version 0.1.0, which named protocols by starts alone."""
     versions: dict[str, str] = {}
     """Package -> version, as in `ProvenanceEvent`, which version 0.1.0 did not emit."""
     rollout_workers: int | None = None
@@ -122,7 +122,7 @@ class EpisodeEvent(Event):
     replay: str
     """File name in the run's `replays/`: seed, actions, rewards, values, policies."""
     replay_sha256: str | None = None
-    """Of the file, in hexadecimal; None in logs of version 0.1.0."""
+    """SHA-256 of the file, in hexadecimal; None in logs of version 0.1.0."""
 
 
 class EvaluationEvent(Event):

@@ -12,7 +12,7 @@ MAX_PROCESSES_PER_CORE = 32
 
 
 def memory_problem(spec: RunSpec, memory_bytes: int) -> str | None:
-    """Why a host with so much memory cannot run it, and what can; None if it can."""
+    """Why a host with `memory_bytes` cannot run it, and what it can run; None if it can."""
     if spec.memory_estimate_bytes <= memory_bytes:
         return None
     needed, there = spec.memory_estimate_bytes / 2**30, memory_bytes / 2**30
@@ -21,12 +21,12 @@ def memory_problem(spec: RunSpec, memory_bytes: int) -> str | None:
 
 
 def memory_advice(spec: RunSpec, memory_bytes: int) -> str:
-    """What such a run can be changed to, so that a host with so much memory can run it."""
+    """What to change so that a host with `memory_bytes` can run it."""
     return _advice([its for its in _presets(spec) if its[1].memory_estimate_bytes <= memory_bytes])
 
 
 def process_warning(spec: RunSpec, cpu_count: int) -> str | None:
-    """Why a host with so many cores runs it badly, and what runs well; None if it runs well."""
+    """Why a host with `cpu_count` cores runs it badly, and what runs well; None if it runs well."""
     n = n_processes(spec)
     if n <= MAX_PROCESSES_PER_CORE * cpu_count:
         return None

@@ -7,7 +7,7 @@ from backend.specs.run_fields import EXTERNAL
 
 FORMER_ENVIRONMENT_PREFIX = "Own/"
 ENVIRONMENT_PREFIX = "Custom/"
-"""Of the ids of hosts' custom environments."""
+"""Prefix of the ids of hosts' custom environments."""
 
 ATARI_PREFIX = "ALE/"
 
@@ -45,7 +45,7 @@ def current_preset_id(algorithm: str, preset: str) -> str:
 def with_current_names(spec: dict[str, Any]) -> dict[str, Any]:
     """A copy of a RunSpec's JSON, or of a part of one, with every former name replaced.
 
-    A former name beside its current name stays, so that validation reports it. An external run has no former
+    A former name next to its current name stays, so that validation reports it. An external run has no former
     names.
     """
     if spec.get("origin") == EXTERNAL:

@@ -1,7 +1,7 @@
 """Faults of a machine's disk: full, over quota, unreadable. They are never a run's fault.
 
 An engine that meets one ends without a final event, which it could hardly write, and with an exit status that
-says which one it was.
+states which one it was.
 """
 
 import errno

@@ -24,7 +24,7 @@ def default_name(spec: RunSpec, named: Sequence[str] = ()) -> str:
         for preset in algorithm.presets
         if preset.suits(environment)
     }
-    changed = {preset: _changes(spec.settings, settings) for preset, settings in starting_points.items()}
+    changed = {preset: _changes(spec.config_values, settings) for preset, settings in starting_points.items()}
     nearest = min(changed, key=lambda preset: len(changed[preset]))
     parts = [spec.algorithm, spec.environment.removeprefix("ALE/"), *nearest, *_values(spec, named)]
     others = [change for change in changed[nearest] if change.partition("=")[0] not in named]
@@ -48,7 +48,9 @@ def grid_name(spec: RunSpec, paths: Sequence[str], n_seeds: int) -> str:
 
 def fork_name(parent: str, before: RunSpec, after: RunSpec) -> str:
     """The parent's name and the changed settings."""
-    return ending_in(" ".join(["", "fork", *_limited(_changes(after.settings, before.settings))]), parent)
+    return ending_in(
+        " ".join(["", "fork", *_limited(_changes(after.config_values, before.config_values))]), parent
+    )
 
 
 def ending_in(tail: str, name: str) -> str:
@@ -70,7 +72,7 @@ def _change(name: str, value: Any) -> str:
 
 
 def _values(spec: RunSpec, names: Sequence[str]) -> list[str]:
-    settings = spec.settings | spec.stop.model_dump()
+    settings = spec.config_values | spec.stop.model_dump()
     return [_change(name, settings[name]) for name in names if name in settings]
 
 

@@ -37,7 +37,7 @@ ProtocolChoice = Literal[
 
 
 class UnsupportedProtocolError(ValueError):
-    """The environment does not have this protocol; the message says why and lists the ones it has."""
+    """The environment does not have this protocol; the message states why and lists the ones it has."""
 
 
 class Protocol(Frozen):

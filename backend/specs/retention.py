@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 from backend.specs.fields import Strict
 
 RESUMABLE = 3
-"""Newest checkpoints of a run that has not ended, which are always kept: one may be damaged."""
+"""Number of latest checkpoints that a run that has not ended always keeps: one may be damaged."""
 
 MAX_KEPT = 10_000
 MAX_DAYS = 36_500
@@ -38,20 +38,20 @@ class RetentionPolicy(Strict):
         "Keep the checkpoints with the highest scores. Evaluated checkpoints rank above the others.",
     )
     checkpoints_last: int | None = _count(
-        "Newest checkpoints", "Keep the newest checkpoints; the newest one is always kept."
+        "Latest checkpoints", "Keep the latest checkpoints; the latest one is always kept."
     )
     checkpoints_every_agent_steps: int | None = Field(
         default=None,
         ge=1,
         lt=2**53,
-        title="A checkpoint every",
+        title="Checkpoint spacing",
         description="Keep the first checkpoint at or after each multiple of this many agent steps.",
     )
     episodes_best: int | None = _count(
         "Best episodes", "Keep the training and the evaluation episodes with the highest returns."
     )
     episodes_last: int | None = _count(
-        "Newest episodes", "Keep the newest training and the newest evaluation episodes."
+        "Latest episodes", "Keep the latest training and the latest evaluation episodes."
     )
     videos_days: int | None = _days(
         "Videos",
@@ -129,7 +129,7 @@ def removable_checkpoints(
 
     Args:
         policy: of the run.
-        checkpoints: all of the run, newest first.
+        checkpoints: all of the run, latest first.
         ended: whether the run has ended; of another one, what its engine needs is kept too.
         awaited: file names of those with a pending evaluation.
     """
@@ -167,7 +167,7 @@ def removable_episodes(
 
     Args:
         policy: of the run.
-        episodes: all of the run, newest first.
+        episodes: all of the run, latest first.
         awaited: ids of those whose video is being rendered.
     """
     if not policy.thins_episodes:

@@ -62,7 +62,7 @@ class StopSpec(Strict):
 
 _SECTIONS = ("config", "environment_config", "stop")
 _MAX_LISTED = 40
-"""Of at most so many ids, a message about an unknown one lists all."""
+"""Maximum number of known ids that a message about an unknown one lists."""
 
 
 class RunSpec(RunOptions):
@@ -105,7 +105,7 @@ class RunSpec(RunOptions):
         return self.catalogue_environment.protocol(protocol).evaluation_config(self.environment_config)
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def config_values(self) -> dict[str, Any]:
         """Settings of the environment and of the algorithm, as JSON values."""
         return self.environment_config.model_dump(mode="json") | self.config.model_dump(mode="json")
 

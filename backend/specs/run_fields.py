@@ -1,4 +1,4 @@
-"""The fields of a run beside its algorithm, its environment and their settings.
+"""The fields of a run apart from its algorithm, its environment and their settings.
 
 Their types, bounds and descriptions are declared here alone. `RunSpec`, the request bodies that create, fork
 or change a run, the table's columns, imports, the OpenAPI document and, from it, the forms use them.

@@ -10,10 +10,10 @@ from backend.specs.run_fields import MAX_SEEDS, GivenName, Notes, Seed
 
 MAX_CONFIGURATIONS = 1_000
 MAX_RUNS = 10_000
-"""Of one sweep."""
+"""Maximum number of runs of a sweep."""
 MAX_DIMENSIONS = 20
 _MAX_BOUND = 2.0**53
-"""Of a range: integers up to it are exact."""
+"""Maximum bound of a range: integers up to it are exact."""
 MAX_CONCURRENCY = 100
 
 SECTIONS = ("config", "environment_config", "stop")
@@ -31,7 +31,8 @@ class Dimension(Strict):
         default=None, min_length=1, max_length=MAX_CONFIGURATIONS, description="Numbers, words or booleans."
     )
     distribution: Distribution = Field(
-        default="uniform", description="How a value is drawn from the range; grids are spaced likewise."
+        default="uniform",
+        description="How a value is drawn from the range; grids are spaced in the same way.",
     )
     low: float | None = Field(default=None, description="Lowest value of the range.")
     high: float | None = Field(default=None, description="Highest value of the range.")

@@ -28,7 +28,7 @@ INTERVAL_NAME = "95 % CI of the median (94 % at 5 seeds)"
 
 _MAX_MISSES = 0.05
 _MAX_MISSES_OF_RANGE = 0.1
-"""Of the range from the lowest to the highest score; that of five misses the median with probability 1/16."""
+"""Maximum probability that the range of the scores misses the median; for five scores it is 1/16."""
 _TRIMMED = 0.25
 
 

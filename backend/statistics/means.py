@@ -1,4 +1,4 @@
-"""Means over seeds with their standard errors and intervals, for every point of a curve at once.
+"""Means over seeds with their standard errors and intervals, for all points of a curve in one call.
 
 The mean has Student's interval, mean ± t(n - 1) s / sqrt(n). The interquartile mean has that of Tukey and
 McLaughlin (1963): with g = floor(n / 4) scores left out at each end and s_w the standard deviation of the
@@ -9,7 +9,7 @@ scores with those replaced by the nearest remaining one,
 which is Yuen's form of it. Without scores left out it is the interval of the mean. Of few scores both cover
 too little (`docs/statistics.md`), so there are none then.
 
-Hand-written, because SciPy and rliable compute neither for columns with different numbers of scores at once.
+Hand-written, because SciPy and rliable compute neither for columns with different numbers of scores together.
 """
 
 import math
@@ -90,6 +90,6 @@ def interquartile_means(values: Scores) -> tuple[Scores, Error]:
     return iqm, _error(standard, n, kept, MIN_SEEDS_IQM)
 
 
-def _error(standard: Scores, n: Scores, kept: Scores, least: int) -> Error:
+def _error(standard: Scores, n: Scores, kept: Scores, min_n: int) -> Error:
     t = np.array([t_975(size - 1) for size in range(int(n.max(initial=0)) + 1)])
-    return Error(standard, np.where(n >= least, t[kept] * standard, np.nan))
+    return Error(standard, np.where(n >= min_n, t[kept] * standard, np.nan))

@@ -24,7 +24,7 @@ difference (Fisher's protected comparisons):
        T = (mean_j - mean_i) / sqrt(s_i^2 / n_i + s_j^2 / n_j),
 
    where s^2 is the variance of the configuration's own scores, or that within all configurations if it is
-   larger: three equal scores of a setting with which some seeds fail say little of its variance.
+   larger: three equal scores of a setting with which some seeds fail are weak evidence of its variance.
 
 If all configurations are equal, the first step alone keeps the probability of error, whatever the
 distribution. If some differ, the second does, for scores that are nearly normal.

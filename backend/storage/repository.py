@@ -1,4 +1,4 @@
-"""Files that no row needs any more, the hold of a backup, and sizes, in the database.
+"""Files that no row needs any longer, the hold of a backup, and sizes, in the database.
 
 A file is removed in two steps, so that a crash between them leaves no row without its file: the transaction
 that no longer needs it adds a row of `removed_files`; later, clean-up deletes the file and then that row. In
@@ -21,7 +21,7 @@ from backend.db.clock import database_now
 from backend.db.run import WITH_DELETED
 
 GRACE_S = 900.0
-"""How long the file of a removed row stays, for whoever reads, forks, evaluates or watches it."""
+"""How long the file of a removed row stays for requests and jobs that still read it."""
 SHORT_GRACE_S = 60.0
 """The same while a disk is nearly full."""
 
@@ -32,19 +32,19 @@ _BATCH = 100
 
 
 def remove_files(session: Session, run_id: str, kind: ArtifactKind, files: Iterable[str]) -> None:
-    """Note that no row needs these files of a run any more."""
+    """Record that no row needs these files of a run any longer."""
     now = database_now(session)
     session.add_all(RemovedFile(run_id=run_id, kind=kind, file=file, removed_at=now) for file in files)
 
 
 def expect_file(session: Session, run_id: str, kind: ArtifactKind, file: str) -> None:
-    """Note that a file of a run, under a name never used before, is going to be stored before its row."""
+    """Record that a file of a run, under a name never used before, is going to be stored before its row."""
     removed_at = database_now(session) + timedelta(seconds=EXPECTED_S)
     session.add(RemovedFile(run_id=run_id, kind=kind, file=file, removed_at=removed_at))
 
 
 def keep_file(session: Session, run_id: str, kind: ArtifactKind, file: str) -> bool:
-    """Note that this transaction adds the row of an expected file; False if it is too late for that."""
+    """Record that this transaction adds the row of an expected file; False if it is too late for that."""
     expected = delete(RemovedFile).where(
         RemovedFile.run_id == run_id,
         RemovedFile.kind == kind,
@@ -55,7 +55,7 @@ def keep_file(session: Session, run_id: str, kind: ArtifactKind, file: str) -> b
 
 
 def remove_all_files(session: Session, run_id: str) -> None:
-    """Note that a run is deleted, and that none of its files is needed any more."""
+    """Record that a run is deleted, and that its files are no longer needed."""
     session.add(RemovedFile(run_id=run_id, removed_at=database_now(session)))
 
 
@@ -70,7 +70,7 @@ def lock_clean_up(session: Session) -> CleanUp:
 
 
 def hold(session: Session, seconds: float) -> None:
-    """Delete no file for so long, beside a hold that lasts longer."""
+    """Delete no file for this long, or as long as an existing hold if that lasts longer."""
     state = lock_clean_up(session)
     until = database_now(session) + timedelta(seconds=seconds)
     state.held_until = max(until, state.held_until or until)
@@ -127,11 +127,11 @@ def forget(session: Session, removed: Collection[RemovedFile]) -> None:
     for row in removed:
         session.execute(delete(RemovedFile).where(RemovedFile.id == row.id))
         if row.kind == "replays":
-            gone = select(Episode.id).where(
+            removed_ids = select(Episode.id).where(
                 Episode.run_id == row.run_id, Episode.replay == row.file, Episode.removed
             )
-            session.execute(delete(Job).where(Job.kind == "video", Job.target_id.in_(gone)))
-            session.execute(delete(Episode).where(Episode.id.in_(gone)))
+            session.execute(delete(Job).where(Job.kind == "video", Job.target_id.in_(removed_ids)))
+            session.execute(delete(Episode).where(Episode.id.in_(removed_ids)))
 
 
 def unmeasured_episodes(session: Session) -> Sequence[Episode]:

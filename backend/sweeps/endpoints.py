@@ -15,58 +15,62 @@ router = APIRouter(prefix="/sweeps", tags=["sweeps"], route_class=IdempotentRout
 
 
 @router.post("", status_code=201)
-def create_sweep(body: SweepSpec, actor: Operator, session: WriteSession) -> SweepOut:
+def create_sweep(body: SweepSpec, principal: Operator, session: WriteSession) -> SweepOut:
     """Start a sweep: runs of many configurations, each with several seeds.
 
     Its runs are started in turns: seed 0 of every configuration, then seed 1, and so on. A race eliminates
     configurations that are worse than another.
     """
-    (summary,) = service.summaries(session, [service.create(session, body, actor)])
+    (summary,) = service.summaries(session, [service.create(session, body, principal)])
     return summary
 
 
 @router.get("")
-def list_sweeps(actor: Viewer, session: ReadSession, limit: Limit = 100, cursor: Cursor = None) -> SweepPage:
+def list_sweeps(
+    principal: Viewer, session: ReadSession, limit: Limit = 100, cursor: Cursor = None
+) -> SweepPage:
     """Sweeps, latest first."""
     rows, next_cursor = repository.page(session, limit=limit, cursor=cursor)
     return SweepPage(items=service.summaries(session, rows), next_cursor=next_cursor)
 
 
 @router.get("/{sweep_id}", response_model=SweepDetail)
-def read_sweep(sweep_id: Ulid, actor: Viewer, session: ReadSession) -> Response:
+def read_sweep(sweep_id: Ulid, principal: Viewer, session: ReadSession) -> Response:
     """A sweep with its configurations, the scores of their seeds, and the best one."""
     return json_response(service.detail(session, service.get(session, sweep_id)))
 
 
 @router.patch("/{sweep_id}")
-def change_sweep(sweep_id: Ulid, body: SweepChanges, actor: Operator, session: WriteSession) -> SweepOut:
+def change_sweep(sweep_id: Ulid, body: SweepChanges, principal: Operator, session: WriteSession) -> SweepOut:
     """Change name, notes or concurrency."""
     (summary,) = service.summaries(session, [service.change(session, sweep_id, body)])
     return summary
 
 
 @router.delete("/{sweep_id}", status_code=204)
-def delete_sweep(sweep_id: Ulid, actor: Operator, session: WriteSession) -> None:
+def delete_sweep(sweep_id: Ulid, principal: Operator, session: WriteSession) -> None:
     """Delete an ended sweep. Its runs stay."""
     service.delete(session, sweep_id)
 
 
 @router.post("/{sweep_id}/stop")
-def stop_sweep(sweep_id: Ulid, actor: Operator, session: WriteSession) -> SweepOut:
+def stop_sweep(sweep_id: Ulid, principal: Operator, session: WriteSession) -> SweepOut:
     """Start no further run of the sweep, and stop those that have not ended."""
     (summary,) = service.summaries(session, [service.stop(session, sweep_id)])
     return summary
 
 
 @router.post("/{sweep_id}/retry")
-def retry_sweep(sweep_id: Ulid, actor: Operator, session: WriteSession) -> SweepOut:
+def retry_sweep(sweep_id: Ulid, principal: Operator, session: WriteSession) -> SweepOut:
     """Queue its failed and stopped runs again, start deleted runs again, and continue the sweep."""
     (summary,) = service.summaries(session, [service.retry(session, sweep_id)])
     return summary
 
 
 @router.post("/{sweep_id}/extend")
-def extend_sweep(sweep_id: Ulid, body: SweepExtension, actor: Operator, session: WriteSession) -> SweepOut:
+def extend_sweep(
+    sweep_id: Ulid, body: SweepExtension, principal: Operator, session: WriteSession
+) -> SweepOut:
     """Add seeds, configurations or values to a sweep, or replace its budget, and continue it."""
     (summary,) = service.summaries(session, [service.extend(session, sweep_id, body)])
     return summary

@@ -22,7 +22,7 @@ class Member:
     configuration: int
     seed: int
     state: RunState | None
-    """Of its run; None if that was deleted."""
+    """State of its run; None if that was deleted."""
     score: float | None = None
     agent_steps: int = 0
 
@@ -51,7 +51,7 @@ class Plan:
     """Why the sweep has finished, if it has."""
 
     def changes(self, looks: int) -> bool:
-        """Whether a sweep with so many comparisons is changed by it."""
+        """Whether it changes a sweep with `looks` comparisons."""
         return bool(self.start or self.eliminated or self.finished or self.looks != looks)
 
 

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from backend.db import Evaluation, Run, Sweep, SweepConfiguration, SweepMember, keyset
 from backend.db.base import new_id
-from backend.db.changes import note_sweep
+from backend.db.changes import record_sweep_change
 from backend.db.clock import database_now
 from backend.runs import repository as runs
 from backend.runs.grid import merged
@@ -19,7 +19,7 @@ from backend.specs.run import InvalidSpec, RunSpec, parse_run_spec
 from backend.specs.states import RunState
 from backend.specs.sweep import SweepSpec, SweepState
 from backend.sweeps.planning import Member, Plan, plan
-from backend.sweeps.sampling import Settings
+from backend.sweeps.sampling import ConfigValues
 
 MAX_STARTS = 20
 """Runs started in one transaction, so that other writers wait for a moment only."""
@@ -34,7 +34,7 @@ class MemberRun:
 
 
 def create(
-    session: Session, spec: SweepSpec, configurations: Sequence[Settings], *, created_by: str | None
+    session: Session, spec: SweepSpec, configurations: Sequence[ConfigValues], *, created_by: str | None
 ) -> Sweep:
     """Store a running sweep; the reconciler starts its runs."""
     sweep = Sweep(
@@ -55,7 +55,7 @@ def create(
     return sweep
 
 
-def add_configurations(session: Session, sweep: Sweep, configurations: Sequence[Settings]) -> None:
+def add_configurations(session: Session, sweep: Sweep, configurations: Sequence[ConfigValues]) -> None:
     """Add configurations after those that the sweep has."""
     query = select(func.count()).where(SweepConfiguration.sweep_id == sweep.id)
     first = session.scalars(query).one()
@@ -91,7 +91,7 @@ def configurations(session: Session, sweep_id: str) -> Sequence[SweepConfigurati
 
 
 def counts(session: Session, sweep_ids: Collection[str]) -> dict[str, tuple[int, int, Counter[str]]]:
-    """Of each sweep: configurations, those that may get further seeds, and runs by state."""
+    """For each sweep: configurations, those that may get further seeds, and runs by state."""
     query = (
         select(
             SweepConfiguration.sweep_id,
@@ -171,7 +171,7 @@ def reconcile(session: Session, sweep_id: str) -> bool:
         try:
             run_spec = member_spec(spec, configuration.settings, seed)
         except InvalidSpec as error:  # of a former version, whose settings were others
-            configuration.eliminated = f"its settings are not valid any more: {error}"
+            configuration.eliminated = f"its settings are no longer valid: {error}"
             continue
         run = runs.create(session, run_spec, created_by=sweep.created_by, reason=f"started by {sweep.name}")
         session.add(SweepMember(sweep_id=sweep_id, configuration=number, seed=seed, run_id=run.id))
@@ -181,7 +181,7 @@ def reconcile(session: Session, sweep_id: str) -> bool:
     return True
 
 
-def member_spec(spec: SweepSpec, settings: Settings, seed: int) -> RunSpec:
+def member_spec(spec: SweepSpec, settings: ConfigValues, seed: int) -> RunSpec:
     """The specification of a member's run.
 
     Raises:
@@ -228,7 +228,7 @@ def readmit(session: Session, sweep_id: str, numbers: Collection[int]) -> None:
 
 def remove(session: Session, sweep: Sweep) -> None:
     """Delete a sweep's rows; its runs stay."""
-    note_sweep(session, sweep.id, sweep.revision + 1, "deleted")
+    record_sweep_change(session, sweep.id, sweep.revision + 1, "deleted")
     session.delete(sweep)
     session.flush()
 
@@ -236,7 +236,7 @@ def remove(session: Session, sweep: Sweep) -> None:
 def touch(session: Session, sweep: Sweep) -> None:
     """Bump the revision of a locked sweep; the change is published after the commit."""
     sweep.revision += 1
-    note_sweep(session, sweep.id, sweep.revision, sweep.state)
+    record_sweep_change(session, sweep.id, sweep.revision, sweep.state)
     session.flush()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from backend.specs.sweep import Dimension, SweepSpec
 
-Settings = dict[str, Any]
+ConfigValues = dict[str, Any]
 """Values by field path."""
 
 _DIGITS = 4
@@ -18,23 +18,23 @@ _DRAWS = 20
 """Draws of each random configuration, if earlier ones repeat another configuration."""
 
 
-def configurations(spec: SweepSpec) -> list[Settings]:
+def configurations(spec: SweepSpec) -> list[ConfigValues]:
     """All configurations, in an order that depends on the spec alone. None occurs twice.
 
-    Fewer than `n_configurations` are drawn if there are not so many.
+    Fewer than `n_configurations` are drawn if the space has fewer.
     """
     return _distinct(_grid(spec.space)) if spec.sampler == "grid" else _random(spec)
 
 
-def _grid(space: Mapping[str, Dimension]) -> Iterator[Settings]:
+def _grid(space: Mapping[str, Dimension]) -> Iterator[ConfigValues]:
     for values in product(*(_spaced(dimension) for dimension in space.values())):
         yield dict(zip(space, values, strict=True))
 
 
-def _random(spec: SweepSpec) -> list[Settings]:
+def _random(spec: SweepSpec) -> list[ConfigValues]:
     rng = np.random.default_rng(spec.sampler_seed)
     wanted = spec.n_configurations or 0
-    found: dict[str, Settings] = {}
+    found: dict[str, ConfigValues] = {}
     for _ in range(_DRAWS * wanted):
         drawn = {path: _drawn(dimension, rng) for path, dimension in spec.space.items()}
         found.setdefault(_key(drawn), drawn)
@@ -73,9 +73,9 @@ def _number(bound: float | None) -> float:
     return bound
 
 
-def _distinct(found: Iterator[Settings]) -> list[Settings]:
+def _distinct(found: Iterator[ConfigValues]) -> list[ConfigValues]:
     return [*{_key(settings): settings for settings in found}.values()]
 
 
-def _key(settings: Settings) -> str:
+def _key(settings: ConfigValues) -> str:
     return json.dumps(settings, sort_keys=True)

@@ -64,7 +64,7 @@ class SweepOut(BaseModel):
     runs: dict[str, int]
     """Its runs by state; `deleted` for runs that have been deleted."""
     spec: SweepSpec
-    """What was asked for, with its extensions."""
+    """The requested sweep, with its extensions."""
 
 
 class SweepPage(Page[SweepOut]):
@@ -78,9 +78,9 @@ class MemberOut(BaseModel):
     """Null if the run has been deleted."""
     seed: int
     state: str
-    """Of the run; `deleted` if there is none any more."""
+    """State of the run; `deleted` if it no longer exists."""
     score: Number
-    """Of a finished run; null for any other."""
+    """Score of a finished run; null for any other."""
 
 
 class ConfigurationOut(BaseModel):
@@ -106,7 +106,7 @@ class Best(BaseModel):
     """The configuration with the highest interquartile mean, of those that are not eliminated."""
 
     number: int
-    """Of the configuration, from 0."""
+    """Number of the configuration, from 0."""
     settings: dict[str, Any]
     """Its values, by field path."""
     iqm: Number
@@ -121,6 +121,6 @@ class SweepDetail(SweepOut):
     n_planned: int
     """Runs if no configuration were eliminated."""
     n_not_needed: int
-    """Of these, seeds of eliminated configurations that were never started."""
+    """Number of these that are seeds of eliminated configurations and were never started."""
     configurations: list[ConfigurationOut]
     """In the order of their numbers."""

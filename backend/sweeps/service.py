@@ -34,7 +34,7 @@ from backend.text import unstorable_paths
 _SHOWN_PROBLEMS = 20
 
 
-def create(session: Session, spec: SweepSpec, actor: Principal) -> Sweep:
+def create(session: Session, spec: SweepSpec, principal: Principal) -> Sweep:
     """Validate every configuration and store the sweep.
 
     Raises:
@@ -49,7 +49,7 @@ def create(session: Session, spec: SweepSpec, actor: Principal) -> Sweep:
         raise Invalid(_located(spec, error.problems)) from None
     # In the runs' request, so that a later name of the sweep does not part them.
     spec = spec.model_copy(update={"run": request | {"group": request.get("group") or spec.name}})
-    sweep = repository.create(session, spec, _configurations(spec), created_by=actor.id)
+    sweep = repository.create(session, spec, _configurations(spec), created_by=principal.id)
     repository.reconcile(session, sweep.id)
     return sweep
 
@@ -228,7 +228,7 @@ def _check(spec: SweepSpec) -> None:
         raise Invalid([FieldProblem(field=field, message=message) for field, message in problems.items()])
 
 
-def _configurations(spec: SweepSpec) -> list[sampling.Settings]:
+def _configurations(spec: SweepSpec) -> list[sampling.ConfigValues]:
     """The configurations of a sweep whose runs are all valid.
 
     Raises:
@@ -254,7 +254,7 @@ def _configurations(spec: SweepSpec) -> list[sampling.Settings]:
     return configurations
 
 
-def _check_evaluations(spec: SweepSpec, settings: sampling.Settings) -> None:
+def _check_evaluations(spec: SweepSpec, settings: sampling.ConfigValues) -> None:
     """Refuse evaluations that the runs do not make."""
     run_spec = parse_run_spec(grid.merged(spec.run, settings))
     if run_spec.config.evaluation_episodes == 0:

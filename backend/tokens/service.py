@@ -15,10 +15,10 @@ from backend.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticat
 from backend.tokens.schemas import TokenOut, TokenRequest
 
 MAX_GENERATIONS = 10
-"""Of tokens that create tokens: revoking the first one deletes them all."""
+"""Maximum length of a chain of tokens that create tokens: revoking the first one deletes them all."""
 
 
-def create(session: Session, actor: Principal, request: TokenRequest) -> tuple[Token, str]:
+def create(session: Session, principal: Principal, request: TokenRequest) -> tuple[Token, str]:
     """Create a token and its secret.
 
     Raises:
@@ -26,20 +26,20 @@ def create(session: Session, actor: Principal, request: TokenRequest) -> tuple[T
         Invalid: its role is too low for its scope.
         Conflict: too many tokens have created each other.
     """
-    role = request.role or actor.role
-    if not actor.role.covers(role):
-        raise Forbidden(f"a token cannot have the role {role}: your role is {actor.role}")
+    role = request.role or principal.role
+    if not principal.role.covers(role):
+        raise Forbidden(f"a token cannot have the role {role}: your role is {principal.role}")
     if request.scope is not None and not role.covers(Role.OPERATOR):
         raise Invalid.field("scope", f"requires the role {Role.OPERATOR}; the token has the role {role}")
-    user = repository.user_by_id(session, actor.id)
+    user = repository.user_by_id(session, principal.id)
     if user is None:
         raise Unauthenticated
     expires_at = None
     if request.expires_in_days is not None:
         expires_at = database_now(session) + timedelta(days=request.expires_in_days)
     origin = TokenOrigin("session")
-    if actor.credential.kind == "token":
-        parent = repository.token_by_id(session, actor.credential.id, for_update=True)
+    if principal.credential.kind == "token":
+        parent = repository.token_by_id(session, principal.credential.id, for_update=True)
         if parent is None:
             raise Unauthenticated
         _check_generations(session, parent)
@@ -55,7 +55,7 @@ def described(session: Session, tokens: Sequence[Token]) -> list[TokenOut]:
     return [TokenOut.of(token, users[token.user_id], parents.get(token.parent_id or "")) for token in tokens]
 
 
-def revoke(session: Session, actor: Principal, token_id: str) -> None:
+def revoke(session: Session, principal: Principal, token_id: str) -> None:
     """Revoke a token: one's own, or as an admin any.
 
     Raises:
@@ -63,12 +63,12 @@ def revoke(session: Session, actor: Principal, token_id: str) -> None:
         Forbidden: the token's role exceeds the caller's.
     """
     token = repository.token_by_id(session, token_id)
-    if token is None or (token.user_id != actor.id and actor.role != Role.ADMIN):
+    if token is None or (token.user_id != principal.id and principal.role != Role.ADMIN):
         raise NotFound(f"token {token_id} does not exist")
     user = repository.user_by_id(session, token.user_id)
     role = Role(token.role).at_most(Role(user.role)) if user else Role(token.role)
-    if not actor.role.covers(role):
-        raise Forbidden(f"this token has the role {role}; your role is {actor.role}")
+    if not principal.role.covers(role):
+        raise Forbidden(f"this token has the role {role}; your role is {principal.role}")
     repository.delete_token(session, token)
 
 

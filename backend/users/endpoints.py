@@ -14,27 +14,27 @@ router = APIRouter(prefix="/users", tags=["users"], route_class=IdempotentRoute)
 
 
 @router.get("")
-def list_users(actor: Admin, session: ReadSession, limit: Limit = 100, cursor: Cursor = None) -> UserPage:
+def list_users(principal: Admin, session: ReadSession, limit: Limit = 100, cursor: Cursor = None) -> UserPage:
     """All users."""
     rows, next_cursor = repository.users_page(session, limit=limit, cursor=cursor)
     return UserPage(items=[UserOut.model_validate(row) for row in rows], next_cursor=next_cursor)
 
 
 @router.post("", status_code=201)
-def create_user(body: UserRequest, actor: Admin, session: WriteSession) -> UserOut:
+def create_user(body: UserRequest, principal: Admin, session: WriteSession) -> UserOut:
     """Create a user with an initial password."""
     return UserOut.model_validate(service.create(session, body))
 
 
 @router.patch("/{user_id}")
 def change_user(
-    user_id: Ulid, body: UserChanges, actor: Admin, state: AppStateDep, session: WriteSession
+    user_id: Ulid, body: UserChanges, principal: Admin, state: AppStateDep, session: WriteSession
 ) -> UserOut:
-    """Change a user's role or password, or whom the OpenID Connect provider takes for them."""
+    """Change a user's role, password, or linked identity of the OpenID Connect provider."""
     return UserOut.model_validate(service.change(session, user_id, body, state.settings.oidc_issuer))
 
 
 @router.delete("/{user_id}", status_code=204)
-def delete_user(user_id: Ulid, actor: Admin, session: WriteSession) -> None:
+def delete_user(user_id: Ulid, principal: Admin, session: WriteSession) -> None:
     """Delete a user with their sessions and tokens; their runs stay."""
     service.delete(session, user_id)

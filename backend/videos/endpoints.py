@@ -21,7 +21,7 @@ MEDIA_TYPE = "video/mp4"
 
 @router.get("/runs/{run_id}/videos")
 def list_videos(
-    run_id: Ulid, actor: Viewer, session: ReadSession, limit: Limit = 50, cursor: Cursor = None
+    run_id: Ulid, principal: Viewer, session: ReadSession, limit: Limit = 50, cursor: Cursor = None
 ) -> VideoPage:
     """The videos that the script of an external run has sent, latest first."""
     runs.get(session, run_id)
@@ -40,7 +40,7 @@ def list_videos(
 )
 def read_video_file(
     video_id: Ulid,
-    actor: Viewer,
+    principal: Viewer,
     slot: DownloadSlot,
     session: ReadSession,
     artifacts: Artifacts,

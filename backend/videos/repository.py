@@ -86,7 +86,7 @@ def add(
 def encoded(
     session: Session, video_id: str, *, sha256: str, n_bytes: int, n_frames: int, duration_s: float
 ) -> None:
-    """Note that a video is encoded; what was sent is no longer needed."""
+    """Record that a video is encoded; the uploaded file is no longer needed."""
     video = session.get_one(Video, video_id)
     video.video, video.video_sha256, video.video_bytes = encoded_file(video_id), sha256, n_bytes
     video.n_frames, video.duration_s = n_frames, duration_s
@@ -94,7 +94,7 @@ def encoded(
 
 
 def unusable(session: Session, video_id: str, error: str) -> None:
-    """Note that what was sent is no video, also in the run's log; it is no longer needed."""
+    """Record, also in the run's log, that the uploaded file is not a video; it is no longer needed."""
     video = session.get_one(Video, video_id)
     video.error = error[:MAX_ERROR]
     _forget_sent(session, video)

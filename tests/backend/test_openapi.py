@@ -11,7 +11,13 @@ from openapi_spec_validator import validate
 from sqlalchemy.orm import Session
 
 from backend.app import create_app
-from backend.db.changes import note_host, note_job, note_run, note_sweep, take_changes
+from backend.db.changes import (
+    record_host_change,
+    record_job_change,
+    record_run_change,
+    record_sweep_change,
+    take_changes,
+)
 from backend.openapi import examples
 from backend.settings import Settings
 from tests.support.service import RunningService
@@ -194,11 +200,11 @@ def test_payloads_of_events_have_schemas_that_published_changes_match(document: 
     content = document["paths"]["/api/v1/events"]["get"]["responses"]["200"]["content"]
     payload = content["text/event-stream"]["schema"]["contentSchema"]
     with Session() as session:
-        note_run(session, "a run", 7, "running")
-        note_run(session, "another run", 8, "running", ["episodes"])
-        note_host(session, "a host")
-        note_job(session, "a job", "a run", "done")
-        note_sweep(session, "a sweep", 3, "running")
+        record_run_change(session, "a run", 7, "running")
+        record_run_change(session, "another run", 8, "running", ["episodes"])
+        record_host_change(session, "a host")
+        record_job_change(session, "a job", "a run", "done")
+        record_sweep_change(session, "a sweep", 3, "running")
         for change in take_changes(session):
             jsonschema.validate(change, payload | {"components": document["components"]})
     assert list(

@@ -96,7 +96,7 @@ def under_load(service: RunningService, runs: list[str]) -> Iterator[list[tuple[
                     record(session, run_id, batch)
                     if run_id == runs[0]:
                         session.get_one(Run, run_id).score = 100.0 + batch
-                service.app_state.bus.announce(session)
+                service.app_state.bus.publish_changes(session)
                 if run_id == runs[0]:
                     announced.append((100.0 + batch, monotonic()))
             if stopped.wait(max(0.0, began + (batch + 1) / BATCHES_PER_S - monotonic())):

@@ -67,7 +67,8 @@ def _selected(page: Page, group: str = "Preset") -> str:
 
 
 COMPACT, MAZE, RACE, SMALL = (
-    f"{what}, 2 CPU cores" for what in ("Compact LSTM, full frame", "Labyrinth", "Racing", "Small task")
+    f"{what}, 2 CPU cores"
+    for what in ("Compact LSTM, full frame", "Labyrinth", "Racing", "Small environment")
 )
 """A3C's presets, each for one family of environments."""
 PLAIN = "As in the paper, 4 actors"

@@ -62,7 +62,7 @@ def test_change_of_a_run_appears_without_reload(service_page: Page, sqlite_servi
             row = session.get_one(Run, run.id)
             row.score = float(score)
             repository.touch(session, row)
-        bus.announce(session)
+        bus.publish_changes(session)
         await_score(page, float(score))
 
 

@@ -72,7 +72,7 @@ def test_live_page_does_not_leak_memory(service_page: Page, sqlite_service: Runn
                     value=[float(at % 500) for at in steps],
                 )
                 series.append(session, run.id, 1, revision, [points])
-            bus.announce(session)
+            bus.publish_changes(session)
             page.wait_for_timeout(10)
 
     train(WARM)
@@ -118,7 +118,7 @@ def test_memory_is_flat_while_live_data_arrives(
         with writing(engine) as session:
             record(session, run.id, batch)
             session.get_one(Run, run.id).score = float(batch)
-        bus.announce(session)
+        bus.publish_changes(session)
         batch += 1
         page.wait_for_timeout(1000 / BATCHES_PER_S)
         if passed > (len(held) + 1) * 6 * minutes:  # ten times in all

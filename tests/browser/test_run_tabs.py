@@ -184,7 +184,7 @@ def test_evaluation_is_disabled_until_a_checkpoint_exists(
     make_checkpoint(engine, run)
     with writing(engine) as session:
         repository.touch(session, session.get_one(Run, run.id))
-    sqlite_service.app_state.bus.announce(session)
+    sqlite_service.app_state.bus.publish_changes(session)
     expect(button).to_be_enabled()
     expect(page.get_by_text("No checkpoint yet")).to_have_count(0)
 

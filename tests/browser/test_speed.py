@@ -59,7 +59,7 @@ def test_event_appears_on_screen_within_goal(service_page: Page, sqlite_service:
             row.score = float(score)
             repository.touch(session, row)
         begun = monotonic()
-        bus.announce(session)
+        bus.publish_changes(session)
         await_score(page, float(score))
         delays.append(monotonic() - begun)
         page.wait_for_timeout(50)

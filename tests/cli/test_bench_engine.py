@@ -20,7 +20,7 @@ from tests.workers.support import running
 from workers.bench import engine as bench_engine
 from workers.bench import methods
 from workers.bench import rounds as bench_rounds
-from workers.bench.rounds import INSTALL, RoundResults, Spread
+from workers.bench.rounds import INSTALL, RoundResults, RoundSpread
 from workers.bench.rows import Row, RowProgress, goals, rows
 from workers.bench.turn import measure
 
@@ -51,10 +51,10 @@ def test_share_divides_rate_by_best_other_rate_of_same_round() -> None:
     found = RoundResults(
         {"ours": [300.0, 240.0, 330.0], "slow": [500.0, 100.0, 100.0], "fast": [200.0, 120.0, 220.0]}
     )
-    assert found.rate("ours") == Spread(300.0, 240.0, 330.0)
+    assert found.rate("ours") == RoundSpread(300.0, 240.0, 330.0)
     # "fast" has the higher median. The ratio of medians would be 1.5 too, that to each round's best 0.6.
-    assert found.share("ours", ["slow", "fast"]) == Spread(1.5, 1.5, 2.0)
-    assert found.share("ours", ["slow", "not measured"]) == Spread(2.4, 0.6, 3.3)
+    assert found.share("ours", ["slow", "fast"]) == RoundSpread(1.5, 1.5, 2.0)
+    assert found.share("ours", ["slow", "not measured"]) == RoundSpread(2.4, 0.6, 3.3)
     assert found.share("ours", ["not measured"]) is None
     assert found.share("not measured", ["fast"]) is None
 

@@ -67,13 +67,13 @@ def test_doctor_reports_failing_check_with_reason(
     result, findings = doctor(check, **changed)
     assert result.exit_code == 1
     assert list(findings) == [check]
-    assert message in str(findings[check]["told"])
+    assert message in str(findings[check]["message"])
 
 
 @pytest.mark.parametrize("check", ["database", "worker"])
 def test_doctor_names_upgrade_command_for_empty_database(doctor: Doctor, tmp_path: Path, check: str) -> None:
     _, findings = doctor(check, CALLBOARD_DATABASE_URL=f"sqlite:///{tmp_path / 'empty.sqlite3'}")
-    assert "callboard db upgrade" in str(findings[check]["told"])
+    assert "callboard db upgrade" in str(findings[check]["message"])
 
 
 def test_doctor_without_json_prints_one_line_per_check(doctor: Doctor, tmp_path: Path) -> None:

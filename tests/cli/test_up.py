@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 import callboard
-from backend.cli.up import Heartbeat
+from backend.cli.up import WorkerHeartbeat
 from backend.db.engine import opened
 from backend.settings import Settings
 from tests.support.databases import short_folder
@@ -132,9 +132,9 @@ def test_worker_is_not_blamed_while_the_database_is_locked(sqlite_template: Path
     settings = Settings(home=tmp_path, database_url=f"sqlite:///{database}", host_name="h")
     with opened(settings.database) as engine:
         add_host(engine, "h")
-    with closing(Heartbeat(settings)) as heartbeat:
+    with closing(WorkerHeartbeat(settings)) as heartbeat:
         assert heartbeat.is_recent()
-    with closing(Heartbeat(settings.model_copy(update={"host_name": "silent"}))) as silent:
+    with closing(WorkerHeartbeat(settings.model_copy(update={"host_name": "silent"}))) as silent:
         assert not silent.is_recent()
         with closing(sqlite3.connect(database, isolation_level=None)) as other_process:
             other_process.execute("BEGIN IMMEDIATE")
@@ -178,7 +178,7 @@ def test_public_host_needs_password_and_long_home_path_needs_nothing(home: Path)
 
 def test_db_upgrade_creates_database_and_rejects_one_of_newer_version(home: Path) -> None:
     for _ in range(2):
-        assert "the database has the newest schema" in _callboard(home, "db", "upgrade")[1]
+        assert "the database has the latest schema" in _callboard(home, "db", "upgrade")[1]
     with sqlite3.connect(home / "callboard.sqlite3") as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     connection.close()

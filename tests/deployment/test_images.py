@@ -199,7 +199,7 @@ def own_postgres_url(postgres: Databases) -> Iterator[str]:
 def test_setup_web_and_worker_commands_run_and_become_healthy(containers: Containers) -> None:
     setup = containers.run("setup", COMPOSE["services"]["setup"]["command"])
     assert setup.returncode == 0, setup.stderr
-    assert "newest schema" in setup.stdout
+    assert "latest schema" in setup.stdout
     assert "password of owner changed" in setup.stdout
     for service in ("web", "worker"):
         assert containers.run(service, _health_check(service)).returncode != 0

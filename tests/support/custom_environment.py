@@ -1,11 +1,14 @@
 """Custom gymnasium environments, and the file that registers them."""
 
+from multiprocessing import parent_process
 from pathlib import Path
 from time import sleep
 from typing import Any
 
 import gymnasium
 import numpy as np
+
+HANG_S = 3_600.0
 
 FILE = """
 ["Custom/Line-v0"]
@@ -118,6 +121,17 @@ kwargs = {{ poison = "{path}" }}
 """
 """The entry of `Poisonable`, which a file at `path` poisons."""
 
+HANGING = """
+["Custom/Hanging-v0"]
+entry_point = "tests.support.custom_environment:Hanging"
+title = "Hanging"
+observation = "vector"
+actions = "discrete"
+action_names = ["LEFT", "RIGHT"]
+kwargs = {{ length = 4, where = "{where}" }}
+"""
+"""The entry of `Hanging`."""
+
 PACED = """
 ["Custom/Paced-v0"]
 entry_point = "tests.support.custom_environment:Paced"
@@ -159,6 +173,24 @@ class Line(gymnasium.Env[Any, Any]):
 
     def render(self) -> Any:
         return np.full((20, 40, 3), 10 * self.at, np.uint8)
+
+
+class Hanging(Line):
+    """A line whose code does not return: built in the engine (`where` is "engine") or in one of its children
+    ("child"), or reset again ("reset"), as a resume does; with "" it is `Line`."""
+
+    def __init__(self, length: int, where: str, render_mode: str) -> None:
+        super().__init__(length, render_mode)
+        self.where = where
+        self.resets = 0
+        if where == ("engine" if parent_process() is None else "child"):
+            sleep(HANG_S)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        self.resets += 1
+        if self.where == "reset" and self.resets > 1:
+            sleep(HANG_S)
+        return super().reset(seed=seed)
 
 
 class Poisonable(gymnasium.Env[Any, Any]):

@@ -3,10 +3,15 @@
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic, sleep
 
+from backend.cli.children import cpu_waits_s
 from backend.specs.events import AnyEvent
-from tests.support.waiting import PATIENCE_S, until
+from tests.support.waiting import PATIENCE_S, SCALE, rounds, until
 from workers.engine.training.event_log import read_frames
+
+STOP_S = 10.0 * SCALE
+"""The longest that the stop of a start may take."""
 
 
 def logged(run_dir: Path, attempt: int = 1) -> list[AnyEvent]:
@@ -52,3 +57,23 @@ def await_event(
         lambda events: any(isinstance(one, kind) and like in one.model_dump_json() for one in events),
         timeout_s,
     )
+
+
+def await_stop(engine: subprocess.Popen[bytes]) -> int:
+    """Wait for the end of an engine that was stopped while it started; returns its exit status.
+
+    Raises:
+        AssertionError: it took longer than `STOP_S`, without the time in which it waited for a processor.
+    """
+
+    def waited_s() -> float:
+        return cpu_waits_s(engine.pid).get(str(engine.pid), 0.0)
+
+    began, before, waited = monotonic(), waited_s(), 0.0
+    for _ in rounds():
+        if engine.poll() is not None:
+            break
+        waited = max(waited, waited_s() - before)
+        assert monotonic() - began - waited < STOP_S
+        sleep(0.02)
+    return int(engine.returncode)

@@ -23,7 +23,7 @@ from backend.db.base import new_id
 from backend.db.engine import writing
 from backend.dependencies import AppState
 from backend.live import bus
-from backend.server import Server
+from backend.server import WebServer
 from backend.settings import Settings
 from tests.support.waiting import PATIENCE_S
 
@@ -51,7 +51,7 @@ class RunningServer:
             # A message to Redis that takes longer is lost, or sent again.
             patient.setattr(bus, "TIMEOUT_S", REDIS_TIMEOUT_S)
             self.app = create_app(settings)
-        self._server = Server(self.app, settings)
+        self._server = WebServer(self.app, settings)
         self._thread = Thread(target=lambda: asyncio.run(self._server.serve()), daemon=True)
 
     def __enter__(self) -> str:

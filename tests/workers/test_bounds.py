@@ -10,7 +10,7 @@ from backend.metrics import repository as metrics
 from backend.specs.events import MAX_TEXT, EndedEvent, LogEvent, PointsEvent
 from tests.support.rows import make_run
 from workers import bounds
-from workers.bounds import MAX_LINES_A_MINUTE, Bounds, Line
+from workers.bounds import MAX_LINES_PER_MINUTE, Bounds, Line
 from workers.engine.training.event_log import MAX_WRITTEN_BYTES, EventLog, read_frames
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -35,8 +35,8 @@ def test_log_of_ordinary_length_is_kept_whole() -> None:
 def test_lines_beyond_the_maximum_of_a_minute_are_dropped_and_counted() -> None:
     attempt = Bounds()
     first = attempt.lines([_line(0.01 * n) for n in range(1000)])
-    assert len(first) == MAX_LINES_A_MINUTE + 1
-    assert first[-1]["message"].startswith(f"{1000 - MAX_LINES_A_MINUTE} log lines were dropped")
+    assert len(first) == MAX_LINES_PER_MINUTE + 1
+    assert first[-1]["message"].startswith(f"{1000 - MAX_LINES_PER_MINUTE} log lines were dropped")
     (second,) = attempt.lines([_line(20), _line(21)])
     assert second["message"].startswith("2 log lines were dropped")
     next_minute = [_line(60)]

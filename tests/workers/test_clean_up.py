@@ -25,7 +25,7 @@ from backend.storage import repository as storage
 from tests.support.rows import add_attempt, episode_row, evaluation_row, make_checkpoint, make_run
 from tests.support.waiting import PATIENCE_S, until
 from workers import host_files
-from workers.clean_up import CleanUp, apply_retention, delete_removed_files
+from workers.clean_up import CleanUpThread, apply_retention, delete_removed_files
 from workers.context import Context
 from workers.engine.training.event_log import EventLog
 
@@ -347,10 +347,10 @@ def _fill_disk(path: Path) -> None:
     path.with_name("events.log.gz.partial").symlink_to("/dev/full")
 
 
-@pytest.mark.parametrize("hurry", [False, True])
+@pytest.mark.parametrize("urgent", [False, True])
 @pytest.mark.parametrize("spoil", [_damage_log, _replace_log_by_folder, _fill_disk])
 def test_bad_log_of_one_run_holds_up_neither_other_runs_nor_deletion(
-    context: Context, engine: Engine, tmp_path: Path, spoil: Callable[[Path], None], hurry: bool
+    context: Context, engine: Engine, tmp_path: Path, spoil: Callable[[Path], None], urgent: bool
 ) -> None:
     paths = []
     for is_bad in (False, True, False):  # a bad one before or after each good one
@@ -363,9 +363,9 @@ def test_bad_log_of_one_run_holds_up_neither_other_runs_nor_deletion(
         storage.remove_files(session, stored.id, "videos", ["gone.mp4"])
         session.execute(update(RemovedFile).values(removed_at=LONG_AGO))
     _set(engine, InstallationPolicy(checkpoints_last=1))
-    clean_up = CleanUp(context)
-    if hurry:
-        clean_up.hurry()
+    clean_up = CleanUpThread(context)
+    if urgent:
+        clean_up.run_now()
     clean_up.start()
     try:
         until(lambda: not paths[2].exists())

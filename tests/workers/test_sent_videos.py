@@ -90,12 +90,12 @@ def test_job_encodes_frames_and_forgets_what_was_sent(
     with writing(engine) as session:
         removal = retention.apply(session, run.id, policies)
     assert removal is not None
-    assert not removal.sent_videos, "it is new"
+    assert not removal.uploaded_videos, "it is new"
     with writing(engine) as session:
         session.execute(update(Video).values(received_at=run.created_at.replace(year=2020)))
         removal = retention.apply(session, run.id, policies)
     assert removal is not None
-    assert [each.id for each in removal.sent_videos] == [video.id]
+    assert [each.id for each in removal.uploaded_videos] == [video.id]
     with reading(engine) as session:
         assert session.scalars(select(Video)).all() == []
         assert session.scalars(select(Job)).all() == []

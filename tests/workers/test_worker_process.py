@@ -169,7 +169,7 @@ def test_redis_message_wakes_worker(start: Start, engine: Engine, settings: Sett
     _await_recorded(engine, run.id, 0)
     with writing(engine) as session:
         service.stop(session, run.id, kill=False)
-    bus.announce(session)  # to the queue of the run's host
+    bus.publish_changes(session)  # to the queue of the run's host
     until_state(engine, run.id, "stopped")
     bus.close()
 

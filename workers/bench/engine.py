@@ -30,7 +30,7 @@ def engine(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Measure methods in agent steps/s beside the emulators and, after `make peers`, other libraries."""
+    """Measure methods in agent steps/s, the emulators and, after `make peers`, other libraries."""
     from workers.bench import rounds as bench_rounds
     from workers.bench.rows import goals, rows
 
@@ -53,7 +53,7 @@ def engine(
     else:
         Console().print(_table(environment, selected, aims, results))
         typer.echo(
-            f"Medians of {rounds} rounds of {seconds:g} s, least and most; ratios are of rows of one round. "
+            f"Medians of {rounds} rounds of {seconds:g} s, minimum and maximum; ratios are of one round. "
             "Time: share of all cores.\n"
             f"{cores} cores; load {before:.1f} before, {machine['load_after']:.1f} after."
         )

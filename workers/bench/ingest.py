@@ -20,7 +20,7 @@ from workers.recorder import Recorder
 
 N_POINTS = 1_000_000
 N_SERIES = 10
-"""About as many as PAAC logs."""
+"""About the number that PAAC logs."""
 
 FRAME_ROWS = 100
 """Points per series and frame, as flushed by an engine on a fast environment."""
@@ -102,7 +102,7 @@ def _create_and_claim(context: Context) -> claims.Claim:
         {"algorithm": "paac", "environment": "CartPole-v1", "stop": {"agent_steps": 1}, "host": _HOST}
     )
     with writing(context.db_engine) as session:
-        hosts.announce(
+        hosts.record_heartbeat(
             session,
             _HOST,
             queues=[],

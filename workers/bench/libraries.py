@@ -1,7 +1,7 @@
-"""Our own formats beside those of libraries: `python -m workers.bench.libraries`.
+"""Our own formats compared with those of libraries: `python -m workers.bench.libraries`.
 
-Bytes and time of the column codec beside pyarrow's two formats, of the event files beside TensorBoard's
-writer, and of a file's range beside Starlette's `FileResponse`. RESULTS.md has what was measured.
+Bytes and time of the column codec and pyarrow's two formats, of the event files and TensorBoard's
+writer, and of a file's range and Starlette's `FileResponse`. RESULTS.md has what was measured.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ Decode = Callable[[bytes], object]
 
 
 def points(kind: str, n: int) -> Columns:
-    """Points like those of training; `kind` says how their values are distributed."""
+    """Points like those of training; `kind` states how their values are distributed."""
     rng = np.random.default_rng(1)
     steps = np.cumsum(rng.integers(1, 400, n))
     values = {

@@ -28,7 +28,7 @@ _LIVE_ROWS = 5
 _REPEATS = 7
 
 
-def bench(engine: Engine) -> dict[str, float]:
+def bench(db_engine: Engine) -> dict[str, float]:
     """Measure on a migrated database; 20 runs of 100,000 points stay in it.
 
     Returns:
@@ -38,26 +38,26 @@ def bench(engine: Engine) -> dict[str, float]:
         `chart_5_ms`, `chart_20_ms`, `chart_20_smoothed_ms`: median time to a chart's JSON, 1,000 points
         a series.
     """
-    before = _size(engine)
-    run_ids = [_new_run(engine, seed) for seed in range(N_RUNS)]
-    spent_s = sum(_append(engine, run_id, seed) for seed, run_id in enumerate(run_ids))
+    before = _size(db_engine)
+    run_ids = [_new_run(db_engine, seed) for seed in range(N_RUNS)]
+    spent_s = sum(_append(db_engine, run_id, seed) for seed, run_id in enumerate(run_ids))
     result = {
         "append_points_per_s": N_RUNS * N_POINTS / spent_s,
-        "bytes_per_point": (_size(engine) - before) / (N_RUNS * N_POINTS),
+        "bytes_per_point": (_size(db_engine) - before) / (N_RUNS * N_POINTS),
     }
     for name, ids, smooth in (
         ("chart_5_ms", run_ids[:5], 0.0),
         ("chart_20_ms", run_ids, 0.0),
         ("chart_20_smoothed_ms", run_ids, 0.9),
     ):
-        result[name] = median(_chart_ms(engine, ids, smooth) for _ in range(_REPEATS))
-    return result | {"live_append_ms": _live_append_ms(engine, _new_run(engine, N_RUNS))}
+        result[name] = median(_chart_ms(db_engine, ids, smooth) for _ in range(_REPEATS))
+    return result | {"live_append_ms": _live_append_ms(db_engine, _new_run(db_engine, N_RUNS))}
 
 
-def _new_run(engine: Engine, seed: int) -> str:
+def _new_run(db_engine: Engine, seed: int) -> str:
     request = {"algorithm": "paac", "environment": "CartPole-v1", "stop": {"agent_steps": 1}, "seed": seed}
     spec = parse_run_spec(request)
-    with writing(engine) as session:
+    with writing(db_engine) as session:
         return runs.create(session, spec).id
 
 
@@ -79,17 +79,17 @@ def _batches(seed: int, n_points: int, batch_rows: int, metric: str) -> Iterator
         yield PointsEvent(metric=metric, **part)
 
 
-def _append(engine: Engine, run_id: str, seed: int) -> float:
+def _append(db_engine: Engine, run_id: str, seed: int) -> float:
     spent_s = 0.0
     for revision, batch in enumerate(_batches(seed, N_POINTS, _BATCH_ROWS, METRIC), start=2):
         started = perf_counter()
-        with writing(engine) as session:
+        with writing(db_engine) as session:
             repository.append(session, run_id, 1, revision, [batch])
         spent_s += perf_counter() - started
     return spent_s
 
 
-def _live_append_ms(engine: Engine, run_id: str) -> float:
+def _live_append_ms(db_engine: Engine, run_id: str) -> float:
     n_batches = 50
     series = [
         list(_batches(at, _LIVE_ROWS * n_batches, _LIVE_ROWS, f"bench/{at}")) for at in range(_LIVE_SERIES)
@@ -97,13 +97,13 @@ def _live_append_ms(engine: Engine, run_id: str) -> float:
     times_ms = []
     for revision, points in enumerate(zip(*series, strict=True), start=2):
         started = perf_counter()
-        with writing(engine) as session:
+        with writing(db_engine) as session:
             repository.append(session, run_id, 1, revision, points)
         times_ms.append(1000 * (perf_counter() - started))
     return median(times_ms)
 
 
-def _chart_ms(engine: Engine, run_ids: list[str], smooth: float) -> float:
+def _chart_ms(db_engine: Engine, run_ids: list[str], smooth: float) -> float:
     request = service.ChartRequest(
         runs=run_ids,
         metrics=[METRIC],
@@ -114,11 +114,11 @@ def _chart_ms(engine: Engine, run_ids: list[str], smooth: float) -> float:
         since=[],
     )
     started = perf_counter()
-    with reading(engine) as session:
+    with reading(db_engine) as session:
         service.chart(session, request)
     return 1000 * (perf_counter() - started)
 
 
-def _size(engine: Engine) -> int:
-    with reading(engine) as session:
+def _size(db_engine: Engine) -> int:
+    with reading(db_engine) as session:
         return repository.size_bytes(session)

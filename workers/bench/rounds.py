@@ -19,7 +19,7 @@ from workers.bench.turn import MISSING
 from workers.engine_process import kill_tree
 
 START_TIMEOUT_S = 300.0
-"""How long a row may take beside its measurement."""
+"""How long a row may take in addition to its measurement."""
 PEERS = Path(__file__).parents[2] / ".venv-peers" / "bin" / "python"
 """The virtual environment that `make peers` creates."""
 
@@ -28,15 +28,15 @@ INSTALL = "`make peers` installs it"
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-class Spread(NamedTuple):
-    """Median of all rounds, the least and the most."""
+class RoundSpread(NamedTuple):
+    """Median, minimum and maximum of all rounds."""
 
     median: float
     least: float
     most: float
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> "Spread":
+    def of(cls, values: Sequence[float]) -> "RoundSpread":
         """From one value per round."""
         return cls(statistics.median(values), min(values), max(values))
 
@@ -52,11 +52,11 @@ class RoundResults:
     left_out: dict[str, str] = field(default_factory=dict)
     """Row -> why it was not measured."""
 
-    def rate(self, row: str) -> Spread:
-        """Agent steps a second."""
-        return Spread.of(self.agent_steps_per_s[row])
+    def rate(self, row: str) -> RoundSpread:
+        """Agent steps per second."""
+        return RoundSpread.of(self.agent_steps_per_s[row])
 
-    def share(self, row: str, of: Sequence[str]) -> Spread | None:
+    def share(self, row: str, of: Sequence[str]) -> RoundSpread | None:
         """A row's rate as a multiple of the best other's, round by round; None if either is missing.
 
         The best is the one with the highest median over the rounds: the fastest of each round would, among
@@ -67,7 +67,7 @@ class RoundResults:
             return None
         best = max(known, key=lambda one: self.rate(one).median)
         mine, its = self.agent_steps_per_s[row], self.agent_steps_per_s[best]
-        return Spread.of([a / b for a, b in zip(mine, its, strict=True)])
+        return RoundSpread.of([a / b for a, b in zip(mine, its, strict=True)])
 
     def time_of(self, row: str) -> dict[str, float] | None:
         """Median share of each part, if known."""
@@ -93,7 +93,7 @@ def measure(
         rows: to measure.
         environment: an Atari game.
         rounds: number of measurements of each row.
-        seconds: of each measurement, beside the start and a second of warm-up.
+        seconds: of each measurement, without the start and a second of warm-up.
         on_progress: called with a line before each measurement.
     """
     results = RoundResults()

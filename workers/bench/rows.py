@@ -137,7 +137,7 @@ def _methods(cores: int) -> list[Row]:
             ),
             _method(
                 f"a3c-{network}",
-                f"A3C {network}, t_max 5, an actor a core",
+                f"A3C {network}, t_max 5, one actor per core",
                 algorithm="a3c",
                 network=network,
                 n_actors=cores,
@@ -167,7 +167,7 @@ def _methods(cores: int) -> list[Row]:
         rows += [
             _method(
                 f"{algorithm.replace('_', '-')}-{network}",
-                f"{title} {network}, an actor a core",
+                f"{title} {network}, one actor per core",
                 algorithm=algorithm,
                 network=network,
                 n_actors=cores,

@@ -26,7 +26,7 @@ _RUNS_PER_COMMIT = 1000
 _REPEATS = 9
 
 
-def bench(engine: Engine) -> dict[str, float]:
+def bench(db_engine: Engine) -> dict[str, float]:
     """Measure on a migrated database; `N_RUNS` runs stay in it.
 
     Returns:
@@ -34,18 +34,18 @@ def bench(engine: Engine) -> dict[str, float]:
         first, with their total; `list_all_ms`: the same for all runs; `list_setting_ms`: for the runs that
         match `SETTING_FILTER`, sorted by the setting; `list_metric_ms`: sorted by the metric.
     """
-    _fill(engine)
+    _fill(db_engine)
     return {
-        "list_ms": median(_list_ms(engine, FILTER) for _ in range(_REPEATS)),
-        "list_all_ms": median(_list_ms(engine, None) for _ in range(_REPEATS)),
+        "list_ms": median(_list_ms(db_engine, FILTER) for _ in range(_REPEATS)),
+        "list_all_ms": median(_list_ms(db_engine, None) for _ in range(_REPEATS)),
         "list_setting_ms": median(
-            _list_ms(engine, SETTING_FILTER, "config.learning_rate") for _ in range(_REPEATS)
+            _list_ms(db_engine, SETTING_FILTER, "config.learning_rate") for _ in range(_REPEATS)
         ),
-        "list_metric_ms": median(_list_ms(engine, SETTING_FILTER, METRIC) for _ in range(_REPEATS)),
+        "list_metric_ms": median(_list_ms(db_engine, SETTING_FILTER, METRIC) for _ in range(_REPEATS)),
     }
 
 
-def _fill(engine: Engine) -> None:
+def _fill(db_engine: Engine) -> None:
     """Create runs of several environments, half of them tagged, one in ten without a score."""
     rng = random.Random(0)  # noqa: S311 - reproducible
     specs = [
@@ -63,7 +63,7 @@ def _fill(engine: Engine) -> None:
         for tags in ([], [], ["baseline"], ["new", "wide"])
     ]
     for first in range(0, N_RUNS, _RUNS_PER_COMMIT):
-        with writing(engine) as session:
+        with writing(db_engine) as session:
             for at in range(first, min(first + _RUNS_PER_COMMIT, N_RUNS)):
                 spec = specs[at % len(specs)].model_copy(update={"seed": at})
                 run = repository.create(session, spec)
@@ -72,7 +72,7 @@ def _fill(engine: Engine) -> None:
                     session.add(Series(run_id=run.id, metric=METRIC, n_points=1, last_value=run.score))
 
 
-def _list_ms(engine: Engine, filter_text: str | None, sort: str = "score") -> float:
+def _list_ms(db_engine: Engine, filter_text: str | None, sort: str = "score") -> float:
     started = perf_counter()
     query = service.listing(
         states=[],
@@ -84,7 +84,7 @@ def _list_ms(engine: Engine, filter_text: str | None, sort: str = "score") -> fl
         search=None,
         filter_text=filter_text,
     )
-    with reading(engine) as session:
+    with reading(db_engine) as session:
         rows, next_cursor, total = repository.page(
             session, query, sort=sort, descending=True, limit=PAGE_ROWS, cursor=None
         )

@@ -68,7 +68,7 @@ def _envs(environment: str, n: int, *, subprocesses: bool) -> Any:
 
 
 def _game(environment: str, **kwargs: Any) -> gymnasium.Env[Any, Any]:
-    """The Zoo's NoFrameskip-v4 under its present name; created in the environment's own process."""
+    """The Zoo's NoFrameskip-v4 under its current name; created in the environment's own process."""
     gymnasium.register_envs(ale_py)
     return gymnasium.make(environment, frameskip=1, repeat_action_probability=0.0, **kwargs)
 

@@ -89,43 +89,43 @@ def _video(args: argparse.Namespace, spec: RunSpec) -> int:
 
 
 def _encode(args: argparse.Namespace) -> int:
-    from workers.engine.training.sent_video import report
+    from workers.engine.training.uploaded_video import report
 
-    sys.stdout.write(report(args.sent, args.out, args.form, args.fps) + "\n")
+    sys.stdout.write(report(args.upload, args.out, args.form, args.fps) + "\n")
     return 0
 
 
 def main() -> int:
     """Run one engine."""
     parser = argparse.ArgumentParser(prog="python -m workers.engine", description="Run one engine.")
-    tasks = parser.add_subparsers(required=True)
-    train = tasks.add_parser("train", help="train, writing the event log")
+    commands = parser.add_subparsers(required=True)
+    train = commands.add_parser("train", help="train, writing the event log")
     train.add_argument("--attempt", type=int, default=1)
     train.add_argument("--resume", metavar="FILE", help="checkpoint to resume from")
     train.add_argument("--control-fd", type=int, help="socket to the supervisor")
-    train.set_defaults(task=_train)
-    evaluate = tasks.add_parser("evaluate", help="evaluate a checkpoint; prints one JSON line")
+    train.set_defaults(execute=_train)
+    evaluate = commands.add_parser("evaluate", help="evaluate a checkpoint; prints one JSON line")
     evaluate.add_argument("--checkpoint", type=Path, required=True)
     evaluate.add_argument("--protocol", help="the run's by default")
     evaluate.add_argument("--episodes", type=int, default=30)
     evaluate.add_argument("--seed", type=int, default=0)
     evaluate.add_argument("--processes", type=int, default=2)
-    evaluate.set_defaults(task=_evaluate)
-    video = tasks.add_parser("video", help="render a replay as MP4")
+    evaluate.set_defaults(execute=_evaluate)
+    video = commands.add_parser("video", help="render a replay as MP4")
     video.add_argument("--replay", type=Path, required=True)
     video.add_argument("--out", type=Path, required=True)
     video.add_argument("--observed", type=Path, help="where to write a video of the network's input")
-    video.set_defaults(task=_video)
-    encode = tasks.add_parser("encode", help="encode a video that a script has sent; prints one JSON line")
-    encode.add_argument("--sent", type=Path, required=True)
+    video.set_defaults(execute=_video)
+    encode = commands.add_parser("encode", help="encode an uploaded video; prints one JSON line")
+    encode.add_argument("--upload", type=Path, required=True)
     encode.add_argument("--out", type=Path, required=True)
     encode.add_argument("--form", choices=["file", "frames"], required=True)
     encode.add_argument("--fps", type=float)
-    for task in (train, evaluate, video, encode):
-        task.add_argument(
+    for command in (train, evaluate, video, encode):
+        command.add_argument(
             "--parent", type=int, default=os.getppid(), help="process that this one must not outlive"
         )
-        task.add_argument("run_dir", type=Path)
+        command.add_argument("run_dir", type=Path)
     args = parser.parse_args()
     die_with_parent(args.parent)
     try:
@@ -140,7 +140,7 @@ def main() -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    if "sent" in args:  # without a spec
+    if "upload" in args:  # without a spec
         return _encode(args)
     try:
         spec = parse_run_spec(json.loads((args.run_dir / "spec.json").read_text("utf-8")))
@@ -149,7 +149,7 @@ def _run(args: argparse.Namespace) -> int:
             raise
         sys.stderr.write(f"spec.json: {error}\n")
         return 2
-    return int(args.task(args, spec))
+    return int(args.execute(args, spec))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ _COOKIE = re.compile(r"[A-Za-z0-9_-]{43}\.([0-9]{1,12})\.[A-Za-z0-9_-]*")
 
 
 def own_path(path: str | None) -> str:
-    """The path, if it is one of this server; else the first page. Browsers take `//host` and `/\\host` for
+    """The path, if it is one of this server; else the first page. Browsers read `//host` and `/\\host` as
     other servers, and drop tabs and line breaks."""
     if path is None or len(path) > MAX_PATH_CHARACTERS or not _OWN_PATH.fullmatch(path):
         return "/"
@@ -24,7 +24,7 @@ def own_path(path: str | None) -> str:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class SignInAttempt:
     """An attempt. Its cookie binds it to the browser, and is the key from which its state, its nonce and its
     PKCE verifier are derived: nothing is stored on the server, and addresses reveal neither key nor verifier.
     """
@@ -33,13 +33,13 @@ class Attempt:
     """A random secret, the end of its lifetime, and the page to return to."""
 
     @classmethod
-    def start(cls, path: str) -> "Attempt":
+    def start(cls, path: str) -> "SignInAttempt":
         """A new attempt that returns to `path`."""
         page = _unpadded(path.encode())
         return cls(f"{secrets.token_urlsafe(32)}.{int(time()) + LIFETIME_S}.{page}")
 
     @classmethod
-    def resume(cls, cookie: str | None, state: str) -> "Attempt | None":
+    def resume(cls, cookie: str | None, state: str) -> "SignInAttempt | None":
         """The attempt of a browser that the provider has sent back with `state`; None if it has expired or
         is another one's."""
         if cookie is None or not (parts := _COOKIE.fullmatch(cookie)):
@@ -52,7 +52,7 @@ class Attempt:
     @cached_property
     def path(self) -> str:
         """The page to return to."""
-        # Whoever holds the cookie can change the page, and the state with it.
+        # A client that holds the cookie can change the page, and the state with it.
         try:
             return own_path(urlsafe_b64decode(self.cookie.split(".")[2] + "==").decode())
         except ValueError:
@@ -70,7 +70,7 @@ class Attempt:
 
     @cached_property
     def code_verifier(self) -> str:
-        """Proves to the provider that who redeems a code has asked for it (PKCE, RFC 7636)."""
+        """Proves to the provider that the client that redeems a code requested it (PKCE, RFC 7636)."""
         return self._derived("code verifier")
 
     def _derived(self, purpose: str) -> str:

@@ -14,7 +14,7 @@ from backend.auth import login_limits
 from backend.auth import service as auth
 from backend.auth.endpoints import browser_of, is_secure, network_of, set_session_cookie
 from backend.auth.oidc import service
-from backend.auth.oidc.attempt import LIFETIME_S, Attempt, own_path
+from backend.auth.oidc.attempt import LIFETIME_S, SignInAttempt, own_path
 from backend.auth.oidc.identity import Code, Identity, ProviderUnavailable, Refused
 from backend.db.engine import writing
 from backend.dependencies import AppState, AppStateDep
@@ -29,7 +29,7 @@ PATH = "/login/oidc"
 MAX_REASON_CHARACTERS = 200
 
 ACTION = "log_in_with_oidc"
-"""In the audit trail."""
+"""Name of a sign-in in the audit trail."""
 
 log = structlog.get_logger(__name__)
 
@@ -41,7 +41,7 @@ async def start_oidc_login(
     request: Request, state: AppStateDep, page: Annotated[str | None, Query(alias="from")] = None
 ) -> Response:
     """Redirect to the provider, from which the browser returns to `/login/oidc/callback`."""
-    provider, attempt = _provider(state), Attempt.start(own_path(page))
+    provider, attempt = _provider(state), SignInAttempt.start(own_path(page))
     try:
         url = await provider.authorization_url(attempt, _redirect_uri(request, state))
     except (ProviderUnavailable, TooMany) as error:
@@ -70,9 +70,9 @@ async def finish_oidc_login(
     iss: str | None = None,
     returned_state: Annotated[str, Query(alias="state")] = "",
 ) -> Response:
-    """Verify what the provider says, open a session, and redirect to the page of the start."""
+    """Verify the provider's answer, open a session, and redirect to the page of the start."""
     provider, address = _provider(state), address_of(request)
-    attempt = Attempt.resume(request.cookies.get(COOKIE), returned_state)
+    attempt = SignInAttempt.resume(request.cookies.get(COOKIE), returned_state)
     identity = None
     try:
         await run_in_threadpool(_begin, state, request)
@@ -147,7 +147,7 @@ def _redirect_uri(request: Request, state: AppState) -> str:
     return f"{base}{PATH}/callback"
 
 
-def _to_login_page(code: Code, attempt: Attempt | None) -> Response:
+def _to_login_page(code: Code, attempt: SignInAttempt | None) -> Response:
     page = {"from": attempt.path} if attempt is not None and attempt.path != "/" else {}
     return _redirect("/login?" + urlencode({"error": code} | page))
 

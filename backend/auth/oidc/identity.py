@@ -14,11 +14,11 @@ class Identity:
 
 
 Code = Literal["denied", "expired", "failed", "name_taken", "no_role", "unavailable", "unknown", "wait"]
-"""What the login page says: the rest is for log and audit trail."""
+"""What the login page shows: the rest is for log and audit trail."""
 
 
 class ProviderUnavailable(Exception):
-    """The provider cannot be reached, or does not answer as one."""
+    """The provider cannot be reached, or its answer is invalid."""
 
 
 class Refused(Exception):

@@ -23,23 +23,23 @@ from joserfc.jwk import KeySet, KeySetSerialization
 from joserfc.jws import JWSRegistry
 from pydantic import BaseModel, ValidationError
 
-from backend.auth.oidc.attempt import Attempt
+from backend.auth.oidc.attempt import SignInAttempt
 from backend.auth.oidc.identity import Identity, ProviderUnavailable, Refused
 from backend.errors import TooMany
 from backend.settings import Settings
 from backend.text import is_storable
 
 REQUEST_TIMEOUT_S = 5.0
-"""To connect, and to wait for each part of a response."""
+"""Timeout of a connection, and of each part of a response."""
 TIMEOUT_S = 10.0
-"""For all requests of one step."""
+"""Timeout of all requests of one step."""
 DISCOVERY_TIMEOUT_S = 8.0
-"""For discovery document and keys: less, so that a failure is known before those who wait for it give up."""
+"""Timeout of discovery document and keys: less, so that waiting requests learn of a failure in time."""
 MAX_RESPONSE_BYTES = 2**20
 CACHE_S = 3600.0
 """How long the discovery document and the signing keys are used."""
 RETRY_S = 5.0
-"""How long a provider that did not answer is not asked for them again."""
+"""Time after which a provider that did not answer gets another request for them."""
 MAX_PENDING = 20
 """Sign-ins that may wait for the provider at the same time."""
 CLOCK_SKEW_S = 60
@@ -74,7 +74,7 @@ class _Known:
 
 
 class Provider:
-    """The provider of an installation. Nothing is requested before somebody signs in."""
+    """The provider of an installation. Nothing is requested before a user signs in."""
 
     def __init__(self, settings: Settings) -> None:
         assert settings.oidc_issuer is not None
@@ -88,7 +88,7 @@ class Provider:
         self._http: httpx.AsyncClient | None = None
         self._n_pending = 0
 
-    async def authorization_url(self, attempt: Attempt, redirect_uri: str) -> str:
+    async def authorization_url(self, attempt: SignInAttempt, redirect_uri: str) -> str:
         """Where to send the browser.
 
         Raises:
@@ -110,7 +110,7 @@ class Provider:
         )
         return url
 
-    async def identify(self, attempt: Attempt, code: str, redirect_uri: str) -> Identity:
+    async def identify(self, attempt: SignInAttempt, code: str, redirect_uri: str) -> Identity:
         """Exchange a code for an identity, and verify it.
 
         Raises:
@@ -155,7 +155,7 @@ class Provider:
     async def _discover(self, *, new_keys: bool = False) -> _Known:
         async with self._lock:
             known, failure, now = self._known, self._failure, monotonic()
-            # Unknown keys are looked for at intervals only: anybody can name one.
+            # Unknown keys are looked for at intervals only: any client can name one.
             if known is not None and now - known.at < (RETRY_S if new_keys else CACHE_S):
                 return known
             if failure is not None and now - failure[0] < RETRY_S:
@@ -196,7 +196,9 @@ class Provider:
             raise ProviderUnavailable(f"{metadata.jwks_uri} has no usable keys: {error!r:.200}") from None
         return _Known(metadata, keys, monotonic())
 
-    async def _redeem(self, metadata: _Metadata, attempt: Attempt, code: str, redirect_uri: str) -> _Tokens:
+    async def _redeem(
+        self, metadata: _Metadata, attempt: SignInAttempt, code: str, redirect_uri: str
+    ) -> _Tokens:
         secret = self._secret()
         methods = metadata.token_endpoint_auth_methods_supported
         basic = "client_secret_basic" in methods or "client_secret_post" not in methods
@@ -224,7 +226,7 @@ class Provider:
             reason = getattr(error, "strerror", None) or "it is not text"
             raise ProviderUnavailable(f"CALLBOARD_OIDC_CLIENT_SECRET_FILE {file}: {reason}") from None
 
-    async def _verify(self, known: _Known, tokens: _Tokens, attempt: Attempt) -> dict[str, Any]:
+    async def _verify(self, known: _Known, tokens: _Tokens, attempt: SignInAttempt) -> dict[str, Any]:
         try:
             try:
                 decoded = _decode(tokens.id_token, known)

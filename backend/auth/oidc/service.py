@@ -47,7 +47,7 @@ def user_of(session: Session, settings: Settings, identity: Identity) -> User:
     them.
 
     Raises:
-        Refused: there is no such user and none is created, or they have no role.
+        Refused: the user does not exist and is not created, or has no role.
     """
     role = role_of(settings, identity.claims)
     user = repository.user_by_identity(session, identity.issuer, identity.subject)

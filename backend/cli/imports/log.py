@@ -49,14 +49,14 @@ class Log:
 
     name: str
     identity: str
-    """What it is recognised by when it is imported again."""
+    """Identifies it when it is imported again."""
     algorithm: str | None = None
     environment: str | None = None
     seed: int | None = None
     config: dict[str, Any] = field(default_factory=dict)
     series: dict[str, Column] = field(default_factory=dict)
     lines: list[tuple[float, str]] = field(default_factory=list)
-    """Unix time and text."""
+    """Unix time and text of each line."""
     not_kept: "Counter[str]" = field(default_factory=Counter)
     """What could not be imported -> how many of it."""
 

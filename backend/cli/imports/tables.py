@@ -12,7 +12,7 @@ from backend.cli.imports.log import Log, UnreadableLog
 from callboard.summary_writer import metric_of
 
 STEP_COLUMNS = ("agent_steps", "global_step", "total_timesteps", "timesteps", "step", "time/total_timesteps")
-"""Of these, the first that a table has is its column of agent steps, unless one is named."""
+"""Names of the column of agent steps: the first that a table has, unless one is named."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What happens beside the training loop: one thread writes to the spool, another one sends it."""
+"""What happens next to the training loop: one thread writes to the spool, another one sends it."""
 
 import json
 import logging
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
-from callboard.delivery import Delivery, RunGone
+from callboard.delivery import Delivery, RunUnavailable
 from callboard.errors import Unreachable
 from callboard.rows import Entry, File, Line, cleaned, dumps, frames_of
 from callboard.spool import Spool
@@ -20,13 +20,13 @@ from callboard.uploading import FILE_KINDS
 WRITE_INTERVAL_S = 0.5
 """A killed script loses at most what it has logged in this time."""
 HEARTBEAT_INTERVAL_S = 15.0
-"""The server takes a run for lost after 60 s without one."""
+"""Interval of heartbeats: the server reports a run as lost after 60 s without one."""
 MAX_BUFFERED_ROWS = 200_000
-"""In memory. What comes while the buffer is full is dropped and counted."""
+"""Maximum number of rows in memory. Further rows are dropped and counted."""
 WAKING_ROWS = 10_000
 FIRST_RETRY_S, LAST_RETRY_S = 1.0, 30.0
 LAST_TRIES = 1
-"""When the run is closed and the server cannot be reached."""
+"""Number of tries to reach the server when the run is closed."""
 REPORT_INTERVAL_S = 60.0
 
 log = logging.getLogger("callboard")
@@ -50,7 +50,7 @@ class Background:
         """
         self.stop_requested = threading.Event()
         self.n_dropped = 0
-        """Rows that were dropped here, because the buffer or the spool was full or the run was gone."""
+        """Rows that were dropped here, because the buffer or the spool was full or the run was deleted."""
         self._spool = spool
         self._transport = transport
         self._send_earlier = send_earlier
@@ -260,7 +260,7 @@ class Background:
                 else:
                     self._written.wait(max(wait_s, min(error.retry_after_s or 0.0, LAST_RETRY_S)))
                 wait_s = min(2 * wait_s, LAST_RETRY_S)
-            except RunGone as error:
+            except RunUnavailable as error:
                 log.warning("%s: the server no longer accepts data for it: %s", self._name, error)
                 with self._mutex:
                     self._gone = True

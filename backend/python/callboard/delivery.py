@@ -24,8 +24,8 @@ _COLUMNS = {"points": "series", "episodes": "episodes", "log": "lines"}
 _NO_RUN = frozenset({404, 410})
 
 
-class RunGone(Exception):
-    """The server has no such run any more, or takes nothing for it: nothing can be sent."""
+class RunUnavailable(Exception):
+    """The server no longer has the run, or accepts no data for it: nothing can be sent."""
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Delivery:
 
         Raises:
             Unreachable: not now; nothing is lost.
-            RunGone: never; nothing of the spool can be sent.
+            RunUnavailable: never; nothing of the spool can be sent.
         """
         with _writing():
             return self._send_next()
@@ -84,10 +84,10 @@ class Delivery:
                 raise Unreachable(str(error)) from None
             ends = error.status in _NO_RUN or (error.status == 409 and request.kind != "state")
             if ends and request.kind not in FILE_KINDS:
-                raise RunGone(str(error)) from None
+                raise RunUnavailable(str(error)) from None
             self._refused(request, str(error))
             return True
-        # Counted first: whoever waits for the spool to be empty reads the counts next.
+        # Counted first: a caller that waits for the spool to be empty reads the counts next.
         self.delivered.n_rows += request.n_rows
         self.delivered.n_dropped += int(answer.get("dropped") or 0)
         self._confirm(request, stored=request.kind != "state")
@@ -118,14 +118,14 @@ class Delivery:
 
         Raises:
             Unreachable: not now.
-            RunGone: the run was deleted.
+            RunUnavailable: the run was deleted.
         """
         with _writing():
             path = f"runs/{self.run_id()}/heartbeat"
         try:
             answer = permitted(partial(self._transport.request, "POST", path, body={"state": "running"}))
         except Rejected as error:
-            raise RunGone(str(error)) from None
+            raise RunUnavailable(str(error)) from None
         return bool(answer["stop_requested"])
 
     def run_id(self) -> str:
@@ -133,14 +133,14 @@ class Delivery:
 
         Raises:
             Unreachable: not now.
-            RunGone: the server refuses to create the run.
+            RunUnavailable: the server refuses to create the run.
         """
         manifest = self._spool.manifest
         if manifest.run is None:
             try:
                 run = permitted(partial(create_run, self._transport, manifest))
             except Rejected as error:
-                raise RunGone(str(error)) from None
+                raise RunUnavailable(str(error)) from None
             manifest = replace(manifest, run=run)
             self._spool.set_manifest(manifest)
         assert manifest.run is not None

@@ -38,7 +38,7 @@ class Unreachable(CallboardError):
     """The server cannot be reached, or fails.
 
     Attributes:
-        retry_after_s: how long the server asks to wait; None if it does not say.
+        retry_after_s: how long the server asks to wait; None if it does not state it.
     """
 
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:

@@ -37,8 +37,6 @@ CLOSE_TIMEOUT_S = 30.0
 _METRIC = re.compile(r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_.-]+)*")
 _MAX_KNOWN_CALLS = 1_000
 _FLOAT = frozenset({float})
-_ULID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
-_WORD = re.compile(r'[^"\\\x00-\x1f]+')
 
 log = logging.getLogger("callboard")
 
@@ -92,7 +90,7 @@ class ExternalRun:
 
     @property
     def stop_requested(self) -> bool:
-        """Whether someone has pressed Stop on the run's page. A loop that checks it can end cleanly."""
+        """Whether a user has pressed Stop on the run's page. A loop that checks it can end cleanly."""
         return self._background.stop_requested.is_set()
 
     @property
@@ -213,7 +211,7 @@ class ExternalRun:
             fps: frames per second, of frames.
 
         Raises:
-            ValueError: an argument cannot be logged, or the file is no video; also noted in the run's log.
+            ValueError: an argument cannot be logged, or the file is not a video; also logged in the run.
         """
         if self._closed:
             raise ValueError("run: it is closed")

@@ -28,7 +28,7 @@ class SentFile(NamedTuple):
     write: Callable[[Path], object]
     """Writes it to a path. Raises ValueError if it cannot be read, OSError if it cannot be written."""
     fields: dict[str, Any]
-    """Of the request that follows the upload."""
+    """Fields of the request that follows the upload."""
 
 
 def checkpoint_of(path: str | os.PathLike[str], score: float | None) -> SentFile:
@@ -111,11 +111,11 @@ def _frames(value: Any) -> Any:
         found = f"{frames.dtype} of the shape {frames.shape}"
         raise ValueError(f"path_or_frames: frames must be uint8 of the shape (T, H, W, 3): got {found}")
     n_frames, height, width, _ = frames.shape
-    least, most = SIDE_PIXELS
-    if not (0 < n_frames <= MAX_FRAMES and least <= min(height, width) <= max(height, width) <= most):
+    shortest, longest = SIDE_PIXELS
+    if not (0 < n_frames <= MAX_FRAMES and shortest <= min(height, width) <= max(height, width) <= longest):
         raise ValueError(
-            f"path_or_frames: must have 1 to {MAX_FRAMES:,} frames of {least} to {most:,} pixels on a side: "
-            f"got {n_frames:,} of {width} x {height}"
+            f"path_or_frames: must have 1 to {MAX_FRAMES:,} frames of {shortest} to {longest:,} pixels per "
+            f"side: got {n_frames:,} of {width} x {height}"
         )
     if frames.nbytes > MAX_VIDEO_BYTES:
         raise ValueError(

@@ -18,14 +18,14 @@ _READ_TIMEOUT = httpx.Timeout(30.0, connect=5.0, read=15.0)
 _PATIENCE_S = 60.0
 _RETRY_S = 1.0
 _CATCH_UP_S = 10.0
-"""After so long without an event of the run it is read again: an event can be lost."""
+"""Time without an event after which the run is read again: an event can be lost."""
 _MAX_POINTS = 10_000
 _METRICS_PER_REQUEST = 50
 
 
 @dataclass(frozen=True)
 class StateChange:
-    """The run has another state; the first one is the present state."""
+    """The run has another state; the first one is the current state."""
 
     run: str
     state: str
@@ -40,7 +40,7 @@ class NewPoints:
     agent_steps: npt.NDArray[np.int64]
     value: npt.NDArray[np.float64]
     points_per_value: int
-    """Of how many consecutive points each value is the mean: 1, unless more than 10,000 are new."""
+    """Number of consecutive points of which each value is the mean: 1, unless more than 10,000 are new."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class RecordedEpisode:
 
     run: str
     episode: str
-    """Its id."""
+    """The episode's id."""
     kind: str
     """`training` or `evaluation`."""
     agent_steps: int
@@ -84,7 +84,7 @@ def follow(
 
 
 class _Follower:
-    """What of a run has been seen."""
+    """What of a run has been received."""
 
     def __init__(self, transport: Transport, run_id: str, metrics: Sequence[str]) -> None:
         self.state = ""

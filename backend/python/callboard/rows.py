@@ -64,7 +64,7 @@ class File(NamedTuple):
     kind: str
     """`checkpoint` or `video`."""
     fields: dict[str, Any]
-    """Of the request that follows its upload; `upload` names the copy."""
+    """Fields of the request that follows its upload; `upload` names the copy."""
 
 
 Entry = Points | Episode | Line | File
@@ -157,7 +157,7 @@ def number(argument: str, value: Any) -> float:
     """A value as a float.
 
     Raises:
-        ValueError: it is no number.
+        ValueError: it is not a number.
     """
     if not isinstance(value, str | bytes):
         try:
@@ -167,18 +167,18 @@ def number(argument: str, value: Any) -> float:
     raise ValueError(f"{argument}: must be a number: got {_short(value)}")
 
 
-def count(argument: str, value: SupportsIndex, *, least: int = 0) -> int:
+def count(argument: str, value: SupportsIndex, *, minimum: int = 0) -> int:
     """A value as a whole number.
 
     Raises:
-        ValueError: it is none, or out of bounds.
+        ValueError: it is not a whole number, or is out of bounds.
     """
     try:
         found = operator.index(value)
     except TypeError:
         raise ValueError(f"{argument}: must be a whole number: got {_short(value)}") from None
-    if not least <= found <= MAX_STEPS:
-        raise ValueError(f"{argument}: must be at least {least} and at most 10**15: got {found}")
+    if not minimum <= found <= MAX_STEPS:
+        raise ValueError(f"{argument}: must be at least {minimum} and at most 10**15: got {found}")
     return found
 
 

@@ -12,7 +12,7 @@ ENDED = frozenset({"finished", "stopped", "failed"})
 """States in which a run stays, unless it is resumed."""
 
 MAX_EXPORTED = 200
-"""Runs of one request for series."""
+"""Maximum number of runs of one request for series."""
 
 _POLL_S = 1.0
 
@@ -83,7 +83,7 @@ class Run:
     def stream(self, *metrics: str) -> Iterator[Change]:
         """What changes, as it happens, until the run has ended: new points, recorded episodes, states.
 
-        Begins with the present state and the points so far. Reconnects if the connection breaks.
+        Begins with the current state and the points so far. Reconnects if the connection breaks.
 
         Args:
             metrics: only points of these; default: of all metrics of the run as a whole.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 READ_ROWS = 50_000
-"""At a time: their text is in memory beside the columns."""
+"""Maximum number of points read at a time: their text is in memory in addition to the columns."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from typing import IO, Any, Self
 from callboard.transport import spool_root
 
 MAX_SPOOL_BYTES = 2 * 2**30
-"""Of one process. What is logged while the spool is full is dropped and counted."""
+"""Maximum size of a process's spool. What is logged while it is full is dropped and counted."""
 
 SEGMENT_BYTES = 8 * 2**20
 MAX_FRAME_BYTES = 8 * 2**20
@@ -46,7 +46,7 @@ MAX_REQUEST_ROWS = {
     "checkpoint": 1,
     "video": 1,
 }
-"""Most rows of a request, by kind. A kind's frames are joined up to this number."""
+"""Maximum number of rows of a request, by kind. A kind's frames are joined up to this number."""
 
 _HEADER = struct.Struct("<II")
 _MIN_PAYLOAD_BYTES = 2
@@ -68,9 +68,9 @@ class Manifest:
     run: str | None
     """None until the server has created the run."""
     create: dict[str, Any] | None
-    """The body that creates it."""
+    """Body of the request that creates the run."""
     name: str
-    """For messages."""
+    """Name of the run in messages."""
 
 
 @dataclass(frozen=True, order=True)
@@ -133,7 +133,7 @@ class Spool:
 
     @classmethod
     def open(cls, folder: Path) -> Self | None:
-        """A spool that another process has left; None if that process lives, or the spool is gone."""
+        """A spool that another process has left; None if that process runs, or the spool was deleted."""
         try:
             lock = (folder / "lock").open("r+")
         except OSError:
@@ -264,7 +264,7 @@ class Spool:
                     self._n_bytes -= n_bytes
         if upload is not None:
             self.remove_file(upload)
-        # Last: whoever waits until nothing is waiting finds deleted what is stored.
+        # Last: a caller that waits until nothing is waiting finds deleted what is stored.
         with self._mutex:
             self._n_waiting -= request.n_frames
 

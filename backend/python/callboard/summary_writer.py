@@ -28,7 +28,7 @@ class SummaryWriter:
     """Logs to a run as `torch.utils.tensorboard.SummaryWriter` logs to a folder.
 
     Scalars, text and videos are kept. Histograms, images, audio, figures, graphs and the like are accepted,
-    counted in `n_not_kept`, and reported once each. `global_step` is taken for agent steps.
+    counted in `n_not_kept`, and reported once each. `global_step` is read as agent steps.
 
     Algorithm and environment come from the arguments, else from the folder's name, as CleanRL's scripts
     choose it (`runs/<environment>__<algorithm>__<seed>__<time>`), else they are the script's name and
@@ -54,7 +54,7 @@ class SummaryWriter:
         Args:
             log_dir: its last part names the run. Nothing is written there.
             comment: appended to the name.
-            purge_step: ignored, as the following three; taken for compatibility.
+            purge_step: ignored, as the following three; accepted for compatibility.
             max_queue: ignored.
             flush_secs: ignored.
             filename_suffix: ignored.
@@ -184,7 +184,7 @@ class SummaryWriter:
     ) -> None:
         """Show the videos (N, T, C, H, W) on the run's page, side by side; not kept if they cannot be.
 
-        Floats are taken for 0 to 1, as TensorBoard takes them.
+        Floats are read as 0 to 1, as TensorBoard reads them.
         """
         try:
             self.run.video(frames_of_videos(vid_tensor), agent_steps=self._step(global_step), fps=fps)

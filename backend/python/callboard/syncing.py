@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from callboard.delivery import Delivery, RunGone
+from callboard.delivery import Delivery, RunUnavailable
 from callboard.errors import NotConfigured, Unreachable
 from callboard.spool import Manifest, Spool
 from callboard.transport import Server, Transport, find_server, spool_root
@@ -84,7 +84,7 @@ def _send(
         done.problems.append(f"{name}: {error}")
         done.n_remaining += 1
         spool.close()
-    except RunGone as error:
+    except RunUnavailable as error:
         done.problems.append(f"{name}: deleted unsent: the server no longer accepts data for it: {error}")
         spool.remove()
     else:

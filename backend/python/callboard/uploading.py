@@ -23,7 +23,7 @@ _NO_ACCESS = frozenset({401, 403})
 
 
 class CopyUnreadable(Exception):
-    """The copy of a file in the spool is gone or damaged: it can never be sent."""
+    """The copy of a file in the spool is missing or damaged: it can never be sent."""
 
 
 class FileUpload:

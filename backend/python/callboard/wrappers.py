@@ -21,7 +21,7 @@ class RecordReturns(gymnasium.Wrapper[Any, Any, Any, Any]):
             env: the environment.
             run: the run to log to, in the same process.
             n_environments: how many environments with this wrapper step together: an agent step of this one
-                counts for so many agent steps of the run.
+                counts for this many agent steps of the run.
 
         Raises:
             ValueError: `n_environments` is less than 1.

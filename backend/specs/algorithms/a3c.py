@@ -40,7 +40,7 @@ _FEED_FORWARD: dict[str, Any] = {
 """For continuous actions on a small machine."""
 
 
-VECTOR_DECISION_BYTES = 16 * 2**10
+SMALL_TENSOR_DECISION_BYTES = 16 * 2**10
 """A decision with vector observations: activations of the policy and of the value, in small tensors."""
 LSTM_DECISION_BYTES = 72 * 2**10
 """What its LSTM adds. From the largest peak measured with the defaults of HalfCheetah, 2,895 MiB of 16 actors
@@ -71,8 +71,8 @@ class A3CConfig(AsynchronousConfig):
     beta: float = BETA
 
     def decision_bytes(self, run: RunFacts) -> int:
-        """Of small tensors too, where whole episodes of vectors are learned from."""
-        inputs = run.decision_bytes if run.observation == "pixels" else VECTOR_DECISION_BYTES
+        """Memory of a decision, with small tensors where an update learns from a whole episode of vectors."""
+        inputs = run.decision_bytes if run.observation == "pixels" else SMALL_TENSOR_DECISION_BYTES
         return inputs + (LSTM_DECISION_BYTES if self.recurrent else 0)
 
 
@@ -116,7 +116,7 @@ _PRESETS = (
     ),
     Preset(
         id="small-pixels",
-        title="Small task, 2 CPU cores",
+        title="Small environment, 2 CPU cores",
         description="Two actor-learners and a small network; trains in minutes.",
         observation="pixels",
         families=("small",),

@@ -25,7 +25,7 @@ _VECTOR_DEFAULTS = {
 _PRESETS = (
     Preset(
         id="small-pixels",
-        title="Small task, 2 CPU cores",
+        title="Small environment, 2 CPU cores",
         description="Two actor-learners and a small network that explore for 20,000 frames; trains in "
         "minutes.",
         observation="pixels",
@@ -47,6 +47,8 @@ _PRESETS = (
             "evaluation_interval_agent_steps": 500_000,
         },
         stop={"agent_steps": 10_000_000},
+        measured="n-step Q on Boxing, noop_starts, full frame, not standardised, one seed: −21.2 at 250,000 "
+        "agent steps, −2.3 at 500,000, not run longer. Random play 0.1.",
     ),
     Preset(
         id="paper",

@@ -28,7 +28,7 @@ MAX_ACTORS = 64
 EPISODE_DECISIONS = 1_000
 """Decisions of an update that ends with the episode, for the memory estimate."""
 SHARED_BYTES = 260 * MIB
-"""What actors need only once, beside the process that they are forked from."""
+"""What actors need only once, in addition to the process that they are forked from."""
 SMALL_PIXELS: dict[str, Any] = {
     "n_actors": 2,
     "network": "compact",
@@ -37,7 +37,7 @@ SMALL_PIXELS: dict[str, Any] = {
     "learning_rate_schedule": "constant",
     "evaluation_interval_agent_steps": 20_000,
 }
-"""For small tasks with pixel observations: minutes on two CPU cores."""
+"""For small environments with pixel observations: minutes on two CPU cores."""
 
 
 class AsynchronousConfig(AlgorithmConfig):
@@ -127,7 +127,7 @@ class AsynchronousConfig(AlgorithmConfig):
         return run.decision_bytes
 
     def training_bytes(self, run: RunFacts) -> int:
-        """Of the actor-learners, each with a network, an environment and the decisions of an update."""
+        """Memory of the actor-learners, each with a network, an environment and an update's decisions."""
         decisions = (self.t_max or EPISODE_DECISIONS) * self.decision_bytes(run)
         networks = 2 * NETWORK_BYTES[self.network]
         actor = LEARNER_PROCESS_BYTES + networks + run.emulator_bytes + decisions

@@ -40,7 +40,7 @@ class AlgorithmConfig(Strict, ABC):
         1_000_000,
         ge=0,
         le=10**12,
-        title="Evaluate every",
+        title="Evaluation interval",
         live=True,
         common=True,
         group="evaluation",
@@ -69,7 +69,7 @@ class AlgorithmConfig(Strict, ABC):
         40.0,
         ge=1,
         le=86_400,
-        title="Checkpoint every",
+        title="Checkpoint interval",
         live=True,
         group="evaluation",
         unit="s",
@@ -83,7 +83,7 @@ class AlgorithmConfig(Strict, ABC):
 
     @abstractmethod
     def training_bytes(self, run: RunFacts) -> int:
-        """Upper estimate of the memory that training needs beside the engine's process."""
+        """Upper estimate of the memory that training needs in addition to the engine's process."""
 
     def memory_bytes(self, run: RunFacts) -> int:
         """Upper estimate of the memory of the engine and all its processes, also during an evaluation."""

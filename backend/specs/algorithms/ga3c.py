@@ -164,7 +164,7 @@ class Ga3cConfig(AlgorithmConfig):
         60.0,
         ge=0,
         le=3_600,
-        title="Adjust every",
+        title="Adjustment interval",
         live=True,
         group="parallelism",
         unit="s",
@@ -174,25 +174,25 @@ class Ga3cConfig(AlgorithmConfig):
     )
 
     @property
-    def most_actors(self) -> int:
+    def max_actors(self) -> int:
         """The maximum number of agents, for which a run reserves memory."""
         return max(self.n_actors, MAX_WALKED_AGENTS) if self.adjustment_interval_s else self.n_actors
 
     @property
     def env_processes(self) -> int:
         """Each agent steps one environment."""
-        return self.most_actors
+        return self.max_actors
 
     def training_bytes(self, run: RunFacts) -> int:
-        """Of as many agents as the adjustment may start, their experiences, and the model's batches."""
+        """Memory of the maximum number of agents, their experiences, and the model's batches."""
         experiences = SEGMENTS * (self.t_max + 1) * run.observation_bytes
         agent = ENV_PROCESS_BYTES + run.emulator_bytes + experiences
-        predictions = self.most_actors * self.n_predictors
+        predictions = self.max_actors * self.n_predictors
         trained = (self.min_training_batch + self.t_max) * self.n_trainers
         return (
             LEARNING_BYTES
             + ENV_FORK_SERVER_BYTES
-            + self.most_actors * agent
+            + self.max_actors * agent
             + (predictions + trained) * run.decision_bytes
             + 2 * (1 + self.n_trainers) * self._network_bytes
         )

@@ -114,7 +114,7 @@ class GorilaConfig(ReplayedQConfig):
         1,
         ge=1,
         le=10_000,
-        title="Pull every",
+        title="Pull interval",
         live=True,
         group="parallelism",
         unit="agent steps",
@@ -140,13 +140,13 @@ class GorilaConfig(ReplayedQConfig):
         group="optimisation",
         unit="standard deviations",
         description="A learner discards gradients whose absolute loss exceeds its mean by this many "
-        'standard deviations. The paper says "several"; 0 disables the check.',
+        'standard deviations. The paper states "several"; 0 disables the check.',
     )
     snapshot_interval_s: float = setting(
         5.0,
         ge=0.1,
         le=3_600,
-        title="Snapshot every",
+        title="Snapshot interval",
         live=True,
         group="parallelism",
         unit="s",
@@ -176,7 +176,7 @@ class GorilaConfig(ReplayedQConfig):
         return self.env_processes + learners + ceil(c.n_shards / n) + ceil(replays / n)
 
     def training_bytes(self, run: RunFacts) -> int:
-        """Of Ray, all processes, the environments, the replay and the learners' minibatches."""
+        """Memory of Ray, all processes, the environments, the replay and the learners' minibatches."""
         learners = self.n_learners * 2 * self.batch_size * run.decision_bytes
         return (
             RAY_BYTES

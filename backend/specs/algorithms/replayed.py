@@ -138,7 +138,7 @@ class ReplayedQConfig(AlgorithmConfig):
         return network_conflicts(self.network, run)
 
     def replay_bytes(self, run: RunFacts) -> int:
-        """Of the replay memory, as full as the run can make it."""
+        """Maximum size of the replay memory in this run."""
         capacity = self.replay_capacity
         if run.agent_steps is not None:
             capacity = min(capacity, run.agent_steps)

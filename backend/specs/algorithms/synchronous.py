@@ -121,7 +121,7 @@ class SynchronousConfig(AlgorithmConfig):
         return min(self.n_w, self.n_e)
 
     def training_bytes(self, run: RunFacts) -> int:
-        """Of the workers, the environments and the decisions of a rollout."""
+        """Memory of the workers, the environments and the decisions of a rollout."""
         workers = self.env_processes
         environment = run.emulator_bytes + (self.t_max + 2) * run.decision_bytes
         if workers == 1:

@@ -20,7 +20,7 @@ def _max_episode(agent_steps: int) -> Any:
 
 
 class ClassicConfig(EnvironmentConfig):
-    """Settings of gymnasium's classic control tasks."""
+    """Settings of gymnasium's classic control environments."""
 
     max_episode_agent_steps: int = _max_episode(500)
 

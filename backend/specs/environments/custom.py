@@ -10,7 +10,7 @@ The file is TOML, with one table per environment:
     action_names = ["UP", "DOWN", "LEFT", "RIGHT"]
     kwargs = { size = 7 }
 
-Modules beside the file can be imported. `entry_point` and `kwargs` stay on the host. Hosts publish the rest,
+Modules next to the file can be imported. `entry_point` and `kwargs` stay on the host. Hosts publish the rest,
 and each run's spec holds it.
 """
 
@@ -82,9 +82,9 @@ class CustomEnvironmentEntry(CustomEnvironment):
     """A custom environment and its code."""
 
     entry_point: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
-    """`module:Class`; modules beside the file can be imported."""
+    """`module:Class`; modules next to the file can be imported."""
     kwargs: dict[str, JsonValue] = Field(default={})
-    """Arguments of the class, beside `render_mode="rgb_array"`."""
+    """Arguments of the class, in addition to `render_mode="rgb_array"`."""
 
     def described(self) -> CustomEnvironment:
         """The public description."""

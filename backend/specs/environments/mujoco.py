@@ -1,4 +1,4 @@
-"""MuJoCo: gymnasium's v5 continuous-control tasks, from state and from pixels (Mnih et al. 2016, 5.3)."""
+"""MuJoCo: gymnasium's v5 environments, from state and from pixels (Mnih et al. 2016, 5.3)."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ PIXELS_BYTES = 45 * 2**20
 
 
 class MujocoConfig(EnvironmentConfig):
-    """Settings of every MuJoCo task."""
+    """Settings of every MuJoCo environment."""
 
     max_episode_agent_steps: int | None = setting(
         None,
@@ -22,12 +22,12 @@ class MujocoConfig(EnvironmentConfig):
         group="environment",
         unit="agent steps",
         description="An episode is truncated after this many agent steps; the return then bootstraps from "
-        "the value of the last observation. Leave empty for gymnasium's limit, 1,000 for most tasks.",
+        "the value of the last observation. Leave empty for gymnasium's limit, 1,000 for most environments.",
     )
 
 
 class MujocoStateConfig(MujocoConfig):
-    """Settings of a task with state observations."""
+    """Settings of an environment with state observations."""
 
     normalise: bool = setting(
         True,
@@ -39,11 +39,11 @@ class MujocoStateConfig(MujocoConfig):
 
 
 class MujocoPixelsConfig(MujocoConfig):
-    """Settings of a task with camera observations."""
+    """Settings of an environment with camera observations."""
 
 
-class MujocoTask(NamedTuple):
-    """A task: title, goal, dimensions of its state, and names of its motors."""
+class _Mujoco(NamedTuple):
+    """An environment: title, goal, dimensions of its state, and names of its motors."""
 
     title: str
     summary: str
@@ -57,56 +57,50 @@ _HUMANOID = (
     "RIGHT_SHOULDER1 RIGHT_SHOULDER2 RIGHT_ELBOW LEFT_SHOULDER1 LEFT_SHOULDER2 LEFT_ELBOW"
 )
 
-TASKS: dict[str, MujocoTask] = {
-    "Ant": MujocoTask(
+MUJOCO_ENVIRONMENTS: dict[str, _Mujoco] = {
+    "Ant": _Mujoco(
         "Ant", "Walk on four legs.", 105, "HIP_4 ANKLE_4 HIP_1 ANKLE_1 HIP_2 ANKLE_2 HIP_3 ANKLE_3"
     ),
-    "HalfCheetah": MujocoTask(
-        "Half Cheetah", "Run on two legs.", 17, "BTHIGH BSHIN BFOOT FTHIGH FSHIN FFOOT"
-    ),
-    "Hopper": MujocoTask("Hopper", "Hop on one leg.", 11, "THIGH LEG FOOT"),
-    "Humanoid": MujocoTask("Humanoid", "Walk upright.", 348, _HUMANOID),
-    "HumanoidStandup": MujocoTask("Humanoid Standup", "Stand up from lying.", 348, _HUMANOID),
-    "InvertedDoublePendulum": MujocoTask(
-        "Inverted Double Pendulum", "Balance two poles on a cart.", 9, "SLIDE"
-    ),
-    "InvertedPendulum": MujocoTask("Inverted Pendulum", "Balance a pole on a cart.", 4, "SLIDE"),
-    "Pusher": MujocoTask(
+    "HalfCheetah": _Mujoco("Half Cheetah", "Run on two legs.", 17, "BTHIGH BSHIN BFOOT FTHIGH FSHIN FFOOT"),
+    "Hopper": _Mujoco("Hopper", "Hop on one leg.", 11, "THIGH LEG FOOT"),
+    "Humanoid": _Mujoco("Humanoid", "Walk upright.", 348, _HUMANOID),
+    "HumanoidStandup": _Mujoco("Humanoid Standup", "Stand up from lying.", 348, _HUMANOID),
+    "InvertedDoublePendulum": _Mujoco("Inverted Double Pendulum", "Balance two poles on a cart.", 9, "SLIDE"),
+    "InvertedPendulum": _Mujoco("Inverted Pendulum", "Balance a pole on a cart.", 4, "SLIDE"),
+    "Pusher": _Mujoco(
         "Pusher",
         "Push an object to its place with an arm.",
         23,
         "SHOULDER_PAN SHOULDER_LIFT UPPER_ARM_ROLL ELBOW_FLEX FOREARM_ROLL WRIST_FLEX WRIST_ROLL",
     ),
-    "Reacher": MujocoTask("Reacher", "Touch a target with a two-link arm.", 10, "JOINT0 JOINT1"),
-    "Swimmer": MujocoTask("Swimmer", "Swim with two joints.", 8, "MOTOR1 MOTOR2"),
-    "Walker2d": MujocoTask(
-        "Walker 2D", "Walk on two legs.", 17, "THIGH LEG FOOT THIGH_LEFT LEG_LEFT FOOT_LEFT"
-    ),
+    "Reacher": _Mujoco("Reacher", "Touch a target with a two-link arm.", 10, "JOINT0 JOINT1"),
+    "Swimmer": _Mujoco("Swimmer", "Swim with two joints.", 8, "MOTOR1 MOTOR2"),
+    "Walker2d": _Mujoco("Walker 2D", "Walk on two legs.", 17, "THIGH LEG FOOT THIGH_LEFT LEG_LEFT FOOT_LEFT"),
 }
-"""gymnasium's name without its version -> task."""
+"""gymnasium's name without its version -> description."""
 
 
-def _environments(name: str, task: MujocoTask) -> tuple[Environment, Environment]:
-    motors = tuple(task.motors.split())
+def _environments(name: str, described: _Mujoco) -> tuple[Environment, Environment]:
+    motors = tuple(described.motors.split())
     return (
         Environment(
             id=f"{name}-v5",
-            title=task.title,
+            title=described.title,
             family="mujoco",
-            summary=f"{task.summary} MuJoCo, state observations.",
+            summary=f"{described.summary} MuJoCo, state observations.",
             observation="vector",
             config=MujocoStateConfig,
             frames_per_agent_step=1,
             action_names=motors,
-            observation_shape=(task.numbers,),
+            observation_shape=(described.numbers,),
             actions="continuous",
             memory_bytes=STATE_BYTES,
         ),
         Environment(
             id=f"{name}-Pixels-v5",
-            title=f"{task.title}, from pixels",
+            title=f"{described.title}, from pixels",
             family="mujoco",
-            summary=f"{task.summary} MuJoCo, camera observations: four stacked 84×84 luminance frames.",
+            summary=f"{described.summary} MuJoCo, camera observations: four stacked 84×84 luminance frames.",
             observation="pixels",
             config=MujocoPixelsConfig,
             frames_per_agent_step=1,
@@ -120,5 +114,7 @@ def _environments(name: str, task: MujocoTask) -> tuple[Environment, Environment
 
 
 MUJOCO: tuple[Environment, ...] = tuple(
-    environment for name, task in TASKS.items() for environment in _environments(name, task)
+    environment
+    for name, described in MUJOCO_ENVIRONMENTS.items()
+    for environment in _environments(name, described)
 )

@@ -30,7 +30,7 @@ export interface paths {
         };
         /**
          * Read Login Methods
-         * @description How users can log in beside password and one-time link; for the login page, without a login.
+         * @description How users can log in apart from password and one-time link; for the login page, without a login.
          */
         get: operations["read_login_methods"];
         put?: never;
@@ -188,7 +188,7 @@ export interface paths {
         head?: never;
         /**
          * Change User
-         * @description Change a user's role or password, or whom the OpenID Connect provider takes for them.
+         * @description Change a user's role, password, or linked identity of the OpenID Connect provider.
          */
         patch: operations["change_user"];
         trace?: never;
@@ -248,7 +248,7 @@ export interface paths {
         };
         /**
          * List Audit
-         * @description List changes, logins and failed logins, newest first.
+         * @description List changes, logins and failed logins, latest first.
          */
         get: operations["list_audit"];
         put?: never;
@@ -1222,10 +1222,10 @@ export interface paths {
         put?: never;
         /**
          * Send Heartbeat
-         * @description Report that the script of an external run is alive, or has ended.
+         * @description Report that the script of an external run is running, or has ended.
          *
          *     Without a heartbeat, points, episodes or log lines for 60 s the run is `lost`, until the next one. The
-         *     answer says whether the script should end.
+         *     answer states whether the script should end.
          */
         post: operations["send_heartbeat"];
         delete?: never;
@@ -1481,12 +1481,12 @@ export interface paths {
          *
          *     An unnamed event carries `{"run", "revision", "state"}` (`deleted` for a deleted run), `{"host"}`,
          *     `{"job", "run", "state"}` or `{"sweep", "revision", "state"}`. A run's event with `changed` names what
-         *     else has changed beside the run itself: `series/<section>` (points of metrics of this section), `metrics`
+         *     else has changed apart from the run: `series/<section>` (points of metrics of this section), `metrics`
          *     (new metrics), `episodes`, `evaluations`, `checkpoints`, `log`; without `changed` anything may have. The
          *     event `heartbeat` follows at the latest 1.5 s after another event: its absence shows a broken connection.
          *     The event `resync` (sent first, and whenever messages may have been lost, as by a client that reads too
          *     slowly) asks the client to fetch everything since the revision it has; `stale` means that changes are not
-         *     published at present. The stream ends within 5 s of its session or token.
+         *     currently published. The stream ends within 5 s of its session or token.
          */
         get: operations["follow_events"];
         put?: never;
@@ -1954,7 +1954,7 @@ export interface components {
         Best: {
             /**
              * Number
-             * @description Of the configuration, from 0.
+             * @description Number of the configuration, from 0.
              */
             number: number;
             /**
@@ -2218,7 +2218,7 @@ export interface components {
             size_bytes: number;
             /**
              * Score
-             * @description The run's score at that time; of an external run, what its script has measured for the file.
+             * @description The run's score at that time; for an external run, what its script has measured for the file.
              * @example 17.4
              */
             score: number | null;
@@ -2537,7 +2537,7 @@ export interface components {
             values?: components["schemas"]["JsonValue"][] | null;
             /**
              * Distribution
-             * @description How a value is drawn from the range; grids are spaced likewise.
+             * @description How a value is drawn from the range; grids are spaced in the same way.
              * @default uniform
              * @enum {string}
              */
@@ -2612,7 +2612,7 @@ export interface components {
             };
             /**
              * Evaluation Protocol
-             * @description Of evaluations, unless the algorithm or the run has another.
+             * @description Protocol of evaluations, unless the algorithm or the run has another.
              * @example noop_starts
              */
             evaluation_protocol: string;
@@ -3333,7 +3333,7 @@ export interface components {
             seeds: number[];
             /**
              * Revisions
-             * @description Of `runs`, in this order: send them as `since_revision`.
+             * @description Revisions of `runs`, in this order: send them as `since_revision`.
              */
             revisions: number[];
             /**
@@ -3494,7 +3494,7 @@ export interface components {
             environment: string;
             /**
              * Protocol
-             * @description Of the evaluations; null for training scores, and for external runs without evaluations.
+             * @description Protocol of the evaluations; null for training scores, and for external runs without evaluations.
              * @example noop_starts
              */
             protocol: string | null;
@@ -3575,7 +3575,7 @@ export interface components {
             state: components["schemas"]["RunState"];
             /**
              * Stop Requested
-             * @description Whether the script should end: someone has requested it.
+             * @description Whether a user has requested that the script ends.
              */
             stop_requested: boolean;
         };
@@ -3586,7 +3586,7 @@ export interface components {
         HostLoad: {
             /**
              * Cpu Pct
-             * @description Of all cores together, since the previous measurement.
+             * @description Utilization of all cores together since the previous measurement.
              */
             cpu_pct?: number | null;
             /**
@@ -3646,7 +3646,7 @@ export interface components {
             /**
              * Last Seen At
              * Format: date-time
-             * @description When its worker sent its newest heartbeat.
+             * @description When its worker sent its latest heartbeat.
              * @example 2026-11-22T10:04:00Z
              */
             last_seen_at: string;
@@ -3699,7 +3699,7 @@ export interface components {
             versions: {
                 [key: string]: string;
             };
-            /** @description The newest reading of its load; null before the first. */
+            /** @description The latest reading of its load; null before the first. */
             load: components["schemas"]["HostLoad"];
             /**
              * Runs
@@ -3795,7 +3795,7 @@ export interface components {
             difference: components["schemas"]["EstimateOut"];
             /**
              * P Value
-             * @description Of the exact two-sided permutation test of `probability`.
+             * @description P-value of the exact two-sided permutation test of `probability`.
              */
             p_value: number;
             /**
@@ -3830,12 +3830,12 @@ export interface components {
              */
             checkpoints_best?: number | null;
             /**
-             * Newest checkpoints
-             * @description Keep the newest checkpoints; the newest one is always kept.
+             * Latest checkpoints
+             * @description Keep the latest checkpoints; the latest one is always kept.
              */
             checkpoints_last?: number | null;
             /**
-             * A checkpoint every
+             * Checkpoint spacing
              * @description Keep the first checkpoint at or after each multiple of this many agent steps.
              */
             checkpoints_every_agent_steps?: number | null;
@@ -3845,8 +3845,8 @@ export interface components {
              */
             episodes_best?: number | null;
             /**
-             * Newest episodes
-             * @description Keep the newest training and the newest evaluation episodes.
+             * Latest episodes
+             * @description Keep the latest training and the latest evaluation episodes.
              */
             episodes_last?: number | null;
             /**
@@ -3972,10 +3972,10 @@ export interface components {
         };
         /**
          * LoginMethods
-         * @description How users can log in beside password and one-time link.
+         * @description How users can log in apart from password and one-time link.
          */
         LoginMethods: {
-            /** @description Null if no provider is configured. */
+            /** @description The OpenID Connect provider; null if none is configured. */
             oidc: components["schemas"]["OidcMethod"] | null;
         };
         /**
@@ -4038,12 +4038,12 @@ export interface components {
             seed: number;
             /**
              * State
-             * @description Of the run; `deleted` if there is none any more.
+             * @description State of the run; `deleted` if it no longer exists.
              */
             state: string;
             /**
              * Score
-             * @description Of a finished run; null for any other.
+             * @description Score of a finished run; null for any other.
              * @example 17.4
              */
             score: number | null;
@@ -4439,7 +4439,7 @@ export interface components {
             episodes: components["schemas"]["Amount"];
             /** @description Videos. */
             videos: components["schemas"]["Amount"];
-            /** @description Event logs to compress or remove, with their present size. */
+            /** @description Event logs to compress or remove, with their current size. */
             event_logs: components["schemas"]["Amount"];
             /**
              * Runs With Old Log Lines
@@ -4673,7 +4673,7 @@ export interface components {
             database: boolean;
             /**
              * Migrated
-             * @description Whether the database has the newest schema.
+             * @description Whether the database has the latest schema.
              */
             migrated: boolean;
             /**
@@ -4769,12 +4769,12 @@ export interface components {
              */
             checkpoints_best?: number | null;
             /**
-             * Newest checkpoints
-             * @description Keep the newest checkpoints; the newest one is always kept.
+             * Latest checkpoints
+             * @description Keep the latest checkpoints; the latest one is always kept.
              */
             checkpoints_last?: number | null;
             /**
-             * A checkpoint every
+             * Checkpoint spacing
              * @description Keep the first checkpoint at or after each multiple of this many agent steps.
              */
             checkpoints_every_agent_steps?: number | null;
@@ -4784,8 +4784,8 @@ export interface components {
              */
             episodes_best?: number | null;
             /**
-             * Newest episodes
-             * @description Keep the newest training and the newest evaluation episodes.
+             * Latest episodes
+             * @description Keep the latest training and the latest evaluation episodes.
              */
             episodes_last?: number | null;
             /**
@@ -5791,7 +5791,7 @@ export interface components {
             n_points: number;
             /**
              * Last Value
-             * @description The newest value.
+             * @description The latest value.
              */
             last_value: number | null;
             /**
@@ -5875,7 +5875,7 @@ export interface components {
             /**
              * Last Used At
              * Format: date-time
-             * @description To about a minute.
+             * @description Time of the latest use, to about a minute.
              */
             last_used_at: string;
             /**
@@ -5891,7 +5891,7 @@ export interface components {
             address: string | null;
             /**
              * User Agent
-             * @description The browser, as its `User-Agent` header says.
+             * @description The browser, from its `User-Agent` header.
              */
             user_agent: string | null;
         };
@@ -5949,7 +5949,7 @@ export interface components {
             state: "asked" | "applied" | "refused";
             /**
              * Agent Steps
-             * @description Where the change took effect.
+             * @description Agent steps at which the change took effect.
              * @example 1000000
              */
             agent_steps: number | null;
@@ -6209,7 +6209,7 @@ export interface components {
             runs: {
                 [key: string]: number;
             };
-            /** @description What was asked for, with its extensions. */
+            /** @description The requested sweep, with its extensions. */
             spec: components["schemas"]["SweepSpec"];
             /** @description Null without any score. */
             best: components["schemas"]["Best"] | null;
@@ -6220,7 +6220,7 @@ export interface components {
             n_planned: number;
             /**
              * N Not Needed
-             * @description Of these, seeds of eliminated configurations that were never started.
+             * @description Number of these that are seeds of eliminated configurations and were never started.
              */
             n_not_needed: number;
             /**
@@ -6353,7 +6353,7 @@ export interface components {
             runs: {
                 [key: string]: number;
             };
-            /** @description What was asked for, with its extensions. */
+            /** @description The requested sweep, with its extensions. */
             spec: components["schemas"]["SweepSpec"];
         };
         /**
@@ -7134,7 +7134,7 @@ export interface components {
             revision: number;
             /** @description Its state now, or `deleted`. */
             state: string;
-            /** @description What has changed beside the run: `series/<section>` (points of metrics of this section), `metrics` (new metrics), `episodes`, `evaluations`, `checkpoints`, `videos` (sent by a script), `log`; without it, anything may have. */
+            /** @description What has changed apart from the run: `series/<section>` (points of metrics of this section), `metrics` (new metrics), `episodes`, `evaluations`, `checkpoints`, `videos` (sent by a script), `log`; without it, anything may have. */
             changed?: string[];
         };
         /**

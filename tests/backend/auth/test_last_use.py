@@ -7,9 +7,9 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
 
 from backend.auth import repository, service
+from backend.auth.last_use import CHECK_INTERVAL_S, OpenStreams, Uses, ended_among
 from backend.auth.roles import Role
 from backend.auth.service import Browser, Credential
-from backend.auth.uses import CHECK_INTERVAL_S, OpenStreams, Uses, ended_among
 from backend.db import Token, User
 from backend.db.engine import make_engine, reading, writing
 from backend.live.endpoints import WAIT_S
@@ -35,21 +35,21 @@ def test_use_of_a_token_is_stored_with_its_address_once_a_minute(engine: Engine)
     credential = Credential("token", token.id)
     uses.store(engine)
     assert _last_use(engine, token) == (None, None)
-    uses.note(credential, "192.0.2.1")
+    uses.record(credential, "192.0.2.1")
     uses.store(engine)
     first_at, address = _last_use(engine, token)
     assert (first_at is not None, address) == (True, "192.0.2.1")
-    uses.note(credential, "192.0.2.1")
+    uses.record(credential, "192.0.2.1")
     uses.store(engine)
     assert _last_use(engine, token) == (first_at, address)
-    uses.note(credential, "192.0.2.2")
+    uses.record(credential, "192.0.2.2")
     uses.store(engine)
     assert _last_use(engine, token)[1] == "192.0.2.2"
 
 
 def test_uses_are_kept_while_the_database_is_unavailable(engine: Engine, tmp_path: Path) -> None:
     token, uses = _make_token(engine), Uses()
-    uses.note(Credential("token", token.id), "192.0.2.1")
+    uses.record(Credential("token", token.id), "192.0.2.1")
     empty = make_engine(f"sqlite:///{tmp_path / 'empty.sqlite3'}")
     with pytest.raises(OperationalError):
         uses.store(empty)

@@ -92,5 +92,5 @@ def test_least_recently_used_sessions_beyond_the_maximum_end(
     with writing(engine) as session:
         user = repository.add_user(session, "Anna", Role.VIEWER)
         secrets = [service.open_session(session, user, "link", Browser("", ""))[1] for _ in range(4)]
-        found = [service.find_actor(session, secret, timedelta(days=1)) for secret in secrets]
+        found = [service.find_principal(session, secret, timedelta(days=1)) for secret in secrets]
     assert [actor is not None for actor in found] == [False, False, True, True]

@@ -17,7 +17,7 @@ from backend.auth import repository as auth
 from backend.auth import service as logins
 from backend.auth.roles import Role
 from backend.backup import archive, repository, service
-from backend.backup.archive import BackupError, Manifest
+from backend.backup.archive import BackupError, BackupManifest
 from backend.db import (
     AuditEntry,
     Base,
@@ -357,7 +357,7 @@ def _backup_of(path: Path, schema: str, database: bytes = b"", format: int = arc
     with archive.creating(path) as writer:
         writer.add(archive.DATABASE, BytesIO(database), len(database))
         writer.finish(
-            Manifest(
+            BackupManifest(
                 format=format,
                 version="7.0.0",
                 schema_revision=schema,

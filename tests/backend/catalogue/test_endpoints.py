@@ -8,7 +8,7 @@ from sqlalchemy import delete
 
 from backend.db import Host, Run
 from backend.db.engine import writing
-from backend.hosts.repository import announce
+from backend.hosts.repository import record_heartbeat
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.custom import read_custom_environments
@@ -94,7 +94,7 @@ def attic(sqlite_service: RunningService, tmp_path: Path) -> Iterator[str]:
         "load": {},
     }
     with writing(sqlite_service.engine) as session:
-        announce(session, "attic", **facts)
+        record_heartbeat(session, "attic", **facts)
     yield "attic"
     with writing(sqlite_service.engine) as session:
         session.execute(delete(Run).where(Run.environment.startswith("Custom/")))

@@ -146,7 +146,7 @@ def test_long_query_is_cancelled_and_its_connection_goes_on(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "QUERY_TIMEOUT_S", 0.5)
-    engine = make_engine(database_url, impatient=True)
+    engine = make_engine(database_url, with_timeouts=True)
     with reading(engine) as session:
         with pytest.raises(OperationalError) as caught:
             session.execute(ENDLESS)
@@ -160,7 +160,7 @@ def test_long_query_of_a_transaction_that_writes_is_not_cancelled(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "QUERY_TIMEOUT_S", 0.2)
-    engine = make_engine(database_url, impatient=True)
+    engine = make_engine(database_url, with_timeouts=True)
     on_sqlite = engine.dialect.name == "sqlite"
     counted = "SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000000"
     slow = (
@@ -174,7 +174,7 @@ def test_long_query_of_a_transaction_that_writes_is_not_cancelled(
 def test_wait_for_the_write_lock_is_bounded(own_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "LOCK_TIMEOUT_S", 0.2)
     monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 10_000.0)  # as long it would wait without the limit
-    engine = make_engine(own_database_url, impatient=True)
+    engine = make_engine(own_database_url, with_timeouts=True)
     with writing(engine) as session:
         session.add(host_row("h"))
     other = make_engine(own_database_url)

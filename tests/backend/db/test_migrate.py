@@ -12,7 +12,7 @@ from backend.auth.roles import Role
 from backend.db import Attempt, Base, Checkpoint, Evaluation, Host, LogLine, Run, Series, Token
 from backend.db.engine import make_engine, reading, writing
 from backend.db.migrate import check, downgrade, is_current, upgrade
-from backend.hosts.repository import announce
+from backend.hosts.repository import record_heartbeat
 from backend.specs.run import parse_run_spec
 from backend.specs.states import RunState
 from tests.backend.metrics.oracle import METRICS, RecordedRun
@@ -99,7 +99,7 @@ def test_names_of_version_0_1_0_in_rows_become_the_current_ones_and_back(
         "load": {},
     }
     with writing(own_engine) as session:
-        announce(session, "attic", **facts)
+        record_heartbeat(session, "attic", **facts)
     downgrade(own_database_url, "0009")
     with own_engine.connect() as connection:
         specs = {
@@ -215,10 +215,10 @@ def test_sessions_and_tokens_of_an_earlier_version_stay_valid_and_plain_password
     downgrade(own_database_url, "0015")
     upgrade(own_database_url)
     with reading(own_engine) as session:
-        found = [auth.find_actor(session, each, timedelta(days=7)) for each in (secret, other)]
+        found = [auth.find_principal(session, each, timedelta(days=7)) for each in (secret, other)]
         assert [actor.name for actor in found if actor is not None] == ["Anna", "Anna"]
         assert len({actor.credential.id for actor in found if actor is not None}) == 2
-        assert auth.find_token_actor(session, token_secret) is not None
+        assert auth.find_token_principal(session, token_secret) is not None
         assert session.get_one(Token, token.id).created_with is None
         hashes = [auth_rows.user_by_name(session, name) for name in ("Anna", "Berta")]
         assert [user.password_hash for user in hashes if user] == ["$argon2id$a hash", None]

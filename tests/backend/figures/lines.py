@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from backend.figures.curve import Line
+from backend.figures.curve import CurveLine
 from backend.figures.figure import Figure
 
 A, B = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "01BX5ZZKBKACTAV9WEVGEMMVRZ"
 
 
-def line(run: str = A, metric: str = "loss/value", **more: Any) -> Line:
+def line(run: str = A, metric: str = "loss/value", **more: Any) -> CurveLine:
     columns = {
         "x": np.array([10, 20, 30]),
         "mean": np.array([1.0, np.nan, 3.0]),
@@ -27,7 +27,7 @@ def line(run: str = A, metric: str = "loss/value", **more: Any) -> Line:
         "source": "",
         "columns": columns,
     }
-    return Line(**(default | more))
+    return CurveLine(**(default | more))
 
 
 def valid(figure: Figure) -> go.Figure:

@@ -4,7 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from backend.figures.curve import Line, curve_figure
+from backend.figures.curve import CurveLine, curve_figure
 from backend.figures.theme import colours
 from tests.backend.figures.lines import A, B, line, valid
 
@@ -17,7 +17,7 @@ COLUMNS = {
 }
 
 
-def draw(*lines: Line, **more: Any) -> go.Figure:
+def draw(*lines: CurveLine, **more: Any) -> go.Figure:
     defaults: dict[str, Any] = {"metric": "loss/value", "x": "agent_steps"}
     return valid(curve_figure(lines, **(defaults | more)))
 
@@ -41,7 +41,7 @@ def test_range_is_named_once_and_only_where_it_is_drawn() -> None:
     many: dict[str, Any] = {"columns": COLUMNS | {"count": np.full(4, 8)}}
     few: dict[str, Any] = {"columns": COLUMNS | {"count": np.full(4, 7)}}
 
-    def named(*lines: Line) -> list[str]:
+    def named(*lines: CurveLine) -> list[str]:
         return [t.name for t in draw(*lines).data if t.showlegend]
 
     assert named(line(A, **few), line(B, **few)) == ["a run"] * 2

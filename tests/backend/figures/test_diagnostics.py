@@ -3,8 +3,8 @@ import plotly.graph_objects as go
 import pytest
 
 from backend.db.engine import writing
-from backend.figures.curve import Line
-from backend.figures.diagnostics import BY_ID, PANELS, diagnostic_figure, present
+from backend.figures.curve import CurveLine
+from backend.figures.diagnostics import BY_ID, PANELS, available_panels, diagnostic_figure
 from backend.metrics import repository as series
 from backend.specs.events import PointsEvent
 from tests.backend.figures.lines import valid
@@ -14,12 +14,12 @@ from tests.support.service import RunningService
 RUN = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 
-def line(metric: str, source: str = "") -> Line:
+def line(metric: str, source: str = "") -> CurveLine:
     columns = {"x": np.array([1, 2]), "mean": np.array([0.25, 0.5]), "smoothed": np.array([0.25, 0.4])}
-    return Line(RUN, "a run", metric, source, columns)
+    return CurveLine(RUN, "a run", metric, source, columns)
 
 
-def draw(panel: str, *lines: Line, smooth: str = "") -> go.Figure:
+def draw(panel: str, *lines: CurveLine, smooth: str = "") -> go.Figure:
     return valid(diagnostic_figure(BY_ID[panel], lines, x="agent_steps", smooth=smooth, title="t"))
 
 
@@ -57,9 +57,12 @@ def test_setting_panel_draws_steps_without_smoothing() -> None:
 
 
 def test_present_returns_panels_of_recorded_metrics() -> None:
-    assert present({"rollout/episode_return", "loss/value", "speed/updates_per_s"}) == []
-    assert [panel.id for panel in present({"exploration/epsilon", "value/max_q"})] == ["epsilon", "q"]
-    ga3c = present({metric for panel in PANELS[:7] for metric in panel.names})
+    assert available_panels({"rollout/episode_return", "loss/value", "speed/updates_per_s"}) == []
+    assert [panel.id for panel in available_panels({"exploration/epsilon", "value/max_q"})] == [
+        "epsilon",
+        "q",
+    ]
+    ga3c = available_panels({metric for panel in PANELS[:7] for metric in panel.names})
     assert [panel.id for panel in ga3c] == [panel.id for panel in PANELS[:7]]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser
 
-from backend.figures.curve import Line
+from backend.figures.curve import CurveLine
 from backend.figures.episode_trace import episode_trace_figure
 from backend.figures.figure import Figure
 from backend.figures.learning_curve import Evaluated, Level, learning_curve_figure
@@ -28,7 +28,7 @@ def returns(width_px: int) -> Figure:
         y = np.linspace(-20, 15, 500) + np.random.default_rng(at).normal(size=500)
         columns = {"x": np.arange(500) * 2000, "mean": y, "min": y - 2, "max": y + 2, "smoothed": y}
         columns["count"] = np.full(500, 200)
-        lines.append(Line(run, f"PAAC on Pong, seed {at}", EPISODE_RETURN, "", columns, 100_000, 500))
+        lines.append(CurveLine(run, f"PAAC on Pong, seed {at}", EPISODE_RETURN, "", columns, 100_000, 500))
     return learning_curve_figure(
         lines,
         x="agent_steps",
@@ -114,7 +114,7 @@ def test_figure_is_rendered_without_clipping(
 def test_marks_without_values_are_rendered(browser: Browser, tmp_path: Path) -> None:
     empty = {name: np.zeros(0) for name in ("x", "mean", "min", "max", "smoothed", "count")}
     figure = learning_curve_figure(
-        [Line(RUNS[0], "PAAC on Pong", EPISODE_RETURN, "", empty, 0, 0)],
+        [CurveLine(RUNS[0], "PAAC on Pong", EPISODE_RETURN, "", empty, 0, 0)],
         x="agent_steps",
         smooth="0.9",
         restarts=[Mark(RUNS[0], 3e5, "attempt 2")],

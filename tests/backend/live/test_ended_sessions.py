@@ -9,7 +9,7 @@ import pytest
 from websockets.exceptions import ConnectionClosedError
 from websockets.sync.client import connect
 
-from backend.auth import uses
+from backend.auth import last_use
 from backend.auth.access import COOKIE
 from backend.auth.roles import Role
 from backend.live.gameplay import POLICY_VIOLATION
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.service
 
 @pytest.fixture(autouse=True)
 def quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uses, "CHECK_INTERVAL_S", 0.2)
+    monkeypatch.setattr(last_use, "CHECK_INTERVAL_S", 0.2)
 
 
 def _open(stack: ExitStack, client: httpx.Client) -> Iterator[str]:

@@ -74,7 +74,7 @@ def test_event_names_what_a_transaction_has_changed(service: RunningService) -> 
             assert row is not None
             for part in parts:
                 runs.touch(session, row, part)
-        service.app_state.bus.announce(session)
+        service.app_state.bus.publish_changes(session)
 
     with service.client.stream("GET", "/api/v1/events") as answer:
         events = _events(answer)

@@ -17,7 +17,7 @@ from backend import connections
 from backend.auth.access import COOKIE
 from backend.auth.roles import Role
 from backend.live import gameplay
-from backend.live.bus import WATCH_CHANNEL, WATCH_LAPSES_S, frames_channel
+from backend.live.bus import WATCH_CHANNEL, WATCH_EXPIRES_S, frames_channel
 from backend.specs.states import RunState
 from tests.support.rows import make_run
 from tests.support.service import RunningService
@@ -57,7 +57,7 @@ def _streaming_worker(redis_url: str, run_id: str) -> Iterator[list[float]]:
                 message = listener.get_message(ignore_subscribe_messages=True, timeout=0.02)
                 if message is not None and message["data"] == run_id.encode():
                     notified.append(time.monotonic())
-                if notified and time.monotonic() - notified[-1] < WATCH_LAPSES_S:
+                if notified and time.monotonic() - notified[-1] < WATCH_EXPIRES_S:
                     step += 1
                     client.publish(frames_channel(run_id), step.to_bytes(8, "little") + b"jpeg")
 

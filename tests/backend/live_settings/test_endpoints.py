@@ -93,7 +93,7 @@ def test_more_actors_than_host_memory_allows_are_rejected(service: RunningServic
         _locked(session, run.id).host = "here"
         facts: dict[str, Any] = {"queues": ["cpu"], "slots": 1, "cpu_count": 2, "devices": ["cpu"]}
         facts |= {"environments": [], "versions": {}, "memory_bytes": 16 * 2**30}
-        hosts.announce(session, "here", **facts, load={"memory_used_bytes": 14 * 2**30})
+        hosts.record_heartbeat(session, "here", **facts, load={"memory_used_bytes": 14 * 2**30})
     more: dict[str, Any] = {"n_actors": 256, "beta": 0.02}
     refused = service.client.patch(url, json={"config": more})
     assert refused.status_code == 422

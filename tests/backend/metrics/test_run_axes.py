@@ -6,7 +6,7 @@ import pytest
 from httpx import Client
 from sqlalchemy import Engine
 
-from backend.checkpoints.repository import Counters
+from backend.checkpoints.repository import CheckpointCounters
 from backend.db import Run, Transition
 from backend.db.engine import writing
 from backend.metrics import repository
@@ -24,8 +24,8 @@ def at(seconds: float) -> datetime:
     return BEGAN + timedelta(seconds=seconds)
 
 
-def saved(agent_steps: int, *, updates: int = 0, wall_time_s: float, clock_s: float) -> Counters:
-    return Counters("r", 1, agent_steps, updates, wall_time_s, at(clock_s))
+def saved(agent_steps: int, *, updates: int = 0, wall_time_s: float, clock_s: float) -> CheckpointCounters:
+    return CheckpointCounters("r", 1, agent_steps, updates, wall_time_s, at(clock_s))
 
 
 def test_updates_are_exact_at_checkpoints_and_interpolated_between() -> None:
@@ -41,7 +41,7 @@ def test_updates_are_exact_at_checkpoints_and_interpolated_between() -> None:
 
 def test_fork_counts_updates_from_its_copied_checkpoint() -> None:
     run = Run(agent_steps=200, updates=60, forked_at_agent_steps=100)
-    copied = Counters("r", 0, 100, 50, 9.0, at(0))
+    copied = CheckpointCounters("r", 0, 100, 50, 9.0, at(0))
     assert updates_by_agent_steps(run, [copied]).x_of(np.array([100, 150])).tolist() == [50, 55]
 
 
@@ -63,7 +63,7 @@ def test_clock_time_contains_evaluations_and_interruptions() -> None:
 
 
 def test_clock_time_of_a_fork_starts_with_its_own_training() -> None:
-    copied = Counters("r", 0, 100, 50, 9.0, at(-3600))
+    copied = CheckpointCounters("r", 0, 100, 50, 9.0, at(-3600))
     found = clock_by_training_time(Run(), [copied], [Start("r", at(0), 100)])
     assert found.x_of(np.array([9.0, 12.0])).tolist() == [0, 3]
 

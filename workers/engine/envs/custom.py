@@ -57,9 +57,9 @@ def _entry(environment: str) -> CustomEnvironmentEntry:
             f"{environment}: this host has no custom environments; {FILE_VARIABLE} must name the file of them"
         )
     entries = read_custom_environments(Path(path))
-    beside = str(Path(path).resolve().parent)
-    if beside not in sys.path:
-        sys.path.append(beside)  # the last place: no module of Callboard's is hidden
+    folder = str(Path(path).resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)  # the last place: no module of Callboard's is hidden
     if environment not in entries:
         raise CustomEnvironmentsError(
             f"{environment}: not in {path}; add it there, or choose another environment"

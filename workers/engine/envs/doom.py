@@ -46,7 +46,7 @@ class Doom:
     Args:
         wad: the first map, MAP01; every later one has the same length.
         buttons: meaning of an action's numbers.
-        variables: what `observe` returns beside the frame, in this order.
+        variables: what `observe` returns in addition to the frame, in this order.
 
     Raises:
         EnvCrashedError: the game did not start.

@@ -52,17 +52,21 @@ class EnvPoolRacingEnv:
 
     def step(self, action: Action, out: NDArray[Any]) -> Step:
         """Repeat the action for `frame_skip` frames, fewer if the race ends."""
-        total_reward, frames, over, cut = 0.0, 0, False, False
-        while frames < self._frame_skip and not (over or cut):
-            frame, reward, terminated, truncated, _ = self._pool.step(self._controls[int(action)])
+        total_reward, frames, over, truncated = 0.0, 0, False, False
+        while frames < self._frame_skip and not (over or truncated):
+            frame, reward, terminated, time_over, _ = self._pool.step(self._controls[int(action)])
             total_reward += float(reward[0])
-            over, cut = bool(terminated[0]), bool(truncated[0]) and not bool(terminated[0])
+            over, truncated = bool(terminated[0]), bool(time_over[0]) and not bool(terminated[0])
             frames += 1
             if self.on_frame is not None:
                 self.on_frame(frame[0])
         self._observe(frame[0], out)
         return Step(
-            reward=total_reward, terminated=over, episode_over=over or cut, truncated=cut, frames=frames
+            reward=total_reward,
+            terminated=over,
+            episode_over=over or truncated,
+            truncated=truncated,
+            frames=frames,
         )
 
     def lives(self) -> int:

@@ -1,4 +1,4 @@
-"""A gymnasium environment behind the `Env` interface; gymnasium's classic control tasks."""
+"""A gymnasium environment behind the `Env` interface; gymnasium's classic control environments."""
 
 import os
 from typing import Any
@@ -99,7 +99,7 @@ def action_space(space: gymnasium.Space[Any]) -> ActionSpace:
 
 
 class ClassicEnv(GymnasiumEnv):
-    """One of gymnasium's classic control tasks."""
+    """One of gymnasium's classic control environments."""
 
     def __init__(self, environment: str, config: ClassicConfig) -> None:
         env = gymnasium.make(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 SIZE = 84
 """Side of square observations (Mnih et al. 2015)."""
 FRAME_INTERVAL_S = 1 / 15
-"""Least time between two encoded frames."""
+"""Minimum time between two encoded frames."""
 EXACT = 2**24
 """Whole numbers up to this one are exact in float32."""
 

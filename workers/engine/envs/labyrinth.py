@@ -3,7 +3,7 @@
 An episode's seed determines its maze, the cells of apples and portal, and the player's start. An apple gives
 a reward of 1. The portal gives 10, moves the player to a random cell and restores every apple. An episode
 ends after 60 seconds of the game, at 35 frames a second. The observation is 84×84 RGB; rendered frames show a
-map beside it.
+map next to it.
 
 Differences from the paper, whose Labyrinth was never released: the maze generator, the sizes and the textures
 are ours; apples look like Doom's health bonus, the portal like its soul sphere.
@@ -170,7 +170,7 @@ class LabyrinthEnv:
         cv2.resize(frame, (SIZE, SIZE), dst=out, interpolation=cv2.INTER_AREA)
 
     def frame(self) -> NDArray[np.uint8]:
-        """The current frame: the agent's view beside a map."""
+        """The current frame: the agent's view next to a map."""
         frame, (x, y, angle, _, _) = self.game.observe()
         return view_with_map(frame, self.floor, self.portal, self.apples, (x, y, angle))
 

@@ -81,7 +81,7 @@ def view_with_map(
     apples: list[tuple[int, int]],
     pose: tuple[float, float, float],
 ) -> NDArray[np.uint8]:
-    """Render the player's view with the map beside it.
+    """Render the player's view with the map next to it.
 
     Args:
         view: from the player, (H, W, 3) RGB.

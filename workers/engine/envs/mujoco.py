@@ -1,8 +1,8 @@
-"""MuJoCo through gymnasium's v5 tasks, from state or from pixels, with no screen.
+"""MuJoCo through gymnasium's v5 environments, from state or from pixels, with no screen.
 
 From state, the observation is normalised by the constants of `workers.engine.envs.mujoco_scales` and clipped
-to ±10. From pixels, the task's camera renders 84×84 RGB, which is converted to luminance; the last four
-frames are stacked, oldest first, along the last axis. An action outside its bounds is clipped.
+to ±10. From pixels, its camera renders 84×84 RGB, which is converted to luminance; the last four frames are
+stacked, oldest first, along the last axis. An action outside its bounds is clipped.
 
 Differences from the paper (Mnih et al. 2016, section 5.3): rewards and physics are gymnasium's, as the paper
 gives neither. Its agents saw one frame and had an LSTM; four frames serve an agent without memory too.
@@ -52,8 +52,8 @@ mujoco.set_mju_user_warning(
 )  # else it writes a file into the current folder
 
 
-class TaskRenderer:
-    """Renders a task, `size` pixels square, without what costs most: shadows, reflections, anti-aliasing."""
+class MujocoRenderer:
+    """Renders frames, `size` pixels square, without what costs most: shadows, reflections, anti-aliasing."""
 
     def __init__(self, env: Any, size: int) -> None:
         if GL == "disable":
@@ -89,21 +89,21 @@ class TaskRenderer:
 
 
 class MujocoEnv(GymnasiumEnv):
-    """One task from its state."""
+    """One environment from its state."""
 
     def __init__(self, environment: str, config: MujocoConfig) -> None:
-        self._task = environment.removesuffix("-v5").removesuffix("-Pixels")
+        self._name = environment.removesuffix("-v5").removesuffix("-Pixels")
         limit = config.max_episode_agent_steps
         env = gymnasium.make(
-            f"{self._task}-v5",
+            f"{self._name}-v5",
             disable_env_checker=True,
             **({} if limit is None else {"max_episode_steps": limit}),
         )
         super().__init__(env, ENVIRONMENTS[environment].action_names)
-        self._frame_renderer: TaskRenderer | None = None
+        self._frame_renderer: MujocoRenderer | None = None
         self._can_render = True
         normalise = isinstance(config, MujocoStateConfig) and config.normalise
-        self._scales = scales(self._task) if normalise else None
+        self._scales = scales(self._name) if normalise else None
 
     def close(self) -> None:
         """Free the simulation and its renderers."""
@@ -122,22 +122,22 @@ class MujocoEnv(GymnasiumEnv):
     def _render(self, on_frame: OnFrame) -> None:
         if self._frame_renderer is None and self._can_render:
             try:
-                self._frame_renderer = TaskRenderer(self._env.unwrapped, FRAME_PIXELS)
+                self._frame_renderer = MujocoRenderer(self._env.unwrapped, FRAME_PIXELS)
             except Exception as error:  # any driver problem: training from state needs no rendering
                 self._can_render = False
-                sys.stderr.write(f"{self._task} cannot be rendered: {error}\n")
+                sys.stderr.write(f"{self._name} cannot be rendered: {error}\n")
         if self._frame_renderer is not None:
             on_frame(self._frame_renderer.render())
 
 
 class MujocoPixelsEnv(MujocoEnv):
-    """One task through its camera."""
+    """One environment through its camera."""
 
     def __init__(self, environment: str, config: MujocoPixelsConfig) -> None:
         super().__init__(environment, config)
         self.observation_shape = (SIZE, SIZE, STACK)
         self.observation_dtype = np.dtype(np.uint8)
-        self._renderer = TaskRenderer(self._env.unwrapped, SIZE)
+        self._renderer = MujocoRenderer(self._env.unwrapped, SIZE)
         self._stack = np.zeros((SIZE, SIZE, STACK), np.uint8)
 
     def reset(self, seed: int, out: NDArray[Any]) -> None:

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from workers.engine.processes.shared_memory import SharedArrays
 
-NOBODY = -1
-"""In `live_environment`: nobody watches."""
+NOT_WATCHED = -1
+"""In `live_environment`: no environment is watched."""
 MAX_LIVE_FRAME_BYTES = 1 << 18
 
 
@@ -22,7 +22,7 @@ class EnvArrays(SharedArrays):
     action_B: NDArray[Any]
     """(B,) int32, or (B, D) float32."""
     acting_B: NDArray[np.bool_]
-    """Who takes a decision in this step; the others rest."""
+    """The environments that step; the others keep their states."""
     reward_B: NDArray[np.float32]
     terminated_B: NDArray[np.bool_]
     episode_over_B: NDArray[np.bool_]
@@ -32,14 +32,14 @@ class EnvArrays(SharedArrays):
     """The environment crashed in this step and was reset; the decision and its episode do not count."""
     lives_B: NDArray[np.int8]
     seed_B: NDArray[np.uint32]
-    """Seed of the episode that begins when the present one ends."""
+    """Seed of the episode that begins when the current one ends."""
     episode_return_B: NDArray[np.float64]
-    """With the next three: of the present episode, or of the one that ended in this step."""
+    """Like the next three, of the current episode, or of the one that ended in this step."""
     episode_length_B: NDArray[np.int32]
     episode_frames_B: NDArray[np.int32]
     episode_seed_B: NDArray[np.uint32]
     live_environment: NDArray[np.int32]
-    """The one environment someone watches, or `NOBODY`."""
+    """The one environment that is watched, or `NOT_WATCHED`."""
     live_frame: NDArray[np.uint8]
     """Its newest JPEG, in the first `live_frame_bytes` bytes; these are 0 once it is taken."""
     live_frame_bytes: NDArray[np.int32]

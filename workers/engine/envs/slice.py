@@ -14,7 +14,7 @@ from backend.specs.run import RunSpec
 from workers.engine.envs import env_config, make_env
 from workers.engine.envs.images import FrameEncoder
 from workers.engine.envs.info import SEND_INTERVAL_S, Totals, add_totals, info_of
-from workers.engine.envs.shared import MAX_LIVE_FRAME_BYTES, NOBODY, EnvArrays
+from workers.engine.envs.shared import MAX_LIVE_FRAME_BYTES, NOT_WATCHED, EnvArrays
 from workers.engine.processes.child import Channel
 
 RESET = 255
@@ -24,7 +24,7 @@ INFO = "info"
 
 
 class EnvSlice:
-    """Environments `first` to `last - 1` over the arrays they share with whoever chooses actions."""
+    """Environments `first` to `last - 1` over the arrays they share with the process that chooses actions."""
 
     def __init__(
         self, spec: RunSpec, shared: EnvArrays, first: int, last: int, *, protocol: str | None = None
@@ -34,7 +34,7 @@ class EnvSlice:
         self._envs = {i: make_env(spec.environment, config) for i in range(first, last)}
         infos = [info_of(env) for env in self._envs.values()]
         self._infos = [info for info in infos if info is not None]
-        self._watched = NOBODY
+        self._watched = NOT_WATCHED
         self._encoder = FrameEncoder()
 
     def reset(self) -> None:
@@ -46,7 +46,7 @@ class EnvSlice:
             self._begin(i, 0)
 
     def step(self, slot: int) -> None:
-        """Take the decisions in `action_B`; where an episode ends the next begins at once."""
+        """Take the decisions in `action_B`; where an episode ends the next begins immediately."""
         if self._shared.live_environment[0] != self._watched:
             self._watch(int(self._shared.live_environment[0]))
         for i in self._envs:

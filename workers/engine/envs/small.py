@@ -1,4 +1,4 @@
-"""Small built-in environments: Catch from pixels, and a task that needs memory."""
+"""Small built-in environments: Catch from pixels, and an environment that needs memory."""
 
 from typing import Any
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from backend.specs.run import RunSpec
 from workers.engine.envs import Box, env_config, make_env
 from workers.engine.envs.info import Totals, add_totals, info_of
-from workers.engine.envs.shared import NOBODY, EnvArrays
+from workers.engine.envs.shared import NOT_WATCHED, EnvArrays
 from workers.engine.envs.slice import RESET, EnvSlice, run_slice
 from workers.engine.processes.child import Child, preload, stop
 
@@ -83,7 +83,7 @@ class VectorEnv:
             observation_dtype=self.observation_dtype.name,
             action_shape=self.action_space.shape if isinstance(self.action_space, Box) else (),
         )
-        self.shared.live_environment[0] = NOBODY
+        self.shared.live_environment[0] = NOT_WATCHED
         self._commands: list[socket.socket] = []
         self.children: list[Child] = []
         self._local: EnvSlice | None = None
@@ -128,7 +128,7 @@ class VectorEnv:
             acting_B: (B,) who acts, where not all do; the others rest.
 
         Raises:
-            ChildError: a process failed, or is gone.
+            ChildError: a process failed, or has exited.
         """
         shared = self.shared
         shared.action_B[:] = action_B
@@ -167,7 +167,7 @@ class VectorEnv:
 
     def watch(self, environment: int | None) -> None:
         """Draw this environment while it is stepped, or none."""
-        self.shared.live_environment[0] = NOBODY if environment is None else environment
+        self.shared.live_environment[0] = NOT_WATCHED if environment is None else environment
 
     def take_frame(self) -> bytes | None:
         """JPEG of the watched environment, once for each new one."""

@@ -44,7 +44,7 @@ class EpisodeEnd:
     length_steps: int
     length_frames: int
     crashed: bool = False
-    """The environment crashed: the episode is only warned of."""
+    """Whether the environment crashed: the episode then only causes a warning."""
     recording: EpisodeRecorder | None = None
     """The whole episode, if it was recorded."""
 
@@ -64,7 +64,7 @@ class StepResult:
     info: Totals = field(default_factory=dict)
     """Scalars of a custom environment's `info`."""
     live_frames: list[bytes] = field(default_factory=list)
-    """JPEGs of the recorded episode, while someone watches."""
+    """JPEGs of the recorded episode, while a viewer watches."""
     warnings: list[str] = field(default_factory=list)
     """Errors that were recovered from, for the run's log."""
 
@@ -211,7 +211,7 @@ class MethodContext(Generic[ConfigT, NetworkT]):
 
 
 class Method(Protocol[ConfigT_contra]):
-    """One algorithm of a framework; each framework says how it acts and learns."""
+    """One algorithm of a framework; each framework specifies how it acts and learns."""
 
     def change(self, config: ConfigT_contra) -> None:
         """Continue with this config; only live fields differ."""

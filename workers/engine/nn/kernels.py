@@ -12,7 +12,7 @@ Processes that update the same vectors at the same time must not run in step: th
 other's cache lines, and each would take ten times as long (measured). So they start at different elements,
 and one of two runs backwards.
 
-The machine code is cached in `NUMBA_CACHE_DIR` if set, beside this file, or in the user's cache. If none is
+The machine code is cached in `NUMBA_CACHE_DIR` if set, next to this file, or in the user's cache. If none is
 usable, each process compiles for itself.
 """
 

@@ -31,7 +31,7 @@ class DqnLoss(NamedTuple):
     """Sums over a minibatch."""
 
     total: Tensor
-    """Minimised."""
+    """The minimised loss."""
     absolute: Tensor
     """|y - Q(s, a; theta)|."""
 

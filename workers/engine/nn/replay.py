@@ -160,7 +160,7 @@ class ReplayMemory:
         self._next = 0
         self._filled = 0
         self.n_transitions = 0
-        """Transitions in it."""
+        """Number of transitions that it holds."""
 
     @property
     def fill(self) -> float:
@@ -168,7 +168,7 @@ class ReplayMemory:
         return self._filled / self.capacity
 
     def holds(self, n_transitions: int) -> bool:
-        """Whether it holds at least so many transitions, or is full: frames without an action take slots."""
+        """Whether it holds at least `n_transitions`, or is full: frames without an action take slots."""
         return self.n_transitions >= n_transitions or self._filled == self.capacity
 
     @property

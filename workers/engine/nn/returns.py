@@ -25,7 +25,7 @@ def n_step_returns(reward_TB: Tensor, terminated_TB: Tensor, bootstrap_B: Tensor
     """
     if reward_TB.shape != terminated_TB.shape or reward_TB.shape[1:] != bootstrap_B.shape:
         shapes = (tuple(reward_TB.shape), tuple(terminated_TB.shape), tuple(bootstrap_B.shape))
-        raise ValueError(f"rewards, terminals and bootstrap of shapes {shapes} do not match")
+        raise ValueError(f"rewards, terminated and bootstrap of shapes {shapes} do not match")
     discount_TB = gamma * (~terminated_TB).to(reward_TB.dtype)
     R_TB = torch.empty_like(reward_TB)
     R_B = bootstrap_B

@@ -16,6 +16,6 @@ def learning_rate(start: float, schedule: str, progress: float) -> float:
     return linear(start, progress) if schedule == "linear" else start
 
 
-def annealed(start: float, end: float, done: float, duration: float) -> float:
-    """Goes linearly from `start` to `end` while `done` goes from 0 to `duration`, then stays at `end`."""
-    return end if done >= duration else start + (end - start) * done / duration
+def annealed(start: float, end: float, elapsed: float, duration: float) -> float:
+    """Goes linearly from `start` to `end` while `elapsed` goes from 0 to `duration`, then stays at `end`."""
+    return end if elapsed >= duration else start + (end - start) * elapsed / duration

@@ -52,7 +52,7 @@ class ChildFailedError(ChildError):
 
 
 class ChildDiedError(ChildError):
-    """A child process is gone; `signal` killed it, if one did."""
+    """A child process has exited; `signal` killed it, if one did."""
 
     def __init__(self, name: str, exit_status: int | None) -> None:
         self.signal: int | None = None
@@ -68,7 +68,7 @@ class ChildDiedError(ChildError):
 
 
 class ChannelClosedError(Exception):
-    """The process at the other end closed its channel, or is gone."""
+    """The process at the other end closed its channel, or has exited."""
 
 
 class Channel:
@@ -87,7 +87,7 @@ class Channel:
         """Send a message.
 
         Raises:
-            ChannelClosedError: nobody will receive it.
+            ChannelClosedError: no process will receive it.
         """
         try:
             # Plain pickles: a Connection's own would pass tensors as files from process to process.
@@ -108,7 +108,7 @@ class Channel:
         return message
 
     def poll(self, timeout_s: float = 0.0) -> bool:
-        """Whether `receive` would return, or raise, at once."""
+        """Whether `receive` would return, or raise, immediately."""
         return self._connection.poll(timeout_s)
 
     def fileno(self) -> int:
@@ -121,13 +121,13 @@ class Channel:
 
 
 def preload(*modules: str) -> None:
-    """Have the fork server import these modules, beside common environments, when it first starts."""
+    """Have the fork server import these modules, in addition to common environments, when it first starts."""
     envs = ("workers.engine.envs.atari", "workers.engine.envs.gymnasium_env")
     _CONTEXT.set_forkserver_preload(["workers.engine.processes.fork_server", "__main__", *modules, *envs])
 
 
 class Child:
-    """A child process at `target(channel, *arguments)`; one that nobody holds any more is killed."""
+    """A child process at `target(channel, *arguments)`; an unreferenced one is killed."""
 
     def __init__(self, target: Callable[..., None], *arguments: Any, name: str) -> None:
         """Start it.
@@ -159,7 +159,7 @@ class Child:
 
         Raises:
             ChildFailedError: the request failed there; the message is the traceback.
-            ChildDiedError: the child is gone.
+            ChildDiedError: the child has exited.
         """
         self.send(kind, content)
         return self.reply()
@@ -168,7 +168,7 @@ class Child:
         """Send a message.
 
         Raises:
-            ChildDiedError: the child is gone.
+            ChildDiedError: the child has exited.
         """
         try:
             self.channel.send(kind, content)

@@ -16,7 +16,7 @@ from workers.engine.processes.child import (
 from workers.engine.processes.phases import enter_phase
 
 MAX_UNPRODUCTIVE_DEATHS = 3
-"""A child killed so often in a row without progress is not started again."""
+"""Number of consecutive kills without progress after which a child is not started again."""
 REPLACED = "replaced"
 """Kind of a message: a killed child was replaced; a warning for the log."""
 
@@ -40,7 +40,7 @@ class ChildPool:
 
     @property
     def numbers(self) -> Sequence[int]:
-        """Of the children, in order."""
+        """Numbers of the children, in order."""
         return sorted(self._children)
 
     @property

@@ -1,4 +1,4 @@
-"""What an engine does while it starts: whoever takes long says so, and the training loop logs it."""
+"""Phases of an engine's start: long ones are reported to the training loop, which logs them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

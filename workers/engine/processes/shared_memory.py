@@ -22,7 +22,7 @@ class SharedArrays:
     """Arrays that are attributes by their names, all zeros at first; what one process writes, all see.
 
     Subclasses declare the attributes. As an argument of a `Child` it is the same memory there. Pages that
-    nobody has written take no memory.
+    have never been written take no memory.
     """
 
     def __init__(self, fields: Fields, *, fd: int | None = None) -> None:

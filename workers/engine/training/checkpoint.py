@@ -24,7 +24,7 @@ FLAT_FORMAT = 1
 INDEX = "archive/parameters.json"
 """Member of the file that lists the shape of each parameter of theta and the member with its bytes."""
 KEPT = 3
-"""Number of newest checkpoints kept, beside those that were evaluated."""
+"""Number of newest checkpoints kept, in addition to those that were evaluated."""
 NAME = re.compile(r"a(?P<attempt>\d+)-s(?P<agent_steps>\d+)\.pt")
 
 

@@ -28,8 +28,9 @@ class Control:
         self._stop: Stop | None = None
         self._settings: list[ChangeSettings] = []
         self._interrupts = False
+        self._signalled = False
         self.watched = False
-        """Whether someone is watching the agent play."""
+        """Whether a viewer is watching the agent play."""
         if self._socket is not None:
             self._socket.setblocking(False)
 
@@ -43,9 +44,14 @@ class Control:
         """Within it, a signal kills all children and raises `KeyboardInterrupt`.
 
         It is for a start, which has nothing to save.
+
+        Raises:
+            KeyboardInterrupt: a signal came before it.
         """
         self._interrupts = True
         try:
+            if self._signalled:
+                raise KeyboardInterrupt
             yield
         finally:
             self._interrupts = False
@@ -92,6 +98,7 @@ class Control:
                         self.watched = on
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self._signalled = True
         self.stop(f"stopped by {signal.Signals(number).name}")
         if self._interrupts:
             self._interrupts = False  # what follows is not interrupted again
@@ -100,7 +107,7 @@ class Control:
 
 
 def _exit_with_group() -> None:
-    """The supervisor is gone and nothing written from here on would be recorded: kill the process group."""
+    """Kill the process group: the supervisor has exited, so nothing written from now on would be recorded."""
     if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(1)

@@ -1,7 +1,7 @@
 """Scoring an agent from fresh starts under a protocol (see `backend.specs.protocols`), as the papers do.
 
 Returns are unclipped. Agents act as in the papers (see `workers.engine.nn.policies`), or greedily where the
-protocol says so.
+protocol specifies it.
 """
 
 import time
@@ -32,7 +32,7 @@ class EvaluationResult:
     returns: list[float]
     lengths_frames: list[int]
     seeds: list[int]
-    """Of each episode's start; of one that crashed, its successor's."""
+    """Seed of each episode's start; for one that crashed, its successor's."""
     first_episode: EpisodeEnd
     action_names: tuple[str, ...]
     time_s: float
@@ -70,7 +70,7 @@ def evaluate(
 
     Raises:
         EvaluationInterrupted: `interrupted` returned True.
-        ChildError: a process of the environments failed, or is gone.
+        ChildError: a process of the environments failed, or has exited.
         UnsupportedProtocolError: the environment does not have the protocol.
     """
     protocol = protocol or spec.evaluation_protocol

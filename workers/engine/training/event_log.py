@@ -53,7 +53,7 @@ class EventLog:
         With `sync`, wait until they are on disk.
 
         Raises:
-            OSError: the disk is full or gone; the events that are not written stay buffered.
+            OSError: the disk is full or unavailable; the events that are not written stay buffered.
         """
         while self._pending:
             payload = BATCH.dump_json(self._pending)
@@ -94,7 +94,7 @@ def read_frames(path: Path, offset: int = 0) -> Iterator[tuple[list[AnyEvent], i
 
 
 def is_damaged(path: Path) -> bool:
-    """Whether the disk has damaged a part of a log that nobody writes any more. A torn tail is no damage."""
+    """Whether the disk has damaged a part of a log that is no longer written. A torn tail is not damage."""
     end = 0
     for payload, offset in _payloads(path, 0):
         if payload is None:

@@ -37,7 +37,7 @@ class Journal(EventLog):
     """
 
     counters: Counters
-    """Over all attempts."""
+    """Counters over all attempts."""
 
     def __init__(self, path: Path, on_event: Callable[[AnyEvent], None] | None = None) -> None:
         super().__init__(path)
@@ -57,7 +57,7 @@ class Journal(EventLog):
         self.emit(LogEvent(time=time.time(), level=level, message=message))
 
     def add_point(self, metric: str, value: float, source: str = "") -> None:
-        """Add one point at the present counters.
+        """Add one point at the current counters.
 
         Raises:
             DivergedError: the value is not finite.

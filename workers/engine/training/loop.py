@@ -22,13 +22,13 @@ from workers.engine.training.evaluation import EvaluationInterrupted
 from workers.engine.training.journal import Counters, Journal
 from workers.engine.training.replays import Replays
 from workers.engine.training.scoring import Scoring
-from workers.engine.training.start import announce, log_started, logged_phases
+from workers.engine.training.start import log_provenance, log_started, logged_phases
 from workers.engine.training.usage import Usage
 
 REPORT_INTERVAL_S = 1.0
 REPLAY_INTERVAL_S = 20.0
-"""Least training time between two saved training episodes, unless one is the best recorded so far."""
-LEAST_REPLAY_INTERVAL_S = 1.0
+"""Minimum training time between two saved training episodes, unless one is the best recorded so far."""
+MIN_REPLAY_INTERVAL_S = 1.0
 """Minimum training time between two best episodes; the later one is saved after it."""
 
 
@@ -89,7 +89,7 @@ class Training:
         learner: Learner | None = None
         try:
             with self._control.interrupting(), logged_phases(self._journal):
-                packages = announce(self._journal, self.spec)
+                packages = log_provenance(self._journal, self.spec)
                 enter_phase("building environments and network")
                 learner = METHODS[self.spec.algorithm].learner(self.spec)
                 self._start(learner, packages)
@@ -166,8 +166,8 @@ class Training:
                     self._journal.record_total(f"env/{name}", total, count)
             if now - self._reported_at >= REPORT_INTERVAL_S:
                 self._report()
-            every = self.spec.config.evaluation_interval_agent_steps
-            if every and counters.agent_steps // every > self._last_evaluation_steps // every:
+            interval = self.spec.config.evaluation_interval_agent_steps
+            if interval and counters.agent_steps // interval > self._last_evaluation_steps // interval:
                 self._report()
                 self._evaluate(learner, last=self._end_reason()[1] == "finished")
                 clock = self._reported_at = time.monotonic()  # evaluation is not training time
@@ -248,7 +248,7 @@ class Training:
         if best is None or episode.episode_return > best:
             self._best_pending = (episode, replace(counters))
         since_s = counters.wall_time_s - self._last_replay_s
-        if self._best_pending is not None and since_s >= LEAST_REPLAY_INTERVAL_S:
+        if self._best_pending is not None and since_s >= MIN_REPLAY_INTERVAL_S:
             self._save_pending_best(learner)
         elif since_s >= REPLAY_INTERVAL_S:
             self._save_replay(learner, episode, counters)
@@ -315,7 +315,7 @@ class Training:
         )
 
     def _evaluate(self, learner: Learner, *, last: bool = False) -> None:
-        """Score the present parameters, then save them.
+        """Score the current parameters, then save them.
 
         A run killed in between resumes before the score, which is cut and repeated. In the other order it
         would have the score twice or never.

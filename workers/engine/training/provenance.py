@@ -36,7 +36,7 @@ def provenance() -> Provenance:
         commit=commit,
         dirty=dirty,
         packages=packages(),
-        # Bytes that are no text become question marks.
+        # Bytes that are not text become question marks.
         command=[argument.encode(errors="replace").decode() for argument in sys.orig_argv],
         processor=processor(),
         cpu_count=len(os.sched_getaffinity(0)),

@@ -33,7 +33,7 @@ class Replays:
             episode: with its recording.
             action_names: names of the actions, or of the dimensions of one.
             protocol: of the evaluation that it was part of; None: a training episode.
-            counters: at its end; default: the present ones.
+            counters: at its end; default: the current ones.
         """
         assert episode.recording is not None
         counters = counters or self._journal.counters

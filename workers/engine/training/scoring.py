@@ -1,4 +1,4 @@
-"""Evaluations during training: of the present parameters, and at the end of the best ones."""
+"""Evaluations during training: of the current parameters, and at the end of the best ones."""
 
 import os
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class Scoring:
         self._interrupted = interrupted
 
     def score(self, spec: RunSpec, learner: Learner) -> None:
-        """Score the present parameters; the caller then saves them in the checkpoint of this step.
+        """Score the current parameters; the caller then saves them in the checkpoint of this step.
 
         Raises:
             EvaluationInterrupted: nothing was emitted.
@@ -105,5 +105,5 @@ class Scoring:
 
 
 def _processes(spec: RunSpec) -> int:
-    """Processes that step an evaluation's environments: as many as train, at most one per core."""
+    """Number of processes that step an evaluation's environments: that of training, at most one per core."""
     return min(spec.config.env_processes, len(os.sched_getaffinity(0)))

@@ -3,20 +3,25 @@
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
+from backend.specs.algorithms.common import bf16_instructions
 from backend.specs.events import ProvenanceEvent, StartedEvent, StartingEvent
 from backend.specs.fit import process_warning
 from backend.specs.run import RunSpec
 from workers.engine.methods.base import Learner
 from workers.engine.processes.phases import listening
 from workers.engine.training.journal import Journal
-from workers.engine.training.precision import bf16_warning
 from workers.engine.training.provenance import provenance
 
 
-def announce(journal: Journal, spec: RunSpec) -> dict[str, str]:
-    """Log the attempt's first events; returns the versions of its packages."""
+def log_provenance(journal: Journal, spec: RunSpec) -> dict[str, str]:
+    """Log the attempt's provenance, and a warning if it does not fit this machine.
+
+    Returns:
+        The versions of its packages.
+    """
     trained_with = provenance()
     journal.emit(ProvenanceEvent(provenance=trained_with))
     if (warning := process_warning(spec, len(os.sched_getaffinity(0)))) is not None:
@@ -62,3 +67,22 @@ def logged_phases(journal: Journal) -> Iterator[None]:
 
     with listening(log):
         yield
+
+
+def bf16_warning(spec: RunSpec, device: str, cpuinfo: Path = Path("/proc/cpuinfo")) -> str | None:
+    """What to log for a run in bf16 on a processor without it; None if all is well.
+
+    Args:
+        spec: the run's.
+        device: the learner's, `cpu` or a GPU.
+        cpuinfo: the kernel's description of the processor.
+    """
+    if spec.config_values.get("precision") != "bf16" or device != "cpu":
+        return None
+    with suppress(OSError):
+        if bf16_instructions(cpuinfo.read_text()):
+            return None
+    return (
+        "config.precision: this processor has no bf16 instructions (avx512_bf16 or amx_bf16), so bf16 is "
+        "emulated and slower than fp32; use fp32, or a host with such a processor or a GPU"
+    )

@@ -1,6 +1,6 @@
-"""Videos that the scripts of external runs have sent, encoded again as H.264.
+"""Videos that the scripts of external runs have uploaded, encoded again as H.264.
 
-What was sent is not trusted: its kind is read from its first bytes, so that no playlist is followed; sizes
+An uploaded file is not trusted: its kind is read from its first bytes, so that no playlist is followed; sizes
 are bounded before frames are decoded; and the process has little memory, processor time and disk space.
 """
 
@@ -33,7 +33,7 @@ MAX_FRAMES = 20_000
 MAX_FRAMES_BYTES = 256 * 2**20
 MAX_FPS = 240.0
 MAX_MEMORY_BYTES = 6 * 2**30
-"""Of the process's addresses, most of which are never used."""
+"""Maximum address space of the process, most of which is never used."""
 MAX_CPU_S = 600
 MAX_ENCODED_BYTES = 2**30
 
@@ -58,15 +58,15 @@ _AVI = (b"RIFF", b"AVI ")
 Frames = Iterator[NDArray[np.uint8]]
 
 
-class NotAVideo(ValueError):
-    """What was sent cannot be encoded; the message is shown on the run's page."""
+class InvalidVideoError(ValueError):
+    """The uploaded file cannot be encoded; the message is shown on the run's page."""
 
 
-def encode(sent: Path, out: Path, form: str, fps: float | None) -> dict[str, Any]:
-    """Encode what a script has sent.
+def encode(upload: Path, out: Path, form: str, fps: float | None) -> dict[str, Any]:
+    """Encode the video that a script has uploaded.
 
     Args:
-        sent: a video file, or an archive with the array `frames`, (T, H, W, 3) RGB.
+        upload: a video file, or an archive with the array `frames`, (T, H, W, 3) RGB.
         out: the MP4 to write, atomically.
         form: `file` or `frames`.
         fps: frames per second, of frames.
@@ -75,13 +75,13 @@ def encode(sent: Path, out: Path, form: str, fps: float | None) -> dict[str, Any
         `n_frames` and `duration_s`.
 
     Raises:
-        NotAVideo: it is none, or is too large.
+        InvalidVideoError: it is not a video, or is too large.
         OSError: the disk is full.
     """
     try:
         if form == "frames":
-            return _write(out, _frames_of_array(sent), fps or 30.0)
-        container = av.open(str(sent), "r", format=_container_of(sent))
+            return _write(out, _frames_of_array(upload), fps or 30.0)
+        container = av.open(str(upload), "r", format=_container_of(upload))
         with closing(container):
             return _write(out, _frames_of_file(container), _fps_of(container))
     except _UNREADABLE as error:
@@ -89,15 +89,15 @@ def encode(sent: Path, out: Path, form: str, fps: float | None) -> dict[str, Any
         if number in _DISK_FULL:
             raise
         if number == errno.EFBIG:
-            raise NotAVideo(f"its encoding has more than {MAX_ENCODED_BYTES:,} bytes") from error
-        raise NotAVideo(f"it cannot be read as a video: {error}") from error
+            raise InvalidVideoError(f"its encoding has more than {MAX_ENCODED_BYTES:,} bytes") from error
+        raise InvalidVideoError(f"it cannot be read as a video: {error}") from error
 
 
-def report(sent: Path, out: Path, form: str, fps: float | None) -> str:
-    """Encode with bounded resources, and return as JSON what was found, or the error if it is no video."""
+def report(upload: Path, out: Path, form: str, fps: float | None) -> str:
+    """Encode with bounded resources, and return as JSON what was found, or the error if it is not a video."""
 
     def stop(*_: object) -> None:
-        raise NotAVideo(f"its encoding takes more than {MAX_CPU_S} s of processor time")
+        raise InvalidVideoError(f"its encoding takes more than {MAX_CPU_S} s of processor time")
 
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_ENCODED_BYTES, MAX_ENCODED_BYTES))
@@ -107,25 +107,25 @@ def report(sent: Path, out: Path, form: str, fps: float | None) -> str:
     used_s = math.ceil(time.process_time())
     try:
         resource.setrlimit(resource.RLIMIT_CPU, (used_s + MAX_CPU_S, used_s + MAX_CPU_S + 60))
-        return json.dumps(encode(sent, out, form, fps))
-    except NotAVideo as error:
+        return json.dumps(encode(upload, out, form, fps))
+    except InvalidVideoError as error:
         return json.dumps({"error": str(error)})
 
 
-def _container_of(sent: Path) -> str:
-    with sent.open("rb") as file:
+def _container_of(upload: Path) -> str:
+    with upload.open("rb") as file:
         head = file.read(16)
     for offset, signature, container in _CONTAINERS:
         if head[offset:].startswith(signature):
             return container
     if (head[:4], head[8:12]) == _AVI:
         return "avi"
-    raise NotAVideo("it is not an MP4, MOV, WebM, Matroska, AVI or GIF file")
+    raise InvalidVideoError("it is not an MP4, MOV, WebM, Matroska, AVI or GIF file")
 
 
 def _fps_of(container: av.container.InputContainer) -> float:
     if not container.streams.video:
-        raise NotAVideo("it has no video stream")
+        raise InvalidVideoError("it has no video stream")
     stream = container.streams.video[0]
     stream.codec_context.thread_count = 1
     _check_size(stream.codec_context.width, stream.codec_context.height)
@@ -148,36 +148,36 @@ def _scaled(frames: Iterator[av.VideoFrame]) -> Frames:
         yield np.asarray(scaled.to_ndarray(), np.uint8)
 
 
-def _frames_of_array(sent: Path) -> Frames:
-    with zipfile.ZipFile(sent) as archive:
+def _frames_of_array(upload: Path) -> Frames:
+    with zipfile.ZipFile(upload) as archive:
         if archive.getinfo("frames.npy").file_size > MAX_FRAMES_BYTES + 4_096:
-            raise NotAVideo(f"its frames have more than {MAX_FRAMES_BYTES:,} bytes")
+            raise InvalidVideoError(f"its frames have more than {MAX_FRAMES_BYTES:,} bytes")
     try:
-        with np.load(sent, allow_pickle=False) as archive:
+        with np.load(upload, allow_pickle=False) as archive:
             frames = archive["frames"]
     except ValueError as error:
-        raise NotAVideo(f"its frames cannot be read: {error}") from error
+        raise InvalidVideoError(f"its frames cannot be read: {error}") from error
     if frames.dtype != np.uint8 or frames.ndim != 4 or frames.shape[3] != 3 or 0 in frames.shape:
-        raise NotAVideo("its frames are no uint8 array of the shape (T, H, W, 3)")
+        raise InvalidVideoError("its frames are not a uint8 array of the shape (T, H, W, 3)")
     yield from _scaled(av.VideoFrame.from_ndarray(frame, format="rgb24") for frame in frames)
 
 
 def _check_size(width: int, height: int) -> None:
     if not MIN_SIDE_PIXELS <= min(width, height) <= max(width, height) <= MAX_SIDE_PIXELS:
         bounds = f"{MIN_SIDE_PIXELS} to {MAX_SIDE_PIXELS:,}"
-        raise NotAVideo(f"it has {width} x {height} pixels; a side must have {bounds}")
+        raise InvalidVideoError(f"it has {width} x {height} pixels; a side must have {bounds}")
 
 
 def _write(out: Path, frames: Frames, fps: float) -> dict[str, Any]:
     if not 0 < fps <= MAX_FPS:
-        raise NotAVideo(f"it has {fps:g} frames per second; the maximum is {MAX_FPS:g}")
+        raise InvalidVideoError(f"it has {fps:g} frames per second; the maximum is {MAX_FPS:g}")
     first = next(frames, None)
     if first is None:
-        raise NotAVideo("it has no frames")
+        raise InvalidVideoError("it has no frames")
     with VideoFile.opened(out, fps) as video:
         video.append(first)
         for frame in frames:
             if video.n_frames == MAX_FRAMES:
-                raise NotAVideo(f"it has more than {MAX_FRAMES:,} frames")
+                raise InvalidVideoError(f"it has more than {MAX_FRAMES:,} frames")
             video.append(frame)
     return {"n_frames": video.n_frames, "duration_s": round(video.n_frames / fps, 3)}

@@ -6,7 +6,7 @@ from contextlib import suppress
 import psutil
 
 INTERVAL_S = 10.0
-"""Least time between two samples: each reads every process of the machine."""
+"""Minimum time between two samples: each reads every process of the machine."""
 
 
 class Usage:

@@ -1,13 +1,13 @@
 import pytest
 
 from backend.auth.oidc import attempt
-from backend.auth.oidc.attempt import Attempt, own_path
+from backend.auth.oidc.attempt import SignInAttempt, own_path
 
 
 @pytest.mark.parametrize("path", ["/", "/runs/01ABC?tab=log#end", "/?q=tag%3Abaseline", "/é"])
 def test_path_of_this_server_is_kept(path: str) -> None:
     assert own_path(path) == path
-    assert Attempt.start(path).path == path
+    assert SignInAttempt.start(path).path == path
 
 
 @pytest.mark.parametrize(
@@ -33,18 +33,18 @@ def test_other_path_becomes_the_first_page(path: str | None) -> None:
 
 
 def test_path_of_a_cookie_is_checked_again() -> None:
-    assert Attempt.start("//evil.example").path == "/"
+    assert SignInAttempt.start("//evil.example").path == "/"
 
 
 def test_attempt_is_resumed_by_its_own_cookie_and_state_only() -> None:
-    first, second = Attempt.start("/hosts"), Attempt.start("/hosts")
-    assert Attempt.resume(first.cookie, first.state) == first
-    assert Attempt.resume(first.cookie, second.state) is None
-    assert Attempt.resume(None, first.state) is None
+    first, second = SignInAttempt.start("/hosts"), SignInAttempt.start("/hosts")
+    assert SignInAttempt.resume(first.cookie, first.state) == first
+    assert SignInAttempt.resume(first.cookie, second.state) is None
+    assert SignInAttempt.resume(None, first.state) is None
     for cookie in ("", "x", "é", "a.b.c", first.cookie + "x"):
-        assert Attempt.resume(cookie, first.state) is None
+        assert SignInAttempt.resume(cookie, first.state) is None
     for state in ("", "é", "\ud800", first.state + "x"):
-        assert Attempt.resume(first.cookie, state) is None
+        assert SignInAttempt.resume(first.cookie, state) is None
 
 
 @pytest.mark.parametrize(
@@ -61,25 +61,25 @@ def test_attempt_is_resumed_by_its_own_cookie_and_state_only() -> None:
     ],
 )
 def test_forged_cookie_harms_nobody(cookie: str, accepted: bool) -> None:
-    forged = Attempt.resume(cookie, Attempt(cookie).state)
+    forged = SignInAttempt.resume(cookie, SignInAttempt(cookie).state)
     assert (forged is not None) == accepted
     assert forged is None or forged.path == "/"
 
 
 def test_attempt_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempt, "LIFETIME_S", 0)
-    expired = Attempt.start("/")
-    assert Attempt.resume(expired.cookie, expired.state) is None
+    expired = SignInAttempt.start("/")
+    assert SignInAttempt.resume(expired.cookie, expired.state) is None
 
 
 def test_a_later_expiry_needs_another_state() -> None:
-    begun = Attempt.start("/")
+    begun = SignInAttempt.start("/")
     secret, expires_at, page = begun.cookie.split(".")
-    assert Attempt.resume(f"{secret}.{int(expires_at) + 1}.{page}", begun.state) is None
+    assert SignInAttempt.resume(f"{secret}.{int(expires_at) + 1}.{page}", begun.state) is None
 
 
 def test_state_nonce_and_verifier_differ_and_reveal_no_secret() -> None:
-    begun = Attempt.start("/")
+    begun = SignInAttempt.start("/")
     derived = {begun.state, begun.nonce, begun.code_verifier}
     assert len(derived) == 3
     assert all(len(each) == 43 for each in derived)  # PKCE: 43 to 128 characters

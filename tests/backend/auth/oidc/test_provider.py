@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 
 from backend.auth.oidc import provider as provider_module
-from backend.auth.oidc.attempt import Attempt
+from backend.auth.oidc.attempt import SignInAttempt
 from backend.auth.oidc.identity import ProviderUnavailable
 from backend.auth.oidc.provider import Provider
 from backend.errors import TooMany
@@ -62,7 +62,7 @@ def _with_provider(port: int, use: Callable[[Provider], Coroutine[None, None, No
 
 
 async def _start(provider: Provider) -> str:
-    return await provider.authorization_url(Attempt.start("/"), REDIRECT)
+    return await provider.authorization_url(SignInAttempt.start("/"), REDIRECT)
 
 
 @pytest.mark.usefixtures("patient")

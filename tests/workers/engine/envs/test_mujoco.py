@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 from backend.specs.environments import ENVIRONMENTS
-from backend.specs.environments.mujoco import TASKS
+from backend.specs.environments.mujoco import MUJOCO_ENVIRONMENTS
 from tests.support.environments import build
 from workers.engine.envs import Box, mujoco
 from workers.engine.envs.mujoco import GL
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", MUJOCO_ENVIRONMENTS)
 def test_mujoco_env_equals_gymnasiums_with_scaled_observations(task: str) -> None:
     env = gymnasium.make(f"{task}-v5")
     whole, scaled = build(f"{task}-v5", normalise=False), build(f"{task}-v5")

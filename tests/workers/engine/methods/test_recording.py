@@ -29,8 +29,14 @@ def test_recording_stores_probabilities_as_float16_and_large_values_as_float32(
     for reward in (0.0, 1.0):
         recorder.add(1, reward, max(thought), np.array(thought, np.float32), lives=3)
     path = tmp_path / "replay.npz"
-    recorder.save(path, seed=7, protocol=None, frames_per_step=4, action_names=("NOOP", "FIRE"))
+    recorder.save(path, seed=7, protocol="plain", frames_per_step=4, action_names=("NOOP", "FIRE"))
     with np.load(path) as replay:
+        assert (int(replay["seed"]), str(replay["protocol"]), int(replay["frames_per_step"])) == (
+            7,
+            "plain",
+            4,
+        )
+        assert replay["action_names"].tolist() == ["NOOP", "FIRE"]
         assert replay["policies"].dtype == kept
         np.testing.assert_array_equal(replay["policies"], np.array([thought, thought], np.float32))
         np.testing.assert_array_equal(replay["rewards"], [0.0, 1.0])

@@ -2,6 +2,7 @@
 
 from itertools import count
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,28 @@ def test_every_evaluation_of_a_run_has_starts_of_its_own(
     played = [seed for evaluated in starts for seed in evaluated]
     assert len(set(played)) == 9
     assert not set(played) & {episode_seed(4, 0, k) for k in range(100)}, "starts of training"
+
+
+def test_crashed_episode_of_an_evaluation_is_replaced_and_not_scored(script: Script) -> None:
+    """Two environments play the script in turn: the first one crashes as the second one ends."""
+    outcomes = [
+        1.0,
+        10.0,
+        (0.0, "crashed"),
+        (20.0, "terminated"),
+        2.0,
+        (3.0, "terminated"),
+        (9.0, "terminated"),
+    ]
+    part = script([Outcome(*(one if isinstance(one, tuple) else (one,))) for one in outcomes])
+    spec = parse_run_spec(part | {"algorithm": "paac", "stop": {"agent_steps": 1}})
+    started = monotonic()
+    result = evaluate(Drawn(N_ACTIONS), spec, episodes=2, seed=3, processes=0)
+    assert 0 <= result.time_s <= monotonic() - started
+    assert sorted(result.returns) == [5.0, 30.0]
+    assert result.returns == [5.0, 30.0]
+    assert result.lengths_frames == [2, 2]
+    assert result.first_episode.episode_return == 5.0
 
 
 @pytest.mark.parametrize("algorithm", [a.id for a in ALGORITHMS.values() if a.action_values])

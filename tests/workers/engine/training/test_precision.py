@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from backend.specs.run import RunSpec, parse_run_spec
-from workers.engine.training.precision import bf16_warning
+from workers.engine.training.start import bf16_warning
 
 
 def spec(precision: str) -> RunSpec:

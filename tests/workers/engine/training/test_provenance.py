@@ -13,6 +13,8 @@ from backend.specs.run import parse_run_spec
 from tests.workers.engine.training.training_runs import cartpole, only, train
 from workers.engine.training import provenance
 
+ROOT = Path(__file__).resolve().parents[4]
+
 
 def _git(folder: Path, *arguments: str) -> str:
     identity = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
@@ -48,6 +50,8 @@ def test_first_event_is_the_provenance_of_this_process(tmp_path: Path) -> None:
     [started] = only(StartedEvent, logged)
     assert isinstance(first, ProvenanceEvent)
     found = first.provenance
+    assert found.commit == (_git(ROOT, "rev-parse", "HEAD") if (ROOT / ".git").exists() else None)
+    assert (found.dirty is None) == (found.commit is None)
     assert found.version == metadata.version("callboard")
     assert found.packages["torch"] == metadata.version("torch")
     assert found.packages["python"] == ".".join(map(str, sys.version_info[:3]))
@@ -69,3 +73,44 @@ def test_method_without_rollout_workers_reports_none(tmp_path: Path) -> None:
     spec = parse_run_spec(request | {"stop": {"agent_steps": 8}})
     [started] = only(StartedEvent, train(spec, tmp_path))
     assert started.rollout_workers is None
+
+
+class _Nvml:
+    """Stands in for `pynvml` on a machine with these GPUs; None: without a driver."""
+
+    class NVMLError(Exception):
+        """As NVML's own."""
+
+    def __init__(self, models: list[str] | None) -> None:
+        self._models = models
+        self.calls: list[str] = []
+
+    def nvmlInit(self) -> None:
+        if self._models is None:
+            raise self.NVMLError
+        self.calls.append("init")
+
+    def nvmlShutdown(self) -> None:
+        self.calls.append("shutdown")
+
+    def nvmlDeviceGetCount(self) -> int:
+        assert self._models is not None
+        return len(self._models)
+
+    def nvmlDeviceGetHandleByIndex(self, i: int) -> int:
+        return i
+
+    def nvmlDeviceGetName(self, handle: int) -> str:
+        assert self._models is not None
+        return self._models[handle]
+
+
+def test_gpus_are_the_models_that_nvml_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    two = _Nvml(["NVIDIA H200", "NVIDIA A100-SXM4-40GB"])
+    monkeypatch.setitem(sys.modules, "pynvml", two)
+    assert provenance.provenance().gpus == ["NVIDIA H200", "NVIDIA A100-SXM4-40GB"]
+    assert two.calls == ["init", "shutdown"]
+    monkeypatch.setitem(sys.modules, "pynvml", _Nvml(None))
+    assert provenance.gpus() == []
+    monkeypatch.setitem(sys.modules, "pynvml", None)  # not installed
+    assert provenance.gpus() == []

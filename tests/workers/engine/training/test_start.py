@@ -52,6 +52,21 @@ def test_signal_during_a_start_ends_it_at_once(
     assert not (tmp_path / "checkpoints").exists()
 
 
+def test_signal_just_before_a_start_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, control: Control
+) -> None:
+    """As one that arrives while the engine reads its spec and opens its log."""
+
+    def starting(spec: RunSpec) -> NoReturn:
+        raise AssertionError("the start went on")
+
+    _start_by(monkeypatch, starting)
+    training = Training(cartpole({"agent_steps": 100}), tmp_path, control=control)
+    signal.raise_signal(signal.SIGTERM)
+    ended = training.run()
+    assert (ended.state, ended.reason) == ("stopped", "stopped by SIGTERM while it was starting")
+
+
 def _wait_for_the_engine(channel: Channel) -> None:
     channel.receive()
 
@@ -139,10 +154,17 @@ def test_kernels_are_compiled_in_a_phase_of_the_start(
 
 
 @pytest.mark.service
-def test_asynchronous_start_logs_the_fork_server_and_each_process() -> None:
+@pytest.mark.parametrize(
+    ("algorithm", "expected"),
+    [
+        ("n_step_q", ["importing packages and compiling kernels", "starting 2 of 2 processes"]),
+        ("ga3c", ["compiling kernels", "starting 2 agents", "starting 2 of 2 processes"]),
+    ],
+)
+def test_start_of_actors_logs_the_fork_server_and_each_process(algorithm: str, expected: list[str]) -> None:
     phases: list[str] = []
-    started("n_step_q", phases.append, n_actors=2)
-    assert phases == ["importing packages and compiling kernels", "starting 2 of 2 processes"]
+    started(algorithm, phases.append, n_actors=2)
+    assert phases == expected
 
 
 def test_run_with_too_many_processes_is_warned_of_before_it_starts(

@@ -80,7 +80,7 @@ def test_best_recorded_episode_is_kept_within_the_replay_interval(
         return made
 
     monkeypatch.setattr(PaacLearner, "advance", seen)
-    for interval in ("REPLAY_INTERVAL_S", "LEAST_REPLAY_INTERVAL_S"):
+    for interval in ("REPLAY_INTERVAL_S", "MIN_REPLAY_INTERVAL_S"):
         monkeypatch.setattr(f"workers.engine.training.loop.{interval}", 1e9)
     said = only(EpisodeEvent, train(cartpole({"agent_steps": 7_000}, evaluation_episodes=1), tmp_path))
     best = max(recorded, key=lambda one: one[0])

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.waiting import PATIENCE_S
-from workers.engine.training.sent_video import NotAVideo, encode
+from workers.engine.training.uploaded_video import InvalidVideoError, encode
 from workers.engine.training.video import VideoFile
 
 FRAMES = np.stack([np.full((48, 64, 3), 20 * t, np.uint8) for t in range(10)])
@@ -35,7 +35,7 @@ def _movie(path: Path, frames: NDArray[np.uint8] = FRAMES, codec: str = "mpeg4",
 def _encode_in_process(sent: Path, *options: str) -> tuple[dict[str, Any], Path]:
     """The engine's task."""
     out = sent.with_name("out.mp4")
-    command = [sys.executable, "-m", "workers.engine", "encode", str(sent.parent), "--sent", str(sent)]
+    command = [sys.executable, "-m", "workers.engine", "encode", str(sent.parent), "--upload", str(sent)]
     command += ["--out", str(out), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -102,7 +102,7 @@ def test_what_is_no_video_is_reported(tmp_path: Path, form: str, content: Any, e
         with sent.open("wb") as file:
             np.savez_compressed(file, **content)
     out = tmp_path / "out.mp4"
-    with pytest.raises(NotAVideo, match=error):
+    with pytest.raises(InvalidVideoError, match=error):
         encode(sent, out, form, None)
     assert not list(tmp_path.glob("out*"))
 
@@ -139,9 +139,9 @@ def test_processor_time_and_size_of_an_encoding_are_bounded(tmp_path: Path, boun
         np.savez(file, frames=rng.integers(0, 255, (300, 240, 320, 3), np.uint8))
     name, value = bound.split(" = ")
     code = (
-        "import sys; from pathlib import Path; from workers.engine.training import sent_video\n"
-        f"sent_video.{name} = {value}\n"
-        "print(sent_video.report(Path(sys.argv[1]), Path(sys.argv[2]), 'frames', None))"
+        "import sys; from pathlib import Path; from workers.engine.training import uploaded_video\n"
+        f"uploaded_video.{name} = {value}\n"
+        "print(uploaded_video.report(Path(sys.argv[1]), Path(sys.argv[2]), 'frames', None))"
     )
     command = [sys.executable, "-c", code, str(sent), str(tmp_path / "out.mp4")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)

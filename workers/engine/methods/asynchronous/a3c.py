@@ -7,7 +7,7 @@ terminal state. With R = 0 at a terminal state, V(s_t; theta_v') at any other, i
     dtheta  += grad log pi(a_i | s_i; theta') (R - V(s_i; theta_v')) + beta grad H(pi(s_i; theta'))
     dtheta_v += grad (R - V(s_i; theta_v'))^2
 
-The sums, not means, are applied to theta at once and without locks.
+The sums, not means, are applied to theta immediately and without locks.
 
 For continuous actions see `workers.engine.methods.asynchronous.a3c_continuous`.
 

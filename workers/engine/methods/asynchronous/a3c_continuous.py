@@ -11,7 +11,7 @@ Differences from the paper:
 - Those of `workers.engine.methods.asynchronous.a3c`.
 - The presets for two cores train a feed-forward agent by shared Adam at a constant rate; `mujoco` also
   updates every 50 agent steps and bootstraps.
-- Pixels are four stacked frames, and rewards are not clipped; the supplement says neither.
+- Pixels are four stacked frames, and rewards are not clipped; the supplement specifies neither.
 - The value term's weight is `value_coefficient` though the value has its own network.
 - The environment clips actions to its bounds, while log pi is of the action as it was drawn.
 """

@@ -160,7 +160,7 @@ class ActorLearner:
         self._begin_episode()
 
     def run(self) -> NoReturn:
-        """Start paused; then update after update."""
+        """Start paused, then update until stopped."""
         self._pause()
         while True:
             if self._is_done():
@@ -220,11 +220,11 @@ class ActorLearner:
         """T <- T + t; theta_minus <- theta where T has passed a multiple of I_target since the last copy."""
         self._mine[AGENT_STEPS] += agent_steps
         self._mine[FRAMES] += frames
-        every = self._target_frames(self._config)
-        if every:
+        interval = self._target_frames(self._config)
+        if interval:
             # After its own frames are added: of two actors at the same time, the last one sees them all.
             T, copied_at = self._counts.total(FRAMES), self._copied_at
-            if T // every > copied_at[0] // every:
+            if T // interval > copied_at[0] // interval:
                 copied_at[0] = T
                 self._vectors.theta_minus.copy_(self._vectors.theta)
 

@@ -89,7 +89,7 @@ class HogwildLearner:
             raise
 
     def advance(self, progress: float, *, watched: bool) -> StepResult:
-        """Let the actors act and learn for `ADVANCE_S`; their results."""
+        """Let the actors act and learn for `ADVANCE_S`, and return their results."""
         if watched != self._watched:
             self._watched = watched
             self._actors.send(RECORDED, "watch", watched)

@@ -1,8 +1,8 @@
 """Asynchronous one-step Q-learning, one-step Sarsa and n-step Q-learning (Mnih et al. 2016).
 
 Each actor-learner acts epsilon-greedily on Q(s, .; theta) for up to t_max decisions (I_AsyncUpdate) or to a
-terminal state, accumulates the gradient of (y - Q(s, a; theta))^2 over them, and applies it to theta at once
-and without locks. With theta_minus, the target network that all actors share, the targets are
+terminal state, accumulates the gradient of (y - Q(s, a; theta))^2 over them, and applies it to theta
+immediately and without locks. With theta_minus, the target network that all actors share, the targets are
 
     one-step Q (Algorithm 1)      y_t = r_t + gamma max_a' Q(s_{t+1}, a'; theta_minus)
     one-step Sarsa (section 4)    y_t = r_t + gamma Q(s_{t+1}, a_{t+1}; theta_minus)
@@ -205,12 +205,12 @@ class _OneStep(_AsyncQ):
         self._states.clear()
 
     def choose(self, observation: NDArray[Any]) -> Decision:
-        """Choose likewise, and keep the state for the target of the one before."""
+        """Choose an action, and keep the state for the target of the decision before."""
         self._states.append(observation.copy())
         return super().choose(observation)
 
     def drop_last(self) -> None:
-        """Drop the last decision likewise."""
+        """Drop the last decision and its state."""
         super().drop_last()
         self._states.pop()
 

@@ -66,14 +66,14 @@ class DqnActor:
         action, value, q_A = self.choose(epsilon)
         step = play.step(action, value, q_A)
         self.frames = step.frames
+        finished = play.finished
         if step.crashed:
             # The next state is unknown: there is no transition.
             self._begin_episode()
-            return play.finished
+            return finished
         self.trajectory.add_transition(action, clipped(step.reward, self._clip), terminal=step.terminated)
         if not step.episode_over:
             return None
-        finished = play.finished
         if not step.terminated:
             self.trajectory.add_observation(play.observation[0])
         self._begin_episode()

@@ -46,12 +46,12 @@ from workers.engine.processes.phases import COMPILING, enter_phase
 REPLAY_NOT_RESTORED = (
     "the replay memory was not stored with the checkpoint: it is refilled before learning continues"
 )
-"""Warning after a resume."""
+"""Warning after a resume without a replay memory."""
 REPLAY_NOT_STORED = (
     "the replay memory is larger than 256 MB and no longer stored with checkpoints: "
     "after a resume it is refilled before learning continues"
 )
-"""Warning while training."""
+"""Warning while training if the replay memory cannot be stored."""
 
 
 def network(config: ReplayedQConfig, env: Env) -> ActionValues:

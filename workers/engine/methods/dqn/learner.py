@@ -101,21 +101,21 @@ class DqnNetworks:
             self.synced_at = updates
         return due
 
-    def targets(self, reward_B: Tensor, terminal_B: Tensor, next_state_B: Tensor) -> Tensor:
+    def targets(self, reward_B: Tensor, terminated_B: Tensor, next_state_B: Tensor) -> Tensor:
         """The targets y = r + gamma max_a' Q(s', a'; theta_minus), y = r where s' is terminal.
 
         Called without autograd, by several threads at the same time.
 
         Args:
             reward_B: r, (B,) float32.
-            terminal_B: whether s' is terminal, (B,) bool.
+            terminated_B: whether s' is terminal, (B,) bool.
             next_state_B: s', (B, …) as the environment gives it.
 
         Returns:
             (B,) float32.
         """
         next_q_B = self.q(self.target_network, next_state_B).max(-1).values
-        return reward_B + self.config.gamma * next_q_B * ~terminal_B
+        return reward_B + self.config.gamma * next_q_B * ~terminated_B
 
     def q(self, network: ActionValues, state_B: Tensor) -> Tensor:
         """Q(s, .) of states (B, …) by one of the two networks, (B, A), in the configured precision."""
@@ -147,11 +147,11 @@ class DqnNetworks:
         }
 
     def _gradient(self, batch: Batch) -> Gradient:
-        state_B, action_B, reward_B, terminal_B, next_state_B = (
+        state_B, action_B, reward_B, terminated_B, next_state_B = (
             torch.from_numpy(array).to(self.torch_device) for array in batch
         )
         with torch.no_grad():
-            y_B = self.targets(reward_B, terminal_B, next_state_B)
+            y_B = self.targets(reward_B, terminated_B, next_state_B)
         q_BA = self.q(self.network, state_B)
         loss = dqn_loss(q_BA, action_B, y_B)
         by_parameter = torch.autograd.grad(loss.total, tuple(self.network.parameters()))

@@ -21,20 +21,20 @@ UNSETTLED = 0.25
 
 
 class ThreadTuning:
-    """Proposes thread counts and judges them by trainings a second (TPS).
+    """Proposes thread counts and judges them by trainings per second (TPS).
 
-    The paper gives no rule for noise. Here TPS is sampled several times an interval. More agents or threads
+    The paper gives no rule for noise. Here TPS is sampled several times per interval. More agents or threads
     are kept if the mean rose by at least one standard error of the difference; fewer are kept unless it fell
-    by as much, because less lag is better at the same speed. After a change is undone, the old counts are
+    by that much, because less lag is better at the same speed. After a change is undone, the old counts are
     measured again before the next change, so that one lucky interval does not block all others.
 
-    There is at least 1 of each, at most `MAX_THREADS` predictors and as many trainers, and at most
-    `most_actors` agents, for which the run has claimed memory (`Ga3cConfig.most_actors`).
+    There is at least 1 of each, at most `MAX_THREADS` predictors, at most `MAX_THREADS` trainers, and at most
+    `max_actors` agents, for which the run has claimed memory (`Ga3cConfig.max_actors`).
     """
 
-    def __init__(self, counts: ThreadCounts, rng: np.random.Generator, *, most_actors: int) -> None:
+    def __init__(self, counts: ThreadCounts, rng: np.random.Generator, *, max_actors: int) -> None:
         self.counts = counts
-        self._most = ThreadCounts(most_actors, MAX_THREADS, MAX_THREADS)
+        self._most = ThreadCounts(max_actors, MAX_THREADS, MAX_THREADS)
         self._rng = rng
         self._kept = counts
         self._reference: Sequence[float] | None = None

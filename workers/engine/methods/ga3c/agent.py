@@ -22,8 +22,8 @@ from workers.engine.methods.ga3c.memory import (
     EPISODES_BEGUN,
     FRAMES,
     STEPS,
+    AgentRequest,
     Experiences,
-    Request,
     put,
 )
 from workers.engine.nn.seeds import ACTION_STREAM
@@ -49,14 +49,14 @@ class _Rollout(NamedTuple):
 
 
 def run_agent(channel: Channel, spec: RunSpec, number: int, generation: int, ends: AgentEnds) -> None:
-    """Entry point of the process: act until the engine stops it, or is gone."""
+    """Entry point of the process: act until the engine stops it, or has exited."""
     try:
-        Agent(channel, spec, number, generation, ends).run()
+        AgentLoop(channel, spec, number, generation, ends).run()
     except (BrokenPipeError, ConnectionResetError) as error:
         raise ChannelClosedError from error
 
 
-class Agent:
+class AgentLoop:
     """The agent's loop."""
 
     def __init__(
@@ -136,11 +136,11 @@ class Agent:
         return step
 
     def _predict(self, segment: int, place: int) -> float:
-        """Have the predictors compute pi and V of the current state; V."""
+        """Have the predictors compute pi and V of the current state, and return V."""
         me, shared = self._number, self._shared
         shared.observation_ASL[me, segment, place] = self._runner.observation[0]
         started = time.monotonic()
-        put(self._ends.predictions, Request(me, self._generation, segment, place))
+        put(self._ends.predictions, AgentRequest(me, self._generation, segment, place))
         while self._answer() != PREDICTED:
             pass
         shared.waited_s_A[me] += time.monotonic() - started
@@ -155,7 +155,7 @@ class Agent:
         for t in range(len(rewards) - 1, -1, -1):
             R = rewards[t] + self._config.gamma * R
             R_L[t] = R
-        put(self._ends.trainings, Request(self._number, self._generation, rollout.segment, len(rewards)))
+        put(self._ends.trainings, AgentRequest(self._number, self._generation, rollout.segment, len(rewards)))
         if self._runner.has_info and time.monotonic() - self._info_sent_at >= SEND_INTERVAL_S:
             self._send_info()
 

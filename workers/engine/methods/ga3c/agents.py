@@ -9,7 +9,7 @@ from backend.specs.run import RunSpec
 from workers.engine.envs.info import add_totals
 from workers.engine.methods.base import StepResult
 from workers.engine.methods.ga3c.agent import PREDICTED, AgentEnds, run_agent
-from workers.engine.methods.ga3c.memory import STEPS, Experiences, Queue, Request
+from workers.engine.methods.ga3c.memory import STEPS, AgentRequest, Experiences, Queue
 from workers.engine.processes.child import Child, preload
 from workers.engine.processes.child_pool import REPLACED, ChildPool
 
@@ -45,16 +45,16 @@ class AgentPool:
             self._answers.pop(k).socket.close()
         self._agents.resize(n)
 
-    def is_current(self, request: Request) -> bool:
+    def is_current(self, request: AgentRequest) -> bool:
         """Whether the process that sent this request is still the agent's."""
         answers = self._answers.get(request.agent)
         return answers is not None and answers.generation == request.generation
 
-    def answer_prediction(self, request: Request) -> None:
+    def answer_prediction(self, request: AgentRequest) -> None:
         """Notify the agent that pi and V of its state are computed."""
         self._answer(request, PREDICTED)
 
-    def answer_training(self, request: Request) -> None:
+    def answer_training(self, request: AgentRequest) -> None:
         """Notify the agent that its segment is free again."""
         self._answer(request, bytes([request.segment]))
 
@@ -87,7 +87,7 @@ class AgentPool:
         with theirs:
             return Child(run_agent, self._spec, k, self._generation, ends, name=f"agent {k}")
 
-    def _answer(self, request: Request, answer: bytes) -> None:
+    def _answer(self, request: AgentRequest, answer: bytes) -> None:
         answers = self._answers.get(request.agent)
         if answers is not None and answers.generation == request.generation:
             with suppress(OSError):

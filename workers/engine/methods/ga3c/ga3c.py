@@ -39,7 +39,7 @@ from backend.specs.algorithms.ga3c import MAX_AGENTS, Ga3cConfig
 from backend.specs.run import RunSpec
 from workers.engine.envs import make_env
 from workers.engine.envs.base import Env
-from workers.engine.envs.shared import NOBODY
+from workers.engine.envs.shared import NOT_WATCHED
 from workers.engine.methods.base import (
     ADVANCE_S,
     RECORDED,
@@ -99,7 +99,7 @@ class Ga3c:
         )
         env.close()
         self._experiences = Experiences(shape)
-        self._experiences.live_agent[0] = NOBODY
+        self._experiences.live_agent[0] = NOT_WATCHED
         self.predictions, self.trainings = Queue(), Queue()
         self.stats = Stats()
         self.model = Model(model.to(device), device, c)
@@ -126,9 +126,9 @@ class Ga3c:
         return self.model.network
 
     def advance(self, progress: float, *, watched: bool) -> StepResult:
-        """Let agents, predictors and trainers work for `ADVANCE_S`; their results."""
+        """Let agents, predictors and trainers work for `ADVANCE_S`, and return their results."""
         c = self.config
-        self._experiences.live_agent[0] = RECORDED if watched else NOBODY
+        self._experiences.live_agent[0] = RECORDED if watched else NOT_WATCHED
         self.model.learning_rate = learning_rate(c.learning_rate, c.learning_rate_schedule, progress)
         self.model.go()
         self.stats.begin_sample()
@@ -194,7 +194,7 @@ class Ga3c:
         self._counted_before = self.counted()
         self._gate = MetricsGate()
         kept = ThreadCounts(*state["setting"])
-        kept = kept._replace(n_actors=min(kept.n_actors, self.config.most_actors))
+        kept = kept._replace(n_actors=min(kept.n_actors, self.config.max_actors))
         self.resize(kept if self.config.adjustment_interval_s else self.thread_counts)
 
     def close(self) -> None:
@@ -213,7 +213,7 @@ class Ga3c:
         return [*self.predictors, *self.trainers]
 
     def resize(self, counts: ThreadCounts) -> None:
-        """Start or end agents, predictors and trainers until there are so many."""
+        """Start or end agents, predictors and trainers until their numbers are `counts`."""
         self.thread_counts = counts
         self.agents.resize(counts.n_actors)
         parts = (self.model, self._experiences, self.agents, self.stats)
@@ -244,15 +244,15 @@ class Ga3c:
         return self._gate.pass_on(result)
 
     def _adjust(self) -> None:
-        every = self.config.adjustment_interval_s
-        if not every:
+        interval_s = self.config.adjustment_interval_s
+        if not interval_s:
             return
         if self._tuning is None:
             seed = np.random.SeedSequence((self._spec.seed, ADJUSTMENT_STREAM, self.model.updates))
             rng = np.random.default_rng(seed)
-            self._tuning = ThreadTuning(self.thread_counts, rng, most_actors=self.config.most_actors)
+            self._tuning = ThreadTuning(self.thread_counts, rng, max_actors=self.config.max_actors)
             self.stats.begin_interval()
-        if (tps := self.stats.interval(every)) is not None:
+        if (tps := self.stats.interval(interval_s)) is not None:
             self.resize(self._tuning.judge(tps))
 
 

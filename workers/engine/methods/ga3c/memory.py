@@ -1,6 +1,6 @@
 """What GA3C's agents, predictors and trainers share: experiences in memory, indices in queues.
 
-Observations are written once, as the bytes the environment gives; a request says only where they are.
+Observations are written once, as the bytes the environment gives; a request states only where they are.
 """
 
 import fcntl
@@ -53,7 +53,7 @@ class Experiences(SharedArrays):
     waited_s_A: NDArray[np.float64]
     """Time each agent has waited for predictors and trainers."""
     live_agent: NDArray[np.int32]
-    """The agent that sends live frames, or `NOBODY`; one element."""
+    """The agent that sends live frames, or `NOT_WATCHED`; one element."""
 
     def __init__(self, shape: ExperienceShape) -> None:
         a, place = (shape.agents,), (shape.agents, SEGMENTS, shape.t_max + 1)
@@ -72,7 +72,7 @@ class Experiences(SharedArrays):
         )
 
 
-class Request(NamedTuple):
+class AgentRequest(NamedTuple):
     """One message of an agent, in either queue: where an observation or a segment is."""
 
     agent: int
@@ -99,15 +99,15 @@ class Queue:
         """The end that agents write to."""
         return self._in
 
-    def take(self, at_most: int) -> list[Request]:
+    def take(self, at_most: int) -> list[AgentRequest]:
         """All waiting requests, in order; waits briefly for the first one."""
-        taken: list[Request] = []
+        taken: list[AgentRequest] = []
         waiting = select.poll()
         waiting.register(self._out, select.POLLIN)
         waiting.poll(_POLL_MS)
         with suppress(BlockingIOError):
             while len(taken) < at_most:
-                taken.append(Request(*_REQUEST.unpack(self._out.recv(REQUEST_BYTES))))
+                taken.append(AgentRequest(*_REQUEST.unpack(self._out.recv(REQUEST_BYTES))))
         return taken
 
     def __len__(self) -> int:
@@ -122,11 +122,11 @@ class Queue:
         self._in.close()
 
 
-def put(entrance: socket.socket, request: Request) -> None:
+def put(entrance: socket.socket, request: AgentRequest) -> None:
     """Add a request to a queue; waits while it is full."""
     entrance.sendall(_REQUEST.pack(*request))
 
 
-def places(requests: Sequence[Request]) -> tuple[list[int], list[int], list[int]]:
+def places(requests: Sequence[AgentRequest]) -> tuple[list[int], list[int], list[int]]:
     """Indices of the requests' agents, segments and places, for the arrays."""
     return [r.agent for r in requests], [r.segment for r in requests], [r.place for r in requests]

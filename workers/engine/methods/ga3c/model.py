@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from backend.specs.algorithms.ga3c import Ga3cConfig
 from workers.engine.methods.base import histogram
 from workers.engine.methods.ga3c.adjustment import ThreadCounts
-from workers.engine.methods.ga3c.memory import Experiences, Queue, Request, places
+from workers.engine.methods.ga3c.memory import AgentRequest, Experiences, Queue, places
 from workers.engine.nn.devices import to_device
 from workers.engine.nn.losses import ga3c_loss
 from workers.engine.nn.networks import ActorCritic
@@ -30,13 +30,13 @@ MIN_TPS_SAMPLES = 8
 class Answers(Protocol):
     """Notifies agents of results."""
 
-    def is_current(self, request: Request) -> bool:
+    def is_current(self, request: AgentRequest) -> bool:
         """Whether the process that sent this request is still the agent's."""
 
-    def answer_prediction(self, request: Request) -> None:
+    def answer_prediction(self, request: AgentRequest) -> None:
         """Notify the agent that pi and V of its state are computed."""
 
-    def answer_training(self, request: Request) -> None:
+    def answer_training(self, request: AgentRequest) -> None:
         """Notify the agent that its segment is free again."""
 
 
@@ -176,13 +176,13 @@ class Stats:
         with self._lock:
             self._interval_updates, self._sample_began = 0, time.monotonic()
 
-    def interval(self, every_s: float) -> list[float] | None:
-        """Finish a sample; the interval's samples once it is over, which starts the next, else None."""
+    def interval(self, duration_s: float) -> list[float] | None:
+        """Finish a sample; at the end of the interval return its samples and start the next, else None."""
         now = time.monotonic()
         with self._lock:
             self._tps.append(self._interval_updates / (now - self._sample_began))
             self._interval_updates, self._sample_began = 0, now
-            if now - self._interval_began < every_s or len(self._tps) < MIN_TPS_SAMPLES:
+            if now - self._interval_began < duration_s or len(self._tps) < MIN_TPS_SAMPLES:
                 return None
             samples, self._tps, self._interval_began = self._tps, [], now
         return samples
@@ -227,7 +227,7 @@ class ModelThread(threading.Thread):
             raise self._error
 
     def work(self) -> None:
-        """Take what waits and handle it, or wait a moment for it."""
+        """Take the waiting requests and handle them, or wait a moment for one."""
         raise NotImplementedError
 
 
@@ -255,7 +255,7 @@ class Predictor(ModelThread):
 
 
 class Trainer(ModelThread):
-    """Updates theta from submissions, as many as make `min_training_batch` experiences."""
+    """Updates theta from submissions with at least `min_training_batch` experiences together."""
 
     def __init__(self, queue: Queue, model: Model, experiences: Experiences, agents: Answers, stats: Stats):
         super().__init__(queue, model, experiences, agents, stats)
@@ -278,7 +278,7 @@ class Trainer(ModelThread):
         """Drop the submissions gathered for the next batch; the model must be paused."""
         self._gathered.clear()
 
-    def _gather(self, request: Request) -> None:
+    def _gather(self, request: AgentRequest) -> None:
         """Copy a submission, so that the agent has its segment back before the batch is complete."""
         if not self._agents.is_current(request):
             return

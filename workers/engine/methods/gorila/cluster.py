@@ -19,6 +19,8 @@ from typing import Any
 
 import psutil
 
+from workers.engine.processes.phases import enter_phase
+
 ADDRESS = "CALLBOARD_RAY_ADDRESS"
 _FOLDER = re.compile(r"callboard-ray-(\d+)-")
 _AGENTS = ("ray::DashboardAgent", "ray::RuntimeEnvAgent")
@@ -73,6 +75,7 @@ class RayCluster:
         import ray
 
         self._ray: Any = ray
+        enter_phase("starting Ray" if address is None else "connecting to Ray")
         common: dict[str, Any] = {"log_to_driver": False, "logging_level": "error", "namespace": "callboard"}
         if self._folder is not None:
             address = "local"
@@ -105,7 +108,7 @@ class RayCluster:
             self.close()
             raise
         finally:
-            # Ray's handler of SIGTERM would end this process at once.
+            # Ray's handler of SIGTERM would end this process immediately.
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGTERM, on_sigterm)
 

@@ -33,7 +33,7 @@ class Replica(DqnNetworks):
         super().__init__(config, observation_shape, n_actions, device)
         self._server = server
         self.versions: list[Version] = [NO_VERSION] * len(server.bounds)
-        """Of each shard's part of theta."""
+        """Version of each shard's part of theta."""
         self.ready = False
         """Whether it has every part of theta."""
         self.pull()
@@ -63,7 +63,7 @@ class Replica(DqnNetworks):
 class LossGuard:
     """A running mean and standard deviation of absolute losses (section 4.2).
 
-    They include the outliers, or a lasting rise of the loss would be discarded for ever.
+    They include the outliers, or a lasting rise of the loss would be discarded permanently.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class LossGuard:
         self._n = 0
 
     def is_outlier(self, loss: float, deviations: float) -> bool:
-        """Whether a loss exceeds the mean of those before by so many standard deviations; 0: never."""
+        """Whether a loss exceeds the mean of those before by `deviations` standard deviations; 0: never."""
         limit = self.mean + deviations * math.sqrt(self._variance)
         outlier = bool(deviations) and self._n >= MIN_LOSSES and loss > limit
         self._n += 1

@@ -83,7 +83,7 @@ class ShardStats:
     push_bytes: int = 0
     pull_bytes: int = 0
     staleness: list[int] = field(default_factory=list)
-    """Of each gradient received: updates applied since the parameters that it was computed with."""
+    """For each gradient received: updates applied since the parameters that it was computed with."""
 
 
 class ParameterShard:

@@ -25,7 +25,7 @@ from workers.engine.processes.phases import enter_phase
 RETRY_S = 0.2
 """Pause before a process that did not answer is called again."""
 DOWN_TIMEOUT_S = 300.0
-"""A process that has been down for so long fails the run."""
+"""Maximum time that a process may be down before it fails the run."""
 STORE_BYTES_PER_PROCESS = 16 * 2**20
 
 OnReply = Callable[[Any], None]

@@ -22,7 +22,7 @@ IN_FLIGHT = 2
 
 
 def _reply(ref: Any) -> Any:
-    """The reply to a call; None if the process is gone or takes too long.
+    """The reply to a call; None if the process has exited or takes too long.
 
     Raises:
         RayTaskError: the called method raised an error.
@@ -54,7 +54,7 @@ class RemoteParameterServer:
         """Newest known version of each shard."""
 
     def pull(self, known: Sequence[Version]) -> dict[int, Pulled]:
-        """The parameters of each reachable shard; all are asked at the same time."""
+        """The parameters of each reachable shard; all are requested at the same time."""
         refs = [handle.pull.remote({k: known[k] for k in shards}) for handle, shards in self._processes]
         pulled: dict[int, Pulled] = {}
         for ref in refs:
@@ -90,7 +90,7 @@ class RemoteReplay:
 
         Args:
             shards: of each, the handle of its process and its number there.
-            home: the shard that is asked first, or written to; None: any.
+            home: the shard that is read first, or written to; None: any.
             rng: chooses the other shards.
         """
         self._rng = rng
@@ -113,7 +113,7 @@ class RemoteReplay:
         self._adding.append(handle.add.remote(number, chunk))
 
     def sample(self, B: int, min_transitions: int) -> Batch | None:
-        """A minibatch, requested when the one before was returned; None if no asked shard has one.
+        """A minibatch, requested when the one before was returned; None if no requested shard has one.
 
         Args:
             B: its size.

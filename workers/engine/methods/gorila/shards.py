@@ -114,7 +114,7 @@ class ReplayShardProcess:
         return True
 
     def sample(self, k: int, B: int, min_transitions: int) -> Batch | None:
-        """A minibatch of shard k; None until it holds so many transitions."""
+        """A minibatch of shard k; None until it holds `min_transitions`."""
         shard = self._shards[k]
         return shard.sample(B, self._rng) if shard.holds(min_transitions) else None
 

@@ -22,9 +22,9 @@ class RunStats:
     def __init__(self) -> None:
         self.agent_steps = 0
         self.updates = 0
-        """Of theta+: the most that a shard has applied."""
+        """Updates of theta+: the maximum that a shard has applied."""
         self.episodes_begun: dict[int, int] = {}
-        """By each actor."""
+        """Episodes begun by each actor."""
         self._episodes: defaultdict[int, int] = defaultdict(int)
         self._stale = 0
         self._outliers = 0
@@ -35,7 +35,7 @@ class RunStats:
         self._newest: dict[int, Version] = {}
         """Newest version of each shard that any process has reported."""
         self._previous: dict[int, Version] = {}
-        """Of each shard's last incarnation, the newest version reported, or the one it was restored to."""
+        """The newest version reported of each shard's previous incarnation, or the one it was restored to."""
         self._reported_updates = 0
         self._gate = MetricsGate()
         self._clear()
@@ -154,7 +154,7 @@ class RunStats:
         }
 
     def restore(self, state: dict[str, Any], updates: int) -> None:
-        """Continue from `state`, with so many updates of theta+."""
+        """Continue from `state`, after `updates` updates of theta+."""
         self.agent_steps = state["agent_steps"]
         self.episodes_begun = {int(k): n for k, n in state["episodes_begun"].items()}
         self._episodes.update({int(k): n for k, n in state["episodes"].items()})

@@ -26,7 +26,7 @@ from workers.engine.nn.schedules import annealed
 from workers.engine.nn.seeds import MINIBATCH_STREAM
 
 CHUNK_STEPS = 32
-"""Decisions that an actor sends to a replay shard at once."""
+"""Decisions that an actor sends to a replay shard in one chunk."""
 
 
 class Replay(Protocol):
@@ -39,7 +39,7 @@ class Replay(Protocol):
         """Store a chunk."""
 
     def sample(self, B: int, min_transitions: int) -> Batch | None:
-        """A minibatch from a shard that holds at least so many transitions, if there is one."""
+        """A minibatch from a shard that holds at least `min_transitions`, if there is one."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class WorkRequest:
     """Maximum."""
     watched: bool
     episodes_begun: dict[int, int]
-    """By each actor, as the engine knows; for a process that replaces a dead one."""
+    """Episodes begun by each actor, as the engine knows; for a process that replaces a dead one."""
 
 
 @dataclass
@@ -62,7 +62,7 @@ class WorkReport:
     agent_steps: int = 0
     frames: int = 0
     gradients: int = 0
-    """Pushed, or discarded as outliers."""
+    """Number of gradients pushed, or discarded as outliers."""
     outliers: int = 0
     lost_pushes: int = 0
     detours: int = 0
@@ -78,7 +78,7 @@ class WorkReport:
     """Newest known version of each parameter shard."""
     episodes_begun: dict[int, int] = field(default_factory=dict)
     fills: dict[int, float] = field(default_factory=dict)
-    """Of the bundles' replay memories."""
+    """Fill of each bundle's replay memory."""
     info: Totals = field(default_factory=dict)
     """Scalars of a custom environment's `info`."""
 
@@ -91,7 +91,7 @@ class WorkerAssignment:
     actors: dict[int, Replay | None]
     learners: dict[int, Replay | None]
     capacity: int
-    """Of a bundle's replay memory."""
+    """Capacity of a bundle's replay memory."""
     min_transitions: int
     """Transitions that a replay shard must hold before learners sample from it."""
 
@@ -173,7 +173,7 @@ class WorkerProcess:
             self._actors[RECORDED].play.set_live(request.watched)
 
     def _act(self, request: WorkRequest, report: WorkReport) -> bool:
-        """Let each actor take a decision, bundled ones as many as between two updates; whether any did."""
+        """Let each actor take a decision, bundled ones those between two updates; return whether any did."""
         c = self._config
         rounds = c.agent_steps_per_update if self._memories else 1
         for _ in range(rounds if self._actors else 0):
@@ -204,7 +204,7 @@ class WorkerProcess:
             replay.add(actor.trajectory.take_chunk())
 
     def _learn(self, report: WorkReport) -> bool:
-        """One minibatch for each learner that gets one; whether there was any."""
+        """Train each learner on a minibatch, if it gets one; return whether any did."""
         learned = False
         for k, learner in self._learners.items():
             if not self._actors:

@@ -9,8 +9,8 @@ Differences from the paper:
 - On a GPU, as in the paper, one master chooses all actions and n_w processes step the environments. On a
   CPU each rollout worker also chooses the actions of its own environments and computes its part of the
   gradient, on one thread, from the one theta in shared memory; the parts are added in a fixed order and
-  applied at once. The update is the same; no core waits for another between the t_max decisions. There is
-  at most one worker a core.
+  applied in one step. The update is the same; no core waits for another between the t_max decisions. There is
+  at most one worker per core.
 - `gradient_scale` multiplies the averaged gradient (1: as printed; the authors' code multiplies by 5).
 - RMSProp's g starts at `rmsprop_initial_g`: 0 by default. The paper prints no value; in its authors' code,
   by TensorFlow, it is 1. With the printed eps of 0.1 the first steps are up to 3.3 times larger here.
@@ -74,12 +74,12 @@ class PaacLearner:
             self.flat = FlatParameters(self.network)
             self.theta_minus = self.flat.theta.clone()
             processes = workers if self._device.type == "cuda" else 0
-            every = Slice(0, c.n_e)
+            all_envs = Slice(0, c.n_e)
             self.rollout_workers = [
                 RolloutWorker(
                     spec,
                     method,
-                    every,
+                    all_envs,
                     self.network,
                     self.flat,
                     self.theta_minus,
@@ -163,7 +163,7 @@ class PaacLearner:
     def state(self) -> dict[str, Any]:
         """Parameters, accumulator, target network, and the state of each rollout worker."""
         state = {
-            "theta": self.flat.theta.clone(),  # its own storage, without the workers' gradients beside it
+            "theta": self.flat.theta.clone(),  # its own storage, without the workers' gradients
             "g": self._optimizer.g,
             "shares": [worker.state() for worker in self.rollout_workers],
         }
@@ -205,9 +205,9 @@ class PaacLearner:
 
     def _count(self, frames: int) -> None:
         """Copy theta_minus <- theta whenever the frames pass a multiple of the target's period."""
-        every = self._method.target_frames(self.config)
+        interval = self._method.target_frames(self.config)
         before, self._frames = self._frames, self._frames + frames
-        if every and self._frames // every > before // every:
+        if interval and self._frames // interval > before // interval:
             self.theta_minus.copy_(self.flat.theta)
 
     def _generator(self, worker: int, begun: int) -> torch.Generator:

@@ -7,7 +7,7 @@ In the framework of `workers.engine.methods.paac.learner`, theta is updated with
 
 where R is accumulated backwards from V of the state after the rollout, or from 0 at a terminal one.
 
-Differences from the paper, beside the framework's:
+Differences from the paper, apart from the framework's:
 - Policy and value share one network (the paper's section 5.1), so one gradient holds both terms; its value
   term has the weight `value_coefficient` (1: as printed).
 - With `standardise`, off by default, each state has a mean of 0 and a deviation of 1.

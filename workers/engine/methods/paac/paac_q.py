@@ -8,8 +8,8 @@ whenever the run's frames pass a multiple of `target_update_frames`.
 "The policy may be sampled differently for each environment" (section 3): each has its own epsilon, annealed
 from 1 to 0.1, 0.01 or 0.5 (defaults) over `exploration_anneal_frames`.
 
-Differences from the paper, beside the framework's:
-- The paper has no such method, and only says that there can be one; the rest is that of Mnih et al. 2016.
+Differences from the paper, apart from the framework's:
+- The paper has no such method, and only states that there can be one; the rest is that of Mnih et al. 2016.
 - There, each actor repeatedly draws one of the three epsilons with probabilities 0.4, 0.3 and 0.3; here
   these fractions of the environments keep one each.
 """

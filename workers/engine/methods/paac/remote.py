@@ -70,7 +70,7 @@ class RemoteRolloutWorker:
         """Wait for the rollout's gradient.
 
         Raises:
-            ChildError: the process failed, or is gone.
+            ChildError: the process failed, or has exited.
         """
         result: RolloutResult = self._child.reply()
         result.dtheta = self._dtheta

@@ -45,7 +45,7 @@ class RolloutResult:
     epsilon_B: NDArray[np.float64] | None = None
     """epsilon of each environment, if the method explores epsilon-greedily."""
     live_frames: list[bytes] = field(default_factory=list)
-    """JPEGs of the recorded environment, while someone watches."""
+    """JPEGs of the recorded environment, while a viewer watches."""
     dtheta: Any = None
     """(P,) gradient of the batch's mean loss through this worker's decisions; None in a message."""
 
@@ -144,7 +144,7 @@ class RolloutWorker:
                 self._remember(action_B)
             if finished:
                 result.episodes += [self._episode_end(episode) for episode in finished]
-                self._bootstrap_cut_off(reward_TB[t], terminated_TB[t])
+                self._bootstrap_truncated(reward_TB[t], terminated_TB[t])
             actions.append(choice.action_B)
         started = time.perf_counter()
         with torch.no_grad():
@@ -229,7 +229,7 @@ class RolloutWorker:
 
     def _replay(self, actions: list[list[int]]) -> None:
         """Repeat the actions of the current episodes; the recorded one's recording is lost."""
-        # Beside the current episode's seed, that of the next has been drawn.
+        # In addition to the current episode's seed, that of the next has been drawn.
         self._seeds.begun = [begun - 2 for begun in self._seeds.begun]
         self._env.reset()
         self._taken = [[] for _ in range(self._B)]
@@ -262,7 +262,7 @@ class RolloutWorker:
             end.recording, self._recorder = self._recorder, EpisodeRecorder()
         return end
 
-    def _bootstrap_cut_off(self, reward_B: NDArray[np.float32], terminated_B: NDArray[np.bool_]) -> None:
+    def _bootstrap_truncated(self, reward_B: NDArray[np.float32], terminated_B: NDArray[np.bool_]) -> None:
         """End the returns of episodes that were truncated or crashed, by the value of their last state.
 
         Discounted, it is added to the last reward of a truncated episode. A decision that crashed is dropped:

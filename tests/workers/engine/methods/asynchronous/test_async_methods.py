@@ -199,6 +199,26 @@ def test_continuous_a3c_gradient_equals_algorithm_s2(terminal: bool) -> None:
     check(Played(A3C, spec, terminal=terminal), lambda p: gaussian_s2(p, **settings))
 
 
+@pytest.mark.parametrize("environment", ["CartPole-v1", "Pendulum-v1"])
+def test_restored_lstm_state_gives_the_values_and_policy_of_the_actor_that_saved_it(environment: str) -> None:
+    """Pendulum's actor has one LSTM for pi and another one for V."""
+    spec = spec_of("a3c", environment, recurrent=True)
+    saved, resumed = Played(A3C, spec, terminal=False), Played(A3C, spec, terminal=False)
+    resumed.method.begin_episode()
+
+    def following(played: Played) -> NDArray[Any]:
+        """V and pi, or mu, of the next state; the same parameters in both actors."""
+        played.method.begin()
+        decision = played.method.choose(saved.after)
+        return np.array([decision.value, *decision.policy_A])
+
+    resumed.method.restore(saved.method.state())
+    of_saved = following(saved)
+    np.testing.assert_array_equal(following(resumed), of_saved)
+    resumed.method.begin_episode()
+    assert (abs(following(resumed) - of_saved) > 1e-3).all(), "both depend on what was restored"
+
+
 def target_values(played: Played, state: NDArray[Any]) -> Tensor:
     """Q(s, .; theta_minus)."""
     theta = played.flat.theta.clone()

@@ -50,15 +50,23 @@ def test_same_seed_gives_the_same_series_and_another_does_not() -> None:
     assert sum(updates for _, _, updates, *_ in first) > 50
 
 
+def test_frames_are_returned_only_while_watched() -> None:
+    learner = Dqn(spec_of("Catch-v0"))
+    frames = [learner.advance(0.0, watched=watched).live_frames for watched in (False, True, False)]
+    assert [len(each) for each in frames] == [0, 1, 0]
+    assert frames[1][0].startswith(b"\xff\xd8")  # a JPEG's first bytes
+    learner.close()
+
+
 class DoubleDqn(Dqn):
     """Double DQN (van Hasselt et al. 2016): theta chooses the next action, theta_minus evaluates it."""
 
     def targets(
-        self, reward_B: torch.Tensor, terminal_B: torch.Tensor, next_state_B: torch.Tensor
+        self, reward_B: torch.Tensor, terminated_B: torch.Tensor, next_state_B: torch.Tensor
     ) -> torch.Tensor:
         best_B1 = self.q(self.network, next_state_B).argmax(-1, keepdim=True)
         next_q_B = self.q(self.target_network, next_state_B).gather(-1, best_B1)[:, 0]
-        return reward_B + self.config.gamma * next_q_B * ~terminal_B
+        return reward_B + self.config.gamma * next_q_B * ~terminated_B
 
 
 def test_subclass_that_overrides_targets_trains_another_algorithm() -> None:

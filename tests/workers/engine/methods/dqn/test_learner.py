@@ -92,10 +92,10 @@ def test_gradient_is_that_of_equation_2_with_the_error_clipped() -> None:
 class DoubleDqnNetworks(DqnNetworks):
     """y = r + gamma Q(s', argmax_a' Q(s', a'; theta); theta_minus) (van Hasselt et al. 2016)."""
 
-    def targets(self, reward_B: Tensor, terminal_B: Tensor, next_state_B: Tensor) -> Tensor:
+    def targets(self, reward_B: Tensor, terminated_B: Tensor, next_state_B: Tensor) -> Tensor:
         best_B1 = self.q(self.network, next_state_B).argmax(-1, keepdim=True)
         next_q_B = self.q(self.target_network, next_state_B).gather(-1, best_B1)[:, 0]
-        return reward_B + self.config.gamma * next_q_B * ~terminal_B
+        return reward_B + self.config.gamma * next_q_B * ~terminated_B
 
 
 def test_subclass_with_double_dqn_targets_computes_double_dqns_gradient() -> None:

@@ -17,7 +17,7 @@ def tps(counts: ThreadCounts) -> float:
 @pytest.mark.parametrize("noise", [0.0, 0.02])
 def test_adjustment_reaches_a_fast_setting_from_one_of_each(seed: int, noise: float) -> None:
     rng = np.random.default_rng(seed)
-    walk = ThreadTuning(ThreadCounts(1, 1, 1), rng, most_actors=32)
+    walk = ThreadTuning(ThreadCounts(1, 1, 1), rng, max_actors=32)
     best = tps(ThreadCounts(12, 2, 1))
     reached = []
     for _ in range(400):
@@ -31,7 +31,7 @@ def test_adjustment_reaches_a_fast_setting_from_one_of_each(seed: int, noise: fl
 
 
 def test_adjustment_changes_one_number_by_one() -> None:
-    walk = ThreadTuning(ThreadCounts(5, 3, 3), np.random.default_rng(0), most_actors=32)
+    walk = ThreadTuning(ThreadCounts(5, 3, 3), np.random.default_rng(0), max_actors=32)
     first = walk.judge([10.0] * 8)
     assert sum(abs(a - b) for a, b in zip(first, (5, 3, 3), strict=True)) == 1
     assert walk.judge([1.0] * 8) == (5, 3, 3), "much slower: taken back"
@@ -41,7 +41,7 @@ def test_adjustment_changes_one_number_by_one() -> None:
 def test_adjustment_keeps_more_if_faster_and_fewer_if_not_slower() -> None:
     level = [10.0, 10.1, 9.9, 10.0] * 3
     for seed in range(20):
-        walk = ThreadTuning(ThreadCounts(5, 3, 3), np.random.default_rng(seed), most_actors=32)
+        walk = ThreadTuning(ThreadCounts(5, 3, 3), np.random.default_rng(seed), max_actors=32)
         tried = walk.judge(level)
         kept = walk.judge(level)
         if sum(tried) > 11:
@@ -51,7 +51,7 @@ def test_adjustment_keeps_more_if_faster_and_fewer_if_not_slower() -> None:
 
 
 def test_adjustment_ignores_the_beginning_of_an_interval() -> None:
-    walk = ThreadTuning(ThreadCounts(1, 1, 1), np.random.default_rng(0), most_actors=32)
+    walk = ThreadTuning(ThreadCounts(1, 1, 1), np.random.default_rng(0), max_actors=32)
     tried = walk.judge([10.0] * 8)
     assert sum(tried) == 4
     walk.judge([0.0, 0.0] + [20.0] * 6)
@@ -60,7 +60,7 @@ def test_adjustment_ignores_the_beginning_of_an_interval() -> None:
 
 def test_adjustment_never_exceeds_max_agents() -> None:
     rng = np.random.default_rng(0)
-    walk = ThreadTuning(ThreadCounts(1, 1, 1), rng, most_actors=6)
+    walk = ThreadTuning(ThreadCounts(1, 1, 1), rng, max_actors=6)
     seen = [
         walk.judge((walk.counts.n_actors * (1 + 0.01 * rng.normal(size=12))).tolist()) for _ in range(300)
     ]

@@ -22,7 +22,7 @@ from tests.workers.engine.methods.ga3c.ga3c_runs import agents, at_work, train_f
 from workers.engine.methods.base import StepResult, histogram
 from workers.engine.methods.ga3c import model as ga3c_model
 from workers.engine.methods.ga3c.adjustment import ThreadCounts
-from workers.engine.methods.ga3c.memory import REQUEST_BYTES, Queue, Request
+from workers.engine.methods.ga3c.memory import REQUEST_BYTES, AgentRequest, Queue
 from workers.engine.methods.ga3c.model import LAG_EDGES, MIN_TPS_SAMPLES, Predictor, Stats, Trainer
 from workers.engine.processes import child
 
@@ -145,7 +145,7 @@ def test_agent_messages_are_small(
     requests: list[int] = []
     take = Queue.take
 
-    def counted(self: Queue, at_most: int) -> list[Request]:
+    def counted(self: Queue, at_most: int) -> list[AgentRequest]:
         taken = take(self, at_most)
         requests.append(len(taken) * REQUEST_BYTES)
         return taken
@@ -299,6 +299,25 @@ def test_policy_lag_histogram_counts_every_lag() -> None:
         "32-63": 0.1,
         "64+": 0.2,
     }
+
+
+def test_frames_are_sent_while_watched() -> None:
+    with at_work() as learner:
+        live_frames: list[bytes] = []
+        patience = Patience()
+        while patience.lasts() and not live_frames:
+            live_frames += learner.advance(0.0, watched=True).live_frames
+    assert live_frames[0].startswith(b"\xff\xd8")  # a JPEG's first bytes
+
+
+def test_policy_lag_is_reported_as_mean_maximum_and_shares() -> None:
+    stats = Stats()
+    stats.trained(2, np.array([0, 4]), {})
+    stats.trained(1, np.array([2]), {})
+    metrics, sources, updates = stats.take(1.0, 0.0, ThreadCounts(1, 1, 1))
+    assert updates == 2
+    assert (metrics["ga3c/policy_lag"], metrics["ga3c/policy_lag_max"]) == (2.0, 4.0)
+    assert sources["lag 0"]["ga3c/policy_lag_share"] == pytest.approx(1 / 3)
 
 
 def test_killed_engine_leaves_no_agents(short_tmp: Path) -> None:

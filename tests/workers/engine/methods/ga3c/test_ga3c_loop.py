@@ -7,7 +7,7 @@ from what the environment logged: rewards, returns, gradient, clip, RMSProp with
 import dataclasses
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
@@ -19,6 +19,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from backend.specs.algorithms.ga3c import SEGMENTS
 from backend.specs.run import parse_run_spec
 from tests.support.scripted_environment import EVERY_END, Decision, Outcome, Script, Scripted
 from tests.support.thread_children import ThreadChild
@@ -53,7 +54,9 @@ CONFIG: dict[str, Any] = {
 
 
 @contextmanager
-def lock_step(script: Script, monkeypatch: pytest.MonkeyPatch, **config: Any) -> Iterator[Ga3c]:
+def lock_step(
+    script: Script, monkeypatch: pytest.MonkeyPatch, outcomes: Sequence[Outcome] = EVERY_END, **config: Any
+) -> Iterator[Ga3c]:
     """A learner whose agent runs, and whose predictor and trainer work when they are called."""
     sockets: list[socket.socket] = []
 
@@ -66,7 +69,7 @@ def lock_step(script: Script, monkeypatch: pytest.MonkeyPatch, **config: Any) ->
     monkeypatch.setattr(agents, "Child", partial(ThreadChild, own=own))
     monkeypatch.setattr(ga3c, "ADVANCE_S", 0.0)
     request = {"algorithm": "ga3c", "stop": {"agent_steps": 10**9}, "config": CONFIG | config}
-    learner = Ga3c(parse_run_spec(script(EVERY_END) | request))
+    learner = Ga3c(parse_run_spec(script(outcomes) | request))
     try:
         for thread in learner.threads():
             thread.end()
@@ -196,6 +199,18 @@ def test_point_has_the_means_and_counts_since_the_last_one(
     assert (empty.agent_steps, empty.frames, empty.updates) == (0, 0, 0)
     assert empty.metrics["speed/predictions_per_s"] == empty.metrics["speed/updates_per_s"] == 0
     assert not {"loss/value", "optim/learning_rate", "ga3c/policy_lag"} & empty.metrics.keys()
+
+
+def test_crash_in_the_first_decision_of_a_rollout_frees_its_segment(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the agent would wait for a free one forever."""
+    outcomes = [Outcome(0.0, "crashed"), Outcome(0.0, "crashed"), Outcome(1.0, "terminated")]
+    with lock_step(script, monkeypatch, outcomes) as learner:
+        learner.advance(0.0, watched=False)
+        for _ in range(SEGMENTS):
+            next_update(learner)
+        assert learner.model.updates == SEGMENTS
 
 
 def test_state_of_diverged_parameters_is_refused(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:

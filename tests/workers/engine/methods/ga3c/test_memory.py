@@ -11,10 +11,10 @@ import pytest
 from tests.support.shared_names import named_memory
 from workers.engine.methods.ga3c.memory import (
     REQUEST_BYTES,
+    AgentRequest,
     Experiences,
     ExperienceShape,
     Queue,
-    Request,
     places,
     put,
 )
@@ -56,7 +56,7 @@ def test_shared_arrays_do_not_overlap() -> None:
 
 def test_queue_keeps_order_and_length() -> None:
     queue = Queue()
-    asked = [Request(agent, 500 + agent, 3, 4) for agent in range(6)]
+    asked = [AgentRequest(agent, 500 + agent, 3, 4) for agent in range(6)]
     for request in asked:
         put(queue.entrance, request)
     assert len(queue) == 6
@@ -69,7 +69,7 @@ def test_queue_keeps_order_and_length() -> None:
 
 def test_queue_loses_and_doubles_nothing_with_many_writers_and_readers() -> None:
     queue = Queue()
-    taken: list[Request] = []
+    taken: list[AgentRequest] = []
     done = threading.Event()
 
     def take() -> None:
@@ -78,7 +78,7 @@ def test_queue_loses_and_doubles_nothing_with_many_writers_and_readers() -> None
 
     def write(agent: int) -> None:
         for k in range(500):
-            put(queue.entrance, Request(agent, k, 0, 0))
+            put(queue.entrance, AgentRequest(agent, k, 0, 0))
 
     takers = [threading.Thread(target=take, daemon=True) for _ in range(3)]
     writers = [threading.Thread(target=write, args=(agent,), daemon=True) for agent in range(4)]
@@ -89,13 +89,13 @@ def test_queue_loses_and_doubles_nothing_with_many_writers_and_readers() -> None
     done.set()
     for thread in takers:
         thread.join()
-    assert sorted(taken) == [Request(a, k, 0, 0) for a in range(4) for k in range(500)]
+    assert sorted(taken) == [AgentRequest(a, k, 0, 0) for a in range(4) for k in range(500)]
     queue.close()
 
 
 def test_queue_messages_are_indices_only() -> None:
     """A state of 84×84×4 bytes costs 6 in a queue."""
     assert REQUEST_BYTES == 6
-    at = places([Request(2, 9, 1, 4), Request(0, 9, 3, 0)])
+    at = places([AgentRequest(2, 9, 1, 4), AgentRequest(0, 9, 3, 0)])
     assert np.zeros((3, 4, 6))[at].shape == (2,)
     assert at == ([2, 0], [1, 3], [4, 0])

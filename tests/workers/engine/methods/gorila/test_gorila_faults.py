@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from backend.specs.events import EndedEvent, StartedEvent
-from tests.support.engine_process import logged
+from tests.support.engine_process import await_stop, logged
 from tests.support.waiting import PATIENCE_S, Patience
 from tests.workers.engine.methods.gorila.gorila_runs import (
     Run,
@@ -34,8 +34,6 @@ STARTS_S = 1_200.0
 """Deadline for Ray and the engine's processes, all of which may be started again."""
 STARTS = 6
 """Of a machine, as of the engine's own Ray."""
-STOP_S = 60.0
-"""Ten seconds, and more on a busy machine; the start would take minutes there."""
 RAYS_OWN_PATIENCE_S = 30
 """How long Ray's `_private/node.py` waits for its raylet."""
 
@@ -222,7 +220,7 @@ def test_start_of_many_processes_is_stopped_by_a_signal(tmp_path: Path) -> None:
                 time.sleep(0.1)
             parts = psutil.Process(engine.pid).children(recursive=True)
             engine.send_signal(signal.SIGTERM)
-            assert engine.wait(timeout=STOP_S) == 0
+            assert await_stop(engine) == 0
         finally:
             engine.kill()
     ended = logged(tmp_path, 1)[-1]

@@ -27,6 +27,7 @@ from workers.engine.methods.gorila.learner import Replica
 from workers.engine.nn.networks import action_values
 from workers.engine.nn.optimizers import FlatParameters
 from workers.engine.nn.replay import Batch
+from workers.engine.processes.phases import listening
 
 CONFIG: dict[str, Any] = {
     "n_actors": 1,
@@ -190,6 +191,13 @@ def test_run_repeats_algorithm_1_update_after_update(script: Script, seen: Seen)
             assert terminal or np.array_equal(after, decision.after)
     torch.testing.assert_close(state["theta"].double(), server.theta, rtol=0, atol=1e-5)
     assert state["updates"] == len(seen.gradients)
+
+
+def test_start_logs_each_process_as_a_phase(script: Script, seen: Seen) -> None:
+    phases: list[str] = []
+    with listening(phases.append):
+        gorila(script, OUTCOMES, agent_steps=10).close()
+    assert phases == ["starting 1 of 2 processes", "starting 2 of 2 processes"], "the shards and the bundle"
 
 
 def test_last_decisions_are_shared_among_the_actors(script: Script, seen: Seen) -> None:

@@ -1,6 +1,7 @@
 """Every random number of a Gorila run depends on the run's seed; its processes are called here by hand."""
 
 from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -11,10 +12,12 @@ from backend.specs.run import parse_run_spec
 from tests.workers.engine.methods.gorila.gorila_runs import LocalParameterServer, spec_of
 from workers.engine.envs import make_env
 from workers.engine.methods.dqn import dqn
+from workers.engine.methods.gorila import process_group
 from workers.engine.methods.gorila import shards as shard_processes
 from workers.engine.methods.gorila import worker as worker_processes
 from workers.engine.methods.gorila.parameters import ParameterShard
 from workers.engine.methods.gorila.shards import ReplayShardProcess
+from workers.engine.methods.gorila.stats import RunStats
 from workers.engine.methods.gorila.worker import WorkerAssignment, WorkerProcess, WorkRequest
 from workers.engine.nn.optimizers import FlatParameters
 from workers.engine.nn.replay import FrameShape, ReplayChunk, Trajectory
@@ -94,3 +97,54 @@ def test_learner_asks_shards_by_its_generator(monkeypatch: pytest.MonkeyPatch) -
         return numbers
 
     assert asked(1) == asked(1) != asked(2)
+
+
+class _Drawn(NamedTuple):
+    """The random numbers of a process group, by what it starts its processes with."""
+
+    shards: list[tuple[Any, ...]]
+    """Arguments of each process of replay shards."""
+    numbers: list[int]
+    """The next number of each actor's and learner's generator; actor k has that of learner k."""
+
+
+def _drawn(seed: int, monkeypatch: pytest.MonkeyPatch) -> _Drawn:
+    """Of two actors, two learners and two replay shards, each in a process of its own."""
+    drawn = _Drawn([], [])
+
+    class Cluster:
+        """Stands in for `RayCluster`."""
+
+        def __init__(self, store_bytes: int) -> None: ...
+        def guard(self) -> None: ...
+        def close(self) -> None: ...
+
+        def start(self, place: int, process: type, *arguments: Any) -> Any:
+            if process is ReplayShardProcess:
+                drawn.shards.append(arguments)
+            return SimpleNamespace(__ray_ready__=SimpleNamespace(remote=object))
+
+    def replay(shards: list[Any], *, home: int | None, rng: np.random.Generator) -> None:
+        drawn.numbers.append(int(rng.integers(2**62)))
+
+    monkeypatch.setattr(process_group, "RayCluster", Cluster)
+    monkeypatch.setattr("ray.wait", lambda replies, num_returns: (replies[:1], replies[1:]))
+    monkeypatch.setattr("workers.engine.methods.gorila.remote.RemoteReplay", replay)
+    sizes: dict[str, Any] = {
+        "n_actors": 2,
+        "n_learners": 2,
+        "n_shards": 1,
+        "n_replay_shards": 2,
+        "parts_per_process": 1,
+    }
+    run = spec_of(replay="global", **sizes).model_dump(mode="json")
+    process_group.ProcessGroup(parse_run_spec(run | {"seed": seed}), [(0, 10)], RunStats()).close()
+    return drawn
+
+
+def test_processes_are_started_with_generators_of_the_run_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    once, again, other = (_drawn(seed, monkeypatch) for seed in (3, 3, 4))
+    assert once == again
+    assert len(set(once.numbers + other.numbers)) == 2 * 2, "no two learners draw the same"
+    assert len(once.shards) == 2
+    assert all(of_once != of_other for of_once, of_other in zip(once.shards, other.shards, strict=True))

@@ -23,7 +23,7 @@ def problems(**options: Any) -> list[str]:
     return list(contract.check(graph, verbose=False).metadata["problems"])
 
 
-def test_imports_beside_the_package_the_standard_library_and_the_list_are_reported() -> None:
+def test_imports_outside_the_package_the_standard_library_and_the_list_are_reported() -> None:
     found = problems(packages=["app.specs"], allowed=["pydantic"])
     assert found == ["app.specs.run -> torch is not allowed"]
     assert problems(packages=["app.specs"], allowed=["pydantic", "torch"]) == []

@@ -164,7 +164,7 @@ def test_failed_check_ends_the_gate_after_the_first_stage(
     assert printed.splitlines()[-1] == "make test: check failed"
 
 
-def test_long_tests_go_on_after_a_failure_and_end_with_the_command_that_repeats_it(
+def test_long_tests_continue_after_a_failure_and_end_with_the_command_that_repeats_it(
     tree: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     write(

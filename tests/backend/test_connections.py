@@ -16,7 +16,7 @@ HALF_A_BODY = b"POST /api/v1/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-L
 WHOLE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-def test_half_requests_are_cut(
+def test_incomplete_requests_are_closed(
     sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
     monkeypatch.setattr(connections, "HEAD_TIMEOUT_S", 0.5)
@@ -51,7 +51,7 @@ def test_whole_requests_of_one_connection_are_answered(sqlite_service: RunningSe
         assert received.count(b"HTTP/1.1 200") == 1
 
 
-def test_requests_are_answered_beside_many_half_open_connections(
+def test_requests_are_answered_during_many_half_open_connections(
     sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "MAX_CONNECTIONS", 20)

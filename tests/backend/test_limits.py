@@ -33,7 +33,7 @@ def _client(service: RunningService) -> httpx.Client:
 
 
 @pytest.mark.service
-def test_writes_are_503_and_reads_go_on_while_the_database_is_locked(
+def test_writes_are_503_and_reads_succeed_while_the_database_is_locked(
     sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More requests wait than there are threads."""
@@ -118,7 +118,7 @@ def test_write_queue_is_bounded_and_in_order(monkeypatch: pytest.MonkeyPatch) ->
     assert order == [0, 1, 2]
 
 
-def test_turn_that_does_not_come_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_request_that_waits_too_long_for_its_turn_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_WRITERS", 1)
     monkeypatch.setattr(limits, "WRITE_TIMEOUT_S", 0.05)
 

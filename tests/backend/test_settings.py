@@ -94,7 +94,7 @@ def test_file_in_home_has_precedence_over_one_of_an_earlier_version(tmp_path: Pa
     assert store.read(run, "checkpoints", "a.pt", None) == b"new"
 
 
-def test_database_of_earlier_versions_is_found_beside_home_in_use(tmp_path: Path) -> None:
+def test_database_of_earlier_versions_is_found_next_to_home_in_use(tmp_path: Path) -> None:
     _create_database(Settings(home=tmp_path / "a b").database)
     home = tmp_path / "a%20b"
     assert Settings(home=home).sqlite_file == home / "callboard.sqlite3", "another installation's"

@@ -91,7 +91,7 @@ def test_list_of_streaming_routes_is_complete(sqlite_service: RunningService) ->
 
 
 @pytest.mark.service
-def test_unread_responses_are_cut_and_free_what_they_hold(
+def test_unread_responses_are_closed_and_release_their_resources(
     sqlite_service: RunningService,
     large: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
@@ -118,7 +118,7 @@ def test_unread_responses_are_cut_and_free_what_they_hold(
 
 
 @pytest.mark.service
-def test_unread_event_stream_and_live_socket_are_cut(
+def test_unread_event_stream_and_live_socket_are_closed(
     sqlite_service: RunningService, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "SEND_TIMEOUT_S", 0.5)

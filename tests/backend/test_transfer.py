@@ -64,7 +64,7 @@ def test_catalogue_is_304_for_a_client_that_has_it(sqlite_service: RunningServic
         assert anyone.get(CATALOGUES[0], headers={"If-None-Match": "*"}).status_code == 401
 
 
-def test_long_bodies_are_sent_in_blocks_and_bounded_while_nobody_reads_them(
+def test_long_bodies_are_sent_in_blocks_and_bounded_while_the_client_does_not_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     body = bytes(range(256)) * 4096 + b"end"
@@ -105,7 +105,7 @@ def test_long_bodies_are_sent_in_blocks_and_bounded_while_nobody_reads_them(
     assert read == [body] * 3
 
 
-def test_long_body_that_takes_too_long_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_body_that_takes_too_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transfer, "MAX_DURATION_S", 0.05)
 
     async def run() -> list[Message]:

@@ -26,7 +26,7 @@ _PLAYS = "video => video.currentTime > 0.5 || video.ended"
         ("Racing-Slow-v0", "Racing", 1.0),
     ],
 )
-def test_launched_and_replayed(
+def test_preset_trains_in_its_environment_and_replays(
     page: Page, script: httpx.Client, environment: str, preset: str, width_by_height: float
 ) -> None:
     page.goto(f"/new?environment={environment}&algorithm=a3c&all=true")

@@ -37,9 +37,7 @@ def test_list_prints_every_loaded_run(service_page: Page, sqlite_service: Runnin
     expect(last).to_have_count(0)
 
 
-def test_paper_holds_more_pages_than_one_for_a_long_list(
-    service_page: Page, sqlite_service: RunningService
-) -> None:
+def test_long_list_is_printed_on_several_pages(service_page: Page, sqlite_service: RunningService) -> None:
     page = service_page
     make_run(sqlite_service.engine, RunState.FINISHED, name="alone")
     page.goto("/")

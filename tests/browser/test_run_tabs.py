@@ -31,7 +31,7 @@ def run_id(script: httpx.Client) -> str:
     return str(run["id"])
 
 
-def test_phase_of_a_starting_run_is_shown_beside_its_state(
+def test_phase_of_a_starting_run_is_shown_next_to_its_state(
     service_page: Page, sqlite_service: RunningService
 ) -> None:
     run = make_run(sqlite_service.engine, RunState.STARTING)
@@ -189,7 +189,7 @@ def test_evaluation_is_disabled_until_a_checkpoint_exists(
     expect(page.get_by_text("No checkpoint yet")).to_have_count(0)
 
 
-def test_evaluation_dialog_offers_protocols_of_the_game_and_says_why_one_is_missing(
+def test_evaluation_dialog_offers_protocols_of_the_game_and_explains_a_missing_one(
     service_page: Page, sqlite_service: RunningService
 ) -> None:
     page = service_page

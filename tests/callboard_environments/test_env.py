@@ -24,7 +24,7 @@ def test_gymnasium_checks_environment_made_by_its_id(name: str) -> None:
     env.close()
 
 
-def test_every_own_environment_is_registered_once() -> None:
+def test_every_environment_of_callboard_is_registered_once() -> None:
     callboard_environments.register_environments()
     assert {"callboard/Labyrinth-Large-v0", "callboard/Racing-Slow-Continuous-v0"} <= set(gymnasium.registry)
     assert not any("CartPole" in name or "ALE" in name for name in callboard_environments.IDS)

@@ -241,7 +241,7 @@ def test_illegal_transition_and_attempt_without_end_are_violations(
     assert any("attempt 1 never ended" in violation for violation in wrong)
 
 
-def test_rows_of_a_damaged_frame_may_be_missing_if_the_log_says_so(run: ChaosRun, engine: Engine) -> None:
+def test_rows_of_a_damaged_frame_may_be_missing_if_the_log_reports_it(run: ChaosRun, engine: Engine) -> None:
     place = run.log_path.stat().st_size + 20
     run.emit(points(13))
     run.emit(points(14))
@@ -259,7 +259,7 @@ def test_rows_of_a_damaged_frame_may_be_missing_if_the_log_says_so(run: ChaosRun
     assert "its log does not say so" in run.violations({run.log_path: [place]})[0]
 
 
-def test_rows_beside_a_damaged_frame_may_not_be_missing(run: ChaosRun) -> None:
+def test_rows_next_to_a_damaged_frame_may_not_be_missing(run: ChaosRun) -> None:
     run.emit(points(13))
     place = run.log_path.stat().st_size + 20
     run.emit(points(14))

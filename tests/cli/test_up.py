@@ -126,7 +126,7 @@ def test_hung_worker_is_restarted(home: Path) -> None:
         until(lambda: client.get("/api/v1/hosts").json()["items"][0]["alive"])
 
 
-def test_worker_is_not_blamed_while_the_database_is_locked(sqlite_template: Path, tmp_path: Path) -> None:
+def test_worker_is_not_restarted_while_the_database_is_locked(sqlite_template: Path, tmp_path: Path) -> None:
     database = tmp_path / "callboard.sqlite3"
     shutil.copyfile(sqlite_template, database)
     settings = Settings(home=tmp_path, database_url=f"sqlite:///{database}", host_name="h")

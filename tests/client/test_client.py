@@ -144,7 +144,7 @@ def test_this_machines_installation_is_found(
         assert len(client.runs()) == 0
 
 
-def test_unreachable_server_is_said_so() -> None:
+def test_unreachable_server_is_reported() -> None:
     with (
         callboard.connect("http://127.0.0.1:9", "t") as client,
         pytest.raises(callboard.Unreachable, match="9"),

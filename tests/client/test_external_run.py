@@ -185,7 +185,7 @@ def test_server_that_refuses_the_run_is_an_error_at_init(
         callboard.init(algorithm="a", environment="e")
 
 
-def test_checkpoint_is_stored_as_it_is(target: Target, spools: Path, tmp_path: Path) -> None:
+def test_checkpoint_is_stored_unchanged(target: Target, spools: Path, tmp_path: Path) -> None:
     path = tmp_path / "model v2.ZIP"
     content = np.random.default_rng(1).bytes(3 * 2**20 + 7)  # in four parts
     path.write_bytes(content)

@@ -212,7 +212,7 @@ def test_refused_log_leaves_no_run(target: Target, tmp_path: Path, monkeypatch: 
     assert [run["id"] for run in target.runs()] == [b["run"]], "the other log is imported"
 
 
-def test_tables_are_mapped_and_what_is_not_is_named(target: Target, tmp_path: Path) -> None:
+def test_tables_are_mapped_and_unmapped_columns_are_named(target: Target, tmp_path: Path) -> None:
     table = tmp_path / "progress.csv"
     table.write_text(
         "seed,global_step,seconds,r,loss,note\n"
@@ -265,7 +265,7 @@ def test_tables_are_mapped_and_what_is_not_is_named(target: Target, tmp_path: Pa
     assert (run["environment"], run["algorithm"]) == ("unknown", "unknown")
 
 
-def test_what_cannot_be_read_is_one_line_and_changes_nothing(target: Target, tmp_path: Path) -> None:
+def test_unreadable_input_prints_one_line_and_changes_nothing(target: Target, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x,y\n1,2\n")
     (tmp_path / "empty.csv").write_text("")
     (tmp_path / "step.csv").write_text("step,x\n")

@@ -138,7 +138,7 @@ def test_example_of_the_guide_runs_as_printed(target: Target) -> None:
 
 
 @pytest.mark.service
-def test_run_of_the_scripts_own_continues_with_each_call_of_learn_and_stays_open(target: Target) -> None:
+def test_run_created_by_the_script_continues_with_each_call_of_learn_and_stays_open(target: Target) -> None:
     truths = [Truth(2), Truth(2)]
     model = A2C("MlpPolicy", DummyVecEnv([partial(Monitor, truth) for truth in truths]), seed=1)
     written = written_by(model)
@@ -184,7 +184,7 @@ def test_stop_on_the_page_ends_the_training(target: Target, monkeypatch: pytest.
 
 
 @pytest.mark.service
-def test_what_is_no_metric_is_a_line_of_the_log_or_a_warning(
+def test_value_that_is_not_a_metric_becomes_a_log_line_or_a_warning(
     target: Target, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = A2C("MlpPolicy", DummyVecEnv([Truth]), seed=1)

@@ -117,7 +117,7 @@ def test_copy_of_a_confirmed_file_is_deleted_before_nothing_is_waiting(
     assert not spool.file(upload).exists()
 
 
-def test_spool_of_a_living_process_is_left_alone(spool: Spool) -> None:
+def test_spool_of_a_running_process_is_not_sent(spool: Spool) -> None:
     assert Spool.open(spool.folder) is None
     append(spool, 0, 1)
     done = callboard.sync(spool.folder.parent)
@@ -199,7 +199,7 @@ def test_batch_whose_answer_was_lost_is_stored_once(target: Target, spool: Spool
 
 
 @pytest.mark.service
-def test_server_restored_from_a_backup_gets_what_follows(target: Target, spool: Spool) -> None:
+def test_rows_after_those_of_a_restored_backup_reach_the_server(target: Target, spool: Spool) -> None:
     transport = Transport(find_server())
     run = create_run(transport, spool.manifest)
     append(spool, 0, 10)

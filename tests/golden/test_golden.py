@@ -70,7 +70,7 @@ def _resume(unpacked: Path, stored: dict[str, dict[str, Any]], name: str, folder
 
 
 @pytest.mark.parametrize("name", list(engine.RESUMED))
-def test_synchronous_method_trains_on_from_its_checkpoint(
+def test_synchronous_method_resumes_from_its_checkpoint(
     unpacked: Path, stored: dict[str, dict[str, Any]], name: str, tmp_path: Path
 ) -> None:
     _resume(unpacked, stored, name, tmp_path)
@@ -78,7 +78,7 @@ def test_synchronous_method_trains_on_from_its_checkpoint(
 
 @pytest.mark.service
 @pytest.mark.parametrize("name", ["one_step_q", "one_step_sarsa", "n_step_q", "a3c", "live settings", "ga3c"])
-def test_asynchronous_method_trains_on_from_its_checkpoint(
+def test_asynchronous_method_resumes_from_its_checkpoint(
     unpacked: Path, stored: dict[str, dict[str, Any]], name: str, tmp_path: Path
 ) -> None:
     _resume(unpacked, stored, name, tmp_path)
@@ -86,7 +86,7 @@ def test_asynchronous_method_trains_on_from_its_checkpoint(
 
 @pytest.mark.service
 @pytest.mark.long
-def test_gorila_trains_on_from_its_checkpoint(
+def test_gorila_resumes_from_its_checkpoint(
     unpacked: Path, stored: dict[str, dict[str, Any]], tmp_path: Path
 ) -> None:
     _resume(unpacked, stored, "gorila_dqn", tmp_path)

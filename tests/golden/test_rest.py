@@ -210,7 +210,7 @@ def test_upgraded_database_shows_its_runs(redis_server: RedisServer, revision: s
             assert run["agent_steps"] == RUNS[name]["agent_steps"]
 
 
-def test_new_worker_goes_on_with_the_home(unpacked: Path, tmp_path: Path) -> None:
+def test_new_worker_continues_runs_of_an_old_home(unpacked: Path, tmp_path: Path) -> None:
     """The unfinished log is recorded exactly once; a stored run forks, and an episode is drawn."""
     home = tmp_path / "home"
     shutil.copytree(unpacked, home)

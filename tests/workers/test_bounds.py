@@ -32,7 +32,7 @@ def test_log_of_ordinary_length_is_kept_whole() -> None:
     assert Bounds().lines(lines) == lines
 
 
-def test_lines_beyond_the_maximum_of_a_minute_are_dropped_and_counted() -> None:
+def test_lines_beyond_the_maximum_per_minute_are_dropped_and_counted() -> None:
     attempt = Bounds()
     first = attempt.lines([_line(0.01 * n) for n in range(1000)])
     assert len(first) == MAX_LINES_PER_MINUTE + 1

@@ -91,7 +91,7 @@ def test_pass_applies_the_policy_of_each_group(context: Context, engine: Engine,
     assert apply_retention(context, interval_s=0) == 0, "again, it finds nothing"
 
 
-def test_checkpoint_that_its_engine_scores_again_is_kept_beside_better_ones_of_other_evaluations(
+def test_checkpoint_scored_again_by_its_engine_is_kept_next_to_better_ones_of_other_evaluations(
     context: Context, engine: Engine, tmp_path: Path
 ) -> None:
     run = _run(context, tmp_path, RunState.RUNNING, n=8)
@@ -177,7 +177,7 @@ class _StoreWithLockedFile(ArtifactStore):
         super().delete(run_id, kind, file)  # type: ignore[arg-type]
 
 
-def test_file_that_cannot_be_deleted_does_not_hold_up_others(
+def test_file_that_cannot_be_deleted_does_not_delay_others(
     context: Context, engine: Engine, tmp_path: Path
 ) -> None:
     run = _run(context, tmp_path, RunState.FINISHED)
@@ -208,7 +208,7 @@ class _StoreWithLockedVideos(ArtifactStore):
         super().delete(run_id, kind, file)  # type: ignore[arg-type]
 
 
-def test_many_files_that_cannot_be_deleted_are_tried_once_and_do_not_hold_up_others(
+def test_many_files_that_cannot_be_deleted_are_tried_once_and_do_not_delay_others(
     context: Context, engine: Engine
 ) -> None:
     run = make_run(engine, RunState.FINISHED)
@@ -236,7 +236,7 @@ class _KilledStore(ArtifactStore):
         self.left -= 1
 
 
-def test_clean_up_killed_anywhere_breaks_nothing_and_continues(
+def test_clean_up_killed_at_any_point_is_completed_by_the_next(
     context: Context, engine: Engine, tmp_path: Path
 ) -> None:
     run = _run(context, tmp_path, RunState.FINISHED)
@@ -349,7 +349,7 @@ def _fill_disk(path: Path) -> None:
 
 @pytest.mark.parametrize("urgent", [False, True])
 @pytest.mark.parametrize("spoil", [_damage_log, _replace_log_by_folder, _fill_disk])
-def test_bad_log_of_one_run_holds_up_neither_other_runs_nor_deletion(
+def test_unreadable_log_of_one_run_delays_neither_other_runs_nor_deletion(
     context: Context, engine: Engine, tmp_path: Path, spoil: Callable[[Path], None], urgent: bool
 ) -> None:
     paths = []

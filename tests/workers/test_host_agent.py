@@ -72,7 +72,7 @@ def agents(settings: Settings, engine: Engine) -> Iterator[Agents]:
     until(lambda: not engines_of(settings.runs_dir))
 
 
-def test_agent_announces_host_facts_and_load(agents: Agents, engine: Engine, tmp_path: Path) -> None:
+def test_agent_sends_host_facts_and_load(agents: Agents, engine: Engine, tmp_path: Path) -> None:
     agents(slots=3, queues=["cpu", "gpu"], environments_file=custom_environment.write(tmp_path))
 
     def announced() -> Host | None:
@@ -394,7 +394,9 @@ def test_run_larger_than_free_memory_stays_queued(
     assert run_row(engine, second.id).state == "queued"
 
 
-def test_host_with_little_free_disk_space_claims_nothing_and_says_so(agents: Agents, engine: Engine) -> None:
+def test_host_with_little_free_disk_space_claims_nothing_and_reports_it(
+    agents: Agents, engine: Engine
+) -> None:
     run = fake_run(engine)
     agents(min_free_disk_bytes=2**60)
 

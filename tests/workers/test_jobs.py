@@ -225,7 +225,7 @@ def test_try_that_lost_its_lease_stores_nothing(
         assert session.get_one(Episode, job.target_id).video is None
 
 
-def test_job_runs_beside_a_training_run(context: Context, engine: Engine) -> None:
+def test_job_runs_during_a_training_run(context: Context, engine: Engine) -> None:
     run = fake_run(engine, agent_steps=ENDLESS)
     agent = HostAgent(context, command=FAKE_ENGINE)
     agent.start()

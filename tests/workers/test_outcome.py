@@ -64,7 +64,7 @@ def test_attempt_outcome_follows_final_event_exit_status_and_request(
     ("attempts", "is_damaged", "expected", "counts"),
     [(3, True, "queued", False), (1, False, "queued", True), (3, False, "failed", True)],
 )
-def test_run_of_unreadable_checkpoint_is_queued_again_unless_intact_one_is_unreadable_thrice(
+def test_run_with_an_unreadable_checkpoint_is_queued_again_unless_an_intact_one_is_unreadable_three_times(
     attempts: int, is_damaged: bool, expected: str, counts: bool
 ) -> None:
     run = Run(stop_requested=None, attempts_without_checkpoint=attempts, host="a")

@@ -111,7 +111,7 @@ def test_agent_steps_per_s_is_averaged_over_reports(
     assert rate_after(report(11, 60)) == pytest.approx(60 + 100 * math.exp(-1.1))
 
 
-def test_announcement_names_what_a_batch_has_changed(context: Context, claimed: ClaimedRun) -> None:
+def test_published_change_names_the_parts_that_a_batch_changed(context: Context, claimed: ClaimedRun) -> None:
     with (
         redis.Redis.from_url(context.settings.redis) as client,
         client.pubsub() as listener,

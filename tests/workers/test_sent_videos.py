@@ -67,9 +67,7 @@ def _do(context: Context, engine: Engine) -> None:
     runner.join(PATIENCE_S)
 
 
-def test_job_encodes_frames_and_forgets_what_was_sent(
-    context: Context, engine: Engine, tmp_path: Path
-) -> None:
+def test_job_encodes_frames_and_deletes_the_upload(context: Context, engine: Engine, tmp_path: Path) -> None:
     run = _send(context, engine, tmp_path, None, "frames")
     with reading(engine) as session:
         [video] = session.scalars(select(Video)).all()
@@ -103,7 +101,7 @@ def test_job_encodes_frames_and_forgets_what_was_sent(
     assert gone == {removed.file, video.video}
 
 
-def test_job_whose_engine_dies_notes_it_on_the_run(context: Context, engine: Engine, tmp_path: Path) -> None:
+def test_job_whose_engine_dies_logs_it_on_the_run(context: Context, engine: Engine, tmp_path: Path) -> None:
     run = _send(context, engine, tmp_path, None, "frames")
     with writing(engine) as session:
         won = jobs.claim(session, "a", 60, [])
@@ -124,7 +122,7 @@ def test_job_whose_engine_dies_notes_it_on_the_run(context: Context, engine: Eng
     assert not list(context.run_dir(run.id).glob("videos/*"))
 
 
-def test_job_notes_what_is_no_video_on_the_run(context: Context, engine: Engine, tmp_path: Path) -> None:
+def test_job_logs_an_invalid_video_on_the_run(context: Context, engine: Engine, tmp_path: Path) -> None:
     run = _send(context, engine, tmp_path, b"text", "file")
     _do(context, engine)
     with reading(engine) as session:

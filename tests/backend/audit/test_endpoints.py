@@ -182,7 +182,7 @@ def test_audit_records_the_length_of_long_values_only(sqlite_service: RunningSer
     assert body == CARTPOLE | {"notes": f"({len(notes) + 2} characters)"}
 
 
-def test_body_of_a_route_that_takes_none_may_be_anything(sqlite_service: RunningService) -> None:
+def test_body_of_a_route_without_one_is_ignored(sqlite_service: RunningService) -> None:
     client = sqlite_service.client
     for body in (b"x", b"[" * 5_000, b"1" * 5_000, b"[1]", b"\xff"):
         anna = {"name": "Anna", "role": "viewer", "password": PASSWORD}

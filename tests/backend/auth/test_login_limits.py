@@ -42,7 +42,7 @@ def test_wrong_guesses_do_not_lock_user_out_of_another_address(
     assert checked(engine, "192.0.2.1", "anna", _right) is not None
 
 
-def test_success_forgets_failures(engine: Engine) -> None:
+def test_successful_login_resets_the_count_of_failures(engine: Engine) -> None:
     for _ in range(3):
         for _ in range(FREE_FAILURES - 1):
             checked(engine, "192.0.2.1", "owner", _wrong)
@@ -100,7 +100,7 @@ def test_pool_bounds_threads_and_waiting_logins(monkeypatch: pytest.MonkeyPatch)
     asynchronous.run(fill())
 
 
-def test_login_whose_turn_does_not_come_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_login_that_waits_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(login_limits, "TURN_TIMEOUT_S", 0.05)
     leave = Event()
 

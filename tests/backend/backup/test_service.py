@@ -270,7 +270,7 @@ def test_hold_on_files_is_renewed_while_the_database_is_copied(
     assert "backup-hold" not in [thread.name for thread in threading.enumerate()]
 
 
-def test_backup_whose_hold_on_files_lapsed_is_refused(
+def test_backup_whose_hold_on_files_expired_is_refused(
     small: tuple[Settings, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service, "HOLD_S", -1.0)
@@ -294,7 +294,7 @@ def test_artifacts_are_copied_from_and_to_s3(
         service.restore(remote, small[1])
 
 
-def test_restore_killed_anywhere_can_be_repeated(
+def test_restore_killed_at_any_point_can_be_repeated(
     source: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "backup.tar"

@@ -8,7 +8,7 @@ from tests.support.service import RunningService
 pytestmark = pytest.mark.service
 
 
-def test_list_is_newest_first_without_removed_or_superseded(service: RunningService) -> None:
+def test_list_is_latest_first_without_removed_or_superseded(service: RunningService) -> None:
     run = make_run(service.engine)
     steps = [make_checkpoint(service.engine, run, n).agent_steps for n in (100, 300, 200)]
     make_checkpoint(service.engine, run, 400, removed=True)

@@ -142,7 +142,7 @@ def test_postgresql_connection_sets_tcp_timeouts(postgres: Databases) -> None:
 ENDLESS = text("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT count(*) FROM n")
 
 
-def test_long_query_is_cancelled_and_its_connection_goes_on(
+def test_long_query_is_cancelled_and_its_connection_stays_usable(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "QUERY_TIMEOUT_S", 0.5)

@@ -87,7 +87,7 @@ def test_observation_video_is_404_until_rendered(sqlite_service: RunningService,
     assert (part.status_code, part.content) == (206, MP4[10:20])
 
 
-def test_trace_is_404_when_its_file_is_gone(sqlite_service: RunningService) -> None:
+def test_trace_is_404_when_its_file_is_missing(sqlite_service: RunningService) -> None:
     episode = make_episode(sqlite_service.engine, make_run(sqlite_service.engine))
     answer = sqlite_service.client.get(f"/api/v1/episodes/{episode.id}/trace")
     assert (answer.status_code, "does not exist" in answer.json()["detail"]) == (404, True)

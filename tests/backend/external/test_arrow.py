@@ -67,7 +67,7 @@ def test_compressed_and_long_streams_are_refused_before_they_are_read() -> None:
     assert of_arrow(arrow_stream(_rows(MAX_ROWS // 2), batches=2), SOURCE, 1).rows == MAX_ROWS
 
 
-def test_damaged_stream_is_refused_or_read_and_nothing_else() -> None:
+def test_damaged_stream_is_refused_or_read_without_another_error() -> None:
     whole = arrow_stream(_rows())
     generator = random.Random(0)
     damaged = [b"", b"abc", whole[:100], whole[:-200]]

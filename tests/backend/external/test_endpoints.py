@@ -24,7 +24,7 @@ from workers.context import Context
 pytestmark = pytest.mark.service
 
 
-def test_external_run_is_running_at_once_and_nothing_claims_it(service: RunningService) -> None:
+def test_external_run_is_running_immediately_and_is_never_claimed(service: RunningService) -> None:
     run = create(service.client)
     assert (run["origin"], run["state"], run["name"]) == ("external", "running", "my_ppo CartPole-v1 seed 3")
     assert run["spec"]["config"] == external_request()["config"]
@@ -216,7 +216,9 @@ def test_script_ends_and_resumes_its_run(service: RunningService) -> None:
     assert detail["lease_expires_at"] is None
 
 
-def test_actions_without_a_spec_of_ours_are_refused_with_the_reason(sqlite_service: RunningService) -> None:
+def test_actions_on_a_run_without_a_spec_of_callboard_are_refused_with_the_reason(
+    sqlite_service: RunningService,
+) -> None:
     client = sqlite_service.client
     run = create(client)
     path = f"/api/v1/runs/{run['id']}"

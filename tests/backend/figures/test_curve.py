@@ -37,7 +37,7 @@ def test_smoothed_line_has_faint_points_and_the_range_of_buckets_of_many_points(
     assert main.line.color.startswith("#")
 
 
-def test_range_is_named_once_and_only_where_it_is_drawn() -> None:
+def test_legend_names_the_range_once_and_only_where_it_is_drawn() -> None:
     many: dict[str, Any] = {"columns": COLUMNS | {"count": np.full(4, 8)}}
     few: dict[str, Any] = {"columns": COLUMNS | {"count": np.full(4, 7)}}
 
@@ -82,7 +82,7 @@ def style_of(figure: go.Figure, run: str) -> tuple[str, str]:
     return next((t.line.color, t.line.dash) for t in figure.data if t.meta["run"] == run and t.showlegend)
 
 
-def test_run_keeps_its_style_whatever_else_is_drawn() -> None:
+def test_style_of_a_run_is_independent_of_the_other_runs_drawn() -> None:
     alone = style_of(draw(line(A)), A)
     assert style_of(draw(line(B), line(A)), A) == alone
     assert style_of(draw(*(line(f"{at:026d}") for at in range(9)), line(A)), A) == alone

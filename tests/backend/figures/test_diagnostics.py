@@ -56,7 +56,7 @@ def test_setting_panel_draws_steps_without_smoothing() -> None:
     assert figure.data[0].y == (0.25, 0.5), "not smoothed"
 
 
-def test_present_returns_panels_of_recorded_metrics() -> None:
+def test_available_panels_are_those_of_recorded_metrics() -> None:
     assert available_panels({"rollout/episode_return", "loss/value", "speed/updates_per_s"}) == []
     assert [panel.id for panel in available_panels({"exploration/epsilon", "value/max_q"})] == [
         "epsilon",

@@ -219,7 +219,7 @@ def test_published_levels_ignore_settings_of_training_alone(levels: Levels, sett
         {"environment_config": {"mode": 1}},
     ],
 )
-def test_published_levels_are_not_shown_beside_agents_that_see_or_do_other_things(
+def test_published_levels_are_not_shown_for_agents_with_other_observations_or_actions(
     levels: Levels, changes: dict[str, Any]
 ) -> None:
     assert levels(changes) == set()

@@ -28,7 +28,7 @@ def test_runs_are_dots_with_the_median_of_equal_settings() -> None:
     assert figure.layout.xaxis.title.text == "config.learning_rate"
 
 
-def test_medians_do_not_mix_tasks() -> None:
+def test_medians_do_not_mix_environments() -> None:
     tasks = ["PAAC on Pong", "PAAC on Breakout", "PAAC on Pong", "PAAC on Breakout"]
     dots = [
         Dot(id_, "a", 1.0, float(y), task, task) for y, (id_, task) in enumerate(zip(IDS, tasks, strict=True))

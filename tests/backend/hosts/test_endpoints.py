@@ -83,7 +83,7 @@ def test_queued_run_has_a_place_and_an_expected_start(service: RunningService) -
     assert (refused.status_code, "is running" in refused.json()["detail"]) == (409, True)
 
 
-def test_drain_and_undrain_set_flag_and_poke_queues(service: RunningService, redis_url: str) -> None:
+def test_drain_and_undrain_set_flag_and_wake_queues(service: RunningService, redis_url: str) -> None:
     _host(service.engine, "here")
     assert service.client.post("/api/v1/hosts/here/drain").json()["draining"] is True
     assert service.client.get("/api/v1/hosts").json()["items"][0]["draining"] is True

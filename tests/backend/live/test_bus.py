@@ -38,7 +38,7 @@ def test_published_changes_reach_subscribers(redis_url: str) -> None:
     bus.close()
 
 
-def test_poke_puts_task_in_the_queue(redis_url: str) -> None:
+def test_wake_puts_task_in_the_queue(redis_url: str) -> None:
     bus = Bus(redis_url)
     bus.wake("gpu")
     with redis.Redis.from_url(redis_url) as client:

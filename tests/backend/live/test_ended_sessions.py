@@ -35,7 +35,7 @@ def _open(stack: ExitStack, client: httpx.Client) -> Iterator[str]:
     return lines
 
 
-def test_event_streams_end_with_their_credential_and_others_go_on(service: RunningService) -> None:
+def test_event_streams_end_with_their_credential_and_others_continue(service: RunningService) -> None:
     with ExitStack() as stack:
         logged_out = stack.enter_context(service.new_client())
         logged_out.get("/login", params={"token": service.login_link()})

@@ -13,7 +13,7 @@ from tests.support.sockets import connected, get_request, status_of
 from tests.support.waiting import until
 
 
-def test_slow_stream_is_asked_to_fetch_everything_instead_of_more_events() -> None:
+def test_slow_stream_gets_a_reload_event_instead_of_more_events() -> None:
     async def run() -> None:
         events = Events()
         events.put(Signal.CONNECTED)

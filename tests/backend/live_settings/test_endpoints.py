@@ -75,7 +75,7 @@ def test_versions_are_numbered_and_refused_changes_are_listed(service: RunningSe
     assert service.client.get(f"/api/v1/runs/{run_id}").json()["spec"]["config"]["learning_rate"] == 0.1
 
 
-def test_change_of_run_without_engine_is_applied_at_once(service: RunningService) -> None:
+def test_change_of_run_without_engine_is_applied_immediately(service: RunningService) -> None:
     for state in (RunState.QUEUED, RunState.STOPPED):
         run = make_run(service.engine, state)
         url = f"/api/v1/runs/{run.id}"

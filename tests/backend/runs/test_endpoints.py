@@ -109,7 +109,7 @@ def test_invalid_grid_names_its_fields_and_stores_nothing(
     assert _stored(service) == 0
 
 
-def test_create_pokes_the_queue(service: RunningService, redis_url: str) -> None:
+def test_create_wakes_the_queue(service: RunningService, redis_url: str) -> None:
     service.client.post("/api/v1/runs", json=CARTPOLE | {"queue": "gpu"})
     with redis.Redis.from_url(redis_url) as client:
         assert client.llen("gpu") == 1

@@ -67,7 +67,7 @@ def test_run_that_waits_for_a_gpu_is_not_warned_about_memory(service: RunningSer
     assert warnings(service, CARTPOLE | {"device": "cuda"}) == []
 
 
-def test_of_several_values_the_largest_counts_and_nothing_is_stored(service: RunningService) -> None:
+def test_estimate_of_several_values_is_for_the_largest_and_stores_nothing(service: RunningService) -> None:
     add_host(service.engine, "small")
     assert warnings(service, CARTPOLE) == []
     with reading(service.engine) as session:
@@ -87,7 +87,7 @@ def test_of_several_values_the_largest_counts_and_nothing_is_stored(service: Run
     assert after == before
 
 
-def test_viewer_may_ask_for_an_estimate_and_errors_name_their_fields(service: RunningService) -> None:
+def test_viewer_may_request_an_estimate_and_errors_name_their_fields(service: RunningService) -> None:
     with service.client_as(Role.VIEWER) as viewer:
         answer = viewer.post(ESTIMATE, json=CARTPOLE)
         assert answer.json() == {

@@ -12,7 +12,7 @@ from backend.specs.states import ENDED, LEASED, TRANSITIONS, RunState
 from tests.support.rows import CARTPOLE, make_run
 
 
-def test_create_stores_spec_and_pokes_queue(engine: Engine) -> None:
+def test_create_stores_spec_and_wakes_queue(engine: Engine) -> None:
     with writing(engine) as session:
         run = repository.create(session, parse_run_spec(CARTPOLE | {"seed": 7, "tags": ["a"]}))
     assert take_work(session) == ["cpu"]

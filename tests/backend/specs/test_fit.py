@@ -33,7 +33,7 @@ def test_run_that_needs_more_memory_than_there_is_names_the_presets_that_fit() -
         ({"parts_per_process": 10}, 14),
     ],
 )
-def test_gorila_with_many_processes_a_core_is_warned_of(config: dict[str, Any], n: int) -> None:
+def test_gorila_with_many_processes_per_core_is_warned_about(config: dict[str, Any], n: int) -> None:
     spec = gorila(**config)
     assert process_warning(spec, 11) is None
     warning = process_warning(spec, 2)

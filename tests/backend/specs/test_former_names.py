@@ -57,7 +57,7 @@ def test_both_names_of_a_setting_are_refused() -> None:
     assert [problem.field for problem in caught.value.problems] == ["environment_config.picture_size"]
 
 
-def test_custom_environment_is_accepted_as_own() -> None:
+def test_custom_environment_is_accepted_in_a_run_request() -> None:
     spec = parse_run_spec(PONG | {"environment": "Own/Line-v0", "own": LINE})
     assert spec.environment == "Custom/Line-v0"
     assert spec.custom is not None

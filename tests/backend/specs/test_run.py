@@ -16,7 +16,7 @@ def problems(request: dict[str, Any]) -> dict[str, str]:
     return {problem.field: problem.message for problem in refused.value.problems}
 
 
-def test_parse_reports_every_invalid_field_at_once() -> None:
+def test_parse_reports_every_invalid_field_in_one_error() -> None:
     found = problems(
         {
             "algorithm": "paac",

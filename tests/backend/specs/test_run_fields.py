@@ -52,7 +52,9 @@ def test_request_to_create_a_run_has_every_field_of_a_spec() -> None:
         (ExternalFields, {"annealing_agent_steps", "priority", *PLACED}),
     ],
 )
-def test_requests_have_every_field_of_a_run_but_these(model: type[BaseModel], without: set[str]) -> None:
+def test_requests_have_every_field_of_a_run_except_the_listed(
+    model: type[BaseModel], without: set[str]
+) -> None:
     assert FIELDS - set(model.model_fields) == without
 
 

@@ -37,7 +37,7 @@ def test_configuration_better_by_one_standard_deviation_is_rarely_eliminated(dis
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
-def test_equal_best_configurations_survive_beside_many_that_fail(distribution: str) -> None:
+def test_equal_best_configurations_survive_among_many_that_fail(distribution: str) -> None:
     rng = np.random.default_rng(9)
     false, seeds = 0, 0
     for _ in range(N_RACES):

@@ -70,7 +70,7 @@ def reconcile(engine: Engine, sweep: dict[str, Any]) -> None:
                 return
 
 
-def test_sweep_starts_its_first_runs_at_once(service: RunningService, client: Client) -> None:
+def test_sweep_starts_its_first_runs_immediately(service: RunningService, client: Client) -> None:
     sweep = created(client, concurrency=5)
     assert (sweep["state"], sweep["n_configurations"], sweep["runs"]) == ("running", 2, {"queued": 5})
     assert members(service.engine) == [
@@ -106,7 +106,9 @@ def test_race_ends_with_the_best_configuration(service: RunningService, client: 
     assert (listed["n_active"], listed["runs"]) == (1, {"finished": 2 * best["n"]})
 
 
-def test_what_two_processes_reconcile_is_started_once(service: RunningService, client: Client) -> None:
+def test_sweep_reconciled_by_two_processes_starts_each_run_once(
+    service: RunningService, client: Client
+) -> None:
     sweep = created(client, concurrency=3)
     before = members(service.engine)
     for _ in range(3):
@@ -135,7 +137,7 @@ def test_scores_of_evaluations_can_be_the_objective(service: RunningService, cli
     assert found["state"] == "finished"
 
 
-def test_stopped_sweep_stops_its_runs_and_goes_on_when_retried(
+def test_stopped_sweep_stops_its_runs_and_continues_when_retried(
     service: RunningService, client: Client
 ) -> None:
     sweep = created(client, concurrency=2)
@@ -150,7 +152,9 @@ def test_stopped_sweep_stops_its_runs_and_goes_on_when_retried(
     assert (retried["state"], retried["runs"]) == ("running", {"finished": 2, "queued": 2})
 
 
-def test_running_member_of_a_stopped_sweep_is_asked_to_stop(service: RunningService, client: Client) -> None:
+def test_running_member_of_a_stopped_sweep_gets_a_stop_command(
+    service: RunningService, client: Client
+) -> None:
     sweep = created(client, concurrency=1)
     with writing(service.engine) as session:
         (run,) = session.scalars(select(Run)).all()

@@ -32,7 +32,7 @@ def test_seeds_are_started_in_turns_within_the_limit_of_concurrency() -> None:
     assert planned(spec(concurrency=2), some).start == []
 
 
-def test_nothing_is_done_while_a_seed_of_the_turn_trains() -> None:
+def test_nothing_is_planned_while_a_seed_of_the_turn_trains() -> None:
     members = [done(at % 2, at // 2, float(at)) for at in range(5)] + [done(1, 2, None, "stopping")]
     assert planned(spec(), members) == Plan(looks=0)
 

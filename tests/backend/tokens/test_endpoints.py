@@ -103,7 +103,7 @@ def test_chain_of_tokens_that_create_each_other_is_limited(sqlite_service: Runni
     assert (answer.status_code, "an earlier token" in answer.json()["detail"]) == (409, True)
 
 
-def test_lower_role_of_a_user_lowers_their_tokens_for_good(service: RunningService) -> None:
+def test_lower_role_of_a_user_lowers_their_tokens_permanently(service: RunningService) -> None:
     with service.client_as(Role.ADMIN) as anna:
         secret = anna.post("/api/v1/tokens", json={"name": "x"}).json()["token"]
         url = f"/api/v1/users/{anna.get('/api/v1/auth/me').json()['id']}"

@@ -60,7 +60,7 @@ def test_attempt_is_resumed_by_its_own_cookie_and_state_only() -> None:
         ("x" * 43 + ".\u0663.Lw", False),
     ],
 )
-def test_forged_cookie_harms_nobody(cookie: str, accepted: bool) -> None:
+def test_forged_cookie_is_refused_or_leads_to_the_first_page(cookie: str, accepted: bool) -> None:
     forged = SignInAttempt.resume(cookie, SignInAttempt(cookie).state)
     assert (forged is not None) == accepted
     assert forged is None or forged.path == "/"
@@ -72,7 +72,7 @@ def test_attempt_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     assert SignInAttempt.resume(expired.cookie, expired.state) is None
 
 
-def test_a_later_expiry_needs_another_state() -> None:
+def test_cookie_with_a_later_expiry_is_refused() -> None:
     begun = SignInAttempt.start("/")
     secret, expires_at, page = begun.cookie.split(".")
     assert SignInAttempt.resume(f"{secret}.{int(expires_at) + 1}.{page}", begun.state) is None

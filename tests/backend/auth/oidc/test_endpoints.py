@@ -234,7 +234,7 @@ def test_user_without_a_role_is_refused(on_sqlite: Installation, provider: OidcP
 
 
 @_with_settings(oidc_roles={}, oidc_default_role="viewer")
-def test_default_role_admits_everyone_whom_the_provider_knows(
+def test_default_role_admits_every_user_of_the_provider(
     on_sqlite: Installation, provider: OidcProvider
 ) -> None:
     provider.set_user("d-1", preferred_username="dora")
@@ -242,7 +242,7 @@ def test_default_role_admits_everyone_whom_the_provider_knows(
     assert on_sqlite.users()["dora"].role == "viewer"
 
 
-def test_user_of_the_same_name_is_taken_over_only_after_an_admin_links_them(
+def test_user_of_the_same_name_is_used_only_after_an_admin_links_it(
     on_sqlite: Installation, provider: OidcProvider
 ) -> None:
     admin = on_sqlite.service.client
@@ -275,7 +275,7 @@ def test_unknown_user_is_refused_where_none_are_created(
     assert on_sqlite.users() == {}
 
 
-def test_response_is_accepted_only_in_the_browser_that_asked_and_once(
+def test_response_is_accepted_once_and_only_in_the_browser_of_its_request(
     on_sqlite: Installation, provider: OidcProvider
 ) -> None:
     provider.set_user("s-1", groups="lab")
@@ -406,7 +406,7 @@ def test_too_many_failures_make_one_address_wait(
 
 
 @_with_settings(trusted_proxies=["127.0.0.1"], allowed_hosts=["127.0.0.1", "callboard.example"])
-def test_proxy_that_terminates_tls_is_believed(on_sqlite: Installation) -> None:
+def test_forwarded_protocol_of_a_tls_proxy_is_used(on_sqlite: Installation) -> None:
     headers = {"X-Forwarded-Proto": "https", "Host": "callboard.example"}
     answer = on_sqlite.service.client.get("/login/oidc", headers=headers)
     asked = dict(parse_qsl(urlsplit(answer.headers["location"]).query))

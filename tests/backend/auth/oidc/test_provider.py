@@ -75,7 +75,7 @@ def test_unreachable_provider_is_named(closed_port: int) -> None:
 
 
 @pytest.mark.usefixtures("patient")
-def test_provider_that_does_not_answer_is_given_up(
+def test_request_to_a_provider_that_does_not_answer_times_out(
     hung: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(provider_module, "DISCOVERY_TIMEOUT_S", 0.1)
@@ -134,7 +134,7 @@ def test_sign_ins_that_wait_for_the_provider_are_bounded(
         ),
     ],
 )
-def test_document_that_is_no_discovery_document_is_refused(body: bytes, reason: str) -> None:
+def test_invalid_discovery_document_is_refused(body: bytes, reason: str) -> None:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)
@@ -160,7 +160,7 @@ def test_document_that_is_no_discovery_document_is_refused(body: bytes, reason: 
 
 
 @pytest.mark.service
-def test_provider_that_does_not_answer_delays_nobody_else(
+def test_provider_that_does_not_answer_delays_no_other_request(
     hung: socket.socket, sqlite_template: Path, redis_url: str, tmp_path: Path
 ) -> None:
     database = tmp_path / "callboard.sqlite3"

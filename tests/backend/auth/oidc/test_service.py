@@ -65,7 +65,7 @@ def test_same_subject_of_another_issuer_is_another_user(engine: Engine) -> None:
     assert refused.value.code == "name_taken"
 
 
-def test_user_whom_a_concurrent_sign_in_has_just_added_is_found_by_name(
+def test_user_added_by_a_concurrent_sign_in_is_found_by_name(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     identity = Identity(ISSUER, "1", {"groups": "lab", "preferred_username": "anna"})
@@ -77,7 +77,7 @@ def test_user_whom_a_concurrent_sign_in_has_just_added_is_found_by_name(
         assert user_of(session, _settings(), identity).id == added.id
 
 
-def test_owner_is_nobodys_name(engine: Engine) -> None:
+def test_owner_is_a_reserved_name(engine: Engine) -> None:
     identity = Identity(ISSUER, "1", {"groups": "lab", "preferred_username": "owner"})
     with writing(engine) as session, pytest.raises(Refused) as refused:
         user_of(session, _settings(), identity)

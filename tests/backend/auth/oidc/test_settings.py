@@ -17,7 +17,7 @@ def _settings(**changes: Any) -> Settings:
     return Settings(home=Path("unused"), **COMPLETE | changes)
 
 
-def test_final_slash_of_an_issuer_does_not_matter() -> None:
+def test_final_slash_of_an_issuer_is_removed() -> None:
     assert _settings().oidc_issuer == "https://id.example/realms/lab"
 
 

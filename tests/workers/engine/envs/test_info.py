@@ -62,7 +62,7 @@ def test_other_names_are_ignored(name: Any) -> None:
     assert totals_of({name: 1.0, "Fine_1.2-x": 1.0}) == {"Fine_1.2-x": (1.0, 1)}
 
 
-def test_only_so_many_names_are_kept_also_over_several_calls() -> None:
+def test_number_of_names_is_bounded_over_several_calls() -> None:
     totals = InfoTotals()
     totals.add({f"n{k}": k for k in range(MAX_NAMES)})
     assert len(totals.take()) == MAX_NAMES

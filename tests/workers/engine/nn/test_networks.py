@@ -163,7 +163,7 @@ def a3c_network(environment: str, **config: Any) -> ActorCritic | GaussianActorC
     return network
 
 
-def test_constants_that_are_no_settings_are_the_papers() -> None:
+def test_constants_outside_the_config_equal_the_papers() -> None:
     """Mnih et al. 2016: 256 LSTM cells (5.1); 200 units, 128 cells (S9); 0.4, 0.3, 0.3 (S8). 2015: 0.05."""
     recurrent = a3c_network("ALE/Pong-v5", recurrent=True)
     assert isinstance(recurrent, ActorCritic)

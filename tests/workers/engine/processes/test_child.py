@@ -158,7 +158,7 @@ def test_stop_ends_a_child_that_ignores_its_closed_channel(monkeypatch: pytest.M
     assert child.process.exitcode == -signal.SIGKILL
 
 
-def test_child_that_nobody_holds_is_killed() -> None:
+def test_unreferenced_child_is_killed() -> None:
     child = Child(_sleep, name="child 1")
     process = psutil.Process(child.process.pid)
     del child

@@ -130,7 +130,7 @@ def test_zeros_after_a_power_failure_are_a_damaged_tail(tmp_path: Path) -> None:
     assert tail_is_damaged(path, end)
 
 
-def test_complete_damaged_tail_is_told_apart_from_a_torn_one(tmp_path: Path) -> None:
+def test_complete_damaged_tail_is_distinguished_from_a_torn_one(tmp_path: Path) -> None:
     path = tmp_path / "events.log"
     (end,) = write(path, [note("only")])
     content = path.read_bytes()

@@ -21,7 +21,7 @@ def spec(precision: str) -> RunSpec:
         ("fp32", "cpu", "fpu avx2", False),
     ],
 )
-def test_bf16_is_warned_about_on_a_processor_without_it(
+def test_bf16_on_an_unsupported_processor_is_warned_about(
     tmp_path: Path, precision: str, device: str, flags: str, warned: bool
 ) -> None:
     cpuinfo = tmp_path / "cpuinfo"

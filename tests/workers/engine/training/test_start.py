@@ -38,7 +38,7 @@ def _start_by(monkeypatch: pytest.MonkeyPatch, learner: Any) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_signal_during_a_start_ends_it_at_once(
+def test_signal_during_a_start_ends_it_immediately(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, control: Control, number: signal.Signals
 ) -> None:
     def starting(spec: RunSpec) -> NoReturn:
@@ -167,7 +167,7 @@ def test_start_of_actors_logs_the_fork_server_and_each_process(algorithm: str, e
     assert phases == expected
 
 
-def test_run_with_too_many_processes_is_warned_of_before_it_starts(
+def test_run_with_too_many_processes_is_warned_about_before_it_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(spec: RunSpec) -> NoReturn:

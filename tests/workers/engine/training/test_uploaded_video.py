@@ -92,7 +92,7 @@ def _truncated(path: Path) -> bytes:
         ("frames", {"other": np.zeros(3)}, "cannot be read"),
     ],
 )
-def test_what_is_no_video_is_reported(tmp_path: Path, form: str, content: Any, error: str) -> None:
+def test_invalid_video_is_reported(tmp_path: Path, form: str, content: Any, error: str) -> None:
     sent = tmp_path / "sent"
     if callable(content):
         content = content(sent)
@@ -117,7 +117,7 @@ def test_strip_is_not_enlarged_beyond_the_longest_side(tmp_path: Path, shape: tu
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_full_disk_is_no_fault_of_the_video(
+def test_full_disk_is_not_reported_as_an_invalid_video(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def append(*_: object) -> None:
@@ -150,7 +150,7 @@ def test_processor_time_and_size_of_an_encoding_are_bounded(tmp_path: Path, boun
 
 
 @pytest.mark.service
-def test_engine_reports_what_is_no_video_without_failing(tmp_path: Path) -> None:
+def test_engine_reports_an_invalid_video_without_failing(tmp_path: Path) -> None:
     sent = tmp_path / "sent"
     sent.write_bytes(b"text")
     found, out = _encode_in_process(sent, "--form", "file")

@@ -181,7 +181,7 @@ def test_method_does_not_learn_with_the_loss_sign_flipped(
 
 @pytest.mark.learning
 @pytest.mark.long
-def test_only_recurrent_a3c_solves_the_memory_task(capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_recurrent_a3c_solves_the_memory_environment(capsys: pytest.CaptureFixture[str]) -> None:
     forgetful = score("a3c", "Memory-v0", 30_000, 0.9, **MEMORY)
     with capsys.disabled():
         print(f"\na3c without an LSTM on Memory-v0: {forgetful:.2f}")  # noqa: T201

@@ -226,7 +226,7 @@ def test_state_of_diverged_parameters_is_refused(script: Script, monkeypatch: py
                 refused()
 
 
-def test_state_and_policy_are_read_after_the_work_that_has_begun(
+def test_state_and_policy_are_read_after_work_in_progress(
     script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with lock_step(script, monkeypatch) as learner:

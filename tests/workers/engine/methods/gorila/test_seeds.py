@@ -76,7 +76,7 @@ def test_replay_shards_draw_by_the_seed_of_the_run() -> None:
     assert _rewards(3) == _rewards(3) != _rewards(4)
 
 
-def test_learner_asks_shards_by_its_generator(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_learner_samples_shards_by_its_generator(monkeypatch: pytest.MonkeyPatch) -> None:
     import ray
 
     from workers.engine.methods.gorila.remote import RemoteReplay

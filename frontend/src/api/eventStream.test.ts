@@ -25,7 +25,7 @@ class FakeSource extends EventTarget {
 /** A channel without other tabs. */
 class FakeChannel extends EventTarget {
   postMessage(): void {
-    // Nobody listens.
+    // Without a listener.
   }
 
   close(): void {

@@ -10,7 +10,7 @@ const hostsWithKey = <K extends readonly string[]>(queryKey: K) =>
   queryOptions({
     queryKey,
     queryFn: ({ signal }) => unwrap(api.GET('/api/v1/hosts', { signal })),
-    // Silence is no event: only asking again finds a host that has stopped responding.
+    // No event is sent for silence: only polling finds a host that has stopped responding.
     refetchInterval: 15_000,
   });
 

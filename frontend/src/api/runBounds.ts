@@ -24,7 +24,7 @@ export const MAX_TAG = bound(tags.items, 'maxLength');
 export const MAX_SEED = bound(seed, 'maximum');
 export const MIN_PRIORITY = bound(priority, 'minimum');
 export const MAX_PRIORITY = bound(priority, 'maximum');
-/** At most so many runs are started by one request. */
+/** Maximum number of runs started by one request. */
 export const MAX_RUNS = bound(seeds, 'maxItems');
 export const MIN_EVALUATION_EPISODES = bound(evaluation.episodes, 'minimum');
 export const MAX_EVALUATION_EPISODES = bound(evaluation.episodes, 'maximum');

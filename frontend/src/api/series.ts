@@ -123,7 +123,7 @@ export type ChartRequest = {
   spread?: Spread | undefined;
 };
 
-/** What is fetched for a zoom: its width on either side as well, so that panning shows curves at once. */
+/** What is fetched for a zoom: its width on either side as well, so that panning shows curves immediately. */
 export const rangeParameters = (zoom: Axes['zoom'], points: number) => {
   if (!zoom) return { points };
   const [from, to] = zoom;

@@ -10,7 +10,7 @@ import { defined } from '@/lib/search';
 
 const route = getRouteApi('/shell/new');
 
-/** The address of the list selects up to so many started runs by their ids; more are found by their group. */
+/** The address of the list selects up to this many started runs by their ids; more are found by their group. */
 const MAX_IDS = 20;
 
 export default function NewRunPage() {

@@ -19,7 +19,7 @@ const route = getRouteApi('/shell/sweeps/$sweepId');
 
 type Search = ReturnType<typeof sweepSearch>;
 
-/** The address of the list selects up to so many runs by their ids. */
+/** The address of the list selects up to this many runs by their ids. */
 const MAX_IDS = 100;
 
 export default function SweepPage() {

@@ -27,7 +27,7 @@ export function AuditFilterForm({ filter, actions, onChange }: Props) {
     from: filter.from ?? '',
     to: filter.to ?? '',
   });
-  // All fields at once: another one may have been typed within the delay.
+  // All fields together: another one may have been typed within the delay.
   const apply = useDebouncedCallback(
     () => onChange({ ...typed, user: typed.user.trim(), address: typed.address.trim() }),
     TYPING_MS,

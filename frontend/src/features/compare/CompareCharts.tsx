@@ -46,7 +46,7 @@ const INTERVAL_LABELS: Record<Spread['interval'], string> = {
   min_max: 'Min–max',
 };
 
-/** The metrics offered at once. */
+/** Number of metrics offered together. */
 const MAX_OPTIONS = 50;
 
 type Props = {

@@ -26,7 +26,7 @@ const CATALOGUE = {
       presets: [
         {
           id: 'small',
-          title: 'Small task',
+          title: 'Small environment',
           description: 'Trains in minutes.',
           measured: '',
           observation: 'vector',
@@ -154,7 +154,9 @@ afterEach(() => {
 describe('LaunchForm', () => {
   it('shows presets and what people change, and all hyperparameters on request, with a search', () => {
     show();
-    expect(screen.getByRole('radio', { name: 'Small task' }).getAttribute('aria-checked')).toBe('true');
+    expect(screen.getByRole('radio', { name: 'Small environment' }).getAttribute('aria-checked')).toBe(
+      'true',
+    );
     expect(field('config.n_e').value).toBe('8');
     expect(field('config.optimizer')).toBeNull();
     const all = screen.getByRole('button', { name: 'All 3 hyperparameters' });

@@ -18,7 +18,7 @@ import { parseValues } from '@/lib/values';
 import { rawOf, splitTags, type Draft } from './draft';
 import { isSweep, nRunsOf } from './requests';
 
-/** A race begins with so many seeds of each combination. */
+/** Number of seeds of each combination that a race begins with. */
 export const MIN_SWEEP_SEEDS = 3;
 
 const integerError = (raw: string, min: number, max: number): string | null => {

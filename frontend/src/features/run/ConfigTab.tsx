@@ -32,7 +32,9 @@ export function ConfigTab({ run, onlyChanged, onOnlyChanged }: Props) {
   const environment = environments.data?.find(({ id }) => id === run.environment);
   if (!algorithms.data || !environments.data) return <Loading label="Loading the config" />;
   if (!algorithm || !environment) {
-    return <Empty>Config unavailable: no host provides the environment {run.environment} any more.</Empty>;
+    return (
+      <Empty>Config unavailable: the environment {run.environment} is no longer provided by any host.</Empty>
+    );
   }
 
   const spec = run.spec as unknown as RunFields;

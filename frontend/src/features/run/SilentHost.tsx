@@ -5,7 +5,7 @@ import type { Run } from '@/api/runs';
 import { RelativeTime } from '@/components/text';
 import classes from './run.module.css';
 
-/** Says so when the host of an active run has stopped to send heartbeats. */
+/** Shows that the host of an active run has stopped sending heartbeats. */
 export function SilentHost({ run }: { run: Run }) {
   const { data } = useQuery({ ...hostSilenceQuery, enabled: run.host !== null });
   const host = data?.items.find(({ id }) => id === run.host);

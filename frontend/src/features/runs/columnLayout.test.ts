@@ -38,7 +38,7 @@ describe('the columns of the list', () => {
     expect(toggled(layout, 'config.learning_rate').shown).not.toContain('config.learning_rate');
   });
 
-  it('keep state, name and actions, and leave out what is no column', () => {
+  it('keep state, name and actions, and leave out what is not a column', () => {
     const ids = columnsOf({ shown: ['nonsense', 'loss/value.mean'], widths: {} }, FIELDS).map(({ id }) => id);
     expect(ids).toEqual(['state', 'name', 'loss/value.mean', 'actions']);
   });

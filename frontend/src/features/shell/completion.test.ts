@@ -66,7 +66,7 @@ describe('isUnfinished', () => {
     expect(unfinished('score>')).toBe(true);
     expect(unfinished('notes:')).toBe(true);
   });
-  it('is false after a value, a space, or a word that is no field', () => {
+  it('is false after a value, a space, or a word that is not a field', () => {
     expect(unfinished('algorithm:paac')).toBe(false);
     expect(unfinished('score>1')).toBe(false);
     expect(unfinished('Algorithm:PAAC')).toBe(false);

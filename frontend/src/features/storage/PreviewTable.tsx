@@ -67,7 +67,7 @@ export function PreviewTable({ preview, eventLogs }: Props) {
         <span>{plural(preview.audit_entries, 'entry', 'entries')} of the audit trail would be removed.</span>
       )}
       <span className="muted">
-        Removed files cannot be restored. The newest checkpoint and files needed by an engine or a requested
+        Removed files cannot be restored. The latest checkpoint and files needed by an engine or a requested
         evaluation are always kept.
       </span>
     </div>

@@ -18,13 +18,13 @@ export const CHECKPOINTS: readonly NumberField[] = [
   },
   {
     name: 'checkpoints_last',
-    title: 'Newest checkpoints',
+    title: 'Latest checkpoints',
     unit: 'checkpoints',
-    hint: 'The newest one is always kept.',
+    hint: 'The latest one is always kept.',
   },
   {
     name: 'checkpoints_every_agent_steps',
-    title: 'A checkpoint every',
+    title: 'Checkpoint spacing',
     unit: 'agent steps',
     hint: 'The first checkpoint at or after each multiple of this number.',
   },
@@ -39,7 +39,7 @@ export const EPISODES: readonly NumberField[] = [
   },
   {
     name: 'episodes_last',
-    title: 'Newest episodes',
+    title: 'Latest episodes',
     unit: 'episodes',
     hint: 'Training and evaluation episodes, of each kind.',
   },
@@ -102,12 +102,12 @@ export function describePolicy(policy: Policy): string[] {
   const { checkpoints_every_agent_steps: every, event_logs: logs, event_logs_days: after } = policy;
   const checkpoints = [
     policy.checkpoints_best != null && `best ${formatInteger(policy.checkpoints_best)}`,
-    policy.checkpoints_last != null && `newest ${formatInteger(policy.checkpoints_last)}`,
+    policy.checkpoints_last != null && `latest ${formatInteger(policy.checkpoints_last)}`,
     every != null && `one every ${formatInteger(every)} agent steps`,
   ].filter(Boolean);
   const episodes = [
     policy.episodes_best != null && `best ${formatInteger(policy.episodes_best)}`,
-    policy.episodes_last != null && `newest ${formatInteger(policy.episodes_last)}`,
+    policy.episodes_last != null && `latest ${formatInteger(policy.episodes_last)}`,
   ].filter(Boolean);
   return [
     checkpoints.length > 0 && `Checkpoints: ${checkpoints.join(', ')}`,

@@ -151,7 +151,7 @@ it('PolicyForm shows what would be freed before it saves', async () => {
   const saved = { ...policy, checkpoints_last: 2 };
   service.answers['PUT /retention/installation'] = { status: 200, body: { installation: saved, groups: [] } };
   const client = show(<PolicyForm policy={policy} group={null} denied={undefined} />);
-  type('Newest checkpoints', '2');
+  type('Latest checkpoints', '2');
   press('Preview and save…');
   const dialog = await screen.findByRole('dialog');
   expect(sent('POST /retention/preview')[0]?.body).toMatchObject({
@@ -179,9 +179,9 @@ it('PolicyForm discards a preview whose settings were changed before it arrived'
     if (mutation?.state.status === 'success') settled();
   });
   const release = holdAnswers();
-  type('Newest checkpoints', '2');
+  type('Latest checkpoints', '2');
   press('Preview and save…');
-  type('Newest checkpoints', '1');
+  type('Latest checkpoints', '1');
   release();
   await waitFor(() => expect(settled).toHaveBeenCalled());
   expect(screen.queryByRole('dialog')).toBeNull();
@@ -217,12 +217,12 @@ it('PolicyForm shows invalid values and the errors of the service at their field
   const errors = [{ field: 'policy.videos_days', message: 'at least 1' }];
   service.answers['POST /retention/preview'] = { status: 422, body: { detail: 'invalid', errors } };
   show(<PolicyForm policy={policy} group={null} denied={undefined} />);
-  type('Newest checkpoints', '2.5');
+  type('Latest checkpoints', '2.5');
   press('Preview and save…');
   expect(screen.getByText('Enter a whole number.')).toBeTruthy();
   expect(service.requests).toEqual([]);
-  await waitFor(() => expect(document.activeElement).toBe(screen.getByLabelText('Newest checkpoints')));
-  type('Newest checkpoints', '');
+  await waitFor(() => expect(document.activeElement).toBe(screen.getByLabelText('Latest checkpoints')));
+  type('Latest checkpoints', '');
   type('Videos', '0');
   press('Preview and save…');
   await screen.findByText('at least 1');
@@ -245,7 +245,7 @@ it('GroupPolicies adds settings that start with those of the installation', asyn
   service.answers['PUT /retention/groups'] = { status: 200, body: { installation: policy, groups } };
   show(<Groups />, 'operator');
   press('Add group settings');
-  expect(screen.getByLabelText<HTMLInputElement>('Newest checkpoints').value).toBe('5');
+  expect(screen.getByLabelText<HTMLInputElement>('Latest checkpoints').value).toBe('5');
   expect(screen.queryByLabelText('Audit trail')).toBeNull();
   press('Preview and save…');
   expect(screen.getByText('Enter the name of a group.')).toBeTruthy();
@@ -265,7 +265,7 @@ it('GroupPolicies changes and removes settings of a group', async () => {
   service.answers['DELETE /retention/groups?group=a%2Fb'] = { status: 204, body: null };
   service.answers['GET /retention'] = { status: 200, body: { installation: policy, groups: [] } };
   show(<Groups />, 'operator');
-  expect(screen.getByRole('row', { name: /a\/b/ }).textContent).toContain('Checkpoints: best 2, newest 5');
+  expect(screen.getByRole('row', { name: /a\/b/ }).textContent).toContain('Checkpoints: best 2, latest 5');
   press('Change a/b');
   expect(document.activeElement).toBe(screen.getByRole('heading', { name: 'Settings of a/b' }));
   press('Cancel');
@@ -292,7 +292,7 @@ it('a policy is typed, parsed and described without loss', () => {
   expect(parsed).toMatchObject(full);
   expect(parseDraft({ ...toDraft(full), event_logs_days: '' }).errors.get('event_logs_days')).toBeTruthy();
   expect(describePolicy(full)).toEqual([
-    'Checkpoints: newest 5, one every 10,000,000 agent steps',
+    'Checkpoints: latest 5, one every 10,000,000 agent steps',
     'Videos: kept for 1 day',
     'Event logs: compressed after 1 day',
   ]);

@@ -2,3 +2,13 @@ import { configure } from '@testing-library/dom';
 
 // A deadline costs nothing when a test passes; a loaded machine may need seconds for a render.
 configure({ asyncUtilTimeout: 60_000 });
+
+// Browsers and Node from version 21 on have it.
+if (!('groupBy' in Map)) {
+  const groupBy = <T, K>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, T[]> => {
+    const groups = new Map<K, T[]>();
+    for (const item of items) groups.set(keyOf(item), [...(groups.get(keyOf(item)) ?? []), item]);
+    return groups;
+  };
+  Object.assign(Map, { groupBy });
+}

@@ -10,16 +10,6 @@ import { Statistics, type StatisticsView } from './Statistics';
 
 afterEach(cleanup);
 
-// Browsers have it; Node.js 20 does not.
-if (!('groupBy' in Map)) {
-  const groupBy = <T, K>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, T[]> => {
-    const groups = new Map<K, T[]>();
-    for (const item of items) groups.set(keyOf(item), [...(groups.get(keyOf(item)) ?? []), item]);
-    return groups;
-  };
-  Object.assign(Map, { groupBy });
-}
-
 const runs = [{ id: 'R', state: 'finished' }] as unknown as Run[];
 
 const scored = (

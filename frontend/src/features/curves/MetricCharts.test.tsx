@@ -1,0 +1,107 @@
+import { MantineProvider } from '@mantine/core';
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { cleanup, fireEvent, render, screen } from '@testing-library/react';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { keys } from '@/api/keys';
+import type { Run } from '@/api/runs';
+import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
+import { MetricCharts } from './MetricCharts';
+
+// The client keeps the function that it finds when it is loaded.
+vi.hoisted(() => {
+  globalThis.fetch = () => new Promise(() => undefined);
+});
+
+/** Whether every chart is in the viewport, or none. */
+let inView = true;
+
+class Viewport {
+  constructor(private readonly callback: (entries: object[]) => void) {}
+  observe = (): void => this.callback([{ isIntersecting: inView }]);
+  disconnect = (): void => undefined;
+}
+
+beforeEach(() => {
+  localStorage.clear();
+  inView = true;
+  vi.stubGlobal('IntersectionObserver', Viewport);
+});
+
+afterEach(() => {
+  cleanup();
+  vi.unstubAllGlobals();
+});
+
+const RUN = { id: '00000000000000000000000001', name: 'one', state: 'running' } as unknown as Run;
+
+function show(metrics = ['loss/entropy', 'loss/value', 'optim/grad_norm', 'rollout/episode_return']): void {
+  const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  client.setQueryData(keys.runResource(RUN.id, 'series-names'), {
+    items: metrics.map((metric) => ({ metric, source: '' })),
+  });
+  render(
+    <MantineProvider env="test">
+      <QueryClientProvider client={client}>
+        <CurveViewProvider search={{}} onSearch={() => undefined}>
+          <MetricCharts run={RUN} filter={(metric) => !metric.startsWith('rollout/')} />
+        </CurveViewProvider>
+      </QueryClientProvider>
+    </MantineProvider>,
+  );
+}
+
+const METRICS = ['loss/entropy', 'loss/value', 'optim/grad_norm', 'rollout/episode_return'];
+const charts = (): string[] => METRICS.filter((metric) => screen.queryAllByText(metric).length > 0);
+const fold = (section: string): HTMLElement =>
+  screen.getByRole('button', { name: new RegExp(`^${section} `) });
+
+describe('MetricCharts', () => {
+  it('shows the metrics of its filter in sections', () => {
+    show();
+    expect(charts()).toEqual(['loss/entropy', 'loss/value', 'optim/grad_norm']);
+    expect(screen.getAllByRole('region').map((each) => each.getAttribute('aria-label'))).toEqual(
+      expect.arrayContaining(['Metrics of loss', 'Metrics of optim']),
+    );
+  });
+
+  it('shows what its search matches, and says if nothing does', () => {
+    show();
+    const search = screen.getByRole('searchbox', { name: 'Find metrics' });
+    fireEvent.change(search, { target: { value: 'value' } });
+    expect(charts()).toEqual(['loss/value']);
+    fireEvent.change(search, { target: { value: 'nothing' } });
+    expect(screen.getByText('No matching metrics.')).toBeDefined();
+  });
+
+  it('keeps a folded section folded after a reload, until it is expanded', () => {
+    show();
+    fireEvent.click(fold('loss'));
+    expect(charts()).toEqual(['optim/grad_norm']);
+    cleanup();
+    show();
+    expect(fold('loss').getAttribute('aria-expanded')).toBe('false');
+    expect(charts()).toEqual(['optim/grad_norm']);
+    fireEvent.click(fold('loss'));
+    expect(charts()).toHaveLength(3);
+  });
+
+  it('collapses and expands all sections', () => {
+    show();
+    fireEvent.click(screen.getByRole('button', { name: 'Collapse all' }));
+    expect(charts()).toEqual([]);
+    fireEvent.click(screen.getByRole('button', { name: 'Expand all' }));
+    expect(charts()).toHaveLength(3);
+  });
+
+  it('mounts only charts in view', () => {
+    inView = false;
+    show();
+    expect(charts()).toEqual([]);
+    expect(fold('loss')).toBeDefined();
+  });
+
+  it('says that a live run has no metrics yet', () => {
+    show(['rollout/episode_return']);
+    expect(screen.getByText(/^No metrics yet/)).toBeDefined();
+  });
+});

@@ -54,6 +54,7 @@ it('a chart is mounted, and asks for data, only in or near the viewport', () => 
   scroll(true);
   expect(screen.getByText('loss/value')).toBeTruthy();
   expect(asked()).toBeGreaterThan(0);
+  expect(screen.getByRole('status', { name: 'Loading loss/value…' })).toBeTruthy();
   scroll(false);
   expect(screen.queryByText('loss/value')).toBeNull();
 });

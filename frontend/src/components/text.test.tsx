@@ -13,10 +13,14 @@ beforeEach(() => {
   vi.spyOn(Range.prototype, 'getClientRects').mockImplementation(function (this: Range) {
     const letters = this.toString().length;
     const perLine = Math.floor(width / 10);
-    const lines = Array.from({ length: Math.ceil(letters / perLine) }, (_, line) => ({
-      width: 10 * Math.min(perLine, letters - line * perLine),
+    const wraps = (this.startContainer as HTMLElement).className.includes('lines');
+    const lines = Array.from({ length: wraps ? Math.ceil(letters / perLine) : 1 }, (_, line) => ({
+      top: 16 * line,
+      width: wraps ? 10 * Math.min(perLine, letters - line * perLine) : 10 * letters,
     }));
-    return lines as unknown as DOMRectList;
+    // A line that is cut, as Chromium describes it: whole, and up to the dots.
+    const cut = !wraps && letters > perLine ? [{ top: 0, width: width - 15 }] : [];
+    return [...lines, ...cut] as unknown as DOMRectList;
   });
   vi.stubGlobal(
     'ResizeObserver',

@@ -36,7 +36,7 @@ export function TruncatedName({
     }
     const range = document.createRange(); // with the whole name
     range.selectNodeContents(span);
-    const width = Array.from(range.getClientRects()).reduce((sum, line) => sum + line.width, 0);
+    const width = widthOf(range.getClientRects());
     setFit({ name, share: width === 0 ? 1 : (lines * span.clientWidth) / width });
   }, [name, lines, fit]);
   useLayoutEffect(() => {
@@ -65,6 +65,13 @@ export function TruncatedName({
       )}
     </span>
   );
+}
+
+/** The sum of the lines' widths. Chromium describes a line that it cuts twice: whole, and up to the dots. */
+function widthOf(rects: DOMRectList): number {
+  const lines = new Map<number, number>();
+  for (const { top, width } of rects) lines.set(top, Math.max(width, lines.get(top) ?? 0));
+  return [...lines.values()].reduce((sum, width) => sum + width, 0);
 }
 
 /** Start, hidden middle and end of a name of which only a share has room. */

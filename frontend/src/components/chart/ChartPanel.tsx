@@ -154,7 +154,7 @@ export function ChartPanel(props: ChartPanelProps) {
           {data ? summaryOf(data, zoom, log) : ''}
         </span>
         {main && <span className="grow" />}
-        {controls}
+        {controls && <span className={classes.controls}>{controls}</span>}
         {zoom && (
           <ActionIcon
             variant="subtle"

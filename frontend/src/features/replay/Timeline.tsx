@@ -31,8 +31,8 @@ const union = (a: [number, number], b: [number, number]): [number, number] => [
   Math.max(a[1], b[1]),
 ];
 
-const ROW = 48;
-const GAP = 20;
+const ROW = 44;
+const GAP = 18;
 /** Room for the numbers of the axes. */
 const LEFT = 52;
 const BOTTOM = 18;

@@ -21,7 +21,7 @@ class TrainingTerminal:
     def __init__(self, spec: RunSpec, *, as_json: bool) -> None:
         self.last: ReportEvent | None = None
         self.evaluation: EvaluationEvent | None = None
-        """The last evaluation."""
+        """The evaluation of the last parameters."""
         self.ended: EndedEvent | None = None
         self._as_json = as_json
         self._spec = spec
@@ -54,7 +54,9 @@ class TrainingTerminal:
                 self._print_json(event)
                 self._show(event)
             case EvaluationEvent():
-                self.evaluation = event
+                # Later at the same agent steps: the best checkpoint again.
+                if self.evaluation is None or event.agent_steps > self.evaluation.agent_steps:
+                    self.evaluation = event
                 self._print_json(event)
             case LogEvent() if not self._as_json:
                 self._progress.console.print(event.message, highlight=False)

@@ -64,8 +64,17 @@ def by_training(rows: Columns) -> ScoreHistory:
 
 
 def by_evaluation(done: Sequence[Evaluation]) -> ScoreHistory:
-    """Mean returns of evaluations, one per evaluated checkpoint."""
-    ordered = sorted(done, key=lambda one: one.agent_steps)
+    """Mean returns of evaluations under one protocol, one per checkpoint: the run's own, or without any those
+    that users requested.
+
+    Of several at the same agent steps the first counts: at the end of training DQN and Gorila evaluate their
+    best parameters again, which is no score of the last.
+    """
+    own = [one for one in done if one.attempt is not None]
+    first: dict[int, Evaluation] = {}
+    for one in sorted(own or done, key=lambda one: (one.agent_steps, one.requested_at, one.id)):
+        first.setdefault(one.agent_steps, one)
+    ordered = list(first.values())
     return ScoreHistory(
         agent_steps=np.array([one.agent_steps for one in ordered], "i8"),
         wall_time_s=np.array([one.wall_time_s for one in ordered], "f8"),

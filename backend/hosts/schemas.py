@@ -83,7 +83,7 @@ class HostLoad(BaseModel):
     """Load of a host; null for values it does not report."""
 
     cpu_pct: float | None = None
-    """Utilization of all cores together since the previous measurement."""
+    """Utilisation of all cores together since the previous measurement."""
     memory_used_bytes: float | None = None
     disk_bytes: int | None = None
     """Size of the disk of its run directories."""

@@ -38,7 +38,7 @@ class Summary:
 
 
 def summary(values: Array) -> Summary:
-    """Summarize values."""
+    """The summary of some values."""
     finite = values[np.isfinite(values)]
     n = len(finite)
     if n == 0:

@@ -13,8 +13,11 @@ import torch
 from typer.testing import CliRunner
 
 from backend.cli.main import app
+from backend.cli.training_terminal import TrainingTerminal
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments.custom import FILE_VARIABLE
+from backend.specs.events import EvaluationEvent
+from backend.specs.run import parse_run_spec
 from tests.support import custom_environment
 from tests.support.waiting import PATIENCE_S
 
@@ -302,3 +305,28 @@ def test_evaluate_names_missing_directory(tmp_path: Path) -> None:
     refused = CliRunner().invoke(app, ["evaluate", str(tmp_path / "absent")])
     assert refused.exit_code == 2
     assert refused.stderr.startswith("callboard: run_directory:")
+
+
+def test_evaluation_in_the_summary_is_of_the_last_parameters(capsys: pytest.CaptureFixture[str]) -> None:
+    spec = parse_run_spec({"algorithm": "dqn", "environment": "CartPole-v1", "stop": {"agent_steps": 2_000}})
+
+    def evaluation(agent_steps: int, checkpoint: str) -> EvaluationEvent:
+        return EvaluationEvent(
+            protocol="plain",
+            agent_steps=agent_steps,
+            frames=agent_steps,
+            wall_time_s=1.0,
+            checkpoint=checkpoint,
+            seed=1,
+            returns=[1.0],
+            lengths_frames=[1],
+            mean_return=1.0,
+        )
+
+    terminal = TrainingTerminal(spec, as_json=True)
+    # At its end DQN evaluates its best parameters again.
+    for one in (evaluation(1_000, "best"), evaluation(2_000, "last"), evaluation(2_000, "best")):
+        terminal.on_event(one)
+    assert terminal.evaluation is not None
+    assert terminal.evaluation.checkpoint == "last"
+    assert len(capsys.readouterr().out.splitlines()) == 3

@@ -87,8 +87,8 @@ _PRESETS = (
         config=_COMPACT_LSTM | {"learning_rate": 0.0001, "evaluation_interval_agent_steps": 200_000},
         environment_config={"observation_size": "42x42"},
         stop={"agent_steps": 5_000_000},
-        measured="Pong, noop_starts, full frame, not standardised, one seed: −0.4 at 1.2 million agent "
-        "steps; random play −20.7.",
+        measured="Pong, noop_starts, full frame, standardised, one seed: −0.4 at 1.2 million agent steps; "
+        "random play −20.7.",
     ),
     Preset(
         id="labyrinth",
@@ -100,7 +100,8 @@ _PRESETS = (
         config=_COMPACT_LSTM
         | {"learning_rate": 0.0003, "beta": 0.001, "evaluation_interval_agent_steps": 500_000},
         stop={"agent_steps": 5_000_000},
-        measured="Labyrinth-Small, plain, one seed: 61 at 0.5 million agent steps (10 minutes); random play "
+        measured="Labyrinth-Small, plain, standardised, one seed: 61 at 0.5 million agent steps "
+        "(10 minutes); random play "
         "3.8.",
     ),
     Preset(
@@ -111,7 +112,8 @@ _PRESETS = (
         families=("racing",),
         config=_COMPACT_LSTM | {"learning_rate": 0.0003, "evaluation_interval_agent_steps": 250_000},
         stop={"agent_steps": 2_000_000},
-        measured="Racing-Slow, plain, one seed: 153 at 0.25 million agent steps (23 minutes under heavy "
+        measured="Racing-Slow, plain, standardised, one seed: 153 at 0.25 million agent steps (23 minutes "
+        "under heavy "
         "load); random play 3.1.",
     ),
     Preset(

@@ -33,8 +33,8 @@ _PRESETS = (
         config=SMALL_PIXELS
         | {"learning_rate": 0.0003, "target_update_frames": 1_000, "exploration_anneal_frames": 20_000},
         stop={"agent_steps": 100_000},
-        measured="Catch, plain, at 60,000 agent steps, three seeds: n-step Q 0.87, 0.93, 0.93; one-step Q "
-        "0.40, 0.33, 1.00; Sarsa 0.93, 0.27, 0.73. Random play −0.60.",
+        measured="Catch, plain, standardised, at 60,000 agent steps, three seeds: n-step Q 0.87, 0.93, 0.93; "
+        "one-step Q 0.40, 0.33, 1.00; Sarsa 0.93, 0.27, 0.73. Random play −0.60.",
     ),
     Preset(
         id="two-cpu-cores",

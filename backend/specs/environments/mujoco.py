@@ -22,7 +22,8 @@ class MujocoConfig(EnvironmentConfig):
         group="environment",
         unit="agent steps",
         description="An episode is truncated after this many agent steps; the return then bootstraps from "
-        "the value of the last observation. Leave empty for gymnasium's limit, 1,000 for most environments.",
+        "the value of the last observation, unless an update is a whole episode (t_max 0). Leave empty "
+        "for gymnasium's limit, 1,000 for most environments.",
     )
 
 

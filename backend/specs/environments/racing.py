@@ -26,7 +26,7 @@ class RacingConfig(EnvironmentConfig):
         group="environment",
         unit="s",
         description="Seconds of driving after which an episode is truncated; the return then bootstraps "
-        "from the value of the last observation.",
+        "from the value of the last observation, unless an update is a whole episode (t_max 0).",
     )
 
 

@@ -3586,7 +3586,7 @@ export interface components {
         HostLoad: {
             /**
              * Cpu Pct
-             * @description Utilization of all cores together since the previous measurement.
+             * @description Utilisation of all cores together since the previous measurement.
              */
             cpu_pct?: number | null;
             /**

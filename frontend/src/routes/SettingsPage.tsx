@@ -55,10 +55,6 @@ export default function SettingsPage() {
         </Button>
         {signOut.isError && <Problem error={signOut.error} />}
       </section>
-      <section className={`panel ${classes.panel}`} style={{ justifyItems: 'start' }}>
-        <h2 className="section-title">Keyboard shortcuts</h2>
-        <ShortcutList />
-      </section>
       <SessionsPanel />
       <PasswordPanel />
       {me && <TokensPanel role={me.role} />}
@@ -81,6 +77,10 @@ export default function SettingsPage() {
           </section>
         </>
       )}
+      <section className={`panel ${classes.panel}`} style={{ justifyItems: 'start' }}>
+        <h2 className="section-title">Keyboard shortcuts</h2>
+        <ShortcutList />
+      </section>
     </div>
   );
 }

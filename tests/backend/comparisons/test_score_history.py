@@ -30,16 +30,29 @@ def test_single_high_return_at_start_does_not_reach_threshold() -> None:
     assert by_training(rows).reached(201.0) == (np.inf, np.inf)
 
 
-def test_evaluations_reach_threshold_at_first_evaluation_above_it() -> None:
-    def one(agent_steps: int, mean_return: float) -> Evaluation:
-        return Evaluation(
-            agent_steps=agent_steps,
-            wall_time_s=agent_steps / 100,
-            mean_return=mean_return,
-            requested_at=datetime(2026, 1, 1, tzinfo=UTC),
-        )
+def _evaluation(agent_steps: int, mean_return: float, second: int = 0, attempt: int | None = 1) -> Evaluation:
+    return Evaluation(
+        id=f"{agent_steps} {mean_return}",
+        attempt=attempt,
+        agent_steps=agent_steps,
+        wall_time_s=agent_steps / 100,
+        mean_return=mean_return,
+        requested_at=datetime(2026, 1, 1, second=second, tzinfo=UTC),
+    )
 
-    history = by_evaluation([one(300, 9.0), one(100, 1.0), one(200, 10.0)])
+
+def test_evaluation_score_is_neither_the_best_parameters_nor_one_that_a_user_requested() -> None:
+    own = [_evaluation(100, 5.0), _evaluation(200, 1.0, second=1), _evaluation(200, 4.0, second=2)]
+    requested = [_evaluation(200, 9.0, attempt=None), _evaluation(300, 8.0, attempt=None)]
+    for done in (own, own[::-1], [*requested, *own]):
+        history = by_evaluation(done)
+        assert history.scores.tolist() == [5.0, 1.0]
+        assert history.end == 200
+    assert by_evaluation(requested).scores.tolist() == [9.0, 8.0]
+
+
+def test_evaluations_reach_threshold_at_first_evaluation_above_it() -> None:
+    history = by_evaluation([_evaluation(300, 9.0), _evaluation(100, 1.0), _evaluation(200, 10.0)])
     assert history.reached(5.0) == (200.0, 2.0)
     assert history.score_at(250) == 10.0
     assert history.score_at(10_000) == 9.0

@@ -82,7 +82,12 @@ def test_measured_score_stands_with_its_protocol_and_frame(algorithm: str) -> No
         if "seed" not in preset.measured:
             continue  # no score
         assert any(f" {protocol}," in preset.measured for protocol in PROTOCOLS), preset.id
-        if any(f"{game.title}," in preset.measured for game in GAMES):
-            assert (
-                ", cropped frame, standardised" if preset.environment_config.get("crop") else ", full frame"
-            ) in preset.measured
+        # The compact network standardises what it sees.
+        compact = preset.config.get("network") == "compact"
+        standardised = compact or preset.config.get("standardise") is True
+        if any(f"{game.title}, " in preset.measured for game in GAMES):
+            frame = "cropped" if preset.environment_config.get("crop") else "full"
+            words = "standardised" if standardised else "not standardised"
+            assert f", {frame} frame, {words}, " in preset.measured, preset.id
+        elif standardised:
+            assert ", standardised, " in preset.measured, preset.id

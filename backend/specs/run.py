@@ -132,6 +132,7 @@ def _facts(
         observation_shape=environment.observed_shape(config),
         stacks_frames=config.stacks_frames,
         emulator_bytes=environment.memory_bytes,
+        longest_episode_agent_steps=config.longest_episode_agent_steps,
         agent_steps=agent_steps,
         annealing_agent_steps=annealing,
     )

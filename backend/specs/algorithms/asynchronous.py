@@ -25,8 +25,6 @@ from backend.specs.fields import setting
 
 PAPER = "Mnih et al. 2016, Asynchronous Methods for Deep Reinforcement Learning"
 MAX_ACTORS = 64
-EPISODE_DECISIONS = 1_000
-"""Decisions of an update that ends with the episode, for the memory estimate."""
 SHARED_BYTES = 260 * MIB
 """What actors need only once, in addition to the process that they are forked from."""
 SMALL_PIXELS: dict[str, Any] = {
@@ -128,7 +126,7 @@ class AsynchronousConfig(AlgorithmConfig):
 
     def training_bytes(self, run: RunFacts) -> int:
         """Memory of the actor-learners, each with a network, an environment and an update's decisions."""
-        decisions = (self.t_max or EPISODE_DECISIONS) * self.decision_bytes(run)
+        decisions = (self.t_max or run.longest_episode_agent_steps) * self.decision_bytes(run)
         networks = 2 * NETWORK_BYTES[self.network]
         actor = LEARNER_PROCESS_BYTES + networks + run.emulator_bytes + decisions
         return LEARNER_FORK_SERVER_BYTES + SHARED_BYTES + self.n_actors * actor

@@ -50,6 +50,8 @@ class RunFacts:
     """Whether the C channels are frames, of which a replay memory stores each once."""
     emulator_bytes: int
     """Memory of one environment, without the process that steps it."""
+    longest_episode_agent_steps: int
+    """Decisions of an update that ends with the episode, at most."""
     agent_steps: int | None
     """The run's limit."""
     annealing_agent_steps: int | None

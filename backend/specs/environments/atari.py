@@ -134,6 +134,11 @@ class AtariConfig(EnvironmentConfig):
         """`sticky_actions` if the agent trains with them."""
         return "sticky_actions" if self.sticky_actions else None
 
+    @property
+    def longest_episode_agent_steps(self) -> int:
+        """The agent steps of `max_frames`."""
+        return -(-self.max_frames // self.frame_skip)
+
     def resized(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of observations of `observation_size`."""
         side = int(self.observation_size.partition("x")[0])

@@ -7,6 +7,9 @@ from backend.specs.algorithms.base import Actions, Observation
 from backend.specs.fields import Strict
 from backend.specs.protocols import Protocol, UnsupportedProtocolError, find_protocol
 
+USUAL_EPISODE_AGENT_STEPS = 1_000
+"""Gymnasium's limit for most environments."""
+
 
 class EnvironmentConfig(Strict):
     """Base class of a family's settings."""
@@ -17,6 +20,11 @@ class EnvironmentConfig(Strict):
     def resized(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of observations with these settings, given that with the defaults."""
         return shape
+
+    @property
+    def longest_episode_agent_steps(self) -> int:
+        """The maximum length of a training episode; gymnasium's usual limit where the settings have none."""
+        return USUAL_EPISODE_AGENT_STEPS
 
     @property
     def own_protocol(self) -> str | None:

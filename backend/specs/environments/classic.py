@@ -24,6 +24,11 @@ class ClassicConfig(EnvironmentConfig):
 
     max_episode_agent_steps: int = _max_episode(500)
 
+    @property
+    def longest_episode_agent_steps(self) -> int:
+        """The limit."""
+        return self.max_episode_agent_steps
+
 
 class PendulumConfig(ClassicConfig):
     """Settings of Pendulum, with gymnasium's time limit."""

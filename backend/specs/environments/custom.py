@@ -21,7 +21,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, ValidationError
 
 from backend.specs.algorithms.base import Actions, Observation
-from backend.specs.environments.base import Environment, EnvironmentConfig
+from backend.specs.environments.base import USUAL_EPISODE_AGENT_STEPS, Environment, EnvironmentConfig
 from backend.specs.fields import Strict, setting
 from backend.specs.former_names import ENVIRONMENT_PREFIX, current_environment_id
 
@@ -44,6 +44,11 @@ class CustomConfig(EnvironmentConfig):
         description="An episode is truncated after this many agent steps; the return then bootstraps from "
         "the value of the last observation. Leave empty for no limit.",
     )
+
+    @property
+    def longest_episode_agent_steps(self) -> int:
+        """The limit, or gymnasium's usual one."""
+        return self.max_episode_agent_steps or USUAL_EPISODE_AGENT_STEPS
 
 
 class CustomEnvironment(Strict):

@@ -1,5 +1,6 @@
 """Labyrinth: find apples and the portal in a maze that is new in each episode (Mnih et al. 2016, 5.4)."""
 
+from math import ceil
 from typing import NamedTuple
 
 from backend.specs.environments.base import Environment, EnvironmentConfig
@@ -27,6 +28,11 @@ class LabyrinthConfig(EnvironmentConfig):
         unit="s",
         description="Seconds of game time after which an episode ends.",
     )
+
+    @property
+    def longest_episode_agent_steps(self) -> int:
+        """The agent steps of `episode_s` at 35 frames per second."""
+        return ceil(35 * self.episode_s / self.frame_skip)
 
 
 class MazeSize(NamedTuple):

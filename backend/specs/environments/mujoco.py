@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from backend.specs.environments.base import Environment, EnvironmentConfig
+from backend.specs.environments.base import USUAL_EPISODE_AGENT_STEPS, Environment, EnvironmentConfig
 from backend.specs.fields import setting
 
 STATE_BYTES = 12 * 2**20
@@ -25,6 +25,11 @@ class MujocoConfig(EnvironmentConfig):
         "the value of the last observation, unless an update is a whole episode (t_max 0). Leave empty "
         "for gymnasium's limit, 1,000 for most environments.",
     )
+
+    @property
+    def longest_episode_agent_steps(self) -> int:
+        """The limit, or gymnasium's."""
+        return self.max_episode_agent_steps or USUAL_EPISODE_AGENT_STEPS
 
 
 class MujocoStateConfig(MujocoConfig):

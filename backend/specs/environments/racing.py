@@ -1,6 +1,7 @@
 """Car racing from pixels, on a new track in each episode (Mnih et al. 2016, section 5.2)."""
 
 from dataclasses import replace
+from math import ceil
 
 from backend.specs.environments.base import Environment, EnvironmentConfig
 from backend.specs.fields import setting
@@ -28,6 +29,11 @@ class RacingConfig(EnvironmentConfig):
         description="Seconds of driving after which an episode is truncated; the return then bootstraps "
         "from the value of the last observation, unless an update is a whole episode (t_max 0).",
     )
+
+    @property
+    def longest_episode_agent_steps(self) -> int:
+        """The agent steps of `episode_s` at 50 frames per second."""
+        return ceil(50 * self.episode_s / self.frame_skip)
 
 
 class EnvPoolRacingConfig(EnvironmentConfig):

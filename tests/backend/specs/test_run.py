@@ -72,6 +72,31 @@ def test_memory_estimate_grows_with_every_memory_setting() -> None:
     assert estimate(t_max=1_000) - estimate(t_max=500) >= 8 * 500 * 214_000
 
 
+@pytest.mark.parametrize(
+    ("environment", "settings", "decisions"),
+    [
+        ("ALE/Pong-v5", {}, 27_000),
+        ("ALE/Pong-v5", {"max_frames": 18_001}, 4_501),
+        ("Labyrinth-Small-v0", {"episode_s": 10, "frame_skip": 4}, 88),
+        ("Racing-Slow-v0", {"episode_s": 10, "frame_skip": 4}, 125),
+        ("HalfCheetah-v5", {}, 1_000),
+        ("HalfCheetah-v5", {"max_episode_agent_steps": 30_000}, 30_000),
+        ("CartPole-v1", {}, 500),
+    ],
+)
+def test_memory_estimate_of_an_update_per_episode_covers_the_longest_episode(
+    environment: str, settings: dict[str, Any], decisions: int
+) -> None:
+    def estimate(t_max: int) -> int:
+        request = {"algorithm": "a3c", "environment": environment, "stop": {"agent_steps": 1_000_000}}
+        config = {"n_actors": 3, "t_max": t_max}
+        spec = parse_run_spec(request | {"config": config, "environment_config": settings})
+        return spec.memory_estimate_bytes
+
+    of_one_decision = estimate(2) - estimate(1)
+    assert estimate(0) == estimate(1) + (decisions - 1) * of_one_decision
+
+
 def test_memory_estimate_of_ga3c_covers_dynamic_adjustment() -> None:
     def estimate(n_actors: int, every_s: float) -> int:
         config = {"n_actors": n_actors, "adjustment_interval_s": every_s}

@@ -255,10 +255,10 @@ function PairwiseTable({ comparison: { groups, improvements } }: { comparison: C
                 <td>{byId.get(pair.b)?.name}</td>
                 <td className="right num nowrap">{formatEstimate(pair.probability, percent)}</td>
                 <td className="num nowrap">{formatEstimate(pair.difference, formatScore)}</td>
-                <td style={{ width: '20%' }}>
+                <td style={{ width: '15%' }}>
                   <Interval estimate={pair.difference} from={from} to={to} mark={0} colour="var(--accent)" />
                 </td>
-                <td className="nowrap">{verdict(pair)}</td>
+                <td style={{ minWidth: 240 }}>{verdict(pair)}</td>
               </tr>
             );
           })}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from backend.db import Host, Run
 from backend.runs.schemas import time_left_s
-from backend.specs.fit import memory_advice, n_processes, process_warning
+from backend.specs.fit import memory_advice, process_warning
 from backend.specs.run import InvalidSpec, parse_run_spec
 from backend.specs.states import RunState
 
@@ -83,7 +83,7 @@ def misfits(runs: Sequence[Run], hosts: Sequence[Host]) -> list[str]:
     memory_bytes = max(host.memory_bytes for host in able)
     problems = [_too_large(largest, memory_bytes)] if largest.memory_estimate_bytes > memory_bytes else []
     configs = {json.dumps(run.spec["config"], sort_keys=True): run.spec for run in runs}
-    busiest = max(map(parse_run_spec, configs.values()), key=n_processes)
+    busiest = max(map(parse_run_spec, configs.values()), key=lambda spec: spec.config.ray_processes)
     warning = process_warning(busiest, max(host.cpu_count for host in able))
     return problems + ([warning] if warning else [])
 

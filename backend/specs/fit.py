@@ -1,10 +1,8 @@
 """Whether a run fits a host, and which presets of its algorithm do."""
 
 from contextlib import suppress
-from math import ceil
 
 from backend.specs.algorithms import ALGORITHMS
-from backend.specs.algorithms.gorila import GorilaConfig
 from backend.specs.run import InvalidSpec, RunSpec, parse_run_spec
 
 MAX_PROCESSES_PER_CORE = 32
@@ -27,22 +25,14 @@ def memory_advice(spec: RunSpec, memory_bytes: int) -> str:
 
 def process_warning(spec: RunSpec, cpu_count: int) -> str | None:
     """Why a host with `cpu_count` cores runs it badly, and what runs well; None if it runs well."""
-    n = n_processes(spec)
+    n = spec.config.ray_processes
     if n <= MAX_PROCESSES_PER_CORE * cpu_count:
         return None
-    fitting = [its for its in _presets(spec) if n_processes(its[1]) <= MAX_PROCESSES_PER_CORE * cpu_count]
+    fitting = [
+        its for its in _presets(spec) if its[1].config.ray_processes <= MAX_PROCESSES_PER_CORE * cpu_count
+    ]
     cores = f"{cpu_count} cores" if cpu_count > 1 else "one core"
     return f"{n} processes on {cores} start and train slowly: {_advice(fitting)}"
-
-
-def n_processes(spec: RunSpec) -> int:
-    """Processes that each do some of the run's work, where they may be many more than the cores."""
-    c = spec.config
-    if not isinstance(c, GorilaConfig):
-        return 1
-    learners = 0 if c.replay == "bundled" else c.n_learners
-    replays = {"bundled": 0, "local": c.n_actors, "global": c.n_replay_shards}[c.replay]
-    return sum(ceil(n / c.parts_per_process) for n in (c.n_actors, learners, c.n_shards, replays))
 
 
 def _presets(spec: RunSpec) -> list[tuple[str, RunSpec]]:

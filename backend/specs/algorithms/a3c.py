@@ -167,6 +167,15 @@ _PRESETS = (
         stop={"agent_steps": 1_000_000},
     ),
     Preset(
+        id="paper",
+        title="As in the paper",
+        description="The defaults, for 10 million agent steps: a feed-forward agent, 16 actor-learners. "
+        "The paper trained for four days on 16 cores.",
+        observation="pixels",
+        families=("atari",),
+        stop={"agent_steps": 10_000_000},
+    ),
+    Preset(
         id="full-frame",
         title="As in the paper, 4 actors",
         description="The paper's feed-forward agent with four actor-learners instead of sixteen, for 10 "

@@ -81,6 +81,11 @@ class AlgorithmConfig(Strict, ABC):
     def env_processes(self) -> int:
         """Processes that step environments in training; at most as many step those of an evaluation."""
 
+    @property
+    def ray_processes(self) -> int:
+        """Processes that Ray runs, all on one machine; each takes seconds to start."""
+        return 0
+
     @abstractmethod
     def training_bytes(self, run: RunFacts) -> int:
         """Upper estimate of the memory that training needs in addition to the engine's process."""

@@ -39,9 +39,11 @@ class DqnConfig(ReplayedQConfig):
         return 1
 
     def training_bytes(self, run: RunFacts) -> int:
-        """Memory of the replay memory, the environment and two minibatches: states and next states."""
+        """Memory of the networks, the replay memory, the environment and a minibatch's s and s'."""
         minibatches = 2 * self.batch_size * run.decision_bytes
-        networks = 4 * NETWORK_BYTES[self.network]
+        # theta, theta_minus, dtheta, g and m, of which a checkpoint copies four; one copy for evaluation, one
+        # of the best so far; each thread's gradient.
+        networks = (11 + self.learner_threads) * NETWORK_BYTES[self.network]
         processes = LEARNING_BYTES + ENV_FORK_SERVER_BYTES
         replay = self.replay_bytes(run)
         # A checkpoint that stores the replay memory holds a copy of it until it is written.

@@ -13,7 +13,7 @@ from backend.specs.fields import setting
 MAX_PARTS = 1_024
 RAY_BYTES = 320 * MIB
 """Ray's own processes."""
-RAY_PROCESS_BYTES = 240 * MIB
+RAY_PROCESS_BYTES = 250 * MIB
 """A process that Ray runs, with PyTorch and its part of the object store."""
 
 
@@ -168,8 +168,8 @@ class GorilaConfig(ReplayedQConfig):
         return ceil(self.n_actors / self.parts_per_process)
 
     @property
-    def processes(self) -> int:
-        """Processes of the run, all on one machine."""
+    def ray_processes(self) -> int:
+        """Processes of actors, learners, parameter shards and replay memories."""
         c, n = self, self.parts_per_process
         learners = 0 if c.replay == "bundled" else ceil(c.n_learners / n)
         replays = {"bundled": 0, "local": c.n_actors, "global": c.n_replay_shards}[c.replay]
@@ -181,7 +181,7 @@ class GorilaConfig(ReplayedQConfig):
         return (
             RAY_BYTES
             + ENV_FORK_SERVER_BYTES
-            + self.processes * RAY_PROCESS_BYTES
+            + self.ray_processes * RAY_PROCESS_BYTES
             + self.n_actors * run.emulator_bytes
             + learners
             + self.replay_bytes(run)

@@ -1,5 +1,5 @@
-"""The memory estimate of every algorithm against the measured peak: on CartPole in `make test-long`, on other
-environments by hand."""
+"""The memory estimate of every algorithm against the measured peak: in `make test-long`, and by hand for
+continuous actions."""
 
 import subprocess
 import sys
@@ -29,18 +29,21 @@ def _measured() -> Iterator[Any]:
     by_hand = partial(pytest.param, marks=pytest.mark.benchmark)
     for name, algorithm in ALGORITHMS.items():
         yield long(name, "CartPole-v1", {}, id=f"{name}-CartPole-v1")
-        yield by_hand(name, "ALE/Pong-v5", {}, id=f"{name}-ALE/Pong-v5")
+        yield long(name, "ALE/Pong-v5", {}, id=f"{name}-ALE/Pong-v5")
         if "continuous" in algorithm.actions:
+            # Its peak depends on how many actor-learners update by a whole episode at the same time: 1,853 to
+            # 2,895 MiB were measured, so no estimate is within both bounds every time.
             yield by_hand(name, "HalfCheetah-v5", {}, id=f"{name}-HalfCheetah-v5")
         if "replay_capacity" in algorithm.config.model_fields:
             small = {"replay_capacity": 2_000}
             yield long(name, "CartPole-v1", small, id=f"{name}-CartPole-v1-small-replay")
-            yield by_hand(name, "ALE/Pong-v5", small, id=f"{name}-ALE/Pong-v5-small-replay")
+            yield long(name, "ALE/Pong-v5", small, id=f"{name}-ALE/Pong-v5-small-replay")
 
 
 def default_spec(algorithm: str, environment: str, config: dict[str, Any]) -> RunSpec:
     """The defaults, or the preset for small machines where they have more processes than this one can start;
-    a replay memory is filled, and learning starts early. The evaluation is short."""
+    a replay memory is filled, and learning starts early; every actor-learner that learns from whole episodes
+    ends one. The evaluation is short."""
     request: dict[str, Any] = {"algorithm": algorithm, "environment": environment, "device": "cpu"}
     request["stop"] = {"agent_steps": 2_000}
     spec = parse_run_spec(request)
@@ -51,6 +54,8 @@ def default_spec(algorithm: str, environment: str, config: dict[str, Any]) -> Ru
     if "replay_capacity" in type(spec.config).model_fields:
         request["stop"] = {"agent_steps": 20_000}
         config = {"learning_starts_agent_steps": 500, "agent_steps_per_update": 500} | config
+    elif getattr(spec.config, "t_max", None) == 0:
+        request["stop"] = {"agent_steps": 4_100 * spec.config.env_processes}
     config = {"evaluation_episodes": 4} | config
     return parse_run_spec(request | {"config": request.get("config", {}) | config})
 

@@ -1,7 +1,8 @@
-import { Tooltip } from '@mantine/core';
+import { Menu, Tooltip } from '@mantine/core';
 import {
   IconChartDots,
   IconChartLine,
+  IconDots,
   IconListDetails,
   IconServer,
   IconSettings,
@@ -10,6 +11,7 @@ import {
 import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { useConnection } from '@/api/liveUpdates';
+import { MenuLink } from '@/components/controls';
 import { ShortcutsDialog } from '@/components/Shortcuts';
 import { formatDuration, formatExact } from '@/lib/format';
 import { useNow } from '@/lib/hooks';
@@ -44,17 +46,17 @@ export function AppShell({ children }: { children?: ReactNode }) {
 const PAGES = [
   { to: '/', label: 'Runs', icon: IconListDetails },
   { to: '/compare', label: 'Compare', icon: IconChartLine },
-  { to: '/sweeps', label: 'Sweeps', icon: IconChartDots },
+  { to: '/sweeps', label: 'Sweeps', icon: IconChartDots, underMore: true },
   { to: '/environments', label: 'Environments', icon: IconWorld },
   { to: '/hosts', label: 'Hosts', icon: IconServer },
-  { to: '/settings', label: 'Settings', icon: IconSettings },
+  { to: '/settings', label: 'Settings', icon: IconSettings, underMore: true },
 ] as const;
 
 /** Whether a page of the bar is the current one; a run's page counts as Runs. */
 const isCurrent = (path: string, to: string): boolean =>
   to === '/' ? path === '/' || path.startsWith('/runs/') : path.startsWith(to);
 
-/** The navigation: a bar on the left, on a phone at the bottom. */
+/** The navigation: a bar on the left, on a phone at the bottom, with its less used pages under More. */
 function NavBar() {
   const path = useRouterState({ select: ({ location }) => location.pathname });
   return (
@@ -63,18 +65,46 @@ function NavBar() {
         <img src="/favicon.svg" alt="" width="28" height="28" />
       </Link>
       <NewRunLink />
-      {PAGES.map(({ to, label, icon: Icon }) => (
+      {PAGES.map(({ to, label, icon: Icon, ...page }) => (
         <Link
           key={to}
           to={to}
           className={classes.navItem}
+          data-under-more={'underMore' in page || undefined}
           {...(isCurrent(path, to) ? { 'data-active': true, 'aria-current': 'page' as const } : {})}
         >
           <Icon size={20} stroke={1.75} aria-hidden="true" />
           {label}
         </Link>
       ))}
+      <More path={path} />
     </nav>
+  );
+}
+
+/** The menu of the pages for which a phone's bar has no room. */
+function More({ path }: { path: string }) {
+  const pages = PAGES.filter((page) => 'underMore' in page);
+  return (
+    <Menu position="top-end" withinPortal>
+      <Menu.Target>
+        <button
+          type="button"
+          className={`${classes.navItem} ${classes.more}`}
+          data-active={pages.some(({ to }) => isCurrent(path, to)) || undefined}
+        >
+          <IconDots size={20} stroke={1.75} aria-hidden="true" />
+          More
+        </button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        {pages.map(({ to, label }) => (
+          <MenuLink key={to} to={to}>
+            {label}
+          </MenuLink>
+        ))}
+      </Menu.Dropdown>
+    </Menu>
   );
 }
 

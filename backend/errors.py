@@ -35,7 +35,7 @@ from backend.artifacts import StoreUnavailable
 from backend.db.engine import QUERY_TIMEOUT_S, is_query_timeout
 from backend.db.keyset import BadCursor
 from backend.routing import HttpMethods
-from backend.specs.run import FieldProblem, InvalidSpec
+from backend.specs.run import FieldProblem, InvalidSpec, message_of
 
 SECRET_FIELDS = frozenset({"password", "current", "new"})
 """Fields whose values are never quoted in a response or in the audit trail."""
@@ -250,20 +250,20 @@ def _field_problem(item: Mapping[str, Any]) -> FieldProblem:
     where, *rest = item["loc"]
     if item["type"] == "json_invalid":
         return FieldProblem(field="body", message=f"not JSON at character {rest[0]}: {item['ctx']['error']}")
-    message = item["msg"].replace("String should have", "must have")
-    if item["type"] == "extra_forbidden":
-        message = "no such field"
-    elif item["type"] != "missing" and not SECRET_FIELDS.intersection(rest):
-        message = f"{message}, got {item['input']!r:.80}"
-    return FieldProblem(
-        field=".".join(map(str, rest)) or str(where), message=message[0].lower() + message[1:]
-    )
+    message = message_of(item, secret=bool(SECRET_FIELDS.intersection(rest)))
+    return FieldProblem(field=".".join(map(str, rest)) or str(where), message=message)
+
+
+_UNREADABLE_BODY = "There was an error parsing the body"
+"""FastAPI's message where a body is JSON that Python cannot read."""
 
 
 def _from_http(error: HTTPException) -> Problem:
     headers = dict(error.headers or {})
     if error.status_code == NotFound.status:
         return NotFound("there is nothing at this address", headers=headers)
+    if error.detail == _UNREADABLE_BODY:
+        return Invalid.field("body", "cannot be read: a number is too long, or values are nested too deeply")
     problem = Problem(error.detail, headers=headers)
     problem.status = HTTPStatus(error.status_code)  # type: ignore[misc]
     return problem

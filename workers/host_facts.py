@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import metadata
 from importlib.util import find_spec
@@ -29,7 +30,7 @@ _REQUIRED_MODULES = {
 """Module that an environment family needs in addition to gymnasium."""
 
 _CHECK_TIMEOUT_S = 120.0
-"""Maximum time for building the custom environments of a host."""
+"""Maximum time for trying custom environments in one process."""
 
 READINGS_KEPT = 60
 """Number of readings kept: some minutes at one every few seconds."""
@@ -64,22 +65,37 @@ def refused_environments(file: Path | None) -> dict[str, str]:
     """
     if file is None:
         return {}
-    names = read_custom_environments(file)
-    command = [sys.executable, "-m", "workers.engine.envs.custom"]
+    found: dict[str, str | None] = {}
+    names = list(read_custom_environments(file))
+    while remaining := [name for name in names if name not in found]:
+        found |= _tried(file, remaining)
+    return {name: reason for name, reason in found.items() if reason is not None}
+
+
+def _tried(file: Path, names: Sequence[str]) -> dict[str, str | None]:
+    """Id -> why it cannot be used or None, of the first of these custom environments: up to the one, if any,
+    that ended or blocked the child process in which they are tried."""
+    command = [sys.executable, "-m", "workers.engine.envs.custom", *names]
+    environ = os.environ | {FILE_VARIABLE: str(file)}
     try:
         done = subprocess.run(
-            command,
-            env=os.environ | {FILE_VARIABLE: str(file)},
-            stdout=subprocess.PIPE,
-            text=True,
-            timeout=_CHECK_TIMEOUT_S,
-            check=True,
+            command, env=environ, stdout=subprocess.PIPE, timeout=_CHECK_TIMEOUT_S, check=False
         )
-        found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
-    except (subprocess.SubprocessError, ValueError, IndexError) as error:
-        # One of them ended or blocked the process: which one is unknown.
-        return dict.fromkeys(names, f"the custom environments of this host could not be checked: {error}")
-    return found
+        code, printed = done.returncode, done.stdout
+        failure = (
+            f"its code ended the process {f'by signal {-code}' if code < 0 else f'with exit code {code}'}"
+        )
+    except subprocess.TimeoutExpired as error:
+        printed = error.stdout or b""
+        failure = f"its code did not return within {_CHECK_TIMEOUT_S:.0f} s"
+    found: dict[str, str | None] = {}
+    for line in printed.splitlines():  # environments may print, too
+        with suppress(ValueError, TypeError):
+            name, reason = json.loads(line)
+            if name in names:
+                found[name] = reason
+    unanswered = [name for name in names if name not in found]
+    return found | ({unanswered[0]: failure} if unanswered else {})
 
 
 def environments() -> list[str]:

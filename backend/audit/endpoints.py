@@ -61,7 +61,7 @@ async def _filter(
 FilterDep = Annotated[Filter, Depends(_filter)]
 
 FILES: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/csv": {"schema": {"type": "string"}}, "application/json": {}}}
+    200: {"model": list[AuditEntryOut], "content": {"text/csv": {"schema": {"type": "string"}}}}
 }
 
 

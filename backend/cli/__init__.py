@@ -6,7 +6,12 @@ BAD_INPUT = 2
 """Exit code for invalid input."""
 
 
+def printable(text: object) -> str:
+    """Text of other users, such as a run's name, with its control characters escaped: terminals obey them."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in str(text))
+
+
 def fail(message: str, code: int = BAD_INPUT) -> typer.Exit:
     """Print an error in one line; the caller raises the returned exit."""
-    typer.echo(f"callboard: {message}", err=True)
+    typer.echo(f"callboard: {printable(message)}", err=True)
     return typer.Exit(code)

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from backend.cli import fail
+from backend.cli import fail, printable
 from backend.cli.import_run import import_run
 from backend.cli.run_request import (
     AgentSteps,
@@ -62,9 +62,9 @@ def list_runs(
     whole_id = Column("id", min_width=26, no_wrap=True)  # as other commands need it
     table = Table(whole_id, "name", "state", "agent steps", "score", "best", box=None, pad_edge=False)
     for run in runs:
-        columns = [run["id"], run["name"], run["state"], f"{run['agent_steps']:,}"]
+        columns = [run["id"], printable(run["name"]), run["state"], f"{run['agent_steps']:,}"]
         table.add_row(*columns, _number(run["score"]), _number(run["best_return"]))
-    Console().print(table)
+    Console(markup=False, emoji=False).print(table)
 
 
 @app.command()
@@ -77,7 +77,8 @@ def show(run_id: Annotated[str, typer.Argument(help="Id of a run.")], as_json: J
         return
     for name, value in run.items():
         if value not in (None, "", []):
-            typer.echo(f"{name:28} {json.dumps(value) if isinstance(value, dict | list) else value}")
+            text = json.dumps(value) if isinstance(value, dict | list) else printable(value)
+            typer.echo(f"{name:28} {text}")
 
 
 @app.command()
@@ -197,7 +198,8 @@ def _report(remote: "Remote", runs: list[dict[str, Any]], *, wait: bool, as_json
         typer.echo(json.dumps(runs if len(runs) > 1 else runs[0]))
     else:
         for run in runs:
-            typer.echo(f"{run['id']}  {run['state']}: {run['state_reason']}" if wait else run["id"])
+            ended = f"{run['id']}  {run['state']}: {printable(run['state_reason'])}"
+            typer.echo(ended if wait else run["id"])
     if wait and any(run["state"] == RunState.FAILED for run in runs):
         raise typer.Exit(1)
 

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from backend.cli import fail
+from backend.cli import fail, printable
 from backend.cli.run_request import (
     AgentSteps,
     AlgorithmId,
@@ -133,8 +133,10 @@ def list_sweeps(
     table = Table(whole_id, "name", "state", "configurations", "runs", box=None, pad_edge=False)
     for sweep in sweeps:
         remaining = f"{sweep['n_active']} of {sweep['n_configurations']}"
-        table.add_row(sweep["id"], sweep["name"], sweep["state"], remaining, _counts(sweep["runs"]))
-    Console().print(table)
+        table.add_row(
+            sweep["id"], printable(sweep["name"]), sweep["state"], remaining, _counts(sweep["runs"])
+        )
+    Console(markup=False, emoji=False).print(table)
 
 
 @app.command()
@@ -145,7 +147,7 @@ def show(sweep_id: SweepId, as_json: Json = False) -> None:
     if as_json:
         typer.echo(json.dumps(sweep))
         return
-    typer.echo(f"{sweep['name']}: {sweep['state']}, {sweep['state_reason']}")
+    typer.echo(printable(f"{sweep['name']}: {sweep['state']}, {sweep['state_reason']}"))
     typer.echo(f"runs: {_counts(sweep['runs'])}; {sweep['n_not_needed']} of {sweep['n_planned']} not needed")
     fields = [*sweep["spec"]["space"]]
     heads = [field.removeprefix("config.") for field in fields]
@@ -159,7 +161,7 @@ def show(sweep_id: SweepId, as_json: Json = False) -> None:
         table.add_row(
             *values, str(one["n"]), _number(one["iqm"]), _interval(one["median"]), one["eliminated"]
         )
-    Console().print(table)
+    Console(markup=False, emoji=False).print(table)
 
 
 @app.command()
@@ -257,7 +259,7 @@ def _report(remote: "Remote", sweep: dict[str, Any], *, wait: bool, as_json: boo
     if as_json:
         typer.echo(json.dumps(sweep))
     elif wait:
-        typer.echo(f"{sweep['id']}  {sweep['state']}: {sweep['state_reason']}")
+        typer.echo(printable(f"{sweep['id']}  {sweep['state']}: {sweep['state_reason']}"))
     else:
         typer.echo(sweep["id"])
 

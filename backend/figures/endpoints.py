@@ -64,7 +64,7 @@ class Panels(BaseModel):
 FORMATS: dict[int | str, dict[str, Any]] = {
     200: {
         "model": FigureOut,
-        "content": {"text/html": {}},
+        "content": {"text/html": {"schema": {"type": "string"}}},
         "description": "A figure, or an HTML page with it.",
     }
 }

@@ -83,6 +83,14 @@ def _n_runs(body: dict[str, Any], grid: Grid) -> int:
     return prod(len(values) for values in grid.values()) * (len(seeds) if isinstance(seeds, list) else 1)
 
 
+def given_seeds(body: dict[str, Any]) -> Any:
+    """A request's `seeds`. JSON has one number type: 1.0 and 1 are the same."""
+    seeds = body.get("seeds")
+    if not isinstance(seeds, list):
+        return seeds
+    return [int(seed) if isinstance(seed, float) and seed.is_integer() else seed for seed in seeds]
+
+
 def seeds_of(seeds: Any, spec: RunSpec) -> list[int]:
     """The seeds of a request with these `seeds`, or that of its spec."""
     return seeds if isinstance(seeds, list) else [spec.seed]

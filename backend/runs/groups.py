@@ -1,6 +1,7 @@
 """Which runs form a group, which may be compared, and what groups are called.
 
-Runs that differ only in their seed form a group. Scores may be compared when they were measured in the same
+Runs that differ only in their seed form a group; those that train longer belong to it, unless their learning
+rate then falls more slowly. Scores may be compared when they were measured in the same
 way: the same environment, protocol and evaluation config.
 """
 
@@ -59,12 +60,21 @@ def _defaults(algorithm: str, environment: str, custom: str) -> tuple[dict[str, 
 
 
 def group_key(spec: dict[str, Any]) -> str:
-    """Equal for runs that differ in their seed alone (and in name, notes, tags, host and limits)."""
+    """Equal for runs that differ only in seed, name, notes, tags, host, priority, or in limits to which no
+    learning rate is annealed."""
     current = with_current_names(spec)
     names = ("algorithm", "environment", "group", *(("origin",) if is_external(spec) else ()))
     parts = {name: current.get(name) for name in names}
-    text = json.dumps(parts | configs_of(spec), sort_keys=True)
+    configs = configs_of(spec)
+    text = json.dumps(parts | configs | _annealing(spec, configs["config"]), sort_keys=True)
     return sha256(text.encode()).hexdigest()[:16]
+
+
+def _annealing(spec: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
+    """Agent steps over which the learning rate falls to 0; empty if it is constant or the run is external."""
+    if is_external(spec) or config.get("learning_rate_schedule") != "linear":
+        return {}
+    return {"annealing_agent_steps": spec.get("annealing_agent_steps") or spec["stop"].get("agent_steps")}
 
 
 def repetitions(
@@ -156,7 +166,12 @@ def _distinct_names(names: Sequence[str], settings: Sequence[dict[str, Any]]) ->
 def _settings(spec: dict[str, Any]) -> dict[str, Any]:
     shown = {name: spec[name] for name in ("algorithm", "environment", "group")}
     settings = configs_of(spec)
-    return {**shown, **settings["config"], **settings["environment_config"]}
+    return {
+        **shown,
+        **settings["config"],
+        **settings["environment_config"],
+        **_annealing(spec, settings["config"]),
+    }
 
 
 def _listed(settings: dict[str, Any], keys: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from backend.hosts import repository as hosts
 from backend.runs import deletion, external, fields, filters, repository
 from backend.runs.conditions import has_setting, unrecorded_metrics
 from backend.runs.filters import All, Either, Node, Term, Word
-from backend.runs.grid import combinations, grid_problems, seed_problems, seeds_of, with_seed
+from backend.runs.grid import combinations, given_seeds, grid_problems, seed_problems, seeds_of, with_seed
 from backend.runs.schemas import RunChanges
 from backend.specs.annealing import Annealing, annealing_notice, with_annealing
 from backend.specs.former_names import ENVIRONMENT_PREFIX, current_environment_id, with_current_names
@@ -309,11 +309,11 @@ def specs(session: Session, body: dict[str, Any]) -> list[RunSpec]:
     message = "contains a character that cannot be stored"
     problems = [FieldProblem(field=path or "body", message=message) for path in unstorable_paths(body)]
     problems += [
-        FieldProblem(field=name, message="no such setting")
+        FieldProblem(field=name, message="no such field")
         for name in ("custom", "own")  # only hosts describe their environments
         if rest.pop(name, None) is not None
     ]
-    seeds = body.get("seeds")
+    seeds = given_seeds(body)
     if seeds is not None:
         problems += seed_problems(seeds, "seed" in body)
     grid_errors = grid_problems(body)

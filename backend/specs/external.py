@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, StringConstraints, ValidationError
 
-from backend.specs.fields import Strict
+from backend.specs.fields import WITHOUT_QUOTES, Strict
 from backend.specs.run import FieldProblem, InvalidSpec, StopSpec, problems_of
 from backend.specs.run_fields import (
     EXTERNAL,
@@ -31,7 +31,7 @@ MAX_SETTING_TEXT = 1_000
 MAX_SETTING_ITEMS = 100
 _SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
 
-_Id = Annotated[str, StringConstraints(min_length=1, pattern=r'^[^"\\\x00-\x1f]*$')]
+_Id = Annotated[str, StringConstraints(min_length=1, pattern=WITHOUT_QUOTES)]
 
 REFUSALS = {
     "resume": "only its own script can resume it",

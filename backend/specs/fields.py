@@ -7,7 +7,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
+STORABLE = r"^[^\x00]*$"
+WITHOUT_CONTROLS = r"^[^\x00-\x1f]*$"
+WITHOUT_QUOTES = r'^[^"\\\x00-\x1f]*$'
+FORBIDDEN_CHARACTERS = {
+    STORABLE: "must not contain null characters",
+    WITHOUT_CONTROLS: "must not contain control characters",
+    WITHOUT_QUOTES: "must not contain quotes, backslashes or control characters",
+}
+"""Pattern -> what is wrong with text that does not match it."""
+
+Text = Annotated[str, StringConstraints(pattern=STORABLE)]
 """Text that every database can store: PostgreSQL stores no null bytes."""
 
 Group = Literal[

@@ -24,7 +24,7 @@ PRESETS = {
 FORMER_CAP = "evaluation_max_frames"
 """Former setting of DQN and Gorila: the frames of their evaluation episodes. The protocol names them now."""
 _FORMER_CAPS = {MAX_FRAMES_5MIN: "noop_starts_5min", MAX_FRAMES: "noop_starts"}
-_CAPPED_ALGORITHMS = frozenset({"dqn", "gorila_dqn"})  # closed: version 0.1.0 only
+_CAPPED_ALGORITHMS = ("dqn", "gorila_dqn")  # closed: version 0.1.0 only
 
 _SPEC_FIELDS = {"own": "custom"}
 _ENVIRONMENT_SETTINGS = {"picture_size": "observation_size"}
@@ -55,8 +55,9 @@ def with_current_names(spec: dict[str, Any]) -> dict[str, Any]:
         found["environment"] = current_environment_id(found["environment"])
     if isinstance(found.get("environment_config"), dict):
         found["environment_config"] = _renamed(found["environment_config"], _ENVIRONMENT_SETTINGS)
-    if isinstance(found.get("config"), dict) and FORMER_CAP in found["config"]:
-        found["config"] = _with_protocol(found["config"], found.get("environment", ATARI_PREFIX))
+    config = found.get("config")
+    if found.get("algorithm") in _CAPPED_ALGORITHMS and isinstance(config, dict) and _is_capped(config):
+        found["config"] = _with_protocol(config, found.get("environment", ATARI_PREFIX))
     return found
 
 
@@ -86,6 +87,10 @@ def current_metric(spec: dict[str, Any], metric: str) -> str:
     if section != "eval" or not name:
         return metric
     return f"{section}/{current_protocol(spec, protocol)}/{name}"
+
+
+def _is_capped(config: dict[str, Any]) -> bool:
+    return type(config.get(FORMER_CAP)) is int
 
 
 def _with_protocol(config: dict[str, Any], environment: Any) -> dict[str, Any]:

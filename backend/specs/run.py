@@ -1,5 +1,8 @@
 """A run's specification, validated as a whole before anything is stored or started."""
 
+import json
+import re
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, SerializeAsAny, ValidationError
@@ -8,7 +11,7 @@ from backend.specs.algorithms import ALGORITHMS, Algorithm, AlgorithmConfig
 from backend.specs.algorithms.memory import RunFacts
 from backend.specs.environments import ENVIRONMENTS, Environment, EnvironmentConfig
 from backend.specs.environments.custom import CustomConfig, CustomEnvironment
-from backend.specs.fields import Frozen, Strict, marked, setting
+from backend.specs.fields import FORBIDDEN_CHARACTERS, Frozen, Strict, marked, setting
 from backend.specs.former_names import ENVIRONMENT_PREFIX, with_current_names
 from backend.specs.run_fields import RunOptions, Seed
 
@@ -144,17 +147,35 @@ def default_config(algorithm: Algorithm, environment: Environment) -> dict[str, 
     return algorithm.defaults(environment.observation, environment.actions) | special
 
 
+_MESSAGES = dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "must be an object")
+_MESSAGES |= dict.fromkeys(("list_type", "tuple_type", "set_type"), "must be a list")
+_MESSAGES |= {"extra_forbidden": "no such field", "string_type": "must be text", "missing": "field required"}
+"""By the type of pydantic's errors; other messages are pydantic's, in the words of this project."""
+
+
+def message_of(error: Mapping[str, Any], *, secret: bool = False) -> str:
+    """What one of pydantic's errors means to whoever sent the input.
+
+    Args:
+        error: as in `ValidationError.errors()`.
+        secret: whether the value, which may be a password, is left out.
+    """
+    pattern = error.get("ctx", {}).get("pattern")
+    message = _MESSAGES.get(error["type"]) or FORBIDDEN_CHARACTERS.get(pattern) or error["msg"]
+    message = message.removeprefix("Value error, ")
+    message = re.sub(r"^(Input|String|List|Tuple) should ", "must ", message)
+    value = error["input"]
+    if error["type"] in ("missing", "extra_forbidden") or secret or isinstance(value, dict | list):
+        return message[0].lower() + message[1:]
+    return f"{message[0].lower()}{message[1:]}, got {json.dumps(value, default=repr):.80}"
+
+
 def problems_of(error: ValidationError, prefix: str = "") -> list[FieldProblem]:
     """One problem per error, with the names of this project."""
     found = []
-    for item in error.errors(include_url=False, include_context=False):
+    for item in error.errors(include_url=False):
         path = ".".join([prefix, *(str(part) for part in item["loc"])] if prefix else map(str, item["loc"]))
-        message = item["msg"].replace("String should have", "must have")
-        if item["type"] == "extra_forbidden":
-            message = "no such setting"
-        elif item["type"] not in ("missing",):
-            message = f"{message}, got {item['input']!r:.80}"
-        found.append(FieldProblem(field=path or "body", message=message[0].lower() + message[1:]))
+        found.append(FieldProblem(field=path or "body", message=message_of(item)))
     return found
 
 

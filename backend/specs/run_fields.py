@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from backend.specs.fields import Strict, Text
+from backend.specs.fields import WITHOUT_QUOTES, Strict, Text
 
 CALLBOARD, EXTERNAL = "callboard", "external"
 """Origins of runs: trained by workers of this installation, or elsewhere."""
@@ -37,7 +37,7 @@ GivenName = Annotated[Name, Field(min_length=1, description="Name shown on pages
 GroupName = Annotated[Text, Field(max_length=MAX_GROUP, description="Name of the run's group.")]
 HostName = Annotated[Text, Field(max_length=MAX_HOST, description="Only this host may run it.")]
 Notes = Annotated[Text, Field(max_length=MAX_NOTES, description="Free text, in Markdown.")]
-Tag = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TAG, pattern=r'^[^"\\\x00-\x1f]*$')]
+Tag = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TAG, pattern=WITHOUT_QUOTES)]
 """A label to find runs by; without quotes, backslashes and control characters."""
 Tags = Annotated[
     tuple[Tag, ...],

@@ -18,7 +18,7 @@ router = APIRouter(prefix="/sweeps", tags=["sweeps"], route_class=IdempotentRout
 def create_sweep(body: SweepSpec, principal: Operator, session: WriteSession) -> SweepOut:
     """Start a sweep: runs of many configurations, each with several seeds.
 
-    Its runs are started in turns: seed 0 of every configuration, then seed 1, and so on. A race eliminates
+    Its runs are started in rounds: seed 0 of every configuration, then seed 1, and so on. A race eliminates
     configurations that are worse than another.
     """
     (summary,) = service.summaries(session, [service.create(session, body, principal)])

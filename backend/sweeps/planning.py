@@ -1,7 +1,7 @@
 """What a sweep does next: a pure function of its rows.
 
-All configurations get their seeds in turns: seed 0 of each, then seed 1, and so on. Once every seed of a turn
-has ended, a race compares the configurations; those that are worse than another get no further seed.
+All configurations get their seeds in rounds: seed 0 of each, then seed 1, and so on. Once all of a round
+have ended, a race compares the configurations; those that are worse than another get no further seed.
 """
 
 from collections import defaultdict

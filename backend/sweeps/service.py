@@ -42,7 +42,7 @@ def create(session: Session, spec: SweepSpec, principal: Principal) -> Sweep:
     """
     _check(spec)
     if "custom" in spec.run:
-        raise Invalid.field("run.custom", "no such setting")
+        raise Invalid.field("run.custom", "no such field")
     try:
         request = runs.described(session, runs.accepted(session, dict(spec.run)))
     except InvalidSpec as error:

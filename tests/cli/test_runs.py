@@ -45,6 +45,16 @@ def test_run_is_started_shown_listed_and_exported(
     assert len(target.read_text().splitlines()) == 31
 
 
+def test_names_reach_the_terminal_without_control_characters_and_markup(
+    callboard: Callboard, sqlite_service: RunningService
+) -> None:
+    run_id = make_run(sqlite_service.engine, name="[/b]\x1b[2J").id
+    for command in (("list",), ("show", run_id)):
+        printed = callboard("runs", *command)
+        assert printed.exit_code == 0, printed.output
+        assert r"[/b]\x1b[2J" in printed.output
+
+
 def test_run_is_stopped_and_resumed(
     callboard: Callboard, worker: HostAgent, sqlite_service: RunningService
 ) -> None:

@@ -114,7 +114,7 @@ class Background:
         self._to_write.set()
 
     def refuse(self, n_rows: int, reason: str) -> None:
-        """Count what the caller has logged in vain, and write the reason into the run's log."""
+        """Count what the caller has logged without effect, and write the reason into the run's log."""
         with self._mutex:
             self.n_dropped += n_rows
         self.add(Line(time.time(), "warning", cleaned(reason)), 1)

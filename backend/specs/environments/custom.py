@@ -22,13 +22,13 @@ from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, Valid
 
 from backend.specs.algorithms.base import Actions, Observation
 from backend.specs.environments.base import USUAL_EPISODE_AGENT_STEPS, Environment, EnvironmentConfig
-from backend.specs.fields import Strict, setting
+from backend.specs.fields import WITHOUT_CONTROLS, Strict, setting
 from backend.specs.former_names import ENVIRONMENT_PREFIX, current_environment_id
 
 FILE_VARIABLE = "CALLBOARD_ENVIRONMENTS_FILE"
 """The environment variable that names the file, for a worker and the engines it starts."""
 
-Word = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f]*$")]
+Word = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=WITHOUT_CONTROLS)]
 
 
 class CustomConfig(EnvironmentConfig):

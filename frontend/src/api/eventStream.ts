@@ -51,7 +51,7 @@ export class EventStream {
   #source: EventSource | undefined;
   #retry: ReturnType<typeof setTimeout> | undefined;
   #watchdog: ReturnType<typeof setInterval> | undefined;
-  /** When this tab last heard from the service, or asked for a stream. */
+  /** When this tab last received anything from the service, or requested a stream. */
   #heardAt = Date.now();
   readonly #channel = 'BroadcastChannel' in globalThis ? new BroadcastChannel(NAME) : undefined;
   readonly #stopped = new AbortController();

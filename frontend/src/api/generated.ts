@@ -919,7 +919,7 @@ export interface paths {
          * Create Sweep
          * @description Start a sweep: runs of many configurations, each with several seeds.
          *
-         *     Its runs are started in turns: seed 0 of every configuration, then seed 1, and so on. A race eliminates
+         *     Its runs are started in rounds: seed 0 of every configuration, then seed 1, and so on. A race eliminates
          *     configurations that are worse than another.
          */
         post: operations["create_sweep"];
@@ -8067,7 +8067,22 @@ export interface operations {
                 };
                 content: {
                     "text/csv": string;
-                    "application/json": unknown;
+                    /**
+                     * @example [
+                     *       {
+                     *         "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *         "time": "2026-11-22T10:04:00Z",
+                     *         "actor_id": null,
+                     *         "actor_name": null,
+                     *         "address": null,
+                     *         "action": "stop_run",
+                     *         "path": "/api/v1/runs/01JD3QZ6W9K0Y5T8H2V4B7N1XC/stop",
+                     *         "body": {},
+                     *         "request_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC"
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["AuditEntryOut"][];
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -9644,7 +9659,7 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["FigureOut"];
-                    "text/html": unknown;
+                    "text/html": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -9707,7 +9722,7 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["FigureOut"];
-                    "text/html": unknown;
+                    "text/html": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -9774,7 +9789,7 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["FigureOut"];
-                    "text/html": unknown;
+                    "text/html": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -9823,7 +9838,7 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["FigureOut"];
-                    "text/html": unknown;
+                    "text/html": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -9925,7 +9940,7 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["FigureOut"];
-                    "text/html": unknown;
+                    "text/html": string;
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -9972,7 +9987,7 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["FigureOut"];
-                    "text/html": unknown;
+                    "text/html": string;
                 };
             };
             401: components["responses"]["Unauthorized"];

@@ -32,7 +32,7 @@ export function formatP(p: number): string {
   return `p = ${p.toFixed(p < 0.1 ? 3 : 2)}`;
 }
 
-/** What the permutation test says about a pair, and from how many seeds it could say more. */
+/** The result of the permutation test of a pair, and from how many seeds it could find a difference. */
 export function verdict({ a, better, p_adjusted, seeds_to_differ }: Improvement): string {
   const p = formatP(p_adjusted);
   if (better !== null) return `${better === a ? 'A' : 'B'} better (${p})`;

@@ -27,7 +27,7 @@ describe('a toast', () => {
     expect(undo).toHaveBeenCalledTimes(1);
   });
 
-  it('says why the action could not be undone', async () => {
+  it('shows why the action could not be undone', async () => {
     const undo = () => Promise.reject(new ApiProblem(404, 'Not Found', 'there is no deleted run'));
     act(() => showToast('Deleted a.', undo));
     fireEvent.click(screen.getByRole('button', { name: 'Undo' }));

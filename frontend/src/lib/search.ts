@@ -262,7 +262,7 @@ export const auditSearch = (search: Search) =>
 const sameSiteUrl = (value: unknown): string | undefined =>
   typeof value === 'string' && /^\/(?![/\\])/.test(value) ? value : undefined;
 
-/** Why a sign-in by OpenID Connect did not succeed, as the service says. */
+/** Why a sign-in by OpenID Connect did not succeed, as the service reports it. */
 export const SIGN_IN_ERRORS = [
   'denied',
   'expired',

@@ -34,7 +34,7 @@ def test_create_returns_items_for_a_seed_and_for_seeds(service: RunningService) 
     run = created_run(service.client.post("/api/v1/runs", json=CARTPOLE | {"name": "first", "seed": 3}))
     assert (run["state"], run["seed"], run["name"], run["progress"]) == ("queued", 3, "first", 0)
     # Generated clients send the default of what is left out.
-    several = service.client.post("/api/v1/runs", json=CARTPOLE | {"seed": None, "seeds": [4, 5, 6]})
+    several = service.client.post("/api/v1/runs", json=CARTPOLE | {"seed": None, "seeds": [4, 5.0, 6]})
     assert several.status_code == 201
     assert [r["seed"] for r in several.json()["items"]] == [4, 5, 6]
     assert [r["spec"]["seed"] for r in several.json()["items"]] == [4, 5, 6]
@@ -141,6 +141,7 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
     ({"seeds": [1], "seed": 1}, ["seed"]),
     ({"seeds": list(range(10_000))}, ["seeds"]),
     ({"name": "a\0b"}, ["name"]),
+    ({"config": {"evaluation_max_frames": 108_000}}, ["config.evaluation_max_frames"]),
     ({"notes": "\ud800"}, ["notes"]),
     ({"a\0": 1}, ["a\0"]),
     ({"tags": ["fine", 'a"b']}, ["tags.1"]),
@@ -170,8 +171,8 @@ UNREADABLE: list[tuple[bytes, int]] = [
     (b"[]", 422),
     (b'"text"', 422),
     (b"\xff\xfe", 422),
-    (b'{"seed": ' + b"9" * 10_000 + b"}", 400),
-    (b"[" * 100_000 + b"]" * 100_000, 400),
+    (b'{"seed": ' + b"9" * 10_000 + b"}", 422),
+    (b"[" * 100_000 + b"]" * 100_000, 422),
     (b'{"a":' * 300 + b"1" + b"}" * 300, 422),
     (b'{"config": ' + b'{"a":' * 900 + b"1" + b"}" * 900 + b"}", 422),
     (b'{"\\ud800": 1}', 422),

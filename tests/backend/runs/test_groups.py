@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from backend.db import Run
-from backend.runs.groups import evaluation_key, group_names, human_normalised_pct, repetitions
+from backend.runs.groups import evaluation_key, group_key, group_names, human_normalised_pct, repetitions
 from backend.specs.run import parse_run_spec
 from tests.support.rows import CARTPOLE
 
@@ -34,6 +34,22 @@ def test_group_name_ignores_differences_to_other_groups() -> None:
     rates = [run(group="rates", config={"learning_rate": rate}) for rate in (0.01, 0.1)]
     names = group_names([*rates, run(environment="ALE/Pong-v5")])
     assert names[:2] == ["rates (learning_rate = 0.01)", "rates (learning_rate = 0.1)"]
+
+
+def annealed(agent_steps: int, **changes: Any) -> Run:
+    return run(stop={"agent_steps": agent_steps}, config={"learning_rate_schedule": "linear"}, **changes)
+
+
+def test_runs_of_other_limits_are_of_one_group_unless_their_learning_rates_then_differ() -> None:
+    constant = [run(stop={"agent_steps": steps}) for steps in (3_000, 6_000)]
+    assert len({group_key(one.spec) for one in constant}) == 1
+    linear = [annealed(3_000), annealed(6_000), annealed(6_000, annealing_agent_steps=3_000)]
+    keys = [group_key(one.spec) for one in linear]
+    assert keys[0] == keys[2] != keys[1]
+    short, long = group_names(linear[:2])
+    assert short.endswith("(annealing_agent_steps = 3000)")
+    assert long.endswith("(annealing_agent_steps = 6000)")
+    assert repetitions(linear, numbered(linear, (3_000, 6_000, 6_000))) == {"0"}
 
 
 PONG: dict[str, Any] = {"environment": "ALE/Pong-v5"}

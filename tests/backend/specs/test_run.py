@@ -37,7 +37,7 @@ def test_parse_reports_every_invalid_field_in_one_error() -> None:
         "stop.agent_steps",
         "device",
     }
-    assert found["config.gama"] == "no such setting"
+    assert found["config.gama"] == "no such field"
     assert "512" in found["config.n_e"]
 
 
@@ -49,6 +49,11 @@ def test_parse_reports_every_invalid_field_in_one_error() -> None:
         ("environment", None, "field required"),
         ("algorithm", "ppo", "unknown algorithm 'ppo'; use one of paac, paac_q, ga3c, a3c, "),
         ("stop", {}, "at least one limit"),
+        ("tags", "abc", 'must be a list, got "abc"'),
+        ("tags", {"a": 1}, "must be a list"),
+        ("seed", True, "must be a valid integer, got true"),
+        ("name", "a\0b", 'must not contain null characters, got "a\\u0000b"'),
+        ("notes", None, "must be text, got null"),
     ],
 )
 def test_parse_rejects_unknown_or_unsafe_value(field: str, value: Any, message: str) -> None:
@@ -173,7 +178,7 @@ def test_parse_rejects_long_tag_with_readable_message() -> None:
         parse_run_spec(PONG | {"tags": ["x" * 51]})
     [problem] = caught.value.problems
     assert problem.field == "tags.0"
-    assert problem.message.startswith("must have at most 50 characters, got 'xxx")
+    assert problem.message.startswith('must have at most 50 characters, got "xxx')
 
 
 def test_parse_rejects_discrete_algorithm_in_continuous_environment() -> None:

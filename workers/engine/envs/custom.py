@@ -1,9 +1,9 @@
 """Custom gymnasium environments of this host, from the file that `CALLBOARD_ENVIRONMENTS_FILE` names.
 
-    python -m workers.engine.envs.custom
+    python -m workers.engine.envs.custom Custom/A-v0 Custom/B-v0
 
-tries each of them and prints, as a JSON object, why an environment cannot be used; it runs their code, so
-the worker calls it as a child process.
+tries these one after the other and prints a line of JSON for each: its id, and why it cannot be used or null.
+It runs their code, so the worker calls it as a child process.
 """
 
 import json
@@ -33,21 +33,19 @@ from workers.engine.envs.images import SIZE
 from workers.engine.envs.info import InfoTotals
 
 
-def refusals() -> dict[str, str]:
-    """Id -> why it cannot be used, of each custom environment of this host that cannot play and render."""
-    found = {}
-    for name in read_custom_environments(Path(os.environ[FILE_VARIABLE])):
+def refusal(environment: str) -> str | None:
+    """Why a custom environment of this host cannot be used; None if it can play and render."""
+    try:
+        env = CustomEnv(environment, CustomConfig())
         try:
-            env = CustomEnv(name, CustomConfig())
-            try:
-                env.try_out()
-            finally:
-                env.close()
-        except (CustomEnvironmentsError, TypeError) as error:
-            found[name] = " ".join(str(error).split())
-        except Exception as error:  # whatever its code raises
-            found[name] = " ".join(f"{type(error).__name__}: {error}".split())
-    return found
+            env.try_out()
+        finally:
+            env.close()
+    except (CustomEnvironmentsError, TypeError) as error:
+        return " ".join(str(error).split())
+    except Exception as error:  # whatever its code raises
+        return " ".join(f"{type(error).__name__}: {error}".split())
+    return None
 
 
 def _entry(environment: str) -> CustomEnvironmentEntry:
@@ -178,4 +176,7 @@ class CustomEnv(GymnasiumEnv):
 
 
 if __name__ == "__main__":
-    sys.stdout.write("\n" + json.dumps(refusals()))
+    for name in sys.argv[1:]:
+        # Its code may have printed part of a line, and may end the process with the next.
+        sys.stdout.write(f"\n{json.dumps([name, refusal(name)])}\n")
+        sys.stdout.flush()

@@ -147,7 +147,7 @@ export function ResizeHandle({ title, size, onPreview, onSize }: ResizeProps) {
     if (!origin.current) return null;
     const { x, y, width, size: from, column } = origin.current;
     const to = nearestSize((width + clientX - x) / column, from.height + clientY - y);
-    // On a narrow page a panel is drawn wider than its size says.
+    // On a narrow page a panel is drawn wider than its size.
     return Math.abs(clientX - x) < column / 2 ? { ...to, columns: from.columns } : to;
   };
   const finish = (to: PanelSize | null): void => {

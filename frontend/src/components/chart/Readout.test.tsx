@@ -12,7 +12,7 @@ const entries = Array.from({ length: 20 }, (_, n) => ({
   note: undefined,
 }));
 
-it('Readout says how many lines it has no room for', () => {
+it('Readout shows how many lines it has no room for', () => {
   render(<Readout heading="Agent steps 1" entries={entries} room={11} above={false} percent={false} />);
   const lines = screen.getAllByRole('listitem', { hidden: true }).map(({ textContent }) => textContent);
   expect(lines).toHaveLength(11);

@@ -8,7 +8,7 @@ const run = (schedule: string, more: object = {}): Run =>
     spec: { config: { learning_rate_schedule: schedule }, stop: { agent_steps: 1_000 }, ...more },
   }) as unknown as Run;
 
-it('says what both choices do to an annealed learning rate', () =>
+it('shows what both choices do to an annealed learning rate', () =>
   expect(annealingChange(run('linear'), 3_000)).toEqual({
     over: 1_000,
     extended: 'It changes immediately from 25 % to 75 % of its initial value.',

@@ -131,7 +131,7 @@ it('browserName names browser and system', () => {
   expect(browserName(null)).toBe('Unknown browser');
 });
 
-it('creatorName says what created a token', () => {
+it('creatorName shows what created a token', () => {
   const named = (created_with: string | null) => creatorName({ ...token, created_with, parent_name: null });
   expect(['session', 'token', 'command line', null].map(named)).toEqual([
     'Browser',

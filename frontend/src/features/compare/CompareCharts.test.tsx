@@ -158,7 +158,7 @@ function Page() {
   );
 }
 
-it('a panel requests its metric as the controls say, until it is removed', async () => {
+it('a panel requests its metric as the controls are set, until it is removed', async () => {
   renderPage(<Page />);
   fireEvent.change(search(), { target: { value: 'entropy' } });
   fireEvent.keyDown(search(), { key: 'Enter', code: 'Enter' });

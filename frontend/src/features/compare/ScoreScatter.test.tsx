@@ -68,7 +68,7 @@ const show = (runs: readonly Run[], first: Score = 'score') =>
 const choose = (score: Score) =>
   fireEvent.change(screen.getByLabelText('Score to draw'), { target: { value: score } });
 
-it('says which runs are not drawn', async () => {
+it('shows which runs are not drawn', async () => {
   service.xs = [0.1];
   show([run('A', 0.1, 3), run('B', 0.2, null), run('C', null, 4)]);
   await screen.findByText('1 of 3 runs drawn: 1 without a score yet, 1 without a value of this setting.');

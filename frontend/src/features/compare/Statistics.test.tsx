@@ -103,14 +103,14 @@ it('Statistics offers the protocol of the address although no run was evaluated 
   expect(select()?.value).toBe('plain');
 });
 
-it('says how many seeds a comparison and a verdict need', () => {
+it('shows how many seeds a comparison and a verdict need', () => {
   show(training, false, false, true);
   expect(screen.getByText(/with at least two seeds each/).textContent).toMatch(
     /at least two seeds each; a verdict needs at least four\.$/,
   );
 });
 
-it('says that external runs are compared on training returns only', () => {
+it('shows that external runs are compared on training returns only', () => {
   const view = { score: 'training', at: 'common', threshold: undefined, protocol: undefined } as const;
   show(view);
   expect(screen.queryByRole('note')).toBeNull();
@@ -119,7 +119,7 @@ it('says that external runs are compared on training returns only', () => {
   expect(screen.getByRole('note').textContent).toContain('compared by training return only');
 });
 
-it('says that a run is not counted if it is a fork, or repeats another', () => {
+it('shows that a run is not counted if it is a fork, or repeats another', () => {
   show(training, false, true);
   expect(screen.getByRole('note').textContent).toBe(
     '1 run not counted: a run and its forks are one sample, and so are runs with the same config and seed if the method is deterministic.',

@@ -64,7 +64,7 @@ describe('MetricCharts', () => {
     );
   });
 
-  it('shows what its search matches, and says if nothing does', () => {
+  it('shows what its search matches, and that nothing does', () => {
     show();
     const search = screen.getByRole('searchbox', { name: 'Find metrics' });
     fireEvent.change(search, { target: { value: 'value' } });
@@ -100,7 +100,7 @@ describe('MetricCharts', () => {
     expect(fold('loss')).toBeDefined();
   });
 
-  it('says that a live run has no metrics yet', () => {
+  it('shows that a live run has no metrics yet', () => {
     show(['rollout/episode_return']);
     expect(screen.getByText(/^No metrics yet/)).toBeDefined();
   });

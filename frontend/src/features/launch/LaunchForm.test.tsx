@@ -294,7 +294,7 @@ describe('LaunchForm', () => {
     expect(changed).not.toBe(first);
   });
 
-  it('says why a viewer cannot start runs', async () => {
+  it('shows why a viewer cannot start runs', async () => {
     show({ role: 'viewer' });
     expect(screen.getByText('Requires the role operator; your role is viewer.')).toBeTruthy();
     expect(start().getAttribute('aria-disabled')).toBe('true');
@@ -302,7 +302,7 @@ describe('LaunchForm', () => {
     expect(createRuns).not.toHaveBeenCalled();
   });
 
-  it('says before the start what no host can run well, and what memory a run may need', () => {
+  it('shows before the start what no host can run well, and what memory a run may need', () => {
     show({ warnings: ['it may need 3.0 GiB of memory: a fits', '131 processes on 2 cores: a fits'] });
     expect(screen.getAllByRole('note').map(({ textContent }) => textContent)).toEqual([
       'It may need 3.0 GiB of memory: a fits.',
@@ -350,7 +350,7 @@ describe('LaunchForm', () => {
     other.remove();
   });
 
-  it('says that no host can run the environment', () => {
+  it('shows that no host can run the environment', () => {
     show({ hostEnvironments: [] });
     expect(screen.getByRole('note').textContent).toContain('The connected host cannot run CartPole.');
     expect(screen.getByRole('option', { name: /CartPole/ }).textContent).toContain('no host');

@@ -14,7 +14,7 @@ export function SweepFields({ draft, error, onChange }: Props) {
       <Checkbox
         size="xs"
         label="Start as a sweep"
-        description="Seeds are added in turns, and combinations that are worse than another get no more."
+        description="Seeds are added in rounds, and combinations that are worse than another get no more."
         checked={draft.sweep}
         onChange={({ currentTarget }) => onChange({ sweep: currentTarget.checked })}
       />

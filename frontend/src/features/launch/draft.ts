@@ -19,7 +19,7 @@ export type Draft = {
   notes: string;
   firstSeed: string;
   nSeeds: string;
-  /** Whether several combinations of values are started as a sweep, whose seeds are added in turns. */
+  /** Whether several combinations of values are started as a sweep, whose seeds are added in rounds. */
   sweep: boolean;
   /** Seeds of each combination of a sweep. */
   maxSeeds: string;

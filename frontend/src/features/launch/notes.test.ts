@@ -15,7 +15,7 @@ const host = (id: string, cpu: string, ...gpus: string[]): Host =>
   ({ id, alive: true, queues: ['cpu'], devices: [cpu, ...gpus] }) as Host;
 
 describe('the note on the crop', () => {
-  it('says what share of the moving pixels it hides', () =>
+  it('shows what share of the moving pixels it hides', () =>
     expect(notesOf(draft({ raw: { [CROP]: true } }), PACMAN, []).get(CROP)?.text).toContain('hides 24 %'));
 
   it('is absent without the crop or a measurement', () => {

@@ -30,7 +30,7 @@ it('leads to the videos that the script has sent', () => {
   expect(onShow).toHaveBeenCalledOnce();
 });
 
-it('says that the script has sent no video', () => {
+it('shows that the script has sent no video', () => {
   show([]);
   expect(screen.getByText(/has sent no video yet/)).toBeTruthy();
   expect(screen.queryByRole('button')).toBeNull();

@@ -56,7 +56,7 @@ it('offers the files of an external run for download only, with the reason', () 
   expect(screen.queryByText('Fork from here')).toBeNull();
 });
 
-it('says that the script of an external run has sent no file yet', () => {
+it('shows that the script of an external run has sent no file yet', () => {
   show([]);
   expect(screen.getByText(/script has sent no file/)).toBeTruthy();
 });

@@ -26,6 +26,6 @@ it('names a host that has stopped responding, and since when', () => {
 it.each([
   ['lab', true],
   [null, false],
-])('says nothing for host %s, alive %s', (host, alive) => {
+])('shows nothing for host %s, alive %s', (host, alive) => {
   expect(shown(host, alive)).toBe('');
 });

@@ -51,7 +51,7 @@ const tab = (selected?: string, onSelect: (video: string) => void = vi.fn()) => 
   <VideosTab run="R" selected={selected} onSelect={onSelect} />
 );
 
-it('plays the selected video, and says why another one cannot be shown', () => {
+it('plays the selected video, and shows why another one cannot be shown', () => {
   const client = clientOf(DONE, FAILED);
   const onSelect = vi.fn();
   const { rerender } = render(shown(client, tab(undefined, onSelect)));
@@ -74,12 +74,12 @@ it('fetches the list up to the selected video, and no further', async () => {
   expect(fetched).toHaveBeenCalledTimes(1);
 });
 
-it('says that the selected video is not there', () => {
+it('shows that the selected video is not there', () => {
   render(shown(clientOf(DONE), tab('X')));
   expect(screen.getByText(/selected video is not there/)).toBeTruthy();
 });
 
-it('says that the script has sent no video yet', () => {
+it('shows that the script has sent no video yet', () => {
   render(shown(clientOf(), tab()));
   expect(screen.getByText(/script has sent none/)).toBeTruthy();
 });

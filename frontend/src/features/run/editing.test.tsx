@@ -85,7 +85,7 @@ it('InlineEdit shows the error of the service at the field', async () => {
   expect(field('Name').getAttribute('aria-invalid')).toBe('true');
 });
 
-it('InlineEdit says why it is disabled', () => {
+it('InlineEdit shows why it is disabled', () => {
   showName(() => Promise.resolve(), 'Requires the role operator; your role is viewer.');
   expect(screen.queryByRole('textbox')).toBeNull();
   const pencil = screen.getByRole('button', { name: 'Edit name' });

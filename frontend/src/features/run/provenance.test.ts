@@ -39,7 +39,7 @@ describe('provenanceRows', () => {
 
   it('lists nothing if nothing is known', () => expect(provenanceRows([attempt(1, null)])).toEqual([]));
 
-  it('says that no commit is known', () =>
+  it('shows that no commit is known', () =>
     expect(values([attempt(1, { ...provenance, commit: null, dirty: null })]).Commit).toEqual([
       'not from a checkout',
     ]));

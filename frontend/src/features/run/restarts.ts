@@ -31,7 +31,7 @@ export function lastRestart({ attempts }: Pick<RunDetail, 'attempts'>): Restart 
   const next = attempts.find(({ number }) => number > attempt.number);
   return {
     attempt,
-    // The rest of the reason says what happens next.
+    // The rest of the reason states what happens next.
     cause:
       (attempt.outcome ?? '').slice(QUEUED.length).replace(/(^|: )(to|it will) resume from .*$/, '') || LOST,
     count: crashed.length,

@@ -83,7 +83,7 @@ const matching = (n: number) => ({
   expected: 5,
 });
 
-it('BulkBar says that too many runs are excluded', async () => {
+it('BulkBar shows that too many runs are excluded', async () => {
   await show(<BulkBar ids={new Set()} matching={matching(70)} canFork={false} onClear={nothing} />);
   const reason = /^Too many runs are excluded/;
   for (const name of ['Archive…', 'Delete…', 'Export']) {

@@ -13,7 +13,7 @@ import classes from './storage.module.css';
 
 type Editing = { group: string | null; policy: Policy };
 
-/** Adds, changes and removes the retention settings of groups. */
+/** Adds, changes and removes the retention policies of groups. */
 export function GroupPolicies({ retention }: { retention: Retention }) {
   const { installation, groups } = retention;
   const denied = useDenied();
@@ -29,15 +29,13 @@ export function GroupPolicies({ retention }: { retention: Retention }) {
   return (
     <section ref={panel} tabIndex={-1} className={classes.section} aria-label="Group retention policies">
       <h2 className="section-title">Group retention policies</h2>
-      <p className={`muted ${classes.note}`}>
-        A group’s settings replace all installation settings for its runs.
-      </p>
+      <p className={`muted ${classes.note}`}>A group’s policy replaces the installation’s for its runs.</p>
       {groups.length === 0 ? (
         <div className="panel">
-          <Empty>No group-specific settings.</Empty>
+          <Empty>No group has its own policy.</Empty>
         </div>
       ) : (
-        <ScrollPanel label="Groups with retention settings">
+        <ScrollPanel label="Groups with a retention policy">
           <table className="grid">
             <thead>
               <tr>
@@ -98,13 +96,13 @@ export function GroupPolicies({ retention }: { retention: Retention }) {
           style={{ justifySelf: 'start' }}
           onClick={() => setEditing({ group: null, policy: installation })}
         >
-          Add group settings
+          Add group policy
         </PermittedButton>
       )}
       <ConfirmDialog
         opened={removing !== null}
         onClose={() => setRemoving(null)}
-        title="Remove group settings"
+        title="Remove group policy"
         action="Remove"
         danger
         onConfirm={async () => {
@@ -114,7 +112,7 @@ export function GroupPolicies({ retention }: { retention: Retention }) {
           panel.current?.focus();
         }}
       >
-        The installation’s settings will apply to the runs of <b className={classes.long}>{removing}</b>, and
+        The installation’s policy will apply to the runs of <b className={classes.long}>{removing}</b>, and
         clean-up may remove more of their data.
       </ConfirmDialog>
     </section>
@@ -122,9 +120,9 @@ export function GroupPolicies({ retention }: { retention: Retention }) {
 }
 
 type FormProps = {
-  /** Without a group: settings of one that has none yet. */
+  /** Without a group: the policy of one that has none yet. */
   editing: Editing;
-  /** The groups that have settings. */
+  /** The groups that have a policy. */
   taken: readonly string[];
   denied: string | undefined;
   onClose: () => void;
@@ -139,12 +137,12 @@ function GroupForm({ editing: { group, policy }, taken, denied, onClose }: FormP
     name === ''
       ? 'Enter the name of a group.'
       : group === null && taken.includes(name)
-        ? 'This group already has settings: change them in the list.'
+        ? 'This group already has a policy: change it in the list.'
         : undefined;
   return (
     <div className={`panel ${classes.panel}`}>
       <h3 ref={heading} tabIndex={-1} className={`section-title ${classes.long}`}>
-        {group === null ? 'New group settings' : `Settings of ${group}`}
+        {group === null ? 'New group policy' : `Policy of ${group}`}
       </h3>
       <PolicyForm
         policy={policy}
@@ -155,7 +153,7 @@ function GroupForm({ editing: { group, policy }, taken, denied, onClose }: FormP
               groupField: (error: string | undefined, onChange: () => void) => (
                 <TextInput
                   label="Group"
-                  description="Its name, as in the list of runs. The fields are prefilled with the installation’s settings."
+                  description="Its name, as in the list of runs. The fields are prefilled with the installation’s policy."
                   required
                   maxLength={MAX_GROUP}
                   autoComplete="off"

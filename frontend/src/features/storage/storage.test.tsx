@@ -196,7 +196,7 @@ it('GroupPolicies discards preview and error of another name', async () => {
   client.getMutationCache().subscribe(({ mutation }) => {
     if (mutation?.state.status === 'success') settled();
   });
-  press('Add group settings');
+  press('Add group policy');
   type('Group *', 'new');
   const release = holdAnswers();
   press('Preview and save…');
@@ -244,13 +244,13 @@ it('GroupPolicies adds settings that start with those of the installation', asyn
   const groups = [{ group: 'new', policy }];
   service.answers['PUT /retention/groups'] = { status: 200, body: { installation: policy, groups } };
   show(<Groups />, 'operator');
-  press('Add group settings');
+  press('Add group policy');
   expect(screen.getByLabelText<HTMLInputElement>('Latest checkpoints').value).toBe('5');
   expect(screen.queryByLabelText('Audit trail')).toBeNull();
   press('Preview and save…');
   expect(screen.getByText('Enter the name of a group.')).toBeTruthy();
   type('Group *', 'a/b');
-  expect(screen.getByText(/already has settings/)).toBeTruthy();
+  expect(screen.getByText(/already has a policy/)).toBeTruthy();
   type('Group *', ' new ');
   press('Preview and save…');
   fireEvent.click(within(await screen.findByRole('dialog')).getByRole('button', { name: 'Save' }));
@@ -267,16 +267,16 @@ it('GroupPolicies changes and removes settings of a group', async () => {
   show(<Groups />, 'operator');
   expect(screen.getByRole('row', { name: /a\/b/ }).textContent).toContain('Checkpoints: best 2, latest 5');
   press('Change a/b');
-  expect(document.activeElement).toBe(screen.getByRole('heading', { name: 'Settings of a/b' }));
+  expect(document.activeElement).toBe(screen.getByRole('heading', { name: 'Policy of a/b' }));
   press('Cancel');
   press('Remove a/b');
   fireEvent.click(within(await screen.findByRole('dialog')).getByRole('button', { name: 'Remove' }));
-  await screen.findByText('No group-specific settings.');
+  await screen.findByText('No group has its own policy.');
 });
 
 it('GroupPolicies offers no change to a viewer', () => {
   show(<Groups />, 'viewer');
-  for (const name of ['Change a/b', 'Remove a/b', 'Add group settings']) {
+  for (const name of ['Change a/b', 'Remove a/b', 'Add group policy']) {
     const button = screen.getByRole('button', { name });
     expect([button.title, button.getAttribute('aria-disabled')]).toEqual([
       'Requires the role operator; your role is viewer.',

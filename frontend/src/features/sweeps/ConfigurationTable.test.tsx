@@ -67,7 +67,7 @@ it('ConfigurationTable sorts by the pressed header, and reports the sort', async
   expect(numbers()).toEqual(['2', '1', '0']);
 });
 
-it('ConfigurationTable marks the best row, and says why another is eliminated', async () => {
+it('ConfigurationTable marks the best row, and shows why another is eliminated', async () => {
   await show(<Table />);
   const [, first, second, last] = screen.getAllByRole('row');
   expect(first?.dataset.standing).toBe('best');

@@ -4,7 +4,7 @@ import { formatInteger, plural } from '@/lib/format';
 import { STATES } from '@/lib/run';
 
 const MEANINGS: Record<Sweep['state'], string> = {
-  running: 'Its runs are started in turns.',
+  running: 'Its runs are started in rounds.',
   finished: 'No further run will be started.',
   stopped: 'Stopped by a user. Retry continues it.',
 };

@@ -51,6 +51,23 @@ def test_long_list_is_printed_on_several_pages(service_page: Page, sqlite_servic
     assert _n_pages(page) >= 3
 
 
+def test_wide_tables_wrap_on_paper(service_page: Page, sqlite_service: RunningService) -> None:
+    page, width = service_page, 718  # A4 between margins of 1 cm
+    runs = [
+        make_run(sqlite_service.engine, RunState.FINISHED, config={"learning_rate": 0.001 * (1 + at)})
+        for at in range(8)
+    ]
+    page.set_viewport_size({"width": width, "height": 1040})
+    page.goto(f"/compare?runs={','.join(run.id for run in runs)}")
+    expect(page.get_by_role("cell", name="config.learning_rate")).to_be_visible()
+    page.emulate_media(media="print")
+    edges = page.locator("table").evaluate_all(
+        "tables => tables.map(table => table.getBoundingClientRect().right)"
+    )
+    assert edges
+    assert max(edges) <= width
+
+
 def _n_pages(page: Page) -> int:
     """The number of pages of paper, which the PDF names in its page tree."""
     return page.pdf(prefer_css_page_size=True).count(b"/Type /Page\n")

@@ -91,3 +91,9 @@ def test_measured_score_stands_with_its_protocol_and_frame(algorithm: str) -> No
             assert f", {frame} frame, {words}, " in preset.measured, preset.id
         elif standardised:
             assert ", standardised, " in preset.measured, preset.id
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_preset_as_in_the_paper_names_what_it_reached(algorithm: str) -> None:
+    [paper] = [preset for preset in ALGORITHMS[algorithm].presets if preset.id == "paper"]
+    assert paper.measured

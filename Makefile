@@ -149,6 +149,7 @@ endef
 EDITABLE := install --constraint constraints.txt --editable ./backend/python --editable
 
 $(VENV)/.ready: $(BIN)/pip pyproject.toml constraints.txt setup.py backend/__init__.py backend/python/pyproject.toml
+	@echo "==> installing the Python packages, about a minute"
 	$(call fetch,$(PIP) $(EDITABLE) '.[worker]')
 	@touch $@
 
@@ -169,6 +170,7 @@ frontend/node_modules/.ready: $(VENV)/.ready frontend/package.json frontend/pack
 	@touch $@
 
 frontend/dist/index.html: frontend/node_modules/.ready $(WEB_SOURCES)
+	@echo "==> building the pages"
 	@$(WITH_NODE) cd frontend && npm run --silent build
 	@touch $@
 

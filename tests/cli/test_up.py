@@ -101,7 +101,9 @@ def test_second_up_prints_new_login_link(running: Installation) -> None:
     assert link.startswith(running.url)
     assert link != running.login_url
     assert httpx.get(link, timeout=PATIENCE_S).is_redirect
-    assert _callboard(running.home, "login-link")[1].startswith(f"{running.url}/login?token=")
+    _, printed = _callboard(running.home, "login-link")
+    assert printed.startswith(f"{running.url}/login?token=")
+    assert len(printed.splitlines()) == 1
     assert running.process.poll() is None
 
 

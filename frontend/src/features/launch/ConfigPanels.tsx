@@ -51,7 +51,7 @@ export function ConfigPanels(props: Props) {
   const groupOf = ({ section, group }: ConfigField): string => (all || section === 'stop' ? group : COMMON);
   const groups = [...new Set(shown.map(groupOf))];
   const hyperparameters = useMemo(() => fields.filter(({ section }) => section !== 'stop'), [fields]);
-  const changed = hyperparameters.filter((field) => isChanged(field, rawOf(draft, field))).length;
+  const changed = fields.filter((field) => isChanged(field, rawOf(draft, field))).length;
 
   return (
     <>

@@ -169,6 +169,15 @@ describe('LaunchForm', () => {
     expect(field('config.n_e')).toBeNull();
   });
 
+  it('counts as changed the fields that it marks so', () => {
+    show();
+    const marked = (): number => document.querySelectorAll('[data-changed]').length;
+    expect(marked()).toBeGreaterThan(0);
+    expect(screen.getByText(`${marked()} changed from the defaults`)).toBeTruthy();
+    type('config.learning_rate', '0.5');
+    expect(screen.getByText(`${marked()} changed from the defaults`)).toBeTruthy();
+  });
+
   it('keeps a field in view after it was changed and folded away', () => {
     show();
     const all = screen.getByRole('button', { name: 'All 3 hyperparameters' });

@@ -1,4 +1,5 @@
 import { Button, SegmentedControl, Textarea } from '@mantine/core';
+import { useSessionStorage } from '@mantine/hooks';
 import { useEffect, useRef, useState } from 'react';
 import { fieldError } from '@/api/problem';
 import { MAX_NOTES } from '@/api/runBounds';
@@ -14,29 +15,47 @@ const isLong = (notes: string): boolean =>
   notes.length > FOLDED_CHARACTERS || notes.split('\n').length > FOLDED_LINES;
 
 type Props = {
+  runId: string;
   notes: string;
   save: (notes: string) => Promise<void>;
   denied: string | undefined;
 };
 
-/** A run's notes in Markdown, edited in place. */
-export function Notes({ notes, save, denied }: Props) {
-  const [typed, setTyped] = useState<string | null>(null);
+/** A run's notes in Markdown, edited in place. Text that is not saved stays with the run until the tab is closed. */
+export function Notes({ runId, notes, save, denied }: Props) {
+  const [typed, setTyped, forget] = useSessionStorage<string | null>({
+    key: `callboard-notes-${runId}`,
+    defaultValue: null,
+    getInitialValueInEffect: false,
+  });
+  const [restored, setRestored] = useState(typed !== null);
+  const [editing, setEditing] = useState(restored);
   const [unfolded, setUnfolded] = useState(false);
   const edit = useRef<HTMLButtonElement>(null);
   const closed = useRef(false);
 
   useEffect(() => {
-    if (typed === null && closed.current) edit.current?.focus();
+    if (!editing && closed.current) edit.current?.focus();
     closed.current = false;
-  }, [typed]);
+  }, [editing]);
 
-  if (typed !== null) {
+  if (editing) {
     const close = (): void => {
       closed.current = true;
-      setTyped(null);
+      forget();
+      setRestored(false);
+      setEditing(false);
     };
-    return <Editor before={notes} typed={typed} onType={setTyped} save={save} onClose={close} />;
+    return (
+      <Editor
+        before={notes}
+        typed={typed ?? notes}
+        restored={restored}
+        onType={setTyped}
+        save={save}
+        onClose={close}
+      />
+    );
   }
   const start = (label: string) => (
     <PermittedButton
@@ -45,7 +64,7 @@ export function Notes({ notes, save, denied }: Props) {
       size="compact-xs"
       variant="subtle"
       color="gray"
-      onClick={() => setTyped(notes)}
+      onClick={() => setEditing(true)}
     >
       {label}
     </PermittedButton>
@@ -78,12 +97,14 @@ export function Notes({ notes, save, denied }: Props) {
 type EditorProps = {
   before: string;
   typed: string;
+  /** Whether the text was typed before this page was opened. */
+  restored: boolean;
   onType: (typed: string) => void;
   save: (notes: string) => Promise<void>;
   onClose: () => void;
 };
 
-function Editor({ before, typed, onType, save, onClose }: EditorProps) {
+function Editor({ before, typed, restored, onType, save, onClose }: EditorProps) {
   const [view, setView] = useState<'write' | 'preview'>('write');
   const [error, setError] = useState<string | null>(null);
   const [saving, setSaving] = useState(false);
@@ -124,7 +145,7 @@ function Editor({ before, typed, onType, save, onClose }: EditorProps) {
       />
       {view === 'write' ? (
         <Textarea
-          autoFocus
+          autoFocus={!restored}
           rows={8}
           resize="vertical"
           aria-label="Notes"
@@ -146,6 +167,7 @@ function Editor({ before, typed, onType, save, onClose }: EditorProps) {
         <Button variant="default" onClick={onClose}>
           Cancel
         </Button>
+        {restored && <span className="muted">Restored; not saved yet.</span>}
       </span>
     </form>
   );

@@ -53,7 +53,12 @@ export function RunDetails({ run, edit, denied }: Props) {
           </InlineEdit>
         </span>
       )}
-      <Notes notes={run.notes} save={(notes) => edit.save('Changed notes', { notes })} denied={denied} />
+      <Notes
+        runId={run.id}
+        notes={run.notes}
+        save={(notes) => edit.save('Changed notes', { notes })}
+        denied={denied}
+      />
       <span role="status">
         {edit.saved !== null && (
           <>

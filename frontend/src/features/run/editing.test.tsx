@@ -34,7 +34,10 @@ beforeEach(() => {
   client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   client.setQueryData(keys.me(), { role: 'operator' });
 });
-afterEach(cleanup);
+afterEach(() => {
+  cleanup();
+  sessionStorage.clear();
+});
 
 const show = (children: ReactNode) =>
   render(
@@ -145,7 +148,7 @@ it.each([
 
 it('Notes are previewed and saved', async () => {
   const save = vi.fn(() => Promise.resolve());
-  show(<Notes notes="" save={save} denied={undefined} />);
+  show(<Notes runId="R" notes="" save={save} denied={undefined} />);
   fireEvent.click(screen.getByRole('button', { name: 'Add notes' }));
   fireEvent.change(field('Notes'), { target: { value: '**sure**' } });
   fireEvent.click(screen.getByRole('radio', { name: 'Preview' }));
@@ -153,6 +156,31 @@ it('Notes are previewed and saved', async () => {
   fireEvent.click(screen.getByRole('button', { name: 'Save notes' }));
   await waitFor(() => expect(save).toHaveBeenCalledWith('**sure**'));
   await screen.findByRole('button', { name: 'Add notes' });
+});
+
+it('Notes that are not saved are kept with their run until they are saved or cancelled', async () => {
+  const notes = (runId: string) => (
+    <Notes runId={runId} notes="old" save={() => Promise.resolve()} denied={undefined} />
+  );
+  for (const leave of ['Cancel', 'Save notes']) {
+    const first = show(notes('R'));
+    fireEvent.click(screen.getByRole('button', { name: 'Edit notes' }));
+    fireEvent.change(field('Notes'), { target: { value: 'a long finding' } });
+    first.unmount();
+    const other = show(notes('S'));
+    screen.getByRole('button', { name: 'Edit notes' });
+    other.unmount();
+    const again = show(notes('R'));
+    expect(field('Notes').value).toBe('a long finding');
+    expect(document.activeElement).toBe(document.body);
+    screen.getByText('Restored; not saved yet.');
+    fireEvent.click(screen.getByRole('button', { name: leave }));
+    await screen.findByRole('button', { name: 'Edit notes' });
+    again.unmount();
+    show(notes('R'));
+    screen.getByRole('button', { name: 'Edit notes' });
+    cleanup();
+  }
 });
 
 it('Markdown creates no element from HTML and no link with a dangerous scheme', () => {

@@ -30,7 +30,12 @@ def compare_runs(
         Query(description="At the last step of the shortest run of an environment, or of each run."),
     ] = "common",
     threshold: Annotated[
-        float | None, Query(allow_inf_nan=False, description="Also return when this score is first reached.")
+        float | None,
+        Query(
+            allow_inf_nan=False,
+            description="Also return when this score is first reached: by the mean of 100 training episodes, "
+            "or by an evaluation of at least 30 episodes.",
+        ),
     ] = None,
     protocol: Annotated[
         Text | None,

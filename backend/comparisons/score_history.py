@@ -10,6 +10,8 @@ from backend.metrics.chunks import Array, Columns
 
 WINDOW_EPISODES = 100
 """Window of a training score."""
+EVALUATION_EPISODES = 30
+"""Episodes of an evaluation by which a score counts as reached."""
 
 
 @dataclass(frozen=True)
@@ -79,5 +81,5 @@ def by_evaluation(done: Sequence[Evaluation]) -> ScoreHistory:
         agent_steps=np.array([one.agent_steps for one in ordered], "i8"),
         wall_time_s=np.array([one.wall_time_s for one in ordered], "f8"),
         scores=np.array([one.mean_return for one in ordered], "f8"),
-        trusted=np.ones(len(ordered), bool),
+        trusted=np.array([one.n_episodes >= EVALUATION_EPISODES for one in ordered], bool),
     )

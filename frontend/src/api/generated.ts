@@ -10005,7 +10005,7 @@ export interface operations {
                 score?: "training" | "evaluation";
                 /** @description At the last step of the shortest run of an environment, or of each run. */
                 at?: "common" | "end";
-                /** @description Also return when this score is first reached. */
+                /** @description Also return when this score is first reached: by the mean of 100 training episodes, or by an evaluation of at least 30 episodes. */
                 threshold?: number | null;
                 /** @description Protocol of the evaluations; default: that of each group. */
                 protocol?: string | null;

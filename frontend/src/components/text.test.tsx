@@ -6,10 +6,24 @@ const NAME = 'paac ALE/Pong-v5 learning_rate=0.003 seed 12';
 let width = 0;
 let resized: (() => void)[] = [];
 
+/** The number of lines of so many letters that break between words. */
+function linesOfWords(text: string, perLine: number): number {
+  let [lines, used] = [1, 0];
+  for (const { length } of text.split(' ')) {
+    if (used > 0 && used + 1 + length > perLine) [lines, used] = [lines + 1, 0];
+    used += length + (used > 0 ? 1 : 0);
+  }
+  return lines;
+}
+
 /** Layout with letters of 10 pixels, which the test's DOM lacks. */
 beforeEach(() => {
   resized = [];
   vi.spyOn(HTMLElement.prototype, 'clientWidth', 'get').mockImplementation(() => width);
+  vi.spyOn(HTMLElement.prototype, 'clientHeight', 'get').mockReturnValue(32);
+  vi.spyOn(HTMLElement.prototype, 'scrollHeight', 'get').mockImplementation(function (this: HTMLElement) {
+    return 16 * linesOfWords(this.textContent, Math.floor(width / 10));
+  });
   vi.spyOn(Range.prototype, 'getClientRects').mockImplementation(function (this: Range) {
     const letters = this.toString().length;
     const perLine = Math.floor(width / 10);
@@ -59,6 +73,16 @@ it.each([1, 2] as const)('TruncatedName in %i lines hides the middle of a name w
   expect(shown()).toMatch(/^paac .*….* 12$/);
   expect(10 * shown().length).toBeLessThanOrEqual(lines * width);
   expect(10 * shown().length).toBeGreaterThan(0.75 * lines * width); // no more is hidden than must be
+});
+
+it.each([
+  [190, 3, true],
+  [270, 2, false],
+])('TruncatedName at %i pixels, where words take %i lines, fills lines: %s', (pixels, n, filled) => {
+  width = pixels;
+  expect(linesOfWords(NAME, pixels / 10)).toBe(n);
+  render(<TruncatedName name={NAME} lines={2} />);
+  expect(screen.getByTitle(NAME).className.includes('filled')).toBe(filled);
 });
 
 it('TruncatedName shows a name as soon as it has room', () => {

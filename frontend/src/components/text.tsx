@@ -6,7 +6,13 @@ import classes from './text.module.css';
 /** Shorter names fit nearly everywhere, and are not measured. */
 const MIN_MEASURED = 16;
 
-type Fit = { name: string; share: number };
+type Fit = {
+  name: string;
+  /** The share of the name that has room. */
+  share: number;
+  /** Whether its lines break between words. Otherwise they are filled. */
+  words: boolean;
+};
 
 /**
  * A name in a single element, so that the browser's search finds it and copying keeps it whole.
@@ -24,7 +30,7 @@ export function TruncatedName({
   lines?: 1 | 2;
 }) {
   const element = useRef<HTMLSpanElement>(null);
-  /** The share of the name that has room; null until it is measured. */
+  /** Null until the name is measured. */
   const [fit, setFit] = useState<Fit | null>(null);
   const settledWidth = useRef(0);
   useLayoutEffect(() => {
@@ -34,10 +40,15 @@ export function TruncatedName({
       settledWidth.current = span.clientWidth; // a table cell is narrower without the middle
       return;
     }
+    if (lines === 2 && span.scrollHeight <= span.clientHeight) {
+      settledWidth.current = span.clientWidth;
+      setFit({ name, share: 1, words: true });
+      return;
+    }
     const range = document.createRange(); // with the whole name
     range.selectNodeContents(span);
     const width = widthOf(range.getClientRects());
-    setFit({ name, share: width === 0 ? 1 : (lines * span.clientWidth) / width });
+    setFit({ name, share: width === 0 ? 1 : (lines * span.clientWidth) / width, words: false });
   }, [name, lines, fit]);
   useLayoutEffect(() => {
     const { current: span } = element;
@@ -52,8 +63,13 @@ export function TruncatedName({
     return () => observer.disconnect();
   }, [name]);
   const parts = fit?.name === name && fit.share < 1 ? inMiddle(name, fit.share) : null;
+  const filled = fit?.name === name && !fit.words ? classes.filled : '';
   return (
-    <span ref={element} title={title} className={lines === 1 ? `ellipsis ${classes.line}` : classes.lines}>
+    <span
+      ref={element}
+      title={title}
+      className={lines === 1 ? `ellipsis ${classes.line}` : `${classes.lines} ${filled}`}
+    >
       {parts ? (
         <>
           {parts[0]}

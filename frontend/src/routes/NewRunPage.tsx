@@ -46,9 +46,13 @@ export default function NewRunPage() {
     const initialDraft = source.data
       ? draftFrom(catalogue, source.data, fork ? 'fork' : 'copy')
       : newDraft(catalogue, requested);
+    const name = [fork ? 'fork' : 'new', sourceId, checkpoint, environment, algorithm]
+      .filter(Boolean)
+      .join(' ');
     return (
       <LaunchForm
-        key={`${sourceId ?? ''} ${fork ?? ''} ${environment ?? ''} ${algorithm ?? ''}`}
+        key={name}
+        name={name}
         catalogue={catalogue}
         initialDraft={initialDraft}
         parent={fork ? source.data : undefined}

@@ -30,13 +30,16 @@ def test_single_high_return_at_start_does_not_reach_threshold() -> None:
     assert by_training(rows).reached(201.0) == (np.inf, np.inf)
 
 
-def _evaluation(agent_steps: int, mean_return: float, second: int = 0, attempt: int | None = 1) -> Evaluation:
+def _evaluation(
+    agent_steps: int, mean_return: float, second: int = 0, attempt: int | None = 1, n_episodes: int = 30
+) -> Evaluation:
     return Evaluation(
         id=f"{agent_steps} {mean_return}",
         attempt=attempt,
         agent_steps=agent_steps,
         wall_time_s=agent_steps / 100,
         mean_return=mean_return,
+        n_episodes=n_episodes,
         requested_at=datetime(2026, 1, 1, second=second, tzinfo=UTC),
     )
 
@@ -57,3 +60,9 @@ def test_evaluations_reach_threshold_at_first_evaluation_above_it() -> None:
     assert history.score_at(250) == 10.0
     assert history.score_at(10_000) == 9.0
     assert by_evaluation([]).end == 0
+
+
+def test_evaluation_of_fewer_than_thirty_episodes_reaches_no_threshold() -> None:
+    history = by_evaluation([_evaluation(100, 9.0, n_episodes=29), _evaluation(200, 8.0, n_episodes=30)])
+    assert history.scores.tolist() == [9.0, 8.0]
+    assert history.reached(5.0) == (200.0, 2.0)

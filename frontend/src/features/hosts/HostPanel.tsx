@@ -27,7 +27,7 @@ export function HostPanel({ host }: { host: Host }) {
         <span data-alive={host.alive && !host.draining} className={classes.state}>
           {state}
         </span>
-        <span className="muted">
+        <span className={`muted ${classes.heartbeat}`}>
           {host.alive ? 'last heartbeat:' : 'has not responded since'} <RelativeTime at={host.last_seen_at} />
         </span>
         <span className="grow" />

@@ -106,6 +106,7 @@ function show({
     const [all, setAll] = useState(false);
     return (
       <LaunchForm
+        name="new"
         catalogue={CATALOGUE}
         initialDraft={newDraft(CATALOGUE, {})}
         all={all}
@@ -148,6 +149,7 @@ Object.defineProperty(document, 'fonts', { value: new EventTarget() });
 beforeEach(() => void vi.mocked(createRuns).mockResolvedValue([{ id: 'r' } as Run]));
 afterEach(() => {
   cleanup();
+  sessionStorage.clear();
   vi.resetAllMocks();
 });
 
@@ -176,6 +178,29 @@ describe('LaunchForm', () => {
     expect(screen.getByText(`${marked()} changed from the defaults`)).toBeTruthy();
     type('config.learning_rate', '0.5');
     expect(screen.getByText(`${marked()} changed from the defaults`)).toBeTruthy();
+  });
+
+  it('restores what was entered until it is started or reset', async () => {
+    const reopen = (): void => {
+      cleanup();
+      show();
+    };
+    show();
+    reopen();
+    expect(screen.queryByRole('button', { name: 'Reset form' })).toBeNull(); // nothing was entered
+    type('config.learning_rate', '0.5');
+    reopen();
+    expect(field('config.learning_rate').value).toBe('0.5');
+    fireEvent.click(screen.getByRole('button', { name: 'Reset form' }));
+    expect(field('config.learning_rate').value).toBe('0.001');
+    reopen();
+    expect(field('config.learning_rate').value).toBe('0.001');
+    type('config.learning_rate', '0.25');
+    submit();
+    await waitFor(() => expect(createRuns).toHaveBeenCalledOnce());
+    await settled(() => undefined);
+    reopen();
+    expect(field('config.learning_rate').value).toBe('0.001');
   });
 
   it('keeps a field in view after it was changed and folded away', () => {

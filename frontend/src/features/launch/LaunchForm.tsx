@@ -1,5 +1,6 @@
+import { Button } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { useCallback, useMemo, useState, type SubmitEvent } from 'react';
+import { useCallback, useEffect, useMemo, useState, type SubmitEvent } from 'react';
 import { flushSync } from 'react-dom';
 import { hostsQuery } from '@/api/hosts';
 import { asProblem, type FieldProblem } from '@/api/problem';
@@ -28,9 +29,12 @@ import {
 } from './requests';
 import { RunFields } from './RunFields';
 import { SweepFields } from './SweepFields';
+import { forgetUnsent, keepUnsent, unsent } from './unsent';
 import { validate } from './validation';
 
 type Props = {
+  /** What this form is for: what is entered in it is kept under this name until it is started. */
+  name: string;
   catalogue: Catalogue;
   initialDraft: Draft;
   /** The run to fork. */
@@ -60,16 +64,25 @@ function fieldErrorsOf(error: unknown): readonly FieldProblem[] {
 const focusFirstInvalid = (form: HTMLFormElement): void =>
   form.querySelector<HTMLElement>('[aria-invalid=true], [data-invalid] :is(input, select)')?.focus();
 
+/** What a clone or a fork changes counts as edited; what a preset changes does not. */
+const editedInitially = ({ preset, raw }: Draft): ReadonlySet<string> =>
+  new Set(preset === null ? Object.keys(raw) : []);
+
 /** The form for a new run or a fork. */
 export function LaunchForm(props: Props) {
-  const { catalogue, initialDraft, parent, checkpoint, all, onAll, onStarted, onSweepStarted } = props;
-  const [draft, setDraft] = useState(initialDraft);
+  const { name, catalogue, initialDraft, parent, checkpoint, all, onAll, onStarted, onSweepStarted } = props;
+  const [before] = useState(() => unsent(name, initialDraft, catalogue));
+  const [restored, setRestored] = useState(before !== null);
+  const [draft, setDraft] = useState(before?.draft ?? initialDraft);
   const [checkpointId, setCheckpointId] = useState(checkpoint ?? null);
   const [serverErrors, setServerErrors] = useState<readonly FieldProblem[]>([]);
-  // What a clone or a fork changes counts as edited; what a preset changes does not.
-  const [edited, setEdited] = useState<ReadonlySet<string>>(
-    () => new Set(initialDraft.preset === null ? Object.keys(initialDraft.raw) : []),
+  const [edited, setEdited] = useState<ReadonlySet<string>>(() =>
+    before ? new Set(before.edited) : editedInitially(initialDraft),
   );
+  const [untouched, setUntouched] = useState(draft);
+  useEffect(() => {
+    if (draft !== untouched) keepUnsent(name, { draft, edited: [...edited] });
+  }, [name, draft, edited, untouched]);
   // A changed draft is another request, and a repeated one the same.
   const key = useMemo(() => ({ draft, text: newKey() }), [draft]);
   const refusal = useDenied('operator');
@@ -92,12 +105,15 @@ export function LaunchForm(props: Props) {
   const sweep = parent === undefined && isSweep(fields, draft);
   const launch = useRunMutation(async () => {
     if (sweep) {
-      onSweepStarted((await createSweep(toSweepRequest(fields, draft), key.text)).id);
+      const { id } = await createSweep(toSweepRequest(fields, draft), key.text);
+      forgetUnsent(name);
+      onSweepStarted(id);
       return;
     }
     const created = parent
       ? [await forkRun(parent.id, toForkRequest(fields, draft, checkpointId))]
       : await createRuns(toRequest(fields, draft), key.text);
+    forgetUnsent(name);
     onStarted(created);
   });
 
@@ -118,6 +134,15 @@ export function LaunchForm(props: Props) {
     setServerErrors((before) => withoutPath(before, path));
   }, []);
 
+  const startOver = (): void => {
+    forgetUnsent(name);
+    setDraft(initialDraft);
+    setUntouched(initialDraft);
+    setEdited(editedInitially(initialDraft));
+    setServerErrors([]);
+    setRestored(false);
+  };
+
   const submit = (event: SubmitEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const form = event.currentTarget;
@@ -136,59 +161,71 @@ export function LaunchForm(props: Props) {
   };
 
   return (
-    <form onSubmit={submit} noValidate className={classes.layout}>
-      {parent ? (
-        <ForkSidebar
-          parent={parent}
-          checkpoints={checkpoints}
-          checkpoint={checkpointId}
-          error={errors.get('checkpoint')}
-          onCheckpoint={(id) => {
-            setCheckpointId(id);
-            setServerErrors([]);
-          }}
-        />
-      ) : (
-        <>
-          <LaunchSidebar catalogue={catalogue} draft={draft} hosts={hosts?.items} onEdit={edit} />
-          <PresetPanel catalogue={catalogue} draft={draft} onEdit={edit} />
-        </>
+    <form onSubmit={submit} noValidate>
+      {restored && (
+        <p className={`row ${classes.restored}`}>
+          <span className="muted">What you entered before is restored; nothing was started with it.</span>
+          <Button variant="default" size="compact-xs" onClick={startOver}>
+            Reset form
+          </Button>
+        </p>
       )}
-      {/* Before the fields, so that few tabs lead to it; drawn below them. */}
-      <LaunchBar
-        catalogue={catalogue}
-        fields={fields}
-        draft={draft}
-        draftErrors={draftErrors}
-        serverErrors={serverErrors}
-        startingPoint={startingPoint}
-        refusal={refusal}
-        starting={launch.isPending}
-        onNSeeds={(nSeeds) => edit({ nSeeds })}
-      />
-      <div className={classes.main}>
-        <ConfigPanels
+      <div className={classes.layout}>
+        {parent ? (
+          <ForkSidebar
+            parent={parent}
+            checkpoints={checkpoints}
+            checkpoint={checkpointId}
+            error={errors.get('checkpoint')}
+            onCheckpoint={(id) => {
+              setCheckpointId(id);
+              setServerErrors([]);
+            }}
+          />
+        ) : (
+          <>
+            <LaunchSidebar catalogue={catalogue} draft={draft} hosts={hosts?.items} onEdit={edit} />
+            <PresetPanel catalogue={catalogue} draft={draft} onEdit={edit} />
+          </>
+        )}
+        {/* Before the fields, so that few tabs lead to it; drawn below them. */}
+        <LaunchBar
+          catalogue={catalogue}
           fields={fields}
           draft={draft}
-          errors={errors}
-          notes={notesOf(draft, environmentOf(catalogue, draft), hosts?.items ?? [])}
-          edited={edited}
-          all={all}
-          onAll={onAll}
-          several={parent === undefined}
-          onChange={onChange}
-          onReset={onReset}
+          draftErrors={draftErrors}
+          serverErrors={serverErrors}
+          startingPoint={startingPoint}
+          refusal={refusal}
+          starting={launch.isPending}
+          onNSeeds={(nSeeds) => edit({ nSeeds })}
         />
-        {parent === undefined && Object.keys(gridOf(fields, draft)).length > 0 && (
-          <SweepFields draft={draft} error={errors.get('maxSeeds')} onChange={edit} />
-        )}
-        <RunFields
-          draft={draft}
-          errors={errors}
-          sweep={sweep}
-          proposedGroup={parent ? '' : sweep ? draft.name.trim() || sweepName(draft) : groupOf(fields, draft)}
-          onChange={edit}
-        />
+        <div className={classes.main}>
+          <ConfigPanels
+            fields={fields}
+            draft={draft}
+            errors={errors}
+            notes={notesOf(draft, environmentOf(catalogue, draft), hosts?.items ?? [])}
+            edited={edited}
+            all={all}
+            onAll={onAll}
+            several={parent === undefined}
+            onChange={onChange}
+            onReset={onReset}
+          />
+          {parent === undefined && Object.keys(gridOf(fields, draft)).length > 0 && (
+            <SweepFields draft={draft} error={errors.get('maxSeeds')} onChange={edit} />
+          )}
+          <RunFields
+            draft={draft}
+            errors={errors}
+            sweep={sweep}
+            proposedGroup={
+              parent ? '' : sweep ? draft.name.trim() || sweepName(draft) : groupOf(fields, draft)
+            }
+            onChange={edit}
+          />
+        </div>
       </div>
     </form>
   );

@@ -1,0 +1,24 @@
+/** What was entered in the launch form and not started yet. It stays in its tab until the tab is closed. */
+import { algorithmOf, environmentOf, type Catalogue, type Draft } from './draft';
+
+export type Unsent = {
+  draft: Draft;
+  /** The fields that were edited. */
+  edited: readonly string[];
+};
+
+const keyOf = (form: string): string => `callboard-launch-${form}`;
+
+/** What was entered in a form; null if nothing was, or if its algorithm or environment no longer exists. */
+export function unsent(form: string, initialDraft: Draft, catalogue: Catalogue): Unsent | null {
+  const stored = sessionStorage.getItem(keyOf(form));
+  if (stored === null) return null;
+  const { draft, edited } = JSON.parse(stored) as Unsent;
+  if (!environmentOf(catalogue, draft) || !algorithmOf(catalogue, draft)) return null;
+  return { draft: { ...initialDraft, ...draft }, edited }; // an earlier version stored fewer fields
+}
+
+export const keepUnsent = (form: string, entered: Unsent): void =>
+  sessionStorage.setItem(keyOf(form), JSON.stringify(entered));
+
+export const forgetUnsent = (form: string): void => sessionStorage.removeItem(keyOf(form));

@@ -136,7 +136,7 @@ def train(
         typer.echo(f"failed: {ended.reason}\n{ended.traceback}", err=True)
     else:
         score = summary["mean_return_100"]
-        scored = "" if score is None else f"; score {score:.1f}"
+        scored = "" if score is None else f"; mean return of the last 100 episodes {score:.1f}"
         typer.echo(f"{ended.state}: {ended.reason}{scored}; saved in {folder}", err=True)
     if ended.state == "failed":
         raise typer.Exit(1)

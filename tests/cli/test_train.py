@@ -150,7 +150,9 @@ def test_train_prints_run_directory_which_rejects_other_settings_and_checkpoints
     assert (code, out) == (0, "")
     assert "training paac on CartPole-v1" in err
     last = err.replace("\n", " ").partition("finished: ")[2]
-    assert re.fullmatch(rf"reached 2,000 agent steps; score \d+\.\d; saved in {folder} ?", last), err
+    assert re.fullmatch(
+        rf"reached 2,000 agent steps; mean return of the last 100 episodes \d+\.\d; saved in {folder} ?", last
+    ), err
 
     before = (folder / "spec.json").read_text()
     other = (*CARTPOLE, "--agent-steps", "500", "--seed", "3", "--run-directory", str(folder))

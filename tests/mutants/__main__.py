@@ -72,7 +72,8 @@ SURVIVED, UNREACHED = Outcome("survived"), Outcome("unreached")
 CONTRACT = (
     "tests/workers/engine/test_contract.py::test_algorithm_trains_changes_resumes_stops_and_fails_on_nan"
 )
-ALGORITHMS = {
+METHODS = "workers/engine/methods/"
+TRAINED_BY = {
     "asynchronous/a3c": ["a3c"],
     "asynchronous/q": ["n_step_q", "one_step_sarsa"],
     "asynchronous": ["n_step_q", "a3c"],
@@ -81,17 +82,21 @@ ALGORITHMS = {
     "ga3c": ["ga3c"],
     "dqn": ["dqn"],
     "gorila": ["gorila_dqn"],
-    "": ["paac", "dqn"],
 }
-"""By the beginning of a path in `methods`, what trains by it."""
+"""By the beginning of a path in `methods`, what trains by it; a package without an entry is an error."""
+SHARED = ["paac", "dqn"]
+"""What trains by the modules outside of these packages."""
 
 
 def contracts(mutant: Mutant) -> list[str]:
     """Ids of the contract tests that may run its code."""
     if not mutant.path.startswith("workers/"):
         return []
-    path = mutant.path.removeprefix("workers/engine/methods/")
-    names = next(names for start, names in ALGORITHMS.items() if path.startswith(start))
+    package = mutant.path.removeprefix(METHODS)
+    if package == mutant.path or "/" not in package:
+        names = SHARED
+    else:
+        names = next(names for start, names in TRAINED_BY.items() if package.startswith(start))
     return [f"{CONTRACT}[{name}]" for name in names]
 
 

@@ -175,8 +175,9 @@ def test_algorithm_of_the_guide_overrides_what_the_base_class_has() -> None:
         if about.startswith("file="):
             exec(text, found.setdefault(about.partition("=")[2], {}))
     spec, method = (found[path] for path in sorted(found))
-    assert spec["DOUBLE_DQN"].presets
-    assert not any(preset.measured for preset in spec["DOUBLE_DQN"].presets), "a claim of DQN's"
+    presets = spec["DOUBLE_DQN"].presets
+    # DQN's results are not double DQN's; test_presets.py demands a text of the preset as in the paper.
+    assert {preset.measured for preset in presets} == {"Not run."}
     base = method["Dqn"].targets.__code__
     assert vars(method["DoubleDqn"])["targets"].__code__.co_varnames[:4] == base.co_varnames[:4]
 

@@ -43,9 +43,9 @@ _FEED_FORWARD: dict[str, Any] = {
 SMALL_TENSOR_DECISION_BYTES = 16 * 2**10
 """A decision with vector observations: activations of the policy and of the value, in small tensors."""
 LSTM_DECISION_BYTES = 78 * 2**10
-"""What its LSTM adds. The estimate for the defaults on HalfCheetah, 16 actors whose updates are whole episodes,
-exceeds the largest measured peak, 2,895 MiB. How many update at the same time differs: equal runs peaked at
-1,853 MiB as well."""
+"""What its LSTM adds. With it, the estimate for the defaults on HalfCheetah, 16 actors of one update per
+episode, exceeds the largest measured peak, 2,895 MiB. How many update at the same time differs: an equal run
+peaked at 1,853 MiB."""
 
 
 class A3CConfig(AsynchronousConfig):

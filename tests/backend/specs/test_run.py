@@ -193,7 +193,7 @@ def test_parse_rejects_discrete_algorithm_in_continuous_environment() -> None:
 
 def test_every_algorithm_promises_what_its_processes_allow() -> None:
     # What is promised here is what test_contract.py demands of the engine.
-    assert {name: algorithm.reproducibility for name, algorithm in ALGORITHMS.items()} == {
+    promised = {
         "dqn": "bitwise",
         "paac": "resumes_agree",
         "paac_q": "resumes_agree",
@@ -204,3 +204,7 @@ def test_every_algorithm_promises_what_its_processes_allow() -> None:
         "ga3c": "none",
         "gorila_dqn": "none",
     }
+    assert set(promised) == set(ALGORITHMS), (
+        "add what the new algorithm promises; see docs/guides/algorithm.md"
+    )
+    assert {name: algorithm.reproducibility for name, algorithm in ALGORITHMS.items()} == promised

@@ -18,7 +18,7 @@ export function PresetPanel({ catalogue, draft, onEdit }: Props) {
           ...presetsOf(catalogue, draft).map(({ id, title, description, measured }) => ({
             id,
             title,
-            text: [description, measured ? `Measured on two cores. ${measured}` : 'No measured result.'],
+            text: [description, measured ? `On two cores: ${measured}` : 'No measured result.'],
           })),
           {
             id: DEFAULTS,

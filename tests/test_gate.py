@@ -66,6 +66,8 @@ def test_passes_at_the_second_try(
     write(tree, {"test_a.py": FAILS_ONCE, "test_b.py": "def test_other(): pass"})
     assert run_gate({"tests": arguments}, PASSES) == 0
     *above, last = capfd.readouterr().out.splitlines()
+    named = above.index("failed: test_a.py::test_it")
+    assert not any("short test summary" in line for line in above[:named])
     assert last == "flaky: test_a.py::test_it"
     again = above[above.index("test_a.py::test_it failed at first:") :]
     assert any("AssertionError: the first time" in line for line in again)

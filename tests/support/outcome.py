@@ -20,14 +20,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     path = config.getoption("--outcome")
     if path is not None and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Outcome(path))
+        config.pluginmanager.register(Outcome(path, config))
 
 
 class Outcome:
-    """Collects reports and writes them when the session ends."""
+    """Collects reports and writes them when the session ends.
 
-    def __init__(self, path: Path) -> None:
+    It names each failure immediately: pytest does so at the end, which an interrupted run does not reach.
+    """
+
+    def __init__(self, path: Path, config: pytest.Config) -> None:
         self._path = path
+        self._config = config
         self._selected: dict[str, None] = {}
         self._finished: dict[str, None] = {}
         self._failed: dict[str, str] = {}
@@ -51,6 +55,8 @@ class Outcome:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
+            if (terminal := self._config.pluginmanager.get_plugin("terminalreporter")) is not None:
+                terminal.write_line(f"\nfailed: {report.nodeid}")
             before = self._failed.get(report.nodeid)
             self._failed[report.nodeid] = "\n".join(filter(None, [before, report.longreprtext]))
         if report.when == "teardown":

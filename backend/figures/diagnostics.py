@@ -9,7 +9,7 @@ from backend.figures.figure import Figure
 from backend.figures.theme import DASHES, LEGEND_AT_RIGHT, Theme, colours, faint, layout, plain_text
 
 _SHARE_OPACITY = 0.55
-_MAX_LEGEND_BELOW = 4
+_MAX_LEGEND_BELOW = 3
 """A legend with more lines is placed next to the plot; below, it would take too much of the height."""
 
 

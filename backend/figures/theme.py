@@ -122,7 +122,7 @@ def layout(title: str, theme: Theme, width_px: int | None, subtitle: str = "") -
             "yref": "container",
             "yanchor": "bottom",
             # With many lines it scrolls, so that the plot keeps its height.
-            "maxheight": 0.25,
+            "maxheight": 0.35,
         },
         "margin": {"l": 12, "r": 16, "t": 16 + heading_px + below_px, "b": 12, "autoexpand": True},
     }

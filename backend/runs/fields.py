@@ -186,10 +186,12 @@ def unknown(name: str) -> str:
     known = [*RUN_FIELDS, *config_fields()]
     lower = name.lower()
     alike = [each for each in known if each.rpartition(".")[2] == lower.rpartition(".")[2]]
-    alike += get_close_matches(lower, known, n=3, cutoff=0.7)
+    # A common prefix makes no name similar.
+    names = {each.rpartition(".")[2]: each for each in known}
+    alike += [names[each] for each in get_close_matches(lower.rpartition(".")[2], names, n=3, cutoff=0.7)]
     if alike:
         return f"unknown field {name!r:.40}: did you mean {' or '.join(dict.fromkeys(alike[:3]))}?"
     return (
-        f"unknown field {name!r:.40}; use one of {', '.join(RUN_FIELDS)}, a setting such as "
+        f"unknown field {name!r:.40}; use one of {', '.join(RUN_FIELDS)}, a hyperparameter such as "
         "config.learning_rate, or a metric such as eval/noop_starts/mean_return"
     )

@@ -1,6 +1,6 @@
 import { Button, Group, Modal } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
+import type { ReactNode, SubmitEvent } from 'react';
 import { Problem } from './feedback';
 
 type Props = {
@@ -35,9 +35,14 @@ export function ConfirmDialog({
     work.reset();
     onClose();
   };
+  const submit = (event: SubmitEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    event.stopPropagation(); // of the form that this dialog belongs to
+    if (action !== undefined && !disabled && !work.isPending) work.mutate();
+  };
   return (
     <Modal opened={opened} onClose={close} title={title} size="md">
-      <div style={{ display: 'grid', gap: 16 }}>
+      <form noValidate onSubmit={submit} style={{ display: 'grid', gap: 16 }}>
         <div>{children}</div>
         {work.isError && <Problem error={work.error} />}
         <Group justify="flex-end" gap={8}>
@@ -58,7 +63,7 @@ export function ConfirmDialog({
                 // Not `disabled`: it keeps its initial focus while it cannot be pressed yet.
                 data-disabled={disabled}
                 aria-disabled={disabled}
-                onClick={() => !disabled && work.mutate()}
+                type="submit"
                 data-autofocus={danger ? undefined : true}
               >
                 {action}
@@ -66,7 +71,7 @@ export function ConfirmDialog({
             </>
           )}
         </Group>
-      </div>
+      </form>
     </Modal>
   );
 }

@@ -64,7 +64,7 @@ export function InlineEdit({ field, label, value, maxLength, check, save, denied
         {children}
         <ActionIcon
           ref={pencil}
-          size="sm"
+          size={24}
           variant="subtle"
           color="gray"
           className={classes.pencil}

@@ -17,13 +17,22 @@ export function Loading({ label, lines = 4 }: { label: string; lines?: number })
 }
 
 /** An error: what happened, its details, and a retry button where a retry can help. */
-export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
+export function Problem({
+  error,
+  onRetry,
+  invalid,
+}: {
+  error: unknown;
+  onRetry?: () => void;
+  /** The title for invalid input. */
+  invalid?: string;
+}) {
   const problem = asProblem(error);
   return (
     <div role="alert" className={classes.problem}>
       <IconAlertTriangle size={20} aria-hidden="true" />
       <div className="grow">
-        <strong>{problem.title}</strong>
+        <strong>{(problem.status === 422 && invalid) || problem.title}</strong>
         {problem.detail && <div className={classes.detail}>{problem.detail}</div>}
         {problem.fields
           .filter(({ message }) => !problem.detail.includes(message))

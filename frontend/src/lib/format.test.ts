@@ -31,7 +31,9 @@ describe('formatCount', () => {
 describe('formatScore', () => {
   it.each([
     [-20.74, '−20.7'],
-    [0, '0.0'],
+    [0, '0.00'],
+    [-0.634, '−0.63'],
+    [9.996, '10.0'],
     [12345.6, '12,346'],
   ])('formats %d as %s', (value, text) => expect(formatScore(value)).toBe(text));
 });

@@ -31,10 +31,11 @@ export function formatInteger(value: number | null | undefined): string {
   return value == null ? DASH : grouped(value, 0);
 }
 
-/** A score with one decimal below 1,000 and none above. */
+/** A score with two decimals below 10, one below 1,000 and none above. */
 export function formatScore(value: number | null | undefined): string {
   if (value == null || !Number.isFinite(value)) return DASH;
-  return grouped(value, Math.abs(value) >= 1000 ? 0 : 1);
+  const size = Math.abs(value);
+  return grouped(value, size >= 1000 ? 0 : size >= 9.995 ? 1 : 2);
 }
 
 /** Any measured value with four significant figures. */

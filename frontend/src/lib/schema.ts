@@ -159,7 +159,11 @@ export function parseRaw(field: ConfigField, raw: Raw): Parsed {
   const value = parseNumber(raw);
   if (!Number.isFinite(value)) {
     return invalid(
-      raw.includes(',') ? 'Enter a number with a decimal point, not a comma.' : 'Enter a number.',
+      raw.includes(',')
+        ? 'Enter a number with a decimal point, not a comma.'
+        : raw.includes(';')
+          ? 'Enter a number, or several with a comma and a space between them.'
+          : 'Enter a number.',
     );
   }
   if (field.kind === 'integer' && !Number.isInteger(value)) return invalid('Enter a whole number.');

@@ -83,7 +83,7 @@ export default function RunsPage() {
     if (error) {
       return (
         <>
-          <Problem error={error} onRetry={() => void refetch()} />
+          <Problem error={error} invalid="Invalid filter" onRetry={() => void refetch()} />
           {isFiltered(search) && <p>{showAll}</p>}
         </>
       );

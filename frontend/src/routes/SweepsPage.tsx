@@ -18,9 +18,9 @@ export default function SweepsPage() {
       {sweeps?.length === 0 && (
         <div className="panel">
           <Empty action={<ButtonLink to="/new">New run</ButtonLink>}>
-            A sweep trains many combinations of settings with several seeds each, and adds no more seeds to
-            combinations that are worse than another. To start one, give several values in one field of a new
-            run, and choose “Start as a sweep”.
+            A sweep trains many combinations of hyperparameters with several seeds each, and adds no more
+            seeds to combinations that are worse than another. To start one, give several values in one field
+            of a new run, and choose “Start as a sweep”.
           </Empty>
         </div>
       )}

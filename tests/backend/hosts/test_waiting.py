@@ -40,7 +40,7 @@ def test_reason_names_the_presets_that_fit_the_largest_host() -> None:
     )
     host = _host(environments=["ALE/Pong-v5"])
     assert spec.memory_estimate_bytes > host.host.memory_bytes
-    advice = "the preset 2 CPU cores (two-cpu-cores) or 15 minutes (quarter-hour) fits"
+    advice = "the preset 15 minutes (quarter-hour) or 2 CPU cores (two-cpu-cores) fits"
     assert why_waiting(run, [host]).endswith(f"has 8.0 GiB: {advice}")
 
 

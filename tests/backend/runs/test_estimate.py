@@ -38,7 +38,7 @@ def test_defaults_of_gorila_on_a_small_host_are_warned_about_before_the_start(
     add_host(service.engine, "small")  # 2 cores, 8 GiB
     memory, processes = warnings(service, GORILA)
     needed = parse_run_spec(GORILA).memory_estimate_bytes / GIB
-    advice = "the preset 2 CPU cores (two-cpu-cores) or 15 minutes (quarter-hour) fits"
+    advice = "the preset 15 minutes (quarter-hour) or 2 CPU cores (two-cpu-cores) fits"
     assert memory == (
         f"it may need {needed:.1f} GiB of memory, and the largest host that may claim it has 8.0 GiB: "
         f"{advice}"

@@ -6,7 +6,7 @@ from backend.specs.fit import memory_problem, process_warning
 from backend.specs.run import RunSpec, parse_run_spec
 
 GIB = 2**30
-PRESETS = "the preset 2 CPU cores (two-cpu-cores) or 15 minutes (quarter-hour) fits"
+PRESETS = "the preset 15 minutes (quarter-hour) or 2 CPU cores (two-cpu-cores) fits"
 REDUCE = "reduce the numbers of processes and the replay memory"
 
 

@@ -60,7 +60,7 @@ export function CurveControls() {
         size="xs"
         aria-label="X axis"
         title={X_TITLES[x]}
-        leftSection="x"
+        leftSection={<span className="muted">x</span>}
         leftSectionPointerEvents="none"
         value={x}
         data={X_AXES.map(({ id, label }) => ({ value: id, label }))}

@@ -52,7 +52,7 @@ export function MetricChart({ placement, ...props }: Props) {
           }
         />
       ) : (
-        <div style={{ height: height + HEAD_PX }} />
+        <div className={classes.unmounted} style={{ height: height + HEAD_PX }} />
       )}
       {placement && (
         <ResizeHandle

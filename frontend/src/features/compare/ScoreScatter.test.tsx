@@ -71,10 +71,12 @@ const choose = (score: Score) =>
 it('shows which runs are not drawn', async () => {
   service.xs = [0.1];
   show([run('A', 0.1, 3), run('B', 0.2, null), run('C', null, 4)]);
-  await screen.findByText('1 of 3 runs drawn: 1 without a score yet, 1 without a value of this setting.');
+  await screen.findByText(
+    '1 of 3 runs drawn: 1 without a score yet, 1 without a value of this hyperparameter.',
+  );
   service.xs = [0.1, 0.2];
   choose('best_return');
-  await screen.findByText('2 of 3 runs drawn: 1 without a value of this setting.');
+  await screen.findByText('2 of 3 runs drawn: 1 without a value of this hyperparameter.');
 });
 
 it('draws again after a failure', async () => {

@@ -33,7 +33,7 @@ export function notDrawn(runs: readonly Run[], score: Score, figure: ScatterFigu
   const unset = runs.length - n - scoreless;
   const reasons = [
     ...(scoreless > 0 ? [`${formatInteger(scoreless)} without a score yet`] : []),
-    ...(unset > 0 ? [`${formatInteger(unset)} without a value of this setting`] : []),
+    ...(unset > 0 ? [`${formatInteger(unset)} without a value of this hyperparameter`] : []),
   ];
   return `${formatInteger(n)} of ${plural(runs.length, 'run')} drawn: ${reasons.join(', ')}.`;
 }
@@ -66,13 +66,13 @@ export function ScoreScatter({ runs, setting, onSetting, score, onScore }: Props
     void refetch();
   };
   return (
-    <section className={classes.statistics} aria-label="Score by setting">
+    <section className={classes.statistics} aria-label="Score by hyperparameter">
       <header className={curves.head}>
-        <h2 className="section-title">Score by setting</h2>
+        <h2 className="section-title">Score by hyperparameter</h2>
         <span className="grow" />
         <NativeSelect
           size="xs"
-          aria-label="Setting"
+          aria-label="Hyperparameter"
           value={x}
           data={options}
           onChange={({ currentTarget }) => onSetting(currentTarget.value)}

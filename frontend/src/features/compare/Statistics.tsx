@@ -103,7 +103,7 @@ export function Statistics({ runs, grouped, view, onView }: Props) {
       {data?.groups.some(({ external }) => external) && (
         <p className="muted" role="note">
           External runs have no evaluations: they are compared by training return only, assuming default
-          environment settings.
+          environment config.
         </p>
       )}
       {repeated > 0 && (

@@ -52,7 +52,9 @@ export function ScoresTable({ runs }: { runs: readonly Run[] }) {
             <th className="right">Agent steps</th>
             <th className="right">Training time</th>
             <th className="right">Agent steps/s, mean</th>
-            <th className="right">Score</th>
+            <th className="right" title="Mean true return of the last 100 training episodes">
+              Score
+            </th>
             <th className="right">Best return</th>
           </tr>
         </thead>
@@ -89,7 +91,7 @@ export function ConfigDiffTable({ runs }: { runs: readonly Run[] }) {
       <table className="grid">
         <thead>
           <tr>
-            <th>Setting</th>
+            <th>Hyperparameter</th>
             {runs.map((run) => (
               <th key={run.id} className={`right ${classes.run}`} aria-label={run.name}>
                 <TruncatedName name={names.get(run.id) ?? run.name} title={run.name} />

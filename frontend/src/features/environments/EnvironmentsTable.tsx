@@ -67,7 +67,7 @@ function Settings({ environment }: Props) {
   if (fields.length === 0) return null;
   return (
     <details>
-      <summary>{plural(fields.length, 'setting')}</summary>
+      <summary>{plural(fields.length, 'option')}</summary>
       <ul style={{ margin: '4px 0', paddingLeft: 16, maxWidth: 176, whiteSpace: 'normal' }}>
         {fields.map((field) => (
           <li key={field.key} title={[field.help, boundsText(field)].filter(Boolean).join(' ')}>

@@ -21,6 +21,12 @@ type Props = {
 
 const asSentence = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
 
+/** What the service says of the drafted run before it is started, once typing pauses. */
+export function useEstimate(fields: readonly ConfigField[], draft: Draft) {
+  const [settled] = useDebouncedValue(JSON.stringify(toEstimateRequest(fields, draft)), PAUSE_MS);
+  return useQuery(estimateQuery(JSON.parse(settled) as RunFields));
+}
+
 /** The run's expected cost: frames, time at a measured rate, memory; and why no host can run it well. */
 export function CostLine({ fields, draft, environment, startingPoint }: Props) {
   const { data } = useInfiniteQuery(
@@ -32,8 +38,7 @@ export function CostLine({ fields, draft, environment, startingPoint }: Props) {
       limit: 10,
     }),
   );
-  const [settled] = useDebouncedValue(JSON.stringify(toEstimateRequest(fields, draft)), PAUSE_MS);
-  const { data: estimate } = useQuery(estimateQuery(JSON.parse(settled) as RunFields));
+  const { data: estimate } = useEstimate(fields, draft);
   const cost = costOf(fields, draft, environment, data?.pages[0]?.items ?? [], startingPoint);
   const atMost = isSweep(fields, draft) ? 'at most ' : '';
   const rate = cost.measuredBy && rateOf(cost.measuredBy);
@@ -56,7 +61,12 @@ export function CostLine({ fields, draft, environment, startingPoint }: Props) {
         ) : (
           <>
             <span className="num">{formatCount(cost.agentSteps)}</span> {startingPoint && 'more '}agent steps
-            = <span className="num">{formatCount(cost.frames)}</span> frames
+            {cost.frames !== cost.agentSteps && (
+              <>
+                {' '}
+                = <span className="num">{formatCount(cost.frames)}</span> frames
+              </>
+            )}
           </>
         )}
         {cost.time_s === null ? (

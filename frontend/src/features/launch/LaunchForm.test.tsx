@@ -10,6 +10,15 @@ import { createSweep, type Sweep } from '@/api/sweeps';
 import { newDraft, type Catalogue } from './draft';
 import { LaunchForm } from './LaunchForm';
 
+const service = vi.hoisted(() => {
+  const state = { refuses: null as object | null };
+  // The client keeps the function that it finds when it is loaded.
+  globalThis.fetch = () =>
+    state.refuses
+      ? Promise.resolve(Response.json(state.refuses, { status: 422 }))
+      : Promise.reject(new TypeError('offline'));
+  return state;
+});
 // There is no service to start runs.
 vi.mock('@/api/runs', async (original) => ({ ...(await original<object>()), createRuns: vi.fn() }));
 vi.mock('@/api/sweeps', async (original) => ({ ...(await original<object>()), createSweep: vi.fn() }));
@@ -150,6 +159,7 @@ beforeEach(() => void vi.mocked(createRuns).mockResolvedValue([{ id: 'r' } as Ru
 afterEach(() => {
   cleanup();
   sessionStorage.clear();
+  service.refuses = null;
   vi.resetAllMocks();
 });
 
@@ -358,6 +368,14 @@ describe('LaunchForm', () => {
     type('config.n_e', '16, 64');
     await waitFor(() => expect(asked()).toHaveLength(2));
     expect(asked()).toEqual([ESTIMATED, { ...ESTIMATED, config: {}, grid: { 'config.n_e': [16, 64] } }]);
+  });
+
+  it('shows at its field what the service refuses, before the start', async () => {
+    service.refuses = { errors: [{ field: 'config.n_e', message: 'too many for this network' }] };
+    show();
+    type('config.n_e', '64');
+    await screen.findByText('too many for this network');
+    expect(field('config.n_e').getAttribute('aria-invalid')).toBe('true');
   });
 
   it('gives the focus to the search for environments, except on a touch device and while the user types', () => {

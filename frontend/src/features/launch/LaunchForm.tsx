@@ -10,6 +10,7 @@ import { createSweep } from '@/api/sweeps';
 import { useDenied } from '@/components/permission';
 import type { Raw } from '@/lib/schema';
 import { ConfigPanels } from './ConfigPanels';
+import { useEstimate } from './CostLine';
 import { environmentOf, fieldsOf, type Catalogue, type Draft } from './draft';
 import { ForkSidebar } from './ForkSidebar';
 import classes from './launch.module.css';
@@ -98,9 +99,15 @@ export function LaunchForm(props: Props) {
   const startingPoint =
     parent && (checkpoints.find(({ id }) => checkpointId === null || id === checkpointId) ?? parent);
   const draftErrors = validate(fields, draft, parent !== undefined);
+  const { error: refused } = useEstimate(fields, draft);
   const errors = useMemo(
-    () => new Map([...serverErrors, ...draftErrors].map(({ field, message }) => [field, message])),
-    [serverErrors, draftErrors],
+    () =>
+      new Map(
+        [...(refused ? asProblem(refused).fields : []), ...serverErrors, ...draftErrors].map(
+          ({ field, message }) => [field, message],
+        ),
+      ),
+    [refused, serverErrors, draftErrors],
   );
   const sweep = parent === undefined && isSweep(fields, draft);
   const launch = useRunMutation(async () => {

@@ -87,6 +87,15 @@ export function AgentPanel({ run, running, ended, selected, onDeselect }: Props)
             <span className="muted">
               {current.kind}, at agent step <span className="num">{formatCount(current.agent_steps)}</span>
             </span>
+            <span className="grow" />
+            <TextLink
+              to="/runs/$runId/episodes/$episodeId"
+              params={{ runId: run, episodeId: current.id }}
+              search={position?.episode === current.id ? { at: position.at } : {}}
+              size="sm"
+            >
+              Open full replay
+            </TextLink>
           </div>
           <EpisodePlayer
             key={current.id}
@@ -95,22 +104,13 @@ export function AgentPanel({ run, running, ended, selected, onDeselect }: Props)
             onEnded={() => newer && setPlaying(newer)}
             onAt={(at) => setPosition({ episode: current.id, at })}
           />
-          <span className={classes.newer}>
-            <TextLink
-              to="/runs/$runId/episodes/$episodeId"
-              params={{ runId: run, episodeId: current.id }}
-              search={position?.episode === current.id ? { at: position.at } : {}}
-              size="sm"
-              mr={16}
-            >
-              Open full replay
-            </TextLink>
-            {newer && (
+          {newer && (
+            <span>
               <Anchor component="button" type="button" size="sm" onClick={() => setPlaying(newer)}>
                 Watch the {view === 'best' ? 'new best' : 'latest'} one
               </Anchor>
-            )}
-          </span>
+            </span>
+          )}
         </>
       ) : list.isPending || (selected && single.isPending) ? (
         <Loading label="Loading the episodes" />

@@ -57,7 +57,7 @@ function rowsOf({ trace, returns, errors }: Pick<Props, 'trace' | 'returns' | 'e
     {
       title: returns ? `${valueTitle} and discounted return` : valueTitle,
       lines: [
-        ...(returns ? [{ values: returns, colour: '--line-strong' }] : []),
+        ...(returns ? [{ values: returns, colour: '--muted' }] : []),
         { values: trace.values, colour: '--accent' },
       ],
       bounds: returns ? union(value, range(returns)) : value,

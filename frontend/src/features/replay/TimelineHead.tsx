@@ -33,7 +33,7 @@ export function TimelineHead({ trace, returns, errors, step }: Props) {
       </span>
       {returns && (
         <span>
-          <i style={{ background: 'var(--line-strong)' }} /> discounted return{' '}
+          <i style={{ background: 'var(--muted)' }} /> discounted return{' '}
           <b className="num">{formatNumber(returns[step])}</b>
         </span>
       )}

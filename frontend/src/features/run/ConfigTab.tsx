@@ -84,7 +84,7 @@ export function ConfigTab({ run, onlyChanged, onOnlyChanged }: Props) {
         <table className="grid">
           <thead>
             <tr>
-              <th>Setting</th>
+              <th>Hyperparameter</th>
               <th>Symbol</th>
               <th className="right">Value</th>
               <th className="right">Default</th>
@@ -126,7 +126,7 @@ export function ConfigTab({ run, onlyChanged, onOnlyChanged }: Props) {
             </tbody>
           )}
         </table>
-        {shown.length === 0 && <Empty>All settings have their defaults.</Empty>}
+        {shown.length === 0 && <Empty>All hyperparameters have their defaults.</Empty>}
       </ScrollPanel>
     </>
   );

@@ -18,7 +18,7 @@ export function ExternalConfig({ run }: { run: Run }) {
         <table className="grid">
           <thead>
             <tr>
-              <th>Setting</th>
+              <th>Hyperparameter</th>
               <th className="right">Value</th>
             </tr>
           </thead>

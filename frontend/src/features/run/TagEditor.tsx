@@ -66,7 +66,7 @@ export function TagEditor({ tags, save, denied }: Props) {
           {tag}
           {denied === undefined && (
             <ActionIcon
-              size={16}
+              size={24}
               variant="transparent"
               color="gray"
               aria-label={`Remove tag ${tag}`}

@@ -23,7 +23,7 @@ const DRAGGED = 'application/x-callboard-column';
  * the column; dragging its edge, or an arrow on the edge, resizes it.
  */
 export function ColumnHeader({ column, index, sort, onSort, onResize, onMove }: Props) {
-  const { id, title, sort: by, right } = column;
+  const { id, title, hint, sort: by, right } = column;
   const cell = useRef<HTMLDivElement>(null);
   if (title === '') {
     return (
@@ -45,6 +45,7 @@ export function ColumnHeader({ column, index, sort, onSort, onResize, onMove }: 
       ref={cell}
       role="columnheader"
       aria-label={title}
+      title={hint}
       className={`${classes.header} ${right ? 'right' : ''}`}
       {...(by ? { 'aria-sort': up ? 'ascending' : down ? 'descending' : 'none' } : {})}
       draggable

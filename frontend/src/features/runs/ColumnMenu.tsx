@@ -66,7 +66,7 @@ export function ColumnMenu({ layout, onLayout }: Props) {
         <TextInput
           type="search"
           aria-label="Search columns"
-          placeholder="Search settings and metrics"
+          placeholder="Search hyperparameters and metrics"
           data-autofocus
           value={typed}
           onChange={({ currentTarget }) => setTyped(currentTarget.value)}

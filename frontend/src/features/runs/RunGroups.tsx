@@ -51,7 +51,7 @@ export function RunGroups({ by, search, onSelected, onClear }: Props) {
   const groups = useMemo(() => data?.pages.flatMap(({ items }) => items) ?? [], [data]);
   const order = useMemo(() => groups.map(({ key }) => key), [groups]);
   const { ids: keys, toggle } = useSelection(order, search.selected, onSelected);
-  if (error) return <Problem error={error} onRetry={() => void refetch()} />;
+  if (error) return <Problem error={error} invalid="Invalid filter" onRetry={() => void refetch()} />;
   if (!data) return <Loading label="Loading the groups" lines={8} />;
   const selectedGroups = groups.filter(({ key }) => keys.has(key));
   const selectedRuns = new Set(selectedGroups.flatMap(({ runs }) => runs));

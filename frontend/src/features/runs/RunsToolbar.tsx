@@ -61,7 +61,7 @@ export function RunsToolbar(props: Props) {
         size="xs"
         aria-label="Group runs"
         value={group ?? ''}
-        data={[...GROUPS, { group: 'Group by setting', items: settings }]}
+        data={[...GROUPS, { group: 'Group by hyperparameter', items: settings }]}
         className={classes.groupSelect ?? ''}
         onChange={({ currentTarget }) => onGroup(currentTarget.value || undefined)}
       />

@@ -159,3 +159,19 @@ it('SelectEverything offers all runs that match once all loaded ones are selecte
     expect(screen.queryByRole('button')).toBeNull();
   }
 });
+
+it('BulkBar tags by Enter in the field of the tags', async () => {
+  const done = { items: [{ id: id(1), name: 'one', done: true, detail: '' }], n_done: 1, n_refused: 0 };
+  service.answers = { '/api/v1/runs/bulk': done };
+  const cleared = vi.fn();
+  await show(<BulkBar ids={new Set([id(1)])} canFork={false} onClear={cleared} />);
+  fireEvent.click(screen.getByRole('button', { name: 'Tag…' }));
+  await screen.findByRole('button', { name: 'Tag 1 run' });
+  const tags = screen.getByRole<HTMLInputElement>('textbox', { name: 'Tags' });
+  expect(tags.form).not.toBeNull();
+  if (tags.form) fireEvent.submit(tags.form); // nothing is typed yet
+  fireEvent.change(tags, { target: { value: 'baseline' } });
+  if (tags.form) fireEvent.submit(tags.form);
+  await vi.waitFor(() => expect(cleared).toHaveBeenCalledOnce());
+  expect(service.requests.filter(({ pathname }) => pathname === '/api/v1/runs/bulk')).toHaveLength(2);
+});

@@ -21,6 +21,8 @@ export type RowData = {
 export type Column = {
   id: string;
   title: string;
+  /** What the title does not say. */
+  hint?: string;
   /** The service's field for sorting. */
   sort?: string;
   /** Numbers are first sorted largest first, text alphabetically. */
@@ -115,6 +117,7 @@ export const COLUMNS: readonly Column[] = [
   {
     id: 'score',
     title: 'Score',
+    hint: 'Mean true return of the last 100 training episodes',
     sort: 'score',
     largestFirst: true,
     width: '56px',
@@ -130,6 +133,7 @@ export const COLUMNS: readonly Column[] = [
   {
     id: 'best',
     title: 'Best',
+    hint: 'Highest true return of any training episode',
     sort: 'best_return',
     largestFirst: true,
     width: '52px',

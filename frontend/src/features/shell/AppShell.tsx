@@ -52,9 +52,11 @@ const PAGES = [
   { to: '/settings', label: 'Settings', icon: IconSettings, underMore: true },
 ] as const;
 
-/** Whether a page of the bar is the current one; a run's page counts as Runs. */
+/** Whether a page of the bar is the current one; a run's page counts as Runs, storage as Settings. */
 const isCurrent = (path: string, to: string): boolean =>
-  to === '/' ? path === '/' || path.startsWith('/runs/') : path.startsWith(to);
+  to === '/'
+    ? path === '/' || path.startsWith('/runs/')
+    : path.startsWith(to) || (to === '/settings' && path === '/storage');
 
 /** The navigation: a bar on the left, on a phone at the bottom, with its less used pages under More. */
 function NavBar() {

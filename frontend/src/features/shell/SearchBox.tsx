@@ -77,6 +77,7 @@ export function SearchBox() {
     if (typed.trim() !== (q ?? '')) searchSoon(typed);
   };
   const options = complete(typed, caret, values, extra);
+  const unfinished = isUnfinished(typed, caret, values, extra);
 
   return (
     <form
@@ -121,7 +122,10 @@ export function SearchBox() {
             }
           />
         </Combobox.Target>
-        <Combobox.Dropdown hidden={options.length === 0}>
+        <Combobox.Dropdown hidden={options.length === 0 && !unfinished}>
+          {options.length === 0 && (
+            <Combobox.Empty>Unfinished: add a value, as in score&gt;10 or tag:baseline.</Combobox.Empty>
+          )}
           <Combobox.Options mah={260} style={{ overflowY: 'auto' }}>
             {options.map((option) => (
               <Combobox.Option key={option} value={option} className="num">

@@ -113,7 +113,7 @@ export function PolicyForm({ policy, group, groupField, groupError, denied, onSa
       {groupField?.(rejected.get('group') ?? (submitted ? groupError : undefined), discardPreview)}
       <Fields
         title="Checkpoints kept per run"
-        hint="A checkpoint is kept if any of these settings keeps it; if none is set, all are kept."
+        hint="A checkpoint is kept if any of these rules keeps it; without a rule, all are kept."
       >
         {CHECKPOINTS.map(input)}
       </Fields>
@@ -156,7 +156,7 @@ export function PolicyForm({ policy, group, groupField, groupError, denied, onSa
           </Button>
         )}
         <span role="status" className="muted">
-          {denied ?? (save.isSuccess ? 'Saved. Clean-up applies the settings within minutes.' : '')}
+          {denied ?? (save.isSuccess ? 'Saved. Clean-up applies the policy within minutes.' : '')}
         </span>
       </div>
       <ConfirmDialog

@@ -25,8 +25,8 @@ export function PreviewTable({ preview, eventLogs }: Props) {
     <div className={classes.preview}>
       <span>
         {total === 0
-          ? 'The settings currently apply to no runs.'
-          : `The settings apply to ${plural(total, 'run')}.`}
+          ? 'The policy currently applies to no runs.'
+          : `The policy applies to ${plural(total, 'run')}.`}
         {checked < total &&
           ` Only the oldest ${formatInteger(checked)} were checked within the time limit: more may be removed.`}
       </span>

@@ -158,12 +158,12 @@ it('PolicyForm shows what would be freed before it saves', async () => {
     group: null,
     policy: { checkpoints_last: 2, checkpoints_best: null, event_logs: 'compress', event_logs_days: 1 },
   });
-  expect(dialog.textContent).toContain('The settings apply to 3 runs. Only the oldest 2 were checked');
+  expect(dialog.textContent).toContain('The policy applies to 3 runs. Only the oldest 2 were checked');
   expect(within(dialog).getByRole('row', { name: /^Checkpoints/ }).textContent).toMatch(/4.*4\.0.KiB/);
   expect(within(dialog).getByRole('row', { name: /^Freed, excluding/ }).textContent).toMatch(/4\.0.KiB/);
   expect(sent('PUT /retention/installation')).toEqual([]);
   fireEvent.click(within(dialog).getByRole('button', { name: 'Save' }));
-  await screen.findByText('Saved. Clean-up applies the settings within minutes.');
+  await screen.findByText('Saved. Clean-up applies the policy within minutes.');
   expect(sent('PUT /retention/installation')[0]?.body).toMatchObject({
     checkpoints_last: 2,
     audit_days: null,

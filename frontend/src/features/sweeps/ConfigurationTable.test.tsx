@@ -67,11 +67,11 @@ it('ConfigurationTable sorts by the pressed header, and reports the sort', async
   expect(numbers()).toEqual(['2', '1', '0']);
 });
 
-it('ConfigurationTable marks the best row, and shows why another is eliminated', async () => {
+it('ConfigurationTable marks the row with the highest score, and shows why another is eliminated', async () => {
   await show(<Table />);
   const [, first, second, last] = screen.getAllByRole('row');
   expect(first?.dataset.standing).toBe('best');
-  expect(first?.textContent).toContain('best');
+  expect(first?.textContent).toContain('highest');
   expect(second?.textContent).toContain('racing');
   expect(last?.dataset.standing).toBe('eliminated');
   expect(last?.textContent).toContain(`eliminated: ${REASON}`);
@@ -85,7 +85,7 @@ it('ConfigurationTable links the score of each seed to its run, on a common scal
   const link = screen.getByRole('link', { name: 'Configuration 1, seed 2: score 220.0' });
   expect(link.getAttribute('href')).toBe('/runs/R12');
   expect(link.style.left).toBe('100.00%');
-  expect(at('Configuration 2, seed 0: score 9.0')).toBe('0.00%');
+  expect(at('Configuration 2, seed 0: score 9.00')).toBe('0.00%');
 });
 
 it('SettingScatter draws each seed and each interquartile mean, with a log scale for a wide range', async () => {

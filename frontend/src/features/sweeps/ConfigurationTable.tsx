@@ -131,7 +131,7 @@ function StandingText({ standing, reason }: { standing: Standing; reason: string
   if (standing === 'best')
     return (
       <span className={classes.best}>
-        <IconStarFilled size={12} aria-hidden="true" /> best
+        <IconStarFilled size={12} aria-hidden="true" /> highest
       </span>
     );
   if (standing === 'not raced') return <span className="muted">not raced</span>;

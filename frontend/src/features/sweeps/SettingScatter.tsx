@@ -39,13 +39,13 @@ export function SettingScatter({ sweep, setting, onSetting, log, onLog, titles }
   const isLog = canBeLog(values) && (log ?? isLogByDefault(values));
   const n_scores = scored.reduce((sum, { n }) => sum + n, 0);
   return (
-    <section className={classes.section} aria-label="Score by setting">
+    <section className={classes.section} aria-label="Score by hyperparameter">
       <header className={curves.head}>
-        <h2 className="section-title">Score by setting</h2>
+        <h2 className="section-title">Score by hyperparameter</h2>
         <span className="grow" />
         <NativeSelect
           size="xs"
-          aria-label="Setting"
+          aria-label="Hyperparameter"
           value={path}
           data={paths}
           onChange={({ currentTarget }) => onSetting(currentTarget.value)}

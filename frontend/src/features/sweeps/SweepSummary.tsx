@@ -1,12 +1,12 @@
 import type { ReactNode } from 'react';
 import type { SweepDetail } from '@/api/sweeps';
 import { ProgressBar } from '@/components/ProgressBar';
-import { formatInteger, formatScore, formatValue } from '@/lib/format';
+import { formatInteger, formatScore, formatValue, plural } from '@/lib/format';
 import { shortPaths, variedSettings } from './configurations';
 import classes from './sweeps.module.css';
 import { configurationCount, progressOf, runsByState } from './SweepState';
 
-/** A sweep at a glance: its progress, the best configuration, and what racing saved. */
+/** A sweep at a glance: its progress, the configuration with the highest score, and what racing saved. */
 export function SweepSummary({ sweep }: { sweep: SweepDetail }) {
   const { best, spec, n_planned, n_not_needed } = sweep;
   const names = shortPaths(variedSettings(sweep));
@@ -21,7 +21,7 @@ export function SweepSummary({ sweep }: { sweep: SweepDetail }) {
         {runsByState(sweep)}
         <div className="muted">at most {formatInteger(spec.max_seeds)} seeds of each configuration</div>
       </Fact>
-      <Fact label="Best configuration">
+      <Fact label="Highest interquartile mean">
         {best ? (
           <>
             <span className="num">
@@ -30,7 +30,8 @@ export function SweepSummary({ sweep }: { sweep: SweepDetail }) {
                 .join(', ')}
             </span>
             <div className="muted">
-              interquartile mean <span className="num">{formatScore(best.iqm)}</span>
+              <span className="num">{formatScore(best.iqm)}</span>
+              {spec.racing && `; ${othersOf(sweep)}`}
             </div>
           </>
         ) : (
@@ -53,6 +54,12 @@ export function SweepSummary({ sweep }: { sweep: SweepDetail }) {
       </Fact>
     </dl>
   );
+}
+
+/** What the race has shown of the other configurations. */
+function othersOf({ configurations }: SweepDetail): string {
+  const n = configurations.filter(({ eliminated }) => eliminated === null).length - 1;
+  return n <= 0 ? 'all others are eliminated' : `not shown to be better than ${plural(n, 'other')}`;
 }
 
 function Fact({ label, children }: { label: string; children: ReactNode }) {

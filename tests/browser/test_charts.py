@@ -64,6 +64,30 @@ def test_zoom_of_one_chart_applies_to_all_charts(service_page: Page, sqlite_serv
     page.wait_for_function(f"label => ({RANGE})(label)?.[0] <= 0", arg="loss/value of charted")
 
 
+@pytest.mark.long
+def test_values_at_the_pointer_are_not_cut_off(service_page: Page, sqlite_service: RunningService) -> None:
+    run_id = _run(sqlite_service.engine, "rollout/episode_return")
+    page = service_page
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto(f"/runs/{run_id}")
+    drag = page.get_by_role("region", name="Learning curve").locator(".nsewdrag").first
+    drag.hover()
+    values = page.get_by_role("presentation").filter(has_text="Agent steps")
+    expect(values).to_be_visible()
+    clipping = values.evaluate(
+        """values => {
+          const {bottom} = values.getBoundingClientRect();
+          const cut = ({parentElement: above}) => above === null ? [] : [above, ...cut(above)];
+          return cut(values)
+            .filter(above => ![document.documentElement, document.body].includes(above))
+            .filter(above => getComputedStyle(above).overflowY !== "visible")
+            .filter(above => above.getBoundingClientRect().bottom < bottom)
+            .map(above => above.className);
+        }"""
+    )
+    assert clipping == []
+
+
 def test_chart_arrangement_is_kept_after_reload(service_page: Page, sqlite_service: RunningService) -> None:
     run_id = _run(sqlite_service.engine, "loss/entropy", "loss/policy", "loss/value")
     page = service_page

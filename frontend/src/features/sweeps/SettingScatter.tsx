@@ -197,7 +197,7 @@ function Legend({ eliminated }: { eliminated: boolean }) {
     <ul className={classes.legend}>
       {mark('score of a seed', dot)}
       {mark('interquartile mean', <line className={classes.mean} x1="0" x2="18" y1="5" y2="5" />)}
-      {mark('best configuration', dot, 'best')}
+      {mark('highest interquartile mean', dot, 'best')}
       {eliminated && mark('eliminated configuration', dot, 'eliminated')}
     </ul>
   );

@@ -75,7 +75,7 @@ def template(theme: Theme) -> dict[str, Any]:
         "tickcolor": _LINE[theme],
         "showline": True,
         "automargin": True,
-        "title": {"standoff": 8},
+        "title": {"standoff": 8, "font": {"size": 12}},
     }
     return {
         "layout": {

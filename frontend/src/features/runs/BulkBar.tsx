@@ -44,6 +44,7 @@ export function BulkBar(props: Props) {
     opener.current?.focus();
   };
   const done = (): void => {
+    if (action === 'tag' && !matching) return; // the same runs may be tagged again, or compared
     opener.current = null;
     onClear();
   };

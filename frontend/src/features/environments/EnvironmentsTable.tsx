@@ -5,15 +5,19 @@ import { ButtonLink } from '@/components/controls';
 import { PermittedButton, useDenied } from '@/components/permission';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { environmentImage, unavailableReason } from '@/lib/environments';
-import { DASH, formatScore, formatValue, plural, protocolLabel } from '@/lib/format';
+import { DASH, formatNumber, formatScore, formatValue, plural, protocolLabel } from '@/lib/format';
 import { boundsText, readFields } from '@/lib/schema';
 import classes from './environments.module.css';
 
 type Score = Environment['published'][number];
 type Props = { environment: Environment };
 
+/** A score with no more digits than were published. */
+const formatPublished = (score: number): string =>
+  Math.abs(score) < 10 ? formatNumber(score) : formatScore(score);
+
 const describe = ({ label, score, protocol, source }: Score): string =>
-  `${label} ${formatScore(score)}: ${source}; ${protocolLabel(protocol)}`;
+  `${label} ${formatPublished(score)}: ${source}; ${protocolLabel(protocol)}`;
 
 /** The published scores by protocols under which agents can be evaluated here: only these are comparable. */
 const comparableScores = ({ published, evaluation_protocols }: Environment): Score[] =>
@@ -28,7 +32,7 @@ function PublishedScore({ environment, label }: Props & { label: string }) {
   const score = comparableScores(environment).find((each) => each.label === label);
   return (
     <td className={scoreClass(label)} title={score && describe(score)}>
-      {score ? formatScore(score.score) : DASH}
+      {score ? formatPublished(score.score) : DASH}
     </td>
   );
 }

@@ -60,8 +60,10 @@ export type ChartPanelProps = {
 /** Runs are hidden by their chips, together with their evaluations, not by the legend. */
 const INERT = { itemclick: false, itemdoubleclick: false } as const;
 const NOTHING: ReadonlySet<string> = new Set();
-/** Evaluations are means already, and a learning rate follows its schedule. */
-const isExact = (metric: string): boolean => metric.startsWith('eval/') || metric === 'optim/learning_rate';
+/** Evaluations are means already. */
+const isMean = (metric: string): boolean => metric.startsWith('eval/');
+/** Drawn as it is: a learning rate follows its schedule. */
+const isExact = (metric: string): boolean => isMean(metric) || metric === 'optim/learning_rate';
 
 const isShown = (trace: Data, hidden: ReadonlySet<string>): boolean =>
   !hidden.has((trace as { meta?: { run?: string } }).meta?.run ?? '');
@@ -101,7 +103,7 @@ export function ChartPanel(props: ChartPanelProps) {
   const { view, change } = useCurveView();
   const { x, zoom } = view;
   const log = view.log.includes(id);
-  const axes = { x, zoom, points, smoothing: metrics.every(isExact) ? NO_SMOOTHING : view.smoothing };
+  const axes = { x, zoom, points, smoothing: metrics.every(isMean) ? NO_SMOOTHING : view.smoothing };
   const chart = useQuery(chartQuery(client, { runs, metrics, source: source ?? [], axes, spread }));
   const { data } = chart;
   // A new source, group or seed adds a trace to the figure.
@@ -111,7 +113,15 @@ export function ChartPanel(props: ChartPanelProps) {
   ];
   const figure = useQuery(
     figureQuery(
-      { runs, axes, theme: scheme, source: source ?? [], spread, ...drawn },
+      // Its points are those of the other charts, so that one request brings them all.
+      {
+        runs,
+        axes: metrics.every(isExact) ? { ...axes, smoothing: NO_SMOOTHING } : axes,
+        theme: scheme,
+        source: source ?? [],
+        spread,
+        ...drawn,
+      },
       `${version} ${parts?.join(',') ?? ''}`,
     ),
   );

@@ -8,11 +8,11 @@ import os
 import re
 import secrets
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ from workers.engine.processes.phases import enter_phase
 
 ADDRESS = "CALLBOARD_RAY_ADDRESS"
 _FOLDER = re.compile(r"callboard-ray-(\d+)-")
-_AGENTS = ("ray::DashboardAgent", "ray::RuntimeEnvAgent")
 _CPUS_PER_PROCESS = 0.0001
 """Ray's smallest request; a process that requests nothing is placed on any machine."""
 _START_TIMEOUTS = ("RAY_raylet_start_wait_time_s", "RAY_gcs_server_port_wait_time_s")
@@ -67,6 +66,7 @@ class RayCluster:
             _remove_stale_folders()
             # It holds sockets, whose paths must be short.
             self._folder = Path(tempfile.mkdtemp(prefix=f"callboard-ray-{os.getpid()}-", dir="/tmp"))
+            self._guard = _guard(self._folder)
             # Despite its name it binds every service to 127.0.0.1.
             os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
             # A token that only these processes have keeps other users of this machine out.
@@ -91,26 +91,35 @@ class RayCluster:
                     "worker_niceness": 0,  # the engine has its own
                 },
             }
-        on_sigterm = signal.getsignal(signal.SIGTERM)
         try:
-            self._join(address, common)
+            self._connect(address, common)
             self._nodes = [node["NodeID"] for node in self._ray.nodes() if node["Alive"]]
         except KeyboardInterrupt:
             self.abandon()
             raise
-        except SystemExit:
-            # Ray's handler of SIGTERM: this process has its own.
-            self.abandon()
-            signal.signal(signal.SIGTERM, on_sigterm)
-            signal.raise_signal(signal.SIGTERM)
-            raise
         except BaseException:
             self.close()
             raise
-        finally:
-            # Ray's handler of SIGTERM would end this process immediately.
-            if threading.current_thread() is threading.main_thread():
-                signal.signal(signal.SIGTERM, on_sigterm)
+
+    def _connect(self, address: str | None, common: dict[str, Any]) -> None:
+        """Connect in a thread: a signal interrupts the wait for it, and Ray installs no handlers of its own.
+
+        The thread lives as long as this process, since the kernel ends Ray's servers with the thread that
+        started them.
+        """
+        connected: Future[None] = Future()
+
+        def connect() -> None:
+            try:
+                self._join(address, common)
+            except BaseException as error:
+                connected.set_exception(error)
+            else:
+                connected.set_result(None)
+            threading.Event().wait()
+
+        threading.Thread(target=connect, name="ray", daemon=True).start()
+        connected.result()
 
     def _join(self, address: str | None, common: dict[str, Any]) -> None:
         for tries_left in reversed(range(_TRIES)):
@@ -118,7 +127,7 @@ class RayCluster:
                 self._ray.init(address, **common)
                 return
             except Exception as error:
-                if self._folder is None:
+                if self._folder is None or self._abandoned:
                     raise
                 if not tries_left:
                     raise RuntimeError(_NOT_STARTED) from error
@@ -155,50 +164,15 @@ class RayCluster:
         }
         return self._ray.remote(**options)(process).remote(*arguments)
 
-    def guard(self) -> None:
-        """Start a shell that waits for the end of this process and cleans up; call it once all is running.
-
-        The kernel ends Ray's servers with the process that started them, and the other processes end with the
-        servers. Ray's two agents would run for a minute or more, until they stop trying to report.
-        """
-        if self._folder is None:
-            return
-        agents = []
-        for process in psutil.Process().children(recursive=True):
-            with suppress(psutil.Error):  # it has just ended
-                if " ".join(process.cmdline()).startswith(_AGENTS):
-                    agents.append(str(process.pid))
-        # Servers that are dying may still write into the folder.
-        clean_up = 'read -r _; kill -9 "$@"; for k in 1 2 3; do rm -rf -- "$0" && break; sleep 1; done'
-        self._guard = subprocess.Popen(
-            ["/bin/sh", "-c", clean_up, str(self._folder), *agents],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # survives a signal to this process's group
-        )
-
     def abandon(self) -> None:
-        """Have Ray's processes killed when this one exits, which its caller does next.
+        """Have this process exit without Ray's own end, which its caller does next.
 
-        For a start that was interrupted: Ray's own end waits for processes that have not started yet, and it
-        aborts this process if they were killed before.
+        For a start that was interrupted: Ray's end waits for processes that have not started yet. They are
+        killed after this process: if the first died now, Ray would go on waiting for it for a minute, and it
+        holds the GIL then.
         """
         self._abandoned = True
-        atexit.register(self._kill_and_exit)
-
-    def _kill_and_exit(self) -> None:
-        if self._folder is not None:
-            processes = psutil.Process().children(recursive=True)
-            for process in processes:
-                with suppress(psutil.Error):
-                    process.kill()
-            # One that is not dead yet could write into the folder that is being removed.
-            psutil.wait_procs(processes, timeout=_DEATH_TIMEOUT_S)
-            shutil.rmtree(self._folder, ignore_errors=True)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(0)
+        atexit.register(_exit)
 
     def close(self) -> None:
         """End every process of the run, and Ray if it was started here; nothing if it was abandoned."""
@@ -207,11 +181,39 @@ class RayCluster:
         with suppress(Exception):
             self._ray.shutdown()
         if self._guard is not None:
-            self._guard.kill()
-            self._guard.communicate()
-        if self._folder is not None:
             self._kill_servers()
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._guard.communicate()
+
+
+def _guard(folder: Path) -> subprocess.Popen[bytes]:
+    """Start a shell that waits for the end of this process, then kills what is left of Ray with the folder.
+
+    The kernel ends Ray's servers with the process that started them, and the other processes end with the
+    servers. Ray's two agents would run for a minute or more, until they stop trying to report. All of them
+    have a file in the folder open.
+    """
+    clean_up = """
+        read -r _
+        for process in /proc/[0-9]*; do
+            [ "$process" = "/proc/$PPID" ] && continue
+            ls -l "$process/fd" 2> /dev/null | grep -qF -- "-> $FOLDER/" && kill -9 "${process#/proc/}"
+        done
+        for k in 1 2 3; do rm -rf -- "$FOLDER" && break; sleep 1; done
+    """
+    return subprocess.Popen(
+        ["/bin/sh", "-c", clean_up],
+        env=os.environ | {"FOLDER": str(folder)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # survives a signal to this process's group
+    )
+
+
+def _exit() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def _remove_stale_folders() -> None:

@@ -81,7 +81,6 @@ class ProcessGroup:
         try:
             self._start(bounds)
             self._await_processes()
-            self._cluster.guard()
         except KeyboardInterrupt:
             self._cluster.abandon()
             raise

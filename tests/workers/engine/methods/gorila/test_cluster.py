@@ -1,6 +1,10 @@
 """How a Gorila run connects to Ray."""
 
 import os
+import signal
+import sys
+import threading
+from contextlib import suppress
 
 import pytest
 
@@ -8,6 +12,7 @@ from workers.engine.methods.gorila import cluster
 from workers.engine.processes.phases import listening
 
 
+@pytest.mark.service
 @pytest.mark.parametrize(("address", "phase"), [(None, "starting Ray"), ("there:1", "connecting to Ray")])
 def test_start_of_ray_is_a_phase_of_its_own(
     monkeypatch: pytest.MonkeyPatch, address: str | None, phase: str
@@ -22,3 +27,30 @@ def test_start_of_ray_is_a_phase_of_its_own(
     with listening(phases.append), pytest.raises((ConnectionError, RuntimeError)):
         cluster.RayCluster(0)
     assert phases == [phase]
+
+
+def test_stop_is_not_lost_while_ray_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    released = threading.Event()
+
+    def starts(address: str, **options: object) -> None:
+        """As Ray does: it takes over SIGTERM where it can, and where it forks, exceptions are lost."""
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+        with suppress(BaseException):
+            os.kill(os.getpid(), signal.SIGTERM)
+        released.wait(5)
+        raise ConnectionError("no Ray in this test")
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "environ", os.environ | {cluster.ADDRESS: "there:1"})
+    monkeypatch.setattr("ray.init", starts)
+    monkeypatch.setattr("atexit.register", lambda _: None)
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            cluster.RayCluster(0)
+    finally:
+        released.set()
+        signal.signal(signal.SIGTERM, before)

@@ -1,5 +1,7 @@
 """Protocols: what each does to an environment config, and which one a run has."""
 
+import re
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -28,6 +30,9 @@ AGENT_SETTINGS: dict[str, Any] = {
     "crop": True,
 }
 """What the agent sees and does, and the game: no protocol changes it."""
+
+
+ROOT = Path(__file__).parents[3]
 
 
 def spec_of(algorithm: str, environment: str, config: Any = None, environment_config: Any = None) -> RunSpec:
@@ -133,3 +138,15 @@ def test_run_with_unsupported_protocol_is_refused_with_its_field() -> None:
     [problem] = caught.value.problems
     assert problem.field == "config.evaluation_protocol"
     assert "CartPole-v1 has no protocol 'noop_starts'" in problem.message
+
+
+def test_readme_and_page_of_protocols_name_each_algorithm() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    page = (ROOT / "docs/explanation/protocols.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \|.*\|(.*)\|$", page, re.MULTILINE))
+    for algorithm in ALGORITHMS.values():
+        title = algorithm.title.split(",")[0]  # a variant, such as "PAAC, n-step Q", goes with its base
+        named = re.compile(rf"(?<!gorila ){re.escape(title)}\b", re.IGNORECASE)
+        assert named.search(readme), f"README.md does not name {title}"
+        default = rows[algorithm.evaluation_protocol]
+        assert named.search(default), f"docs/explanation/protocols.md: {title} is not in its protocol's row"

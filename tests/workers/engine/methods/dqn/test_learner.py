@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from backend.specs.algorithms.dqn import DqnConfig
 from workers.engine.methods.dqn.learner import DqnNetworks
@@ -38,9 +38,11 @@ Layers = list[tuple[NDArray[np.float64], NDArray[np.float64]]]
 
 
 def layers(network: Any) -> Layers:
+    """The weights and biases of an `mlp` network, of any sizes, from the first layer to Q."""
     return [
         (layer.weight.detach().double().numpy(), layer.bias.detach().double().numpy())
-        for layer in (network.body[0], network.body[2], network.q)
+        for layer in network.modules()
+        if isinstance(layer, nn.Linear)
     ]
 
 
@@ -49,7 +51,7 @@ def forward(parameters: Layers, s: NDArray[Any]) -> list[NDArray[np.float64]]:
     x = [s.astype(np.float64)]
     for k, (W, b) in enumerate(parameters):
         z = W @ x[-1] + b
-        x.append(np.tanh(z) if k < 2 else z)
+        x.append(np.tanh(z) if k < len(parameters) - 1 else z)
     return x
 
 
@@ -62,13 +64,15 @@ def expected(mine: DqnNetworks, b: Batch, *, double: bool = False) -> tuple[NDAr
         y = float(r)
         if not terminal:
             q_minus_A = forward(theta_minus, s_next)[-1]
-            y += GAMMA * (q_minus_A[forward(theta, s_next)[-1].argmax()] if double else q_minus_A.max())
+            y += mine.config.gamma * (
+                q_minus_A[forward(theta, s_next)[-1].argmax()] if double else q_minus_A.max()
+            )
         x = forward(theta, s)
         delta = y - x[-1][a]
         errors.append(abs(delta))
-        d = np.zeros(3)
+        d = np.zeros_like(x[-1])
         d[a] = -np.clip(delta, -1, 1)
-        for k in (2, 1, 0):
+        for k in reversed(range(len(theta))):
             gradient[k][0][:] += np.outer(d, x[k])
             gradient[k][1][:] += d
             d = theta[k][0].T @ d * (1 - x[k] ** 2)

@@ -2,7 +2,7 @@ import { Tabs } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useEffect, useRef, useState, type ReactNode } from 'react';
+import { useEffect, useRef, useState, type ReactNode, type RefObject } from 'react';
 import { panelsQuery } from '@/api/figures';
 import { runQuery, type RunDetail } from '@/api/runs';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
@@ -17,13 +17,11 @@ import { CheckpointsTab } from '@/features/run/CheckpointsTab';
 import { ConfigTab } from '@/features/run/ConfigTab';
 import { EpisodesTab } from '@/features/run/EpisodesTab';
 import { EvaluationsTab } from '@/features/run/EvaluationsTab';
-import { Notice } from '@/features/run/Notice';
+import { Notice, SilentHost } from '@/features/run/Notice';
 import { ProvenanceTable } from '@/features/run/ProvenanceTable';
 import classes from '@/features/run/run.module.css';
 import { RunHeader } from '@/features/run/RunHeader';
 import { VideosTab } from '@/features/run/VideosTab';
-import { useLanding } from '@/features/run/useLanding';
-import { SilentHost } from '@/features/run/SilentHost';
 import { formatScore } from '@/lib/format';
 import { hasEnded, isExternal } from '@/lib/run';
 import { defined, type runSearch } from '@/lib/search';
@@ -186,4 +184,27 @@ function LoadedRun({ run }: { run: RunDetail }) {
       </div>
     </CurveViewProvider>
   );
+}
+
+/** What is above may still load for this long. */
+const SETTLING_MS = 5000;
+const INPUTS = ['wheel', 'touchstart', 'pointerdown', 'keydown'] as const;
+
+/**
+ * Scrolls to an element when the page opens, and again while what is above it loads, until the user scrolls or types.
+ */
+function useLanding(target: RefObject<HTMLElement | null>, wanted: boolean): void {
+  useEffect(() => {
+    if (!wanted) return;
+    const observer = new ResizeObserver(() => target.current?.scrollIntoView({ block: 'start' }));
+    observer.observe(document.body);
+    const stop = (): void => {
+      observer.disconnect();
+      clearTimeout(timer);
+      for (const input of INPUTS) removeEventListener(input, stop);
+    };
+    const timer = setTimeout(stop, SETTLING_MS);
+    for (const input of INPUTS) addEventListener(input, stop, { passive: true });
+    return stop;
+  }, [target, wanted]);
 }

@@ -8,7 +8,7 @@ import { runsQuery } from '@/api/runs';
 import { ButtonLink } from '@/components/controls';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { PermittedButton, useDenied } from '@/components/permission';
-import { BulkBar } from '@/features/runs/BulkBar';
+import { BulkBar, SelectEverything } from '@/features/runs/BulkBar';
 import { useColumns } from '@/features/runs/columnLayout';
 import { ColumnMenu } from '@/features/runs/ColumnMenu';
 import { EmptyRuns } from '@/features/runs/EmptyRuns';
@@ -25,7 +25,6 @@ import { RunsTable } from '@/features/runs/RunsTable';
 import classes from '@/features/runs/runs.module.css';
 import { RunsToolbar } from '@/features/runs/RunsToolbar';
 import { useSelection } from '@/features/runs/selection';
-import { SelectEverything } from '@/features/runs/SelectEverything';
 import { defined } from '@/lib/search';
 
 const route = getRouteApi('/shell/');

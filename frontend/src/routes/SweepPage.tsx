@@ -1,6 +1,9 @@
 import { useDocumentTitle } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
+import { useMemo } from 'react';
+import { algorithmsQuery, environmentsQuery } from '@/api/catalogue';
+import schemas from '@/api/schemas.json';
 import { sweepQuery, type SweepDetail } from '@/api/sweeps';
 import { ButtonLink } from '@/components/controls';
 import { Loading, PageProblem } from '@/components/feedback';
@@ -11,8 +14,8 @@ import { SettingScatter } from '@/features/sweeps/SettingScatter';
 import { SweepHeader } from '@/features/sweeps/SweepHeader';
 import { SweepSummary } from '@/features/sweeps/SweepSummary';
 import classes from '@/features/sweeps/sweeps.module.css';
-import { useSettingTitles } from '@/features/sweeps/useSettingTitles';
 import { plural } from '@/lib/format';
+import { allFields } from '@/lib/schema';
 import { defined, type sweepSearch } from '@/lib/search';
 
 const route = getRouteApi('/shell/sweeps/$sweepId');
@@ -92,4 +95,19 @@ function runsSearchOf({ spec, configurations }: SweepDetail) {
   if (typeof group === 'string' && !/["\\]/.test(group)) return { q: `group="${group}"` };
   const ids = configurations.flatMap(({ runs }) => runs.flatMap(({ run }) => run ?? []));
   return { selected: ids.slice(0, MAX_IDS).join(',') };
+}
+
+type Titled = { algorithm: string; environment: string };
+
+/** The titles of a sweep's settings by path, with the unit; empty until the catalogue is loaded. */
+function useSettingTitles({ algorithm, environment }: Titled): ReadonlyMap<string, string> {
+  const { data: algorithms } = useQuery(algorithmsQuery);
+  const { data: environments } = useQuery(environmentsQuery);
+  return useMemo(() => {
+    const ofRun = algorithms?.find(({ id }) => id === algorithm);
+    const inEnvironment = environments?.find(({ id }) => id === environment);
+    if (!ofRun || !inEnvironment) return new Map();
+    const fields = allFields(ofRun, inEnvironment, schemas.StopSpec);
+    return new Map(fields.map(({ path, title, unit }) => [path, unit ? `${title} (${unit})` : title]));
+  }, [algorithms, environments, algorithm, environment]);
 }

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Run } from '@/api/runs';
-import { annealingChange } from './annealing';
+import { annealingChange } from './ActionDialog';
 
 const run = (schedule: string, more: object = {}): Run =>
   ({

@@ -2,14 +2,13 @@ import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { setDraining, useHostMutation, type Host } from '@/api/hosts';
 import { ConfirmDialog } from '@/components/ConfirmDialog';
-import { LoadingButton } from '@/components/controls';
+import { LoadingButton, TextLink } from '@/components/controls';
 import { PermittedButton, useDenied } from '@/components/permission';
 import { ProgressBar } from '@/components/ProgressBar';
 import { StateBadge } from '@/components/run/StateBadge';
 import { TruncatedName, RelativeTime } from '@/components/text';
 import { DASH, formatBytes, formatCount, plural } from '@/lib/format';
 import classes from './hosts.module.css';
-import { DiskMeter } from './DiskMeter';
 import { Meter } from './Meter';
 
 /** A host: its resources, load, versions and active runs. */
@@ -121,5 +120,28 @@ export function HostPanel({ host }: { host: Host }) {
         .
       </ConfirmDialog>
     </section>
+  );
+}
+
+/** The disk of a host's run directories, and why it claims no runs if that is the reason. */
+function DiskMeter({ load }: { load: Host['load'] }) {
+  const { disk_bytes: total, disk_free_bytes: free, disk_problem: problem } = load;
+  const known = total != null && free != null;
+  return (
+    <>
+      <Meter
+        label="Disk"
+        value={known ? 1 - free / total : null}
+        text={known ? `${formatBytes(free)} free of ${formatBytes(total)}` : ''}
+      />
+      {problem != null && (
+        <p role="alert" style={{ gridColumn: '1 / -1', margin: 0 }}>
+          Disk: {problem}{' '}
+          <TextLink to="/storage" inherit>
+            Show storage usage
+          </TextLink>
+        </p>
+      )}
+    </>
   );
 }

@@ -1,8 +1,9 @@
 import { IconAlertTriangle, IconClock, IconRefresh } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import { hostSilenceQuery } from '@/api/hosts';
 import { checkpointsQuery, episodesQuery } from '@/api/runResources';
-import { queueQuery, type RunDetail } from '@/api/runs';
+import { queueQuery, type RunDetail, type Run } from '@/api/runs';
 import { RelativeTime } from '@/components/text';
 import { formatCount, formatDuration, formatExact, plural } from '@/lib/format';
 import { useNow } from '@/lib/hooks';
@@ -193,5 +194,21 @@ function Waiting({ run }: { run: RunDetail }) {
         )}
       </span>
     </div>
+  );
+}
+
+/** Shows that the host of an active run has stopped sending heartbeats. */
+export function SilentHost({ run }: { run: Run }) {
+  const { data } = useQuery({ ...hostSilenceQuery, enabled: run.host !== null });
+  const host = data?.items.find(({ id }) => id === run.host);
+  if (!host || host.alive) return null;
+  return (
+    <p className={classes.notice} data-kind="lost" role="status">
+      <IconAlertTriangle size={16} aria-hidden="true" />
+      <span>
+        Host {host.id} has not responded since <RelativeTime at={host.last_seen_at} />. The data below may be
+        out of date. The run resumes from its latest checkpoint on another host once its lease expires.
+      </span>
+    </p>
   );
 }

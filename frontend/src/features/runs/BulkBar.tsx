@@ -7,6 +7,7 @@ import { ExportMenu } from '@/components/run/ExportMenu';
 import { formatInteger, plural } from '@/lib/format';
 import { BULK_ACTIONS, BulkDialog } from './BulkDialog';
 import classes from './runs.module.css';
+import type { Selection } from './selection';
 
 /** Of the service. */
 const MAX_FILTER_LENGTH = 2000;
@@ -118,6 +119,28 @@ export function BulkBar(props: Props) {
         Clear
       </Button>
       {action && <BulkDialog action={action} target={target} n={n} onClose={close} onDone={done} />}
+    </div>
+  );
+}
+
+type SelectEverythingProps = {
+  /** The ids of the loaded rows. */
+  loaded: readonly string[];
+  /** The number of runs that match. */
+  total: number;
+  selection: Selection;
+};
+
+/** Once all loaded rows are selected, offers those that are not loaded as well. */
+export function SelectEverything({ loaded, total, selection }: SelectEverythingProps) {
+  if (loaded.length === 0 || loaded.length >= total) return null;
+  if (selection.everything || !loaded.every((id) => selection.has(id))) return null;
+  return (
+    <div className={classes.offer} role="status">
+      {plural(loaded.length, 'loaded run')} selected.
+      <Button variant="subtle" onClick={selection.selectEverything}>
+        Select all {formatInteger(total)} that match
+      </Button>
     </div>
   );
 }

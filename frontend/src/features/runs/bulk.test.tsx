@@ -8,7 +8,7 @@ import { keys } from '@/api/keys';
 import { BulkBar } from './BulkBar';
 import { toFilter } from './filters';
 import { RunGroups } from './RunGroups';
-import { SelectEverything } from './SelectEverything';
+import { SelectEverything } from './BulkBar';
 import type { Selection } from './selection';
 
 const service = vi.hoisted(() => {

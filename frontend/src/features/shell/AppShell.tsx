@@ -7,15 +7,16 @@ import {
   IconServer,
   IconSettings,
   IconWorld,
+  IconPlus,
 } from '@tabler/icons-react';
 import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { useConnection } from '@/api/liveUpdates';
 import { MenuLink } from '@/components/controls';
+import { useDenied } from '@/components/permission';
 import { ShortcutsDialog } from '@/components/Shortcuts';
 import { formatDuration, formatExact } from '@/lib/format';
 import { useNow } from '@/lib/hooks';
-import { NewRunLink } from './NewRunLink';
 import { RunningNow } from './RunningNow';
 import { SearchBox } from './SearchBox';
 import classes from './shell.module.css';
@@ -132,5 +133,27 @@ function ConnectionState() {
         {text}
       </span>
     </Tooltip>
+  );
+}
+
+/** The first entry of the navigation; for a role that may not start runs without a target, with the reason. */
+export function NewRunLink() {
+  const denied = useDenied();
+  const content = (
+    <>
+      <IconPlus size={20} stroke={1.75} aria-hidden="true" />
+      New run
+    </>
+  );
+  if (denied === undefined)
+    return (
+      <Link to="/new" className={classes.navItem} data-primary>
+        {content}
+      </Link>
+    );
+  return (
+    <span role="link" tabIndex={0} className={classes.navItem} title={denied} aria-disabled data-denied>
+      {content}
+    </span>
   );
 }

@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ShortcutsDialog } from '@/components/Shortcuts';
 import { keys } from '@/api/keys';
-import { NewRunLink } from './NewRunLink';
+import { NewRunLink } from './AppShell';
 import { useFocusKeeper } from './useFocusKeeper';
 
 afterEach(cleanup);

@@ -4,6 +4,7 @@ On one small environment each algorithm trains, is evaluated, takes new values o
 without leaving anything behind, continues from its checkpoint, and fails with a clear error on NaN.
 """
 
+import copy
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -78,17 +79,16 @@ class Run:
 
         monkeypatch.setitem(METHODS, algorithm, method._replace(learner=create))
 
-    def train(self, on_event: Callable[[AnyEvent], None], resume: str | None = None) -> EndedEvent:
-        """Train, as the second attempt where it resumes; that one is not evaluated."""
-        self.commands = Commands()
+    def change(self, values: dict[str, Any]) -> None:
+        """Change settings of the next attempt."""
         data = self.spec.model_dump(mode="json")
-        spec = (
-            self.spec
-            if resume is None
-            else parse_run_spec(data | {"config": {**data["config"], "evaluation_episodes": 0}})
-        )
+        self.spec = parse_run_spec(data | {"config": data["config"] | values})
+
+    def train(self, on_event: Callable[[AnyEvent], None], resume: str | None = None) -> EndedEvent:
+        """Train, as the second attempt where it resumes."""
+        self.commands = Commands()
         ended = Training(
-            spec,
+            self.spec,
             self.folder,
             attempt=1 if resume is None else 2,
             resume=resume,
@@ -102,16 +102,23 @@ class Run:
         return {path.name: checkpoint.load(path) for path in (self.folder / "checkpoints").iterdir()}
 
 
-def numbers_in(state: Any, path: str = "") -> Iterator[tuple[str, torch.Tensor]]:
-    """Every tensor of floating-point numbers in a learner's state, with its path."""
+def values_in(state: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every tensor, array, number and text in a learner's state, with its path."""
     if isinstance(state, dict):
         for key, its in state.items():
-            yield from numbers_in(its, f"{path}/{key}")
+            yield from values_in(its, f"{path}/{key}")
     elif isinstance(state, list | tuple):
         for k, its in enumerate(state):
-            yield from numbers_in(its, f"{path}/{k}")
-    elif isinstance(state, torch.Tensor) and state.is_floating_point():
+            yield from values_in(its, f"{path}/{k}")
+    else:
         yield path, state
+
+
+def numbers_in(state: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """Every tensor of floating-point numbers in a learner's state, with its path."""
+    for path, value in values_in(state):
+        if isinstance(value, torch.Tensor) and value.is_floating_point():
+            yield path, value
 
 
 def observations(spec: RunSpec) -> NDArray[Any]:
@@ -173,17 +180,16 @@ def test_algorithm_trains_changes_resumes_stops_and_fails_on_nan(
 
     newest = checkpoint.newest(tmp_path / "checkpoints")
     assert newest is not None
-    kept = dict(numbers_in(checkpoint.load(tmp_path / "checkpoints" / newest)["learner"]))
+    kept = dict(values_in(checkpoint.load(tmp_path / "checkpoints" / newest)["learner"]))
     stored = torch.load(tmp_path / "checkpoints" / newest, weights_only=True)["learner"]
     shapes: dict[str, torch.Size] = {}
-    restored: dict[str, torch.Tensor] = {}
+    restored: dict[str, Any] = {}
     acted: list[tuple[Any, ...]] = []
 
     def poison(event: AnyEvent) -> None:
         match event:
             case StartedEvent():
-                state = numbers_in(run.learners[-1].state())
-                restored.update({path: tensor.clone() for path, tensor in state})
+                restored.update(copy.deepcopy(dict(values_in(run.learners[-1].state()))))
                 parameters = run.learners[-1].network.named_parameters()
                 shapes.update({name: parameter.shape for name, parameter in parameters})
                 observation_N = observations(run.spec)
@@ -193,13 +199,18 @@ def test_algorithm_trains_changes_resumes_stops_and_fails_on_nan(
             case ReportEvent(updates=updates) if updates > stopped.updates:
                 run.poison.touch()
 
+    run.change(changes | {"evaluation_episodes": 0})
     ended = run.train(poison, resume=newest)
     assert ended.state == "failed"
     assert ended.reason.startswith("DivergedError: training diverged: "), ended.traceback
     assert "NaN" in ended.reason
     until(lambda: leftovers() <= before, detail=lambda: leftovers() - before)
     assert kept.keys() == restored.keys()
-    assert all(torch.equal(tensor, restored[path]) for path, tensor in kept.items())
+    for path, value in kept.items():
+        if "/episodes_begun/" in path:  # PAAC begins new episodes where it cannot repeat those in progress
+            assert restored[path] >= value
+        else:
+            np.testing.assert_array_equal(restored[path], value, err_msg=path, strict=True)
     for of_learner, of_checkpoint in zip(*acted, strict=True):
         np.testing.assert_allclose(of_learner, of_checkpoint, rtol=1e-5, atol=1e-6)
     assert {name: tensor.shape for name, tensor in stored["theta"].items()} == shapes

@@ -3,6 +3,7 @@
 import hashlib
 import ipaddress
 import os
+import re
 import socket
 import tempfile
 from datetime import timedelta
@@ -112,7 +113,9 @@ class Settings(BaseSettings):
         description="Whether the first sign-in creates a user; otherwise only linked users can sign in.",
     )
     frontend_dir: Path | None = Field(None, description="Folder of the built pages; default: frontend/dist.")
-    host_name: str = Field(default_factory=socket.gethostname, description="Name of this worker host.")
+    host_name: str = Field(
+        default_factory=socket.gethostname, description="Name of this worker host; default: this machine's."
+    )
     queues: list[str] = Field(["cpu"], description="Queues that this worker serves.")
     environments_file: Path | None = Field(
         None, description="TOML file with this worker host's custom gymnasium environments."
@@ -136,15 +139,42 @@ class Settings(BaseSettings):
         3.0, gt=0, description="How often a worker renews its leases and looks for work."
     )
     url: str | None = Field(
-        None, description="Server that the command line uses; default: the one running under home."
+        None, description="Server that scripts and the command line use; default: the one running under home."
     )
     token: str | None = Field(
-        None, description="API token of the command line; created automatically for a local server."
+        None,
+        description="API token of scripts and the command line; created automatically for a local server.",
     )
     log_format: str = Field(
         "console", pattern="^(console|json)$", description="Format of log lines: console or json."
     )
     log_level: str = Field("INFO", description="Minimum level of log lines.")
+
+    @field_validator("database_url")
+    @classmethod
+    def _known_database(cls, url: str | None) -> str | None:
+        # Without the value, which may contain a password.
+        if url is not None and re.match(r"(sqlite|postgresql)(\+\w+)?://", url) is None:
+            raise ValueError("must begin with sqlite:/// or postgresql+psycopg://")
+        return url
+
+    @field_validator("redis_url")
+    @classmethod
+    def _known_redis(cls, url: str | None) -> str | None:
+        if url is not None and re.match(r"(rediss?|unix)://", url) is None:
+            raise ValueError("must begin with redis://, rediss:// or unix://")
+        return url
+
+    @field_validator("artifacts_url")
+    @classmethod
+    def _known_store(cls, url: str | None) -> str | None:
+        if url is not None:
+            from fsspec.registry import known_implementations  # its import takes a while
+
+            protocol, colon, _ = url.partition("://")
+            if colon and not set(protocol.split("::")) <= known_implementations.keys():
+                raise ValueError("must begin with a protocol that fsspec knows, such as file:// or s3://")
+        return url
 
     @field_validator("trusted_proxies")
     @classmethod

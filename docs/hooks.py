@@ -34,11 +34,6 @@ OTHER_VARIABLES = {
         "Of a worker: address of the Ray cluster that Gorila runs use, instead of a local instance.",
         "",
     ),
-    "CALLBOARD_URL": (
-        "Of scripts and of commands such as `callboard import`: address of the server.",
-        "that of this machine",
-    ),
-    "CALLBOARD_TOKEN": ("Of the same: API token.", "that of this machine"),
 }
 """Variables that other packages than the service read -> meaning and default."""
 
@@ -227,7 +222,11 @@ def environments() -> str:
 def settings() -> str:
     """Every environment variable."""
     rows = [
-        (f"`CALLBOARD_{name}`".upper(), _cell(str(field.description)), _default(field.get_default()))
+        (
+            f"`CALLBOARD_{name}`".upper(),
+            _cell(str(field.description)),
+            _default(None if field.default_factory else field.default),
+        )
         for name, field in Settings.model_fields.items()
     ]
     rows += [(f"`{name}`", meaning, default) for name, (meaning, default) in OTHER_VARIABLES.items()]

@@ -1,5 +1,7 @@
 """The `callboard` command. Commands import slow packages inside functions, to start quickly."""
 
+from importlib.util import find_spec
+
 import typer
 
 BAD_INPUT = 2
@@ -15,3 +17,13 @@ def fail(message: str, code: int = BAD_INPUT) -> typer.Exit:
     """Print an error in one line; the caller raises the returned exit."""
     typer.echo(f"callboard: {printable(message)}", err=True)
     return typer.Exit(code)
+
+
+def require_engine() -> None:
+    """Check that the packages that train are installed.
+
+    Raises:
+        typer.Exit: they are not; the package alone serves and shows runs.
+    """
+    if find_spec("torch") is None:
+        raise fail("this installation cannot train: install Callboard with [worker]", 1)

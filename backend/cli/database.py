@@ -39,8 +39,12 @@ def upgrade(settings: Settings) -> None:
         raise fail(f"the database is not available: {str(error).splitlines()[0]}", 1) from None
 
 
-def require_schema(settings: Settings) -> None:
+def require_schema(settings: Settings, *, waits: bool = False) -> None:
     """Check that the database has the schema of this version.
+
+    Args:
+        settings: of this installation.
+        waits: pass if the database cannot be reached: the caller waits for it.
 
     Raises:
         typer.Exit: it has another one or none, or cannot be reached.
@@ -57,6 +61,8 @@ def require_schema(settings: Settings) -> None:
     try:
         current = is_current(engine)
     except OperationalError as error:
+        if waits:
+            return
         raise fail(f"the database is not available: {str(error).splitlines()[0]}", 1) from None
     finally:
         engine.dispose()

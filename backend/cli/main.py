@@ -1,9 +1,12 @@
 """The `callboard` command: the one place that composes web and workers."""
 
+from typing import Annotated
+
 import typer
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
+from backend import __version__
 from backend.cli import backup, bench, database, doctor, fail, runs, serve, sweeps, sync, tokens, train
 from backend.cli.home import make_private
 from backend.cli.imports import commands as imports
@@ -36,8 +39,18 @@ app.add_typer(imports.app, name="import")
 app.add_typer(tokens.app, name="token")
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"callboard {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _prepare() -> None:
+def _prepare(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+    ] = False,
+) -> None:
     """Before any command: report invalid settings in one line, and keep the installation's files private."""
     try:
         settings = Settings()

@@ -1,6 +1,7 @@
 """`callboard runs`: runs on this machine's server or another, over REST."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from time import sleep
@@ -36,7 +37,19 @@ WAIT_INTERVAL_S = 1.0
 app = typer.Typer(help="Runs on this machine's server, or on CALLBOARD_URL's.", no_args_is_help=True)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-RunIds = Annotated[list[str], typer.Argument(help="Ids of runs.")]
+
+
+def _checked_ids(given: Any) -> Any:
+    for text in [given] if isinstance(given, str) else given:
+        if re.fullmatch("[0-9A-Z]{26}", text) is None:
+            raise fail(
+                f"run: {text!r:.80} is not an id; `callboard runs list --json` prints those of all runs"
+            )
+    return given
+
+
+RunId = Annotated[str, typer.Argument(help="Id of a run.", callback=_checked_ids)]
+RunIds = Annotated[list[str], typer.Argument(help="Ids of runs.", callback=_checked_ids)]
 app.command("import")(import_run)
 
 
@@ -68,7 +81,7 @@ def list_runs(
 
 
 @app.command()
-def show(run_id: Annotated[str, typer.Argument(help="Id of a run.")], as_json: Json = False) -> None:
+def show(run_id: RunId, as_json: Json = False) -> None:
     """Show a run."""
     with _remote() as remote:
         run = remote.request("GET", f"/runs/{run_id}")
@@ -157,7 +170,7 @@ def resume(
 
 @app.command()
 def export(
-    run_id: Annotated[str, typer.Argument(help="Id of a run.")],
+    run_id: RunId,
     file_format: Annotated[
         Literal["csv", "parquet", "tensorboard"], typer.Option("--format", help="File format.")
     ] = "csv",

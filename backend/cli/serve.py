@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from backend.cli import fail
+from backend.cli import fail, require_engine
+from backend.cli.database import require_schema
 from backend.cli.installation import Installation
 from backend.settings import Settings
 
@@ -47,6 +48,8 @@ def web(
 
 def worker() -> None:
     """Run this host's worker; needs `callboard[worker]`."""
+    require_engine()
+    require_schema(Settings(), waits=True)
     from workers import celery_app
 
     settings = _settings()

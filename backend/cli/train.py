@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from ulid import ULID
 
-from backend.cli import fail
+from backend.cli import fail, require_engine
 from backend.cli.run_request import (
     AgentSteps,
     AlgorithmId,
@@ -92,6 +92,7 @@ def train(
     ] = False,
 ) -> None:
     """Train in this terminal, without a server. Ctrl-C saves a checkpoint and stops."""
+    require_engine()
     request = run_request(
         algorithm,
         environment,
@@ -258,6 +259,7 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Evaluate a checkpoint from fresh starts, as the papers do."""
+    require_engine()
     spec = _load_spec(run_directory)
     protocol = protocol or spec.evaluation_protocol
     try:

@@ -118,7 +118,11 @@ def ahead(session: Session, run: Run, queues: Collection[str], hosts: Collection
     """
     rivals = and_(
         Run.state == RunState.QUEUED,
-        or_(and_(Run.wanted_host.is_(None), Run.queue.in_(queues)), Run.wanted_host.in_(hosts)),
+        or_(
+            Run.id == run.id,  # which no host at all may be able to claim
+            and_(Run.wanted_host.is_(None), Run.queue.in_(queues)),
+            Run.wanted_host.in_(hosts),
+        ),
     )
     before = or_(Run.priority > run.priority, and_(Run.priority == run.priority, Run.id < run.id))
     count = select(func.count()).select_from(Run)

@@ -56,7 +56,7 @@ def test_doctor_passes_every_check_of_a_running_installation(doctor: Doctor, con
         ("database", {"CALLBOARD_DATABASE_URL": "sqlite:////proc/no.sqlite3"}, "unable to open"),
         ("redis", {"CALLBOARD_REDIS_URL": "unix:///nowhere.sock"}, "CALLBOARD_REDIS_URL"),
         ("artifacts", {"CALLBOARD_ARTIFACTS_URL": "file:///proc/nowhere"}, "/proc/nowhere"),
-        ("artifacts", {"CALLBOARD_ARTIFACTS_URL": "nosuch://x"}, "nosuch"),
+        ("artifacts", {"CALLBOARD_ARTIFACTS_URL": "gcs://nowhere"}, "install gcsfs"),
         ("pages", {"CALLBOARD_FRONTEND_DIR": "/nowhere"}, "make up"),
         ("worker", {"CALLBOARD_HOST_NAME": "b"}, "b: no heartbeat yet"),
     ],

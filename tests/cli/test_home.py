@@ -60,9 +60,9 @@ def test_other_and_shared_folders_keep_their_permissions(tmp_path: Path, mode: i
     assert _mode(tmp_path) == mode
 
 
-def test_token_without_a_schema_is_refused_in_one_line(tmp_path: Path) -> None:
-    command, env = ["token", "create", "script"], {"CALLBOARD_HOME": str(tmp_path / "home")}
-    result = CliRunner().invoke(app, command, env=env)
+@pytest.mark.parametrize("command", [["token", "create", "script"], ["worker"]])
+def test_command_without_a_schema_is_refused_in_one_line(tmp_path: Path, command: list[str]) -> None:
+    result = CliRunner().invoke(app, command, env={"CALLBOARD_HOME": str(tmp_path / "home")})
     assert (result.exit_code, result.stderr) == (
         1,
         "callboard: the database has no schema, or one of another version: run `callboard db upgrade`\n",

@@ -1,3 +1,5 @@
+from importlib.metadata import version
+
 import pytest
 from typer.testing import CliRunner
 
@@ -28,6 +30,18 @@ from backend.cli.main import app
             "CALLBOARD_OIDC_CLIENT_ID: is needed with CALLBOARD_OIDC_ISSUER: the id of Callboard at the "
             "provider",
         ),
+        (
+            {"DATABASE_URL": "mysql://lab:secret@db/runs"},
+            "CALLBOARD_DATABASE_URL: must begin with sqlite:/// or postgresql+psycopg://",
+        ),
+        (
+            {"REDIS_URL": "localhost:6379"},
+            "CALLBOARD_REDIS_URL: must begin with redis://, rediss:// or unix://",
+        ),
+        (
+            {"ARTIFACTS_URL": "foo://bucket"},
+            "CALLBOARD_ARTIFACTS_URL: must begin with a protocol that fsspec knows, such as file:// or s3://",
+        ),
         ({"PORT": "70000"}, "CALLBOARD_PORT: Input should be less than or equal to 65535"),
     ],
 )
@@ -38,5 +52,29 @@ def test_invalid_settings_print_one_line_and_exit_2(given: dict[str, str], messa
 
 
 def test_consistent_settings_are_accepted() -> None:
-    env = {"CALLBOARD_LEASE_S": "30", "CALLBOARD_RECONCILE_INTERVAL_S": "10"}
+    env = {
+        "CALLBOARD_LEASE_S": "30",
+        "CALLBOARD_RECONCILE_INTERVAL_S": "10",
+        "CALLBOARD_DATABASE_URL": "postgresql+psycopg://lab@/runs?host=/run/postgresql",
+        "CALLBOARD_REDIS_URL": "rediss://cache:6380/0",
+        "CALLBOARD_ARTIFACTS_URL": "/srv/artifacts",
+    }
     assert CliRunner().invoke(app, ["db", "--help"], env=env).exit_code == 0
+
+
+def test_version_is_printed() -> None:
+    result = CliRunner().invoke(app, ["--version"])
+    assert (result.exit_code, result.stdout) == (0, f"callboard {version('callboard')}\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["train", "--algorithm", "paac", "--environment", "CartPole-v1"], ["evaluate", "."], ["worker"]],
+)
+def test_training_without_its_packages_is_refused_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.setattr("backend.cli.find_spec", lambda name: None)
+    result = CliRunner().invoke(app, command)
+    message = "callboard: this installation cannot train: install Callboard with [worker]\n"
+    assert (result.exit_code, result.stderr) == (1, message)

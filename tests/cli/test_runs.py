@@ -5,9 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import Result
+from typer.testing import CliRunner, Result
 
 from backend.auth.roles import Role
+from backend.cli.main import app
 from backend.db import Attempt
 from backend.db.engine import reading
 from backend.metrics import repository as metrics
@@ -212,3 +213,10 @@ def test_import_of_folder_without_run_exits_2(callboard: Callboard, tmp_path: Pa
     assert callboard("runs", "import", str(tmp_path / "nowhere")).exit_code == 2
     (tmp_path / "spec.json").write_text("{}")
     assert callboard("runs", "import", str(tmp_path)).exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["show", "stop", "export"])
+def test_text_that_is_no_id_is_refused_by_name(command: str) -> None:
+    result = CliRunner().invoke(app, ["runs", command, "nope"])
+    message = "callboard: run: 'nope' is not an id; `callboard runs list --json` prints those of all runs\n"
+    assert (result.exit_code, result.stderr) == (2, message)

@@ -96,3 +96,10 @@ def test_drain_and_undrain_set_flag_and_wake_queues(service: RunningService, red
 def test_drain_of_unknown_host_returns_404(service: RunningService) -> None:
     for name in ("nobody", "%00", "é"):
         assert service.client.post(f"/api/v1/hosts/{name}/drain").status_code == 404
+
+
+def test_run_that_no_host_may_claim_is_the_first_of_one(service: RunningService) -> None:
+    run = make_run(service.engine, host="nowhere")
+    answer = service.client.get(f"/api/v1/runs/{run.id}/queue").json()
+    assert (answer["position"], answer["waiting"]) == (1, 1)
+    assert answer["reason"] == "the requested host nowhere is unknown"

@@ -71,7 +71,7 @@ export function RunGroups({ by, search, onSelected, onClear }: Props) {
                 <span className="visually-hidden">Expand</span>
               </th>
               <th>{TITLES[by] ?? 'Value'}</th>
-              <th className="right">{by === 'seed' ? 'Seeds' : 'Runs'}</th>
+              <th className="right">Runs</th>
               <th className="wide">States</th>
               <th className="right">Median score [95 % CI]</th>
               <th className="right">Best</th>

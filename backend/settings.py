@@ -154,21 +154,21 @@ class Settings(BaseSettings):
     @classmethod
     def _known_database(cls, url: str | None) -> str | None:
         # Without the value, which may contain a password.
-        if url is not None and re.match(r"(sqlite|postgresql)(\+\w+)?://", url) is None:
+        if url and re.match(r"(sqlite(\+pysqlite)?|postgresql(\+psycopg)?)://", url) is None:
             raise ValueError("must begin with sqlite:/// or postgresql+psycopg://")
         return url
 
     @field_validator("redis_url")
     @classmethod
     def _known_redis(cls, url: str | None) -> str | None:
-        if url is not None and re.match(r"(rediss?|unix)://", url) is None:
+        if url and re.match(r"(rediss?|unix)://", url) is None:
             raise ValueError("must begin with redis://, rediss:// or unix://")
         return url
 
     @field_validator("artifacts_url")
     @classmethod
     def _known_store(cls, url: str | None) -> str | None:
-        if url is not None:
+        if url:
             from fsspec.registry import known_implementations  # its import takes a while
 
             protocol, colon, _ = url.partition("://")

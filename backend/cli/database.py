@@ -39,12 +39,12 @@ def upgrade(settings: Settings) -> None:
         raise fail(f"the database is not available: {str(error).splitlines()[0]}", 1) from None
 
 
-def require_schema(settings: Settings, *, waits: bool = False) -> None:
+def require_schema(settings: Settings, *, allow_unreachable: bool = False) -> None:
     """Check that the database has the schema of this version.
 
     Args:
         settings: of this installation.
-        waits: pass if the database cannot be reached: the caller waits for it.
+        allow_unreachable: return if the database cannot be reached.
 
     Raises:
         typer.Exit: it has another one or none, or cannot be reached.
@@ -61,7 +61,7 @@ def require_schema(settings: Settings, *, waits: bool = False) -> None:
     try:
         current = is_current(engine)
     except OperationalError as error:
-        if waits:
+        if allow_unreachable:
             return
         raise fail(f"the database is not available: {str(error).splitlines()[0]}", 1) from None
     finally:

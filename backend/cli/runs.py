@@ -41,10 +41,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def _checked_ids(given: Any) -> Any:
     for text in [given] if isinstance(given, str) else given:
-        if re.fullmatch("[0-9A-Z]{26}", text) is None:
-            raise fail(
-                f"run: {text!r:.80} is not an id; `callboard runs list --json` prints those of all runs"
-            )
+        if re.fullmatch("[0-9A-HJKMNP-TV-Z]{26}", text) is None:
+            raise fail(f"run: {text!r:.80} is not the id of a run; `callboard runs list` shows the ids")
     return given
 
 

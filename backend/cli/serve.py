@@ -49,7 +49,7 @@ def web(
 def worker() -> None:
     """Run this host's worker; needs `callboard[worker]`."""
     require_engine()
-    require_schema(Settings(), waits=True)
+    require_schema(Settings(), allow_unreachable=True)
     from workers import celery_app
 
     settings = _settings()

@@ -31,7 +31,7 @@ from backend.cli.main import app
             "provider",
         ),
         (
-            {"DATABASE_URL": "mysql://lab:secret@db/runs"},
+            {"DATABASE_URL": "postgresql+psycopg2://lab:secret@db/runs"},
             "CALLBOARD_DATABASE_URL: must begin with sqlite:/// or postgresql+psycopg://",
         ),
         (

@@ -218,5 +218,5 @@ def test_import_of_folder_without_run_exits_2(callboard: Callboard, tmp_path: Pa
 @pytest.mark.parametrize("command", ["show", "stop", "export"])
 def test_text_that_is_no_id_is_refused_by_name(command: str) -> None:
     result = CliRunner().invoke(app, ["runs", command, "nope"])
-    message = "callboard: run: 'nope' is not an id; `callboard runs list --json` prints those of all runs\n"
+    message = "callboard: run: 'nope' is not the id of a run; `callboard runs list` shows the ids\n"
     assert (result.exit_code, result.stderr) == (2, message)

@@ -146,7 +146,7 @@ def test_readme_and_page_of_protocols_name_each_algorithm() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \|.*\|(.*)\|$", page, re.MULTILINE))
     for algorithm in ALGORITHMS.values():
         title = algorithm.title.split(",")[0]  # a variant, such as "PAAC, n-step Q", goes with its base
-        named = re.compile(rf"(?<!gorila ){re.escape(title)}\b", re.IGNORECASE)
+        named = re.compile(rf"(?<![\w-])(?<!gorila )(?<!double ){re.escape(title)}\b", re.IGNORECASE)
         assert named.search(readme), f"README.md does not name {title}"
         default = rows[algorithm.evaluation_protocol]
         assert named.search(default), f"docs/explanation/protocols.md: {title} is not in its protocol's row"

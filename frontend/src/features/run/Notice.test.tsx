@@ -1,31 +1,144 @@
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
-import { cleanup, render } from '@testing-library/react';
-import { afterEach, expect, it } from 'vitest';
-import type { Run } from '@/api/runs';
-import { keys } from '@/api/keys';
-import { SilentHost } from './Notice';
+import { createMemoryHistory, createRootRoute, createRouter, RouterProvider } from '@tanstack/react-router';
+import { cleanup, render, screen } from '@testing-library/react';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { checkpointsQuery, episodesQuery } from '@/api/runResources';
+import { queueQuery, type RunDetail } from '@/api/runs';
+import { Notice } from './Notice';
+import { keptText, lastRestart } from './restarts';
 
-afterEach(cleanup);
+// The time stands still: on a slow machine it would not be "just now".
+beforeEach(() => void vi.setSystemTime(new Date('2026-11-22T08:00:00Z')));
+afterEach(() => {
+  cleanup();
+  vi.useRealTimers();
+});
 
-function shown(host: string | null, alive: boolean): string {
-  const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity } } });
-  const last_seen_at = new Date(Date.now() - 150_000).toISOString();
-  client.setQueryData(keys.hostSilence(), { items: [{ id: 'lab', alive, last_seen_at }] });
-  const run = { host } as Run;
-  return render(
-    <QueryClientProvider client={client}>
-      <SilentHost run={run} />
-    </QueryClientProvider>,
-  ).container.textContent;
-}
+const attempt = (number: number, outcome: string | null, resumed = 0): RunDetail['attempts'][number] => ({
+  number,
+  host: 'a',
+  claimed_at: new Date().toISOString(),
+  ended_at: outcome === null ? null : new Date().toISOString(),
+  outcome,
+  resumed_from_agent_steps: resumed,
+  provenance: null,
+});
 
-it('names a host that has stopped responding, and since when', () => {
-  expect(shown('lab', false)).toMatch(/^Host lab has not responded since .+ ago\./);
+const KILLED =
+  'queued: engine killed (SIGKILL, possibly out of memory): to resume from its latest checkpoint';
+
+describe('lastRestart', () => {
+  it('finds the last attempt that ended without a request', () => {
+    const attempts = [
+      attempt(1, KILLED),
+      attempt(2, 'queued: its worker on a is shutting down'),
+      attempt(3, KILLED, 500),
+      attempt(4, null, 1000),
+    ];
+    expect(lastRestart({ attempts })).toMatchObject({
+      attempt: { number: 3 },
+      cause: 'engine killed (SIGKILL, possibly out of memory)',
+      count: 2,
+      resumedFrom: 1000,
+    });
+  });
+
+  it('names the cause without what happens next', () => {
+    const unread = 'queued: its engine could not read the checkpoint to resume from';
+    for (const next of ['to resume from an intact one', 'it will resume from an intact one']) {
+      expect(lastRestart({ attempts: [attempt(1, `${unread}: ${next}`)] })?.cause).toBe(
+        'its engine could not read the checkpoint to resume from',
+      );
+    }
+  });
+
+  it('finds nothing after a stop, a shutdown or a first attempt', () => {
+    const attempts = [
+      attempt(1, 'stopped: stop requested'),
+      attempt(2, 'queued: its worker on a is shutting down'),
+    ];
+    expect(lastRestart({ attempts: [...attempts, attempt(3, null)] })).toBeNull();
+  });
+
+  it('names a cause for attempts that recorded none', () =>
+    expect(
+      lastRestart({ attempts: [attempt(1, 'queued: to resume from its newest checkpoint')] }),
+    ).toMatchObject({
+      cause: 'its host no longer responded',
+      resumedFrom: null,
+    }));
 });
 
 it.each([
-  ['lab', true],
-  [null, false],
-])('shows nothing for host %s, alive %s', (host, alive) => {
-  expect(shown(host, alive)).toBe('');
+  [{ curves: false, episodes: false, checkpoints: false }, 'It failed before it recorded anything.'],
+  [{ curves: true, episodes: false, checkpoints: false }, 'Its curves are kept.'],
+  [{ curves: true, episodes: true, checkpoints: true }, 'Its curves, episodes and checkpoints are kept.'],
+])('keptText names only what exists: %j', (kept, text) => expect(keptText(kept)).toBe(text));
+
+const run = (changes: Partial<RunDetail>): RunDetail =>
+  ({
+    id: 'R',
+    state: 'queued',
+    queue: 'cpu',
+    priority: 0,
+    attempts: [],
+    agent_steps: 0,
+    ...changes,
+  }) as RunDetail;
+
+async function show(shown: RunDetail, fill: (client: QueryClient) => void = () => undefined) {
+  const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity, retry: false } } });
+  fill(client);
+  const rootRoute = createRootRoute({ component: () => <Notice run={shown} /> });
+  const router = createRouter({ routeTree: rootRoute, history: createMemoryHistory() });
+  await router.load();
+  render(
+    <QueryClientProvider client={client}>
+      <RouterProvider router={router as never} />
+    </QueryClientProvider>,
+  );
+}
+
+const text = (): string => document.body.textContent.replace(/\s+/g, ' ');
+
+it('a queued run shows its place, who is ahead and the expected start', async () => {
+  await show(run({}), (client) =>
+    client.setQueryData(queueQuery('R').queryKey, {
+      position: 8,
+      waiting: 9,
+      ahead: [{ id: 'A', name: 'first', priority: 2, queue: 'cpu', wanted_host: null, created_at: '' }],
+      reason: 'all slots are in use',
+      expected_start_at: new Date(Date.now() + 3_700_000).toISOString(),
+      unknown_start: null,
+    }),
+  );
+  expect(text()).toContain('Number 8 of 9 in queue cpu: all slots are in use.');
+  expect(text()).toContain('Ahead: first (priority 2) and 6 more runs.');
+  expect(text()).toContain('Expected to start in about 1 h 01 min.');
+});
+
+it('a failed run claims only what it has', async () => {
+  const failed = run({ state: 'failed', state_reason: 'engine killed', agent_steps: 100 });
+  await show(failed, (client) => {
+    client.setQueryData(checkpointsQuery('R').queryKey, {
+      pages: [{ items: [], next_cursor: null }],
+      pageParams: [null],
+    });
+    client.setQueryData(episodesQuery('R', '-episode_return').queryKey, {
+      pages: [{ items: [], next_cursor: null }],
+      pageParams: [null],
+    });
+  });
+  expect(text()).toBe(
+    'Failed: engine killedIts curves are kept. There is no checkpoint: Resume starts over.',
+  );
+});
+
+it('a starting run shows its phase, and that it was restarted', async () => {
+  const attempts = [attempt(1, KILLED), attempt(2, null, 1000)];
+  await show(run({ state: 'starting', host: 'a', state_reason: 'restoring a1-s1000.pt', attempts }));
+  expect(text()).toContain('Starting on a: restoring a1-s1000.pt');
+  expect(text()).toContain('Restarted once. Attempt 1 on a ended just now: engine killed (SIGKILL');
+  expect(text()).toContain('Resumed from agent step 1,000.');
+  expect(screen.getByRole('link', { name: 'Log' })).toBeTruthy();
 });

@@ -5,10 +5,9 @@ import { cleanup, fireEvent, render, screen } from '@testing-library/react';
 import type { ReactNode } from 'react';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { keys } from '@/api/keys';
-import { BulkBar } from './BulkBar';
+import { BulkBar, SelectEverything } from './BulkBar';
 import { toFilter } from './filters';
 import { RunGroups } from './RunGroups';
-import { SelectEverything } from './BulkBar';
 import type { Selection } from './selection';
 
 const service = vi.hoisted(() => {

@@ -55,7 +55,8 @@ class RayCluster:
         """
         self._folder: Path | None = None
         self._abandoned = False
-        self._guard: subprocess.Popen[bytes] | None = None
+        self._clean_up: subprocess.Popen[bytes] | None = None
+        self._closed = threading.Event()
         address = os.environ.get(ADDRESS)
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
         # Ray would repeat on standard output what the run's log has already.
@@ -66,7 +67,7 @@ class RayCluster:
             _remove_stale_folders()
             # It holds sockets, whose paths must be short.
             self._folder = Path(tempfile.mkdtemp(prefix=f"callboard-ray-{os.getpid()}-", dir="/tmp"))
-            self._guard = _guard(self._folder)
+            self._clean_up = _start_clean_up(self._folder)
             # Despite its name it binds every service to 127.0.0.1.
             os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
             # A token that only these processes have keeps other users of this machine out.
@@ -104,8 +105,7 @@ class RayCluster:
     def _connect(self, address: str | None, common: dict[str, Any]) -> None:
         """Connect in a thread: a signal interrupts the wait for it, and Ray installs no handlers of its own.
 
-        The thread lives as long as this process, since the kernel ends Ray's servers with the thread that
-        started them.
+        The thread lives until the end, since the kernel ends Ray's servers with the thread that started them.
         """
         connected: Future[None] = Future()
 
@@ -116,7 +116,7 @@ class RayCluster:
                 connected.set_exception(error)
             else:
                 connected.set_result(None)
-            threading.Event().wait()
+            self._closed.wait()
 
         threading.Thread(target=connect, name="ray", daemon=True).start()
         connected.result()
@@ -165,11 +165,11 @@ class RayCluster:
         return self._ray.remote(**options)(process).remote(*arguments)
 
     def abandon(self) -> None:
-        """Have this process exit without Ray's own end, which its caller does next.
+        """Skip Ray's shutdown when this process exits; the caller exits next.
 
-        For a start that was interrupted: Ray's end waits for processes that have not started yet. They are
-        killed after this process: if the first died now, Ray would go on waiting for it for a minute, and it
-        holds the GIL then.
+        For a start that was interrupted: Ray's shutdown waits for processes that have not started yet. They
+        are killed after this process: if Ray's first server died now, Ray would go on waiting for it for a
+        minute, holding the GIL.
         """
         self._abandoned = True
         atexit.register(_exit)
@@ -180,29 +180,34 @@ class RayCluster:
             return
         with suppress(Exception):
             self._ray.shutdown()
-        if self._guard is not None:
+        self._closed.set()
+        if self._clean_up is not None:
             self._kill_servers()
-            self._guard.communicate()
+            with suppress(subprocess.TimeoutExpired):  # it ends by itself
+                self._clean_up.communicate(timeout=_DEATH_TIMEOUT_S)
 
 
-def _guard(folder: Path) -> subprocess.Popen[bytes]:
+def _start_clean_up(folder: Path) -> subprocess.Popen[bytes]:
     """Start a shell that waits for the end of this process, then kills what is left of Ray with the folder.
 
     The kernel ends Ray's servers with the process that started them, and the other processes end with the
     servers. Ray's two agents would run for a minute or more, until they stop trying to report. All of them
-    have a file in the folder open.
+    have a log in the folder open. If the shell is killed too, the next Gorila run removes the folder.
     """
     clean_up = """
         read -r _
-        for process in /proc/[0-9]*; do
-            [ "$process" = "/proc/$PPID" ] && continue
-            ls -l "$process/fd" 2> /dev/null | grep -qF -- "-> $FOLDER/" && kill -9 "${process#/proc/}"
+        for k in 1 2 3; do
+            for process in /proc/[0-9]*; do
+                [ "$process" = "/proc/$PPID" ] && continue
+                ls -l "$process/fd" 2> /dev/null | grep -qF -- "-> $FOLDER/" && kill -9 "${process#/proc/}"
+            done
+            rm -rf -- "$FOLDER" && break
+            sleep 1
         done
-        for k in 1 2 3; do rm -rf -- "$FOLDER" && break; sleep 1; done
     """
     return subprocess.Popen(
         ["/bin/sh", "-c", clean_up],
-        env=os.environ | {"FOLDER": str(folder)},
+        env=os.environ | {"FOLDER": str(folder.resolve())},
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -220,5 +225,8 @@ def _remove_stale_folders() -> None:
     """Remove the folders of engines that were killed."""
     for folder in Path("/tmp").glob("callboard-ray-*"):  # noqa: S108
         found = _FOLDER.match(folder.name)
-        if found and folder.stat().st_uid == os.getuid() and not Path("/proc", found[1]).exists():
-            shutil.rmtree(folder, ignore_errors=True)
+        if found is None or Path("/proc", found[1]).exists():
+            continue
+        with suppress(FileNotFoundError):  # another process is removing it
+            if folder.stat().st_uid == os.getuid():
+                shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,31 @@
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { cleanup, render } from '@testing-library/react';
+import { afterEach, expect, it } from 'vitest';
+import type { Run } from '@/api/runs';
+import { keys } from '@/api/keys';
+import { SilentHost } from './Notice';
+
+afterEach(cleanup);
+
+function shown(host: string | null, alive: boolean): string {
+  const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity } } });
+  const last_seen_at = new Date(Date.now() - 150_000).toISOString();
+  client.setQueryData(keys.hostSilence(), { items: [{ id: 'lab', alive, last_seen_at }] });
+  const run = { host } as Run;
+  return render(
+    <QueryClientProvider client={client}>
+      <SilentHost run={run} />
+    </QueryClientProvider>,
+  ).container.textContent;
+}
+
+it('names a host that has stopped responding, and since when', () => {
+  expect(shown('lab', false)).toMatch(/^Host lab has not responded since .+ ago\./);
+});
+
+it.each([
+  ['lab', true],
+  [null, false],
+])('shows nothing for host %s, alive %s', (host, alive) => {
+  expect(shown(host, alive)).toBe('');
+});

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, or_, select, update
+from sqlalchemy import bindparam, delete, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -11,6 +11,19 @@ from backend.auth.roles import Role
 from backend.db import LoginLimit, LoginLink, LoginSession, Token, User, keyset
 from backend.db.base import new_id
 from backend.db.clock import database_now, utc_now
+
+# The statements of each request, built once: to build one takes a third as long as to execute it.
+_SESSION_USER = (
+    select(LoginSession, User, utc_now())
+    .join(User, User.id == LoginSession.user_id)
+    .where(LoginSession.token_hash == bindparam("token_hash"))
+)
+_TOKEN_USER = (
+    select(Token, User)
+    .join(User, User.id == Token.user_id)
+    .where(Token.token_hash == bindparam("token_hash"))
+    .where(or_(Token.expires_at.is_(None), Token.expires_at > utc_now()))
+)
 
 
 def user_by_name(session: Session, name: str) -> User | None:
@@ -105,8 +118,7 @@ def add_session(session: Session, added: LoginSession, *, max_sessions: int) -> 
 
 def session_user(session: Session, token_hash: str, idle: timedelta) -> tuple[LoginSession, User] | None:
     """A browser session and its user; None if it is unknown, has expired or was not used for `idle`."""
-    statement = select(LoginSession, User, utc_now()).join(User, User.id == LoginSession.user_id)
-    row = session.execute(statement.where(LoginSession.token_hash == token_hash)).one_or_none()
+    row = session.execute(_SESSION_USER, {"token_hash": token_hash}).one_or_none()
     if row is None:
         return None
     opened, user, now = row
@@ -211,9 +223,7 @@ def set_token_use(session: Session, token_id: str, address: str, at: datetime) -
 
 def token_user(session: Session, token_hash: str) -> tuple[Token, User] | None:
     """A valid token and its user, or None."""
-    unexpired = or_(Token.expires_at.is_(None), Token.expires_at > utc_now())
-    statement = select(Token, User).join(User, User.id == Token.user_id)
-    row = session.execute(statement.where(Token.token_hash == token_hash, unexpired)).one_or_none()
+    row = session.execute(_TOKEN_USER, {"token_hash": token_hash}).one_or_none()
     return (row[0], row[1]) if row else None
 
 

@@ -2,12 +2,19 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from backend.db import Checkpoint, Evaluation, keyset
 from backend.db.base import new_id
 from backend.db.clock import database_now
+
+_FINISHED = (
+    select(Evaluation)
+    .where(Evaluation.run_id.in_(bindparam("run_ids", expanding=True)))
+    .where(Evaluation.superseded.is_(False), Evaluation.mean_return.is_not(None))
+    .order_by(Evaluation.run_id, Evaluation.agent_steps)
+)
 
 
 def add_request(
@@ -64,9 +71,4 @@ def page(
 
 def finished(session: Session, run_ids: Sequence[str]) -> Sequence[Evaluation]:
     """Every finished evaluation of these runs that is not superseded, by run and agent steps."""
-    query = select(Evaluation).where(
-        Evaluation.run_id.in_(run_ids),
-        Evaluation.superseded.is_(False),
-        Evaluation.mean_return.is_not(None),
-    )
-    return session.scalars(query.order_by(Evaluation.run_id, Evaluation.agent_steps)).all()
+    return session.scalars(_FINISHED, {"run_ids": run_ids}).all()

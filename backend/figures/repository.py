@@ -1,28 +1,37 @@
 """Events of runs that figures mark."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import BindParameter, bindparam, select
 from sqlalchemy.orm import Session
 
 from backend.db import Attempt, Checkpoint, LiveSettings
 
+_RUN_IDS: BindParameter[Any] = bindparam("run_ids", expanding=True)
+_CHECKPOINTS = (
+    select(Checkpoint)
+    .where(Checkpoint.run_id.in_(_RUN_IDS), Checkpoint.superseded.is_(False))
+    .order_by(Checkpoint.run_id, Checkpoint.agent_steps)
+)
+_ATTEMPTS = select(Attempt).where(Attempt.run_id.in_(_RUN_IDS)).order_by(Attempt.run_id, Attempt.number)
+_SETTING_CHANGES = (
+    select(LiveSettings)
+    .where(LiveSettings.run_id.in_(_RUN_IDS), LiveSettings.agent_steps.is_not(None))
+    .order_by(LiveSettings.run_id, LiveSettings.version)
+)
+
 
 def checkpoints(session: Session, run_ids: Sequence[str]) -> Sequence[Checkpoint]:
     """Every checkpoint of the runs that is not superseded, including removed ones, oldest first."""
-    query = select(Checkpoint).where(Checkpoint.run_id.in_(run_ids), Checkpoint.superseded.is_(False))
-    return session.scalars(query.order_by(Checkpoint.run_id, Checkpoint.agent_steps)).all()
+    return session.scalars(_CHECKPOINTS, {"run_ids": run_ids}).all()
 
 
 def attempts(session: Session, run_ids: Sequence[str]) -> Sequence[Attempt]:
     """Every attempt of the runs, oldest first."""
-    query = select(Attempt).where(Attempt.run_id.in_(run_ids))
-    return session.scalars(query.order_by(Attempt.run_id, Attempt.number)).all()
+    return session.scalars(_ATTEMPTS, {"run_ids": run_ids}).all()
 
 
 def setting_changes(session: Session, run_ids: Sequence[str]) -> Sequence[LiveSettings]:
     """Every change of the runs' settings that took effect."""
-    query = select(LiveSettings).where(
-        LiveSettings.run_id.in_(run_ids), LiveSettings.agent_steps.is_not(None)
-    )
-    return session.scalars(query.order_by(LiveSettings.run_id, LiveSettings.version)).all()
+    return session.scalars(_SETTING_CHANGES, {"run_ids": run_ids}).all()

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from sqlalchemy.orm import Session
 
-from backend.db import Series, SeriesChunk
+from backend.db import Series
 from backend.metrics import repository
 from backend.metrics.chunks import Columns, decode
 from backend.metrics.repository import ChunkInfo
@@ -23,7 +23,7 @@ class PointReader:
         """By chunk id, the named columns."""
         wanted = list(chunks)
         missing = [chunk for chunk in wanted if chunk.id not in self._open]
-        fetched = dict(repository.stored_blobs(self._session, SeriesChunk.columns, missing))
+        fetched = dict(repository.stored_blobs(self._session, "columns", missing))
         self._open |= {chunk.id: fetched[chunk.id] for chunk in missing if not chunk.closed}
         blobs = fetched | self._open
         return {chunk.id: decode(blobs[chunk.id], names) for chunk in wanted}

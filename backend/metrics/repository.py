@@ -7,10 +7,10 @@ new rows, so that a row is written at most about log2(CHUNK_ROWS) times, however
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
-from sqlalchemy import delete, func, insert, select, text, update
+from sqlalchemy import Select, bindparam, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
 from backend.db import Run, Series, SeriesChunk
@@ -71,6 +71,27 @@ _SERIES = (
 )
 _CHUNK = [getattr(SeriesChunk, name) for name in ChunkInfo.__dataclass_fields__]
 
+# The statements of each chart, built once: to build one takes a third as long as to execute it.
+_RUNS = select(Run).where(Run.id.in_(bindparam("run_ids", expanding=True)))
+_SERIES_OF_RUNS = (
+    select(Series)
+    .where(Series.run_id.in_(bindparam("run_ids", expanding=True)))
+    .order_by(Series.run_id, Series.metric, Series.source)
+)
+_SERIES_OF_METRICS = _SERIES_OF_RUNS.where(Series.metric.in_(bindparam("metrics", expanding=True)))
+_LIVE_CHUNKS = (
+    select(*_CHUNK)
+    .where(SeriesChunk.series_id.in_(bindparam("series_ids", expanding=True)))
+    .where(SeriesChunk.superseded.is_(False))
+    .order_by(SeriesChunk.series_id, SeriesChunk.first_row)
+)
+_OPEN_CHUNKS = _LIVE_CHUNKS.where(SeriesChunk.closed.is_(False))
+_CHUNK_IDS = SeriesChunk.id.in_(bindparam("chunk_ids", expanding=True))
+_BLOBS: Mapping[str, Any] = {
+    "columns": select(SeriesChunk.id, SeriesChunk.columns).where(_CHUNK_IDS),
+    "rollup": select(SeriesChunk.id, SeriesChunk.rollup).where(_CHUNK_IDS),
+}
+
 
 def append(session: Session, run_id: str, attempt: int, revision: int, points: Sequence[PointsEvent]) -> bool:
     """Add points to a run's series, in the given order, in a few statements for any number of series.
@@ -98,7 +119,7 @@ def append_columns(
     }
     series = _ensure_series(session, run_id, arrived)
     tails: dict[int, list[ChunkInfo]] = {row.id: [] for row in series.values()}
-    for chunk in _chunks(session, list(tails), SeriesChunk.closed.is_(False)):
+    for chunk in _chunks(session, _OPEN_CHUNKS, list(tails)):
         tails[chunk.series_id].append(chunk)
     merged = {
         row.id: _to_merge(tails[row.id], n_rows(arrived[key])) for key, row in series.items() if tails[row.id]
@@ -133,7 +154,7 @@ def cut(session: Session, run_id: str, after_agent_steps: int, revision: int) ->
     ).group_by(SeriesChunk.series_id)
     first_rows = dict(session.execute(reaching).all())
     live: dict[int, list[ChunkInfo]] = {series_id: [] for series_id in first_rows}
-    for chunk in _chunks(session, list(live)):
+    for chunk in _chunks(session, _LIVE_CHUNKS, list(live)):
         live[chunk.series_id].append(chunk)
     rows, changes, set_aside, replaced = [], [], [], []
     for series_id, chunks in live.items():
@@ -175,10 +196,9 @@ def list_series(
     session: Session, run_ids: Sequence[str], metrics: Sequence[str] | None = None
 ) -> Sequence[Series]:
     """The series of runs (of all metrics by default), by run, metric and source."""
-    query = select(Series).where(Series.run_id.in_(run_ids))
-    if metrics is not None:
-        query = query.where(Series.metric.in_(metrics))
-    return session.scalars(query.order_by(Series.run_id, Series.metric, Series.source)).all()
+    if metrics is None:
+        return session.scalars(_SERIES_OF_RUNS, {"run_ids": run_ids}).all()
+    return session.scalars(_SERIES_OF_METRICS, {"run_ids": run_ids, "metrics": metrics}).all()
 
 
 def count_runs_by_metric(session: Session, run_ids: Sequence[str]) -> list[tuple[str, int]]:
@@ -192,13 +212,13 @@ def count_runs_by_metric(session: Session, run_ids: Sequence[str]) -> list[tuple
 
 def runs_of(session: Session, run_ids: Sequence[str]) -> Sequence[Run]:
     """The existing runs among these ids."""
-    return session.scalars(select(Run).where(Run.id.in_(run_ids))).all()
+    return session.scalars(_RUNS, {"run_ids": run_ids}).all()
 
 
 def live_chunks(session: Session, series_ids: Sequence[int]) -> dict[int, list[ChunkInfo]]:
     """By series, the chunks with its live rows, in order."""
     found: dict[int, list[ChunkInfo]] = {series_id: [] for series_id in series_ids}
-    for chunk in _chunks(session, series_ids):
+    for chunk in _chunks(session, _LIVE_CHUNKS, series_ids):
         found[chunk.series_id].append(chunk)
     return found
 
@@ -207,17 +227,17 @@ def points_of(
     session: Session, chunks: Iterable[ChunkInfo], names: Sequence[str] = tuple(POINT_DTYPES)
 ) -> dict[int, Columns]:
     """By chunk id, the columns `names` of its rows."""
-    return {id_: decode(data, names) for id_, data in stored_blobs(session, SeriesChunk.columns, chunks)}
+    return {id_: decode(data, names) for id_, data in stored_blobs(session, "columns", chunks)}
 
 
 def rollups_of(session: Session, chunks: Iterable[ChunkInfo], x: str) -> dict[int, Columns]:
     """By chunk id, the stored buckets of `rollups.BASE_ROWS` rows of closed chunks."""
-    return {id_: rollups.unpack(data, x) for id_, data in stored_blobs(session, SeriesChunk.rollup, chunks)}
+    return {id_: rollups.unpack(data, x) for id_, data in stored_blobs(session, "rollup", chunks)}
 
 
 def rollup_x_of(session: Session, chunks: Iterable[ChunkInfo], x: str) -> dict[int, Array]:
     """By chunk id, the x of the last row of each stored bucket of closed chunks."""
-    return {id_: rollups.unpack_x(data, x) for id_, data in stored_blobs(session, SeriesChunk.rollup, chunks)}
+    return {id_: rollups.unpack_x(data, x) for id_, data in stored_blobs(session, "rollup", chunks)}
 
 
 def all_points(session: Session, series_id: int) -> Iterator[Columns]:
@@ -248,14 +268,6 @@ def summaries(session: Session, run_ids: Sequence[str], metrics: Sequence[str]) 
         Series.run_id.in_(run_ids), Series.metric.in_(metrics), Series.source == "", Series.n_points > 0
     )
     return session.scalars(query).all()
-
-
-def size_bytes(session: Session) -> int:
-    """Size of the database on disk, without free pages."""
-    if session.get_bind().dialect.name == "postgresql":
-        return int(session.scalar(text("SELECT pg_database_size(current_database())")))
-    pages = [int(session.scalar(text(f"PRAGMA {name}"))) for name in ("page_count", "freelist_count")]
-    return (pages[0] - pages[1]) * int(session.scalar(text("PRAGMA page_size")))
 
 
 def _ensure_series(
@@ -315,13 +327,9 @@ def _series_change(series_id: int, n_points: int, values: Array, revision: int) 
     return {"id": series_id, "n_points": n_points, "last_value": last, "revision": revision}
 
 
-def _chunks(session: Session, series_ids: Sequence[int], *conditions: Any) -> Iterator[ChunkInfo]:
+def _chunks(session: Session, query: Select[Any], series_ids: Sequence[int]) -> Iterator[ChunkInfo]:
     for ids in _batched(series_ids, _IDS_PER_STATEMENT):
-        query = select(*_CHUNK).where(
-            SeriesChunk.series_id.in_(ids), SeriesChunk.superseded.is_(False), *conditions
-        )
-        ordered = query.order_by(SeriesChunk.series_id, SeriesChunk.first_row)
-        for row in session.execute(ordered):
+        for row in session.execute(query, {"series_ids": ids}):
             yield ChunkInfo(*row)
 
 
@@ -329,10 +337,12 @@ def _batched(items: Sequence[T], n: int) -> Iterator[Sequence[T]]:
     return (items[first : first + n] for first in range(0, len(items), n))
 
 
-def stored_blobs(session: Session, column: Any, chunks: Iterable[ChunkInfo]) -> Iterator[tuple[int, bytes]]:
+def stored_blobs(
+    session: Session, column: Literal["columns", "rollup"], chunks: Iterable[ChunkInfo]
+) -> Iterator[tuple[int, bytes]]:
     """Ids of chunks and what one of their columns holds."""
     for ids in _batched([chunk.id for chunk in chunks], _IDS_PER_STATEMENT):
-        yield from session.execute(select(SeriesChunk.id, column).where(SeriesChunk.id.in_(ids)))
+        yield from session.execute(_BLOBS[column], {"chunk_ids": ids})
 
 
 def _delete(session: Session, chunk_ids: Sequence[int]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import bindparam, func, insert, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from backend.db import Attempt, Checkpoint, DeletedRun, LogLine, Run, Transition, keyset
@@ -46,8 +46,10 @@ SORTS: dict[str, InstrumentedAttribute[Any]] = {
 }
 """Columns that runs can be sorted by, apart from their settings and metrics."""
 
-
 _COPIED = ("algorithm", "environment", "seed", "queue", "priority", "group", "notes")
+_ATTEMPTS = select(Attempt).where(Attempt.run_id == bindparam("run_id")).order_by(Attempt.number)
+_TRANSITIONS = select(Transition).where(Transition.run_id == bindparam("run_id")).order_by(Transition.id)
+_CHILDREN = select(Run).where(Run.parent_id == bindparam("run_id")).order_by(Run.id)
 
 
 class IllegalTransition(Exception):
@@ -259,14 +261,12 @@ def groups_of(session: Session, ids: Sequence[str]) -> dict[str, str | None]:
 
 def attempts(session: Session, run_id: str) -> Sequence[Attempt]:
     """All attempts, oldest first."""
-    return session.scalars(select(Attempt).where(Attempt.run_id == run_id).order_by(Attempt.number)).all()
+    return session.scalars(_ATTEMPTS, {"run_id": run_id}).all()
 
 
 def transitions(session: Session, run_id: str) -> Sequence[Transition]:
     """All state transitions, oldest first."""
-    return session.scalars(
-        select(Transition).where(Transition.run_id == run_id).order_by(Transition.id)
-    ).all()
+    return session.scalars(_TRANSITIONS, {"run_id": run_id}).all()
 
 
 def page(
@@ -318,7 +318,7 @@ def _computed(name: str) -> keyset.Computed:
 
 def children(session: Session, run_id: str) -> Sequence[Run]:
     """The forks of this run, oldest first."""
-    return session.scalars(select(Run).where(Run.parent_id == run_id).order_by(Run.id)).all()
+    return session.scalars(_CHILDREN, {"run_id": run_id}).all()
 
 
 def count_by_state(session: Session) -> dict[str, int]:

@@ -1,6 +1,7 @@
 """What the requests of a run's page cost the web process (`make benchmarks`)."""
 
 from pathlib import Path
+from statistics import mean, median
 
 import httpx
 import psutil
@@ -13,7 +14,10 @@ from tests.support.waiting import until
 pytestmark = [pytest.mark.service, pytest.mark.benchmark]
 
 GOAL_CPU_MS = 5.0
-N_REQUESTS = 200
+N_ROUNDS = 8
+N_REQUESTS = 50
+"""Requests of each kind in a round. The lowest round counts: what else the machine does, or a machine beside
+it on the same processor, can only add to the time."""
 
 METRICS = [
     "loss/entropy",
@@ -64,7 +68,7 @@ def _cpu_ms(web: psutil.Process, client: httpx.Client, path: str, query: dict[st
         times = web.cpu_times()
         return times.user + times.system
 
-    for _ in range(10):
+    for _ in range(3):
         get()
     begun_s = used_s()
     for _ in range(N_REQUESTS):
@@ -85,6 +89,11 @@ def test_requests_of_a_runs_page_cost_under_five_milliseconds(tmp_path: Path) ->
         run = until(ended)
         web = running.children()["web"]
         requests = _requests(run, _before_last_points(client, run))
-        cpu_ms = {name: _cpu_ms(web, client, path, query) for name, (path, query) in requests.items()}
-    print("\nCPU of the web process per request:", cpu_ms)  # noqa: T201
-    assert sum(cpu_ms.values()) / len(cpu_ms) < GOAL_CPU_MS
+        rounds = [
+            {name: _cpu_ms(web, client, path, query) for name, (path, query) in requests.items()}
+            for _ in range(N_ROUNDS)
+        ]
+    lowest = {name: min(round_[name] for round_ in rounds) for name in requests}
+    medians = {name: median(round_[name] for round_ in rounds) for name in requests}
+    print("\nCPU ms of the web process per request:", lowest, "medians:", medians)  # noqa: T201
+    assert mean(lowest.values()) < GOAL_CPU_MS

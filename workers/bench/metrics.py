@@ -13,6 +13,7 @@ from backend.metrics import repository, service
 from backend.metrics.charts import Axes
 from backend.metrics.chunks import Array
 from backend.metrics.grouping import Spread
+from backend.retention.usage import database_bytes
 from backend.runs import repository as runs
 from backend.specs.events import PointsEvent
 from backend.specs.run import parse_run_spec
@@ -121,4 +122,4 @@ def _chart_ms(db_engine: Engine, run_ids: list[str], smooth: float) -> float:
 
 def _size(db_engine: Engine) -> int:
     with reading(db_engine) as session:
-        return repository.size_bytes(session)
+        return database_bytes(session)

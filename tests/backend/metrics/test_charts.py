@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from backend.db import SeriesChunk
 from backend.db.engine import reading
 from backend.metrics import repository
 from backend.metrics.charts import Axes, SeriesBuckets, curves
@@ -219,7 +218,7 @@ def rows_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def counting(session: Session, column: Any, chunks: Iterable[repository.ChunkInfo]) -> Any:
         chunks = list(chunks)
-        if column is SeriesChunk.columns:
+        if column == "columns":
             found.append(sum(chunk.n_rows for chunk in chunks))
         return blobs(session, column, chunks)
 

@@ -69,7 +69,8 @@ FIELDS: dict[str, str] = {
     "device": "Device of the network: `auto` is CUDA on hosts that have it.",
     "queue": "The queue from which hosts claim the run.",
     "queues": "The queues that the host serves.",
-    "host": "Id of the host that trains it, or trained it last.",
+    "host": "Id of the host: of a run, the one that holds it, null if none does; of an attempt, the one that "
+    "made it.",
     "wanted_host": "The only host that may run it; null for any host.",
     "priority": "Runs with a higher priority start first.",
     "group": "Name of the group to which the run belongs.",

@@ -188,7 +188,7 @@ class Settings(BaseSettings):
                 ) from None
         return trusted_proxies
 
-    @field_validator("public_url", "oidc_issuer")
+    @field_validator("public_url", "oidc_issuer", "url")
     @classmethod
     def _web_address(cls, url: str | None, info: ValidationInfo) -> str | None:
         if url is None:

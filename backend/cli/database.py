@@ -1,5 +1,7 @@
 """`callboard db`: the database schema."""
 
+from pathlib import Path
+
 import typer
 
 from backend.cli import fail
@@ -16,8 +18,20 @@ def db() -> None:
 @app.command("upgrade")
 def upgrade_command() -> None:
     """Migrate the database to the latest schema; does nothing if it is up to date."""
-    upgrade(Settings())
-    typer.echo("the database has the latest schema")
+    settings = Settings()
+    missing = missing_file(settings)
+    upgrade(settings)
+    typer.echo(f"created {missing}" if missing else "the database has the latest schema")
+
+
+def missing_file(settings: Settings) -> Path | None:
+    """The SQLite file, if there is none yet; whoever connects to it creates it."""
+    from sqlalchemy import make_url
+
+    url = make_url(settings.database)
+    if url.get_backend_name() != "sqlite" or not url.database or Path(url.database).exists():
+        return None
+    return Path(url.database)
 
 
 def upgrade(settings: Settings) -> None:
@@ -56,6 +70,8 @@ def require_schema(settings: Settings, *, allow_unreachable: bool = False) -> No
     from backend.db.engine import make_engine
     from backend.db.migrate import is_current
 
+    if missing := missing_file(settings):
+        raise fail(f"there is no database {missing}: run `callboard db upgrade` to create it", 1)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     engine = make_engine(settings.database)
     try:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from backend.cli.remote import Remote
 
 WAIT_INTERVAL_S = 1.0
+MAX_PIPED_WIDTH = 1_000
+"""Columns of a table that is not printed on a terminal; it is as wide as its cells."""
 
 app = typer.Typer(help="Runs on this machine's server, or on CALLBOARD_URL's.", no_args_is_help=True)
 
@@ -75,7 +77,9 @@ def list_runs(
     for run in runs:
         columns = [run["id"], printable(run["name"]), run["state"], f"{run['agent_steps']:,}"]
         table.add_row(*columns, _number(run["score"]), _number(run["best_return"]))
-    Console(markup=False, emoji=False).print(table)
+    # In a pipe there is no width to fit into: a name that breaks would make two lines of a run.
+    width = None if sys.stdout.isatty() else MAX_PIPED_WIDTH
+    Console(markup=False, emoji=False, width=width).print(table)
 
 
 @app.command()

@@ -31,6 +31,7 @@ def web(
     from workers.sweeps import SweepReconciler
 
     settings = _settings()
+    require_schema(settings, allow_unreachable=True)
     raise_descriptor_limit()
     refuse_open_bind(settings)
     sockets = [socket.socket(fileno=fd)] if fd is not None else None

@@ -61,9 +61,7 @@ def _axes(default_smooth: float) -> Callable[..., AsyncIterator[Axes]]:
 
 
 def _spread(
-    interval: Annotated[
-        Interval, Query(description="Band over runs that differ only in their seed.")
-    ] = "ci95",
+    interval: Annotated[Interval, Query(description="Band over the runs of a group.")] = "ci95",
     centre: Annotated[
         Centre | None,
         Query(description="Their centre line; default: the median, with `sd` and `se` the mean."),

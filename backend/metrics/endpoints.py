@@ -76,7 +76,8 @@ def read_chart(
         Query(max_length=100, description="Actors; default: the run as a whole; `*`: all sources."),
     ] = [],  # noqa: B006 - FastAPI copies it
     group_by: Annotated[
-        Literal["seed"] | None, Query(description="Show runs that differ only in their seed as one curve.")
+        Literal["seed"] | None,
+        Query(description="Show each group, as `GET /comparisons` forms them, as one curve."),
     ] = None,
     since_revision: Annotated[
         list[Annotated[int, Query(ge=0, le=2**62)]],

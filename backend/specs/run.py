@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, SerializeAsAny, ValidationError
@@ -65,6 +66,7 @@ class StopSpec(Strict):
 
 _SECTIONS = ("config", "environment_config", "stop")
 _MAX_LISTED = 40
+_MAX_SIMILAR = 5
 """Maximum number of known ids that a message about an unknown one lists."""
 
 
@@ -147,9 +149,10 @@ def default_config(algorithm: Algorithm, environment: Environment) -> dict[str, 
     return algorithm.defaults(environment.observation, environment.actions) | special
 
 
+_NO_FIELD = "no such field"
 _MESSAGES = dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "must be an object")
 _MESSAGES |= dict.fromkeys(("list_type", "tuple_type", "set_type"), "must be a list")
-_MESSAGES |= {"extra_forbidden": "no such field", "string_type": "must be text", "missing": "field required"}
+_MESSAGES |= {"extra_forbidden": _NO_FIELD, "string_type": "must be text", "missing": "field required"}
 """By the type of pydantic's errors; other messages are pydantic's, in the words of this project."""
 
 
@@ -186,7 +189,11 @@ def _section(model: type[M], value: Any, name: str, problems: list[FieldProblem]
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        problems += problems_of(error, name)
+        fields = f"no such field; the fields are {', '.join(model.model_fields)}"
+        problems += [
+            FieldProblem(field=problem.field, message=fields) if problem.message == _NO_FIELD else problem
+            for problem in problems_of(error, name)
+        ]
         return None
 
 
@@ -200,7 +207,14 @@ def _known(kind: str, name: Any, known: dict[str, Any], problems: list[FieldProb
     elif len(known) <= _MAX_LISTED:
         message = f"unknown {kind} {name!r:.80}; use one of {', '.join(known)}"
     else:
-        message = f"unknown {kind} {name!r:.80}; GET /api/v1/{kind}s lists the available ids"
+        by_lower_case = {each.lower(): each for each in known}
+        similar = [each for each in by_lower_case if name.lower() in each][:_MAX_SIMILAR]
+        similar = similar or get_close_matches(name.lower(), by_lower_case, n=_MAX_SIMILAR)
+        message = f"unknown {kind} {name!r:.80}; " + (
+            f"did you mean {' or '.join(by_lower_case[each] for each in similar)}?"
+            if similar
+            else f"the {kind.capitalize()}s page and GET /api/v1/{kind}s list the ids"
+        )
     problems.append(FieldProblem(field=kind, message=message))
     return None
 

@@ -53,7 +53,7 @@ def test_doctor_passes_every_check_of_a_running_installation(doctor: Doctor, con
     ("check", "changed", "message"),
     [
         ("home", {"CALLBOARD_HOME": "/proc/nowhere"}, "CALLBOARD_HOME"),
-        ("database", {"CALLBOARD_DATABASE_URL": "sqlite:////proc/no.sqlite3"}, "unable to open"),
+        ("database", {"CALLBOARD_DATABASE_URL": "sqlite:////proc/no.sqlite3"}, "/proc/no.sqlite3"),
         ("redis", {"CALLBOARD_REDIS_URL": "unix:///nowhere.sock"}, "CALLBOARD_REDIS_URL"),
         ("artifacts", {"CALLBOARD_ARTIFACTS_URL": "file:///proc/nowhere"}, "/proc/nowhere"),
         ("artifacts", {"CALLBOARD_ARTIFACTS_URL": "gcs://nowhere"}, "install gcsfs"),

@@ -62,7 +62,8 @@ def test_other_and_shared_folders_keep_their_permissions(tmp_path: Path, mode: i
 
 @pytest.mark.parametrize("command", [["token", "create", "script"], ["worker"]])
 def test_command_without_a_schema_is_refused_in_one_line(tmp_path: Path, command: list[str]) -> None:
-    result = CliRunner().invoke(app, command, env={"CALLBOARD_HOME": str(tmp_path / "home")})
+    (tmp_path / "callboard.sqlite3").touch()
+    result = CliRunner().invoke(app, command, env={"CALLBOARD_HOME": str(tmp_path)})
     assert (result.exit_code, result.stderr) == (
         1,
         "callboard: the database has no schema, or one of another version: run `callboard db upgrade`\n",

@@ -37,7 +37,7 @@ def test_run_is_started_shown_listed_and_exported(
     assert json.loads(callboard("runs", "show", run["id"], "--json").output)["attempts"][0]["host"] == "a"
     in_a_table = callboard("runs", "list").output
     assert "finished" in in_a_table
-    assert run["id"] in in_a_table
+    assert [line for line in in_a_table.splitlines() if run["id"] in line and name in line]
     listed = json.loads(callboard("runs", "list", "--filter", "tag:x", "--json").output)
     assert [item["id"] for item in listed] == [run["id"]]
     assert json.loads(callboard("runs", "list", "--state", "failed", "--json").output) == []
@@ -106,6 +106,9 @@ def test_errors_are_printed_in_one_line(callboard: Callboard, sqlite_service: Ru
     assert json.loads(callboard("runs", "list", "--json").output) == []
     unreachable = callboard("runs", "list", CALLBOARD_URL="http://127.0.0.1:1", CALLBOARD_TOKEN="x")
     assert (unreachable.exit_code, unreachable.output.count("\n")) == (1, 1)
+    no_url = callboard("runs", "list", CALLBOARD_URL="nonsense", CALLBOARD_TOKEN="x")
+    assert no_url.exit_code == 2
+    assert no_url.output.startswith("callboard: CALLBOARD_URL: 'nonsense' is not a URL")
     no_token = callboard("runs", "list", CALLBOARD_URL=sqlite_service.url)
     assert no_token.exit_code == 2
     assert "CALLBOARD_TOKEN" in no_token.output

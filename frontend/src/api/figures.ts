@@ -15,7 +15,7 @@ export type FigureRequest = {
   metric?: string;
   panel?: string;
   source?: readonly string[];
-  /** Aggregate runs that differ only in their seed into one curve. */
+  /** Aggregate the runs of a group into one curve. */
   spread?: Spread | undefined;
 };
 

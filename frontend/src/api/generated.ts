@@ -1843,7 +1843,7 @@ export interface components {
             number: number;
             /**
              * Host
-             * @description Id of the host that trains it, or trained it last.
+             * @description Id of the host: of a run, the one that holds it, null if none does; of an attempt, the one that made it.
              * @example lab-3
              */
             host: string;
@@ -5003,7 +5003,7 @@ export interface components {
             attempts_without_checkpoint: number;
             /**
              * Host
-             * @description Id of the host that trains it, or trained it last.
+             * @description Id of the host: of a run, the one that holds it, null if none does; of an attempt, the one that made it.
              * @example lab-3
              */
             host: string | null;
@@ -5506,7 +5506,7 @@ export interface components {
             attempts_without_checkpoint: number;
             /**
              * Host
-             * @description Id of the host that trains it, or trained it last.
+             * @description Id of the host: of a run, the one that holds it, null if none does; of an attempt, the one that made it.
              * @example lab-3
              */
             host: string | null;
@@ -8582,7 +8582,7 @@ export interface operations {
                 metric: string[];
                 /** @description Actors; default: the run as a whole; `*`: all sources. */
                 source?: string[];
-                /** @description Show runs that differ only in their seed as one curve. */
+                /** @description Show each group, as `GET /comparisons` forms them, as one curve. */
                 group_by?: "seed" | null;
                 /** @description Return only newer data: one revision for all runs, or one per run. */
                 since_revision?: number[];
@@ -8602,7 +8602,7 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in the unit of `x`; default: the last point. */
                 x_to?: number | null;
-                /** @description Band over runs that differ only in their seed. */
+                /** @description Band over the runs of a group. */
                 interval?: "ci95" | "sd" | "se" | "min_max";
                 /** @description Their centre line; default: the median, with `sd` and `se` the mean. */
                 centre?: ("median" | "mean" | "iqm") | null;
@@ -9056,7 +9056,7 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in the unit of `x`; default: the last point. */
                 x_to?: number | null;
-                /** @description Band over runs that differ only in their seed. */
+                /** @description Band over the runs of a group. */
                 interval?: "ci95" | "sd" | "se" | "min_max";
                 /** @description Their centre line; default: the median, with `sd` and `se` the mean. */
                 centre?: ("median" | "mean" | "iqm") | null;

@@ -119,7 +119,7 @@ export type ChartRequest = {
   metrics: readonly string[];
   source?: readonly string[];
   axes: Axes;
-  /** Aggregate runs that differ only in their seed into one curve with a band. */
+  /** Aggregate the runs of a group into one curve with a band. */
   spread?: Spread | undefined;
 };
 

@@ -125,7 +125,8 @@ export function Statistics({ runs, grouped, view, onView }: Props) {
           {data.method}
           {data.improvements.length > 1 &&
             `; p-values are corrected by Holm’s method for ${data.improvements.length} comparisons, intervals are not`}
-          . A group contains the runs that differ only in their seed
+          . A group contains the runs that differ only in their seed, or also in their limits, unless these
+          change how a learning rate is annealed
           {data.threshold !== null &&
             `; times to threshold are medians over its runs, of training time until ${data.score === 'evaluation' ? 'an evaluation of at least 30 episodes' : 'the mean of 100 episodes'} reaches it`}
           .

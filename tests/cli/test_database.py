@@ -1,0 +1,31 @@
+"""What the commands do about a database that is missing or cannot be reached."""
+
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from backend.cli.database import require_schema
+from backend.cli.main import app
+from backend.settings import Settings
+
+
+@pytest.mark.parametrize("command", ["web", "worker", "login-link"])
+def test_command_does_not_create_a_database_at_a_wrong_path(tmp_path: Path, command: str) -> None:
+    file = tmp_path / "mistyped" / "callboard.sqlite3"
+    here = {"CALLBOARD_HOME": str(tmp_path / "home"), "CALLBOARD_DATABASE_URL": f"sqlite:///{file}"}
+    result = CliRunner().invoke(app, [command], env=here)
+    message = f"callboard: there is no database {file}: run `callboard db upgrade` to create it\n"
+    assert (result.exit_code, result.output) == (1, message)
+    assert not file.parent.exists()
+
+
+def test_worker_waits_for_a_database_that_cannot_be_reached(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = Settings(database_url="postgresql+psycopg://callboard:secret@127.0.0.1:1/callboard")
+    require_schema(settings, allow_unreachable=True)
+    with pytest.raises(typer.Exit):
+        require_schema(settings)
+    error = capsys.readouterr().err
+    assert error.startswith("callboard: the database is not available: ")
+    assert "secret" not in error

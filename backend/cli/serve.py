@@ -30,8 +30,8 @@ def web(
     from workers.lease_expiry import LeaseExpiry
     from workers.sweeps import SweepReconciler
 
+    require_schema(Settings(), allow_unreachable=True)
     settings = _settings()
-    require_schema(settings, allow_unreachable=True)
     raise_descriptor_limit()
     refuse_open_bind(settings)
     sockets = [socket.socket(fileno=fd)] if fd is not None else None

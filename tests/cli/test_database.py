@@ -11,11 +11,11 @@ from backend.cli.main import app
 from backend.settings import Settings
 
 
-@pytest.mark.parametrize("command", ["web", "worker", "login-link"])
-def test_command_does_not_create_a_database_at_a_wrong_path(tmp_path: Path, command: str) -> None:
+@pytest.mark.parametrize("command", [["web"], ["worker"], ["token", "create", "script"]])
+def test_command_does_not_create_a_database_at_a_wrong_path(tmp_path: Path, command: list[str]) -> None:
     file = tmp_path / "mistyped" / "callboard.sqlite3"
     here = {"CALLBOARD_HOME": str(tmp_path / "home"), "CALLBOARD_DATABASE_URL": f"sqlite:///{file}"}
-    result = CliRunner().invoke(app, [command], env=here)
+    result = CliRunner().invoke(app, command, env=here)
     message = f"callboard: there is no database {file}: run `callboard db upgrade` to create it\n"
     assert (result.exit_code, result.output) == (1, message)
     assert not file.parent.exists()

@@ -172,7 +172,8 @@ class Settings(BaseSettings):
             from fsspec.registry import known_implementations  # its import takes a while
 
             protocol, colon, _ = url.partition("://")
-            if colon and not set(protocol.split("::")) <= known_implementations.keys():
+            known = set(protocol.split("::")) <= known_implementations.keys() if colon else url[0] == "/"
+            if not known:
                 raise ValueError("must begin with a protocol that fsspec knows, such as file:// or s3://")
         return url
 

@@ -13,6 +13,11 @@ def printable(text: object) -> str:
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in str(text))
 
 
+def score_text(score: float | None) -> str:
+    """A score for tables: two decimals below 10, where one would hide differences."""
+    return "–" if score is None else f"{score:.{2 if abs(score) < 10 else 1}f}"
+
+
 def fail(message: str, code: int = BAD_INPUT) -> typer.Exit:
     """Print an error in one line; the caller raises the returned exit."""
     typer.echo(f"callboard: {printable(message)}", err=True)

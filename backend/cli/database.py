@@ -7,6 +7,8 @@ import typer
 from backend.cli import fail
 from backend.settings import Settings
 
+NO_DATABASE = "correct CALLBOARD_HOME or CALLBOARD_DATABASE_URL, or create it with `callboard db upgrade`"
+
 app = typer.Typer(help="The database schema.", no_args_is_help=True)
 
 
@@ -71,7 +73,7 @@ def require_schema(settings: Settings, *, allow_unreachable: bool = False) -> No
     from backend.db.migrate import is_current
 
     if missing := missing_file(settings):
-        raise fail(f"there is no database {missing}: run `callboard db upgrade` to create it", 1)
+        raise fail(f"there is no database {missing}: {NO_DATABASE}", 1)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     engine = make_engine(settings.database)
     try:

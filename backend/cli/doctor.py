@@ -15,7 +15,7 @@ import typer
 
 from backend import files
 from backend.cli import fail
-from backend.cli.database import missing_file
+from backend.cli.database import NO_DATABASE, missing_file
 from backend.settings import Settings
 
 MIN_FREE_BYTES = 2**30
@@ -94,7 +94,7 @@ def _database(settings: Settings) -> str:
     from backend.db.migrate import is_current
 
     if missing := missing_file(settings):
-        raise CheckFailed(f"there is no database {missing}; run `callboard db upgrade`")
+        raise CheckFailed(f"there is no database {missing}: {NO_DATABASE}")
     engine = make_engine(settings.database)
     where = engine.url.render_as_string(hide_password=True)
     try:

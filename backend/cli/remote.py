@@ -80,7 +80,10 @@ class Remote:
             typer.Exit: the server cannot be reached (1), fails (1), or rejects the request (2).
         """
         headers = {"Idempotency-Key": str(ULID())} if method == "POST" else {}
-        request = self._client.build_request(method, path, json=body, params=params, headers=headers)
+        try:
+            request = self._client.build_request(method, path, json=body, params=params, headers=headers)
+        except ValueError:
+            raise fail("numbers must be finite: JSON has neither NaN nor infinity") from None
         try:
             try:
                 response = self._client.send(request)
@@ -92,7 +95,11 @@ class Remote:
         except httpx.HTTPError as error:
             raise self._unreachable(error) from None
         _check(response)
-        return response.json() if response.content else None
+        try:
+            return response.json() if response.content else None
+        except ValueError:
+            message = "the response is not JSON; CALLBOARD_URL must be the address of a Callboard server"
+            raise fail(f"{self._client.base_url}: {message}", 1) from None
 
     def items(self, path: str, params: Mapping[str, Any], limit: int) -> Iterator[Any]:
         """The items of a list, over all pages, at most `limit`."""

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from backend.cli import fail, printable
+from backend.cli import fail, printable, score_text
 from backend.cli.import_run import import_run
 from backend.cli.run_request import (
     AgentSteps,
@@ -76,7 +76,7 @@ def list_runs(
     table = Table(whole_id, "name", "state", "agent steps", "score", "best", box=None, pad_edge=False)
     for run in runs:
         columns = [run["id"], printable(run["name"]), run["state"], f"{run['agent_steps']:,}"]
-        table.add_row(*columns, _number(run["score"]), _number(run["best_return"]))
+        table.add_row(*columns, score_text(run["score"]), score_text(run["best_return"]))
     # In a pipe there is no width to fit into: a name that breaks would make two lines of a run.
     width = None if sys.stdout.isatty() else MAX_PIPED_WIDTH
     Console(markup=False, emoji=False, width=width).print(table)
@@ -132,6 +132,8 @@ def start(
         body |= {"seed": seed[0]} if len(seed) == 1 else {"seeds": seed}
     with _remote() as remote:
         response = remote.request("POST", "/runs", body=body)
+        for warning in response["warnings"]:
+            typer.echo(f"callboard: {printable(warning)}", err=True)
         _report(remote, response["items"], wait=wait, as_json=as_json)
 
 
@@ -236,7 +238,3 @@ def _wait_until_ended(remote: "Remote", run_id: str) -> Any:
     while (run := remote.request("GET", f"/runs/{run_id}"))["state"] not in ENDED:
         sleep(WAIT_INTERVAL_S)
     return run
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f}"

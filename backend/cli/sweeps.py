@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from backend.cli import fail, printable
+from backend.cli import fail, printable, score_text
 from backend.cli.run_request import (
     AgentSteps,
     AlgorithmId,
@@ -159,7 +159,7 @@ def show(sweep_id: SweepId, as_json: Json = False) -> None:
     for one in ranked:
         values = [str(one["settings"][field]) for field in fields]
         table.add_row(
-            *values, str(one["n"]), _number(one["iqm"]), _interval(one["median"]), one["eliminated"]
+            *values, str(one["n"]), score_text(one["iqm"]), _interval(one["median"]), one["eliminated"]
         )
     Console(markup=False, emoji=False).print(table)
 
@@ -272,9 +272,5 @@ def _interval(estimate: dict[str, Any] | None) -> str:
     if estimate is None:
         return "–"
     if estimate["low"] is None:
-        return _number(estimate["value"])
-    return f"{_number(estimate['value'])} [{_number(estimate['low'])}, {_number(estimate['high'])}]"
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f}"
+        return score_text(estimate["value"])
+    return f"{score_text(estimate['value'])} [{score_text(estimate['low'])}, {score_text(estimate['high'])}]"

@@ -69,13 +69,15 @@ def why_waiting(run: Run, hosts: Sequence[ActiveHost]) -> str:
 def misfits(runs: Sequence[Run], hosts: Sequence[Host]) -> list[str]:
     """Why no host that may claim these runs can run them well, and which presets fit.
 
-    Empty while no host provides their environment and device.
+    Empty while no host provides their environment and device, unless the wanted host does not exist.
 
     Args:
         runs: at least one, of one request: they differ in their settings alone. The largest counts.
         hosts: every host.
     """
     largest = max(runs, key=lambda run: run.memory_estimate_bytes)
+    if largest.wanted_host and all(host.id != largest.wanted_host for host in hosts):
+        return [f"there is no host {largest.wanted_host!r:.80}: the run waits until there is one"]
     able = [host for host in hosts if serves(host, largest) and _provides(host, largest)]
     able = [host for host in able if _has_device(host, largest)]
     if not able:

@@ -199,7 +199,8 @@ class RunEstimate(BaseModel):
     """The most memory that a run may need."""
     warnings: list[str]
     """Why no host that may claim them can run them well, and which presets fit: too little memory, or many
-    more processes than cores. Empty while no host provides their environment and device."""
+    more processes than cores. Empty while no host provides their environment and device, unless the
+    wanted host does not exist."""
 
 
 class RunPage(Page[RunOut]):

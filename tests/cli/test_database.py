@@ -16,8 +16,8 @@ def test_command_does_not_create_a_database_at_a_wrong_path(tmp_path: Path, comm
     file = tmp_path / "mistyped" / "callboard.sqlite3"
     here = {"CALLBOARD_HOME": str(tmp_path / "home"), "CALLBOARD_DATABASE_URL": f"sqlite:///{file}"}
     result = CliRunner().invoke(app, command, env=here)
-    message = f"callboard: there is no database {file}: run `callboard db upgrade` to create it\n"
-    assert (result.exit_code, result.output) == (1, message)
+    assert (result.exit_code, result.output.count("\n")) == (1, 1)
+    assert result.output.startswith(f"callboard: there is no database {file}: correct CALLBOARD_HOME or ")
     assert not file.parent.exists()
 
 

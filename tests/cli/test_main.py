@@ -42,6 +42,10 @@ from backend.cli.main import app
             {"ARTIFACTS_URL": "foo://bucket"},
             "CALLBOARD_ARTIFACTS_URL: must begin with a protocol that fsspec knows, such as file:// or s3://",
         ),
+        (
+            {"ARTIFACTS_URL": "artifacts"},
+            "CALLBOARD_ARTIFACTS_URL: must begin with a protocol that fsspec knows, such as file:// or s3://",
+        ),
         ({"PORT": "70000"}, "CALLBOARD_PORT: Input should be less than or equal to 65535"),
     ],
 )

@@ -35,6 +35,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(b"{}")
 
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "6")
+        self.end_headers()
+        self.wfile.write(b"<html>")
+
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing."""
 
@@ -62,3 +68,14 @@ def test_remote_exits_when_every_connection_breaks(breaking: Breaking) -> None:
     with Remote(breaking.settings) as remote, pytest.raises(typer.Exit):
         remote.request("POST", "/runs", body={})
     assert len(breaking.keys) == 2
+
+
+@pytest.mark.parametrize("breaking", [0], indirect=True)
+def test_response_of_another_server_is_refused_in_one_line(
+    breaking: Breaking, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Remote(breaking.settings) as remote, pytest.raises(typer.Exit):
+        remote.request("GET", "/runs")
+    error = capsys.readouterr().err
+    assert "the response is not JSON; CALLBOARD_URL must be" in error
+    assert error.count("\n") == 1

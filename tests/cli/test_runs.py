@@ -82,6 +82,14 @@ def test_start_with_several_seeds_creates_one_run_per_seed(callboard: Callboard)
     assert [(run["seed"], run["spec"]["config"]["n_e"]) for run in created] == [(1, 4), (2, 4)]
 
 
+def test_start_on_a_host_that_does_not_exist_warns(callboard: Callboard) -> None:
+    started = callboard(*START, "--agent-steps", "30", "--host", "nowhere")
+    assert started.exit_code == 0
+    warning, run_id = started.output.splitlines()
+    assert warning == "callboard: there is no host 'nowhere': the run waits until there is one"
+    assert len(run_id) == 26
+
+
 def test_wait_exits_1_when_run_fails(
     callboard: Callboard, worker: HostAgent, sqlite_service: RunningService
 ) -> None:
@@ -101,6 +109,9 @@ def test_errors_are_printed_in_one_line(callboard: Callboard, sqlite_service: Ru
     assert unknown.exit_code == 2
     assert unknown.output.startswith("callboard: config.n_e: ")
     assert unknown.output.count("\n") == 1
+    not_a_number = callboard(*START, "--wall-time-s", "nan")
+    assert (not_a_number.exit_code, not_a_number.output.count("\n")) == (2, 1)
+    assert "finite" in not_a_number.output
     missing = callboard("runs", "show", "01M7W7C9JWHJM9YNCV5T8SCRXZ")
     assert (missing.exit_code, missing.output.count("\n")) == (2, 1)
     assert json.loads(callboard("runs", "list", "--json").output) == []

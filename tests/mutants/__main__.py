@@ -54,7 +54,16 @@ TESTS = (
 )
 LIBRARIES = ("torch", "numba", "gymnasium", "ale_py", "cv2", "sqlalchemy")
 """Imported before processes are forked."""
-COPIED = ("backend", "workers", "callboard_environments", "tests", "alembic", "docs", "pyproject.toml")
+COPIED = (
+    "backend",
+    "workers",
+    "callboard_environments",
+    "tests",
+    "alembic",
+    "docs",
+    "README.md",
+    "pyproject.toml",
+)
 
 
 def copied(folder: Path) -> Path:

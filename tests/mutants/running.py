@@ -13,6 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from select import select
+from signal import SIGKILL
 from types import CodeType, FunctionType
 from typing import NamedTuple, TextIO
 
@@ -25,6 +27,8 @@ from tests.quick import UNITS
 
 MAX_CPU_S = 120
 """Of a mutant; it ends endless loops, not slow tests."""
+MAX_WALL_S = 300
+"""Of a mutant; it ends processes that wait for something that never comes."""
 MAX_TESTS_S = 15.0
 """Where many tests reach a statement, the quickest run, up to so long in all."""
 PYTEST = ("-q", "-s", "-p", "no:cacheprovider")
@@ -56,8 +60,9 @@ Tests = dict[str, Reach]
 OnOutcome = Callable[[Mutant, Outcome], None]
 
 
-def forked(work: Callable[[TextIO], None], *, silent: bool = True) -> str:
-    """What the work, done in a process of its own, writes to a pipe, or how that process died."""
+def forked(work: Callable[[TextIO], None], *, silent: bool = True, max_s: float | None = None) -> str:
+    """What the work, done in a process of its own, writes to a pipe, or how that process died. It is killed
+    after `max_s`."""
     read, write = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of threads that libraries have started
@@ -79,6 +84,8 @@ def forked(work: Callable[[TextIO], None], *, silent: bool = True) -> str:
             os._exit(status)
     os.close(write)
     with os.fdopen(read) as pipe:
+        if not select([pipe], [], [], max_s)[0]:
+            os.kill(pid, SIGKILL)
         text = pipe.read()
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return text or (f"exit status {status}" if status else "")
@@ -219,7 +226,7 @@ class _Loop(_Failures):
                 self._on_outcome(mutant, Outcome("unreached"))
                 continue
             play = partial(self._play, pairs, [items[name] for name in names])
-            self._on_outcome(mutant, _outcome(forked(play)))
+            self._on_outcome(mutant, _outcome(forked(play, max_s=MAX_WALL_S)))
         return True
 
     def _play(

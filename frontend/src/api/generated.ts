@@ -5121,7 +5121,7 @@ export interface components {
             memory_bytes: number;
             /**
              * Warnings
-             * @description Why no host that may claim them can run them well, and which presets fit: too little memory, or many more processes than cores. Empty while no host provides their environment and device.
+             * @description Why no host that may claim them can run them well, and which presets fit: too little memory, or many more processes than cores. Empty while no host provides their environment and device, unless the wanted host does not exist.
              */
             warnings: string[];
         };

@@ -242,7 +242,7 @@ def test_time_usage_is_reported_as_fractions_of_one(monkeypatch: pytest.MonkeyPa
         "paac/time_rest": 0.1875,
     }
     master, env = learner(monkeypatch)
-    clock = count()
+    clock = count(1_000)
     # The environment's own time passes in its steps alone: 100 s each, beside 1 s between any two looks.
     monkeypatch.setattr(time, "perf_counter", lambda: next(clock) + 100.0 * env.t)
     reported = master.advance(0.0, watched=False).metrics

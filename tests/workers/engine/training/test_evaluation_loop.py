@@ -101,7 +101,7 @@ def test_every_evaluation_of_a_run_has_starts_of_its_own(
     assert not set(played) & {episode_seed(4, 0, k) for k in range(100)}, "starts of training"
 
 
-def test_crashed_episode_of_an_evaluation_is_replaced_and_not_scored(script: Script) -> None:
+def test_crashed_episode_of_an_evaluation_is_replaced_and_not_scored(script: Script, tmp_path: Path) -> None:
     """Two environments play the script in turn: the first one crashes as the second one ends."""
     outcomes = [
         1.0,
@@ -121,6 +121,10 @@ def test_crashed_episode_of_an_evaluation_is_replaced_and_not_scored(script: Scr
     assert result.returns == [5.0, 30.0]
     assert result.lengths_frames == [2, 2]
     assert result.first_episode.episode_return == 5.0
+    file = tmp_path / "first.npz"
+    assert result.first_episode.recording is not None
+    result.first_episode.recording.save(file, seed=0, protocol=None, frames_per_step=1, action_names=())
+    assert np.load(file)["rewards"].tolist() == [2.0, 3.0]
 
 
 @pytest.mark.parametrize("algorithm", [a.id for a in ALGORITHMS.values() if a.action_values])

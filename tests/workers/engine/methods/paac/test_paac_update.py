@@ -285,8 +285,11 @@ def test_paac_q_gradient_equals_n_step_q(monkeypatch: pytest.MonkeyPatch, device
     torch.manual_seed(1)
     master.theta_minus += 0.3 * torch.randn_like(master.theta_minus)
     [share] = master.rollout_workers
-    kept = share.finish().dtheta.cpu().double()
-    torch.testing.assert_close(kept, q_gradient(master, env), rtol=1e-5, atol=1e-6)
+    result = share.finish()
+    torch.testing.assert_close(result.dtheta.cpu().double(), q_gradient(master, env), rtol=1e-5, atol=1e-6)
+    with torch.no_grad():
+        q_NA = deepcopy(master.network).cpu()(torch.from_numpy(env.observation_TB[:T].reshape(T * B, -1)))
+    assert result.metrics["value/max_q"] == pytest.approx(float(q_NA.max(-1).values.mean()), rel=1e-5)
 
 
 def test_target_network_is_copied_every_target_update_frames(monkeypatch: pytest.MonkeyPatch) -> None:

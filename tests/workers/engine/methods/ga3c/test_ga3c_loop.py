@@ -243,6 +243,32 @@ def test_state_and_policy_are_read_after_work_in_progress(
             assert not reading.is_alive()
 
 
+class _Asked(threading.Event):
+    """An ending that notes when a thread that enters the model looks at it, which then waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = threading.Event()
+
+    def is_set(self) -> bool:
+        self.seen.set()
+        return super().is_set()
+
+
+def test_end_wakes_a_thread_that_waits_in_a_paused_model(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lock_step(script, monkeypatch) as learner:
+        learner.model.pause()
+        ending, entered = _Asked(), []
+        waiting = threading.Thread(target=lambda: entered.append(learner.model.enter(ending)), daemon=True)
+        waiting.start()
+        assert ending.seen.wait(PATIENCE_S)
+        learner.model.end(ending)
+        waiting.join(PATIENCE_S)
+        assert entered == [False]
+
+
 def test_restored_state_has_the_updates_and_vectors_of_its_time(
     script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,13 @@ import torch
 
 from backend.specs.algorithms.dqn import DqnConfig
 from tests.workers.engine.methods.gorila.gorila_runs import LocalParameterServer
-from workers.engine.methods.gorila.parameters import NO_VERSION, ParameterShard, Version, shard_bounds
+from workers.engine.methods.gorila.parameters import (
+    NO_VERSION,
+    ParameterShard,
+    Version,
+    shard_bounds,
+    split_snapshot,
+)
 
 Optimizer = Literal["centred_rmsprop", "adagrad"]
 
@@ -34,6 +40,13 @@ def test_shard_slices_are_disjoint_complete_and_even(P: int, n: int) -> None:
     assert [k for first, last in parts for k in range(first, last)] == list(range(P))
     lengths = [last - first for first, last in parts]
     assert max(lengths) - min(lengths) <= 1
+
+
+def test_snapshot_of_another_network_is_refused() -> None:
+    snapshot = {"theta": torch.zeros(50), "statistics": {"G": torch.zeros(50)}, "updates": 1}
+    assert [len(its["theta"]) for its in split_snapshot(snapshot, shard_bounds(50, 2))] == [25, 25]
+    with pytest.raises(ValueError, match="another network"):
+        split_snapshot(snapshot, shard_bounds(60, 2))
 
 
 def test_adagrad_on_each_shard_equals_the_papers() -> None:

@@ -13,6 +13,7 @@ CONFIG = GorilaConfig(network="mlp")
 
 def test_take_returns_no_metrics_before_the_first_decision_after_a_restore() -> None:
     stats = RunStats()
+    assert (stats.agent_steps, stats.updates) == (0, 0)
     stats.restore({"agent_steps": 600, "episodes_begun": {}, "episodes": {}}, updates=50)
     stats.warn("resumed")
     stats.on_shard_report(ShardReport(1, {0: Version(1, 50)}, {0: ShardStats(pulls=2)}))

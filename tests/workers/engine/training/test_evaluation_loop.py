@@ -99,6 +99,9 @@ def test_every_evaluation_of_a_run_has_starts_of_its_own(
     played = [seed for evaluated in starts for seed in evaluated]
     assert len(set(played)) == 9
     assert not set(played) & {episode_seed(4, 0, k) for k in range(100)}, "starts of training"
+    environments = [(score.seed, i) for score in scores for i in range(512)]
+    trained = {episode_seed(seed, i, k) for seed, i in environments for k in range(3)}
+    assert not set(played) & trained, "starts of the trainings with these seeds"
 
 
 def test_crashed_episode_of_an_evaluation_is_replaced_and_not_scored(script: Script, tmp_path: Path) -> None:

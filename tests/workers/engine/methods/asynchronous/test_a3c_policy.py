@@ -12,6 +12,21 @@ from workers.engine.envs import make_env
 from workers.engine.methods.asynchronous.a3c import A3C
 
 
+@pytest.mark.parametrize(
+    ("environment", "cells"),
+    [("CartPole-v1", {"lstm": 256}), ("HalfCheetah-v5", {"policy_lstm": 128, "value_lstm": 128})],
+)
+def test_lstm_has_the_papers_number_of_cells(environment: str, cells: dict[str, int]) -> None:
+    """Mnih et al. 2016, supplement: 256, and 128 for continuous actions."""
+    fields = {"algorithm": "a3c", "environment": environment, "stop": {"agent_steps": 1}}
+    spec = parse_run_spec(fields | {"config": {"recurrent": True}})
+    assert isinstance(spec.config, A3CConfig)
+    env = make_env(spec.environment, spec.environment_config)
+    network = A3C.network(spec.config, env)
+    env.close()
+    assert {name: getattr(network, name).cells for name in cells} == cells
+
+
 @pytest.mark.parametrize("recurrent", [False, True])
 def test_a3c_is_evaluated_with_its_lstm_if_it_has_one(recurrent: bool) -> None:
     spec = parse_run_spec(

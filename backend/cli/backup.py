@@ -38,7 +38,7 @@ def restore(
     settings = Settings()
     with _errors():
         settings.home_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    installation = Installation(settings.home_dir)
+    installation = Installation(settings)
     if not installation.acquire():
         raise fail(f"`callboard up` or a restore is running in {settings.home_dir}: stop it and try again", 1)
     try:

@@ -1,6 +1,7 @@
 """`callboard doctor`: checks that everything this installation needs is there and works."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +21,8 @@ from backend.cli.database import NO_DATABASE, missing_file
 from backend.settings import Settings
 
 MIN_FREE_BYTES = 2**30
+MIN_SIMILARITY = 0.9
+"""Ratio of difflib from which a variable's name is a misspelt setting."""
 REDIS_TIMEOUT_S = 30.0
 """Timeout of Redis: it works even if it answers late."""
 
@@ -69,6 +73,18 @@ def _python(settings: Settings) -> str:
     if not (3, 11) <= sys.version_info[:2] <= (3, 13):
         raise CheckFailed(f"Python {version}: install Python 3.11 to 3.13")
     return f"Python {version}"
+
+
+def _variables(settings: Settings) -> str:
+    """Every `CALLBOARD_*` variable is a setting, or unlike one: others may belong to other programs."""
+    known = [f"CALLBOARD_{name}".upper() for name in Settings.model_fields]
+    given = [name for name in os.environ if name.upper().startswith("CALLBOARD_")]
+    for name in given:
+        if name.upper() in known:
+            continue
+        if similar := get_close_matches(name.upper(), known, n=1, cutoff=MIN_SIMILARITY):
+            raise CheckFailed(f"{name} is not a setting; did you mean {similar[0]}?")
+    return f"{len(given)} variables CALLBOARD_*" if given else "no variables CALLBOARD_*, the defaults apply"
 
 
 def _home(settings: Settings) -> str:
@@ -195,6 +211,7 @@ def _worker(settings: Settings) -> str:
 
 CHECKS: dict[str, Callable[[Settings], str]] = {
     "python": _python,
+    "variables": _variables,
     "home": _home,
     "database": _database,
     "redis": _redis,

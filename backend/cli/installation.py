@@ -1,11 +1,13 @@
-"""The one running `callboard up` of a home folder: its process and address."""
+"""The one running `callboard up` of a home folder: its process, address and database."""
 
 import fcntl
+import hashlib
 import json
 import os
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import IO
+
+from backend.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -15,13 +17,19 @@ class RunningInstallation:
     pid: int
     url: str | None
     """Address of the server; None while it starts."""
+    database_digest: str
+
+    def uses(self, database: str) -> bool:
+        """Whether its database has this URL."""
+        return self.database_digest == _digest(database)
 
 
 class Installation:
     """A file with that state, locked while the installation runs; a crash leaves no stale lock."""
 
-    def __init__(self, home: Path) -> None:
-        self._path = home / "up.json"
+    def __init__(self, settings: Settings) -> None:
+        self._path = settings.home_dir / "up.json"
+        self._database = settings.database
         self._file: IO[str] | None = None
 
     def acquire(self) -> bool:
@@ -40,7 +48,9 @@ class Installation:
         """Publish this process's address."""
         assert self._file is not None
         self._file.truncate(0)
-        json.dump({"pid": os.getpid(), "url": url}, self._file)
+        # A database's URL may contain a password.
+        state = RunningInstallation(os.getpid(), url, _digest(self._database))
+        json.dump(asdict(state), self._file)
         self._file.flush()
 
     def running(self) -> RunningInstallation | None:
@@ -50,7 +60,7 @@ class Installation:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             state = json.loads(self._path.read_text())
-            return RunningInstallation(state["pid"], state["url"])
+            return RunningInstallation(state["pid"], state["url"], state.get("database_digest", ""))
         except FileNotFoundError:
             pass
         return None
@@ -60,3 +70,7 @@ class Installation:
         assert self._file is not None
         self._file.truncate(0)
         self._file.close()
+
+
+def _digest(database: str) -> str:
+    return hashlib.sha256(database.encode()).hexdigest()

@@ -135,6 +135,11 @@ class Remote:
 def _check(response: httpx.Response) -> None:
     if response.is_success:
         return
+    if response.status_code == httpx.codes.UNAUTHORIZED:
+        raise fail(
+            "CALLBOARD_TOKEN: unknown, revoked or expired; create one on the server's Settings page, or with "
+            "`callboard token create`"
+        )
     try:
         problem = response.json()
         faults = [f"{fault['field']}: {fault['message']}" for fault in problem.get("errors", [])]
@@ -147,7 +152,7 @@ def _check(response: httpx.Response) -> None:
 def _url(settings: Settings) -> str:
     if settings.url is not None:
         return settings.url
-    running = Installation(settings.home_dir).running()
+    running = Installation(settings).running()
     if running is not None and running.url is not None:
         return running.url
     return f"http://{settings.host}:{settings.port}"

@@ -197,7 +197,7 @@ def export(
                 for part in parts:
                     file.write(part)
         except OSError as error:
-            raise fail(f"output: {error}") from None
+            raise fail(f"output: {target}: {error.strerror}; name another file with --output") from None
     typer.echo(str(target))
 
 

@@ -1,6 +1,13 @@
 """`callboard up`, `web`, `worker` and `login-link`."""
 
+import fcntl
+import hashlib
+import os
 import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -34,13 +41,13 @@ def web(
     settings = _settings()
     raise_descriptor_limit()
     refuse_open_bind(settings)
-    sockets = [socket.socket(fileno=fd)] if fd is not None else None
+    listener = socket.socket(fileno=fd) if fd is not None else listen(settings)
     context = Context.from_settings(settings)
     threads = (LeaseExpiry(context), SweepReconciler(context))
     for thread in threads:
         thread.start()
     try:
-        WebServer(create_app(settings), settings).run(sockets=sockets)
+        WebServer(create_app(settings), settings).run(sockets=[listener])
     finally:
         for thread in threads:
             thread.begin_stop()
@@ -61,15 +68,18 @@ def worker() -> None:
             read_custom_environments(settings.environments_file)
         except CustomEnvironmentsError as error:
             raise fail(str(error)) from None
-    celery_app.run(settings)
+    with _host_name_lock(settings):
+        celery_app.run(settings)
 
 
 def login_link() -> None:
     """Print a login link that works once."""
-    from backend.cli.up import login_url
+    from backend.cli.up import login_url, require_same_database
 
     settings = _settings()
-    running = Installation(settings.home_dir).running()
+    running = Installation(settings).running()
+    if running:
+        require_same_database(settings, running)
     url = running.url if running else None
     typer.echo(login_url(settings, url or f"http://{settings.host}:{settings.port}"))
 
@@ -80,6 +90,46 @@ def _settings() -> Settings:
     settings = Settings()
     logging.configure(settings)
     return settings
+
+
+def listen(settings: Settings) -> socket.socket:
+    """The web process's listening socket; created in `up`, so that it survives a restart of the web process.
+
+    Raises:
+        typer.Exit: the port is used, or the address is not one of this machine.
+    """
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        return socket.create_server(address[:2], family=family, backlog=2048)
+    except OSError as error:
+        where = f"port {settings.port} of {settings.host}"
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        raise fail(f"{where}: {why}; set CALLBOARD_PORT to another port, or to 0 for any free one") from None
+
+
+@contextmanager
+def _host_name_lock(settings: Settings) -> Iterator[None]:
+    """Refuse a second worker of the same name on this machine: both would renew and stop each other's runs.
+
+    The lock ends with its process, and engines that are forked from it do not inherit it.
+
+    Raises:
+        typer.Exit: refused.
+    """
+    digest = hashlib.sha256(f"{settings.database} {settings.host_name}".encode()).hexdigest()[:16]
+    path = Path(tempfile.gettempdir()) / f"callboard-worker-{os.getuid()}-{digest}.lock"
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "w") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise fail(
+                f"CALLBOARD_HOST_NAME: a worker named {settings.host_name} runs on this machine already; for "
+                "a second one set another name, or raise CALLBOARD_SLOTS of the first",
+                1,
+            ) from None
+        yield
 
 
 def refuse_open_bind(settings: Settings) -> None:

@@ -18,9 +18,9 @@ from backend.auth import service as auth
 from backend.cli import fail, servers
 from backend.cli.children import ServiceProcess
 from backend.cli.database import require_schema, upgrade
-from backend.cli.installation import Installation
+from backend.cli.installation import Installation, RunningInstallation
 from backend.cli.remote import LocalToken
-from backend.cli.serve import refuse_open_bind
+from backend.cli.serve import listen, refuse_open_bind
 from backend.db.engine import make_engine, opened, reading, writing
 from backend.hosts import service as hosts
 from backend.settings import Settings
@@ -43,14 +43,14 @@ def run(settings: Settings) -> None:
     for logger in ("httpx", "alembic"):
         logging.getLogger(logger).setLevel(logging.WARNING)
     settings.home_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    installation = Installation(settings.home_dir)
+    installation = Installation(settings)
     if not installation.acquire():
         _print_already_running(settings, installation)
         return
     try:
         upgrade(settings)
         refuse_open_bind(settings)
-        with _listen(settings) as listener:
+        with listen(settings) as listener:
             url = _url(listener)
             _supervise(settings, installation, listener, url)
     finally:
@@ -65,6 +65,19 @@ def login_url(settings: Settings, url: str) -> str:
     return f"{url}/login?token={token}"
 
 
+def require_same_database(settings: Settings, running: RunningInstallation) -> None:
+    """Refuse to create a login link in a database that the running server does not use.
+
+    Raises:
+        typer.Exit: refused.
+    """
+    if not running.uses(settings.database):
+        raise fail(
+            f"CALLBOARD_DATABASE_URL: process {running.pid} runs in {settings.home_dir} with another "
+            "database; use the same one, or set CALLBOARD_HOME to another folder"
+        )
+
+
 def _print_already_running(settings: Settings, installation: Installation) -> None:
     running = installation.running()
     if running is None or running.url is None:
@@ -73,21 +86,9 @@ def _print_already_running(settings: Settings, installation: Installation) -> No
             "restored; try again in a moment",
             1,
         )
+    require_same_database(settings, running)
     typer.echo(f"Callboard is already running here, as process {running.pid}.\n")
     typer.echo(f"  Open   {login_url(settings, running.url)}")
-
-
-def _listen(settings: Settings) -> socket.socket:
-    """Create the web process's socket here, so that its port is known immediately and survives a restart."""
-    try:
-        family, _, _, _, address = socket.getaddrinfo(
-            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        return socket.create_server(address[:2], family=family, backlog=2048)
-    except OSError as error:
-        where = f"port {settings.port} of {settings.host}"
-        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-        raise fail(f"{where}: {why}; set CALLBOARD_PORT to another port, or to 0 for any free one") from None
 
 
 def _url(listener: socket.socket) -> str:

@@ -200,10 +200,12 @@ def _section(model: type[M], value: Any, name: str, problems: list[FieldProblem]
 def _known(kind: str, name: Any, known: dict[str, Any], problems: list[FieldProblem]) -> Any:
     if isinstance(name, str) and name in known:
         return known[name]
-    if isinstance(name, str) and ":" in name:
-        message = "ids of the form module:Env import code and are not allowed; use a registered id"
-    elif name is None:
+    if name is None:
         message = "field required"
+    elif not isinstance(name, str):
+        message = f"must be an id, as text, not {json.dumps(name, default=repr):.80}"
+    elif ":" in name:
+        message = "ids of the form module:Env import code and are not allowed; use a registered id"
     elif len(known) <= _MAX_LISTED:
         message = f"unknown {kind} {name!r:.80}; use one of {', '.join(known)}"
     else:

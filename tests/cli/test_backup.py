@@ -6,6 +6,7 @@ from backend.cli.installation import Installation
 from backend.cli.main import app
 from backend.db.engine import make_engine
 from backend.db.migrate import upgrade
+from backend.settings import Settings
 from tests.support.rows import make_checkpoint, make_run
 
 
@@ -26,7 +27,7 @@ def test_backup_and_restore_commands_and_their_errors(tmp_path: Path) -> None:
     assert "callboard: 1 files listed in the database are missing or damaged" in output
     assert run("lab", "backup", file) == (1, f"callboard: {file} exists already: name another file\n")
     (tmp_path / "restored").mkdir()
-    running = Installation(tmp_path / "restored")
+    running = Installation(Settings(home=tmp_path / "restored"))
     assert running.acquire()
     code, output = run("restored", "restore", file)
     running.release()

@@ -53,6 +53,11 @@ def test_doctor_passes_every_check_of_a_running_installation(doctor: Doctor, con
     ("check", "changed", "message"),
     [
         ("home", {"CALLBOARD_HOME": "/proc/nowhere"}, "CALLBOARD_HOME"),
+        (
+            "variables",
+            {"CALLBOARD_HOSTNAME": "b"},
+            "CALLBOARD_HOSTNAME is not a setting; did you mean CALLBOARD_HOST_NAME?",
+        ),
         ("database", {"CALLBOARD_DATABASE_URL": "sqlite:////proc/no.sqlite3"}, "/proc/no.sqlite3"),
         ("redis", {"CALLBOARD_REDIS_URL": "unix:///nowhere.sock"}, "CALLBOARD_REDIS_URL"),
         ("artifacts", {"CALLBOARD_ARTIFACTS_URL": "file:///proc/nowhere"}, "/proc/nowhere"),

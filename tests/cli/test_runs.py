@@ -125,6 +125,7 @@ def test_errors_are_printed_in_one_line(callboard: Callboard, sqlite_service: Ru
     assert "CALLBOARD_TOKEN" in no_token.output
     wrong_token = callboard("runs", "list", CALLBOARD_URL=sqlite_service.url, CALLBOARD_TOKEN="wrong")
     assert wrong_token.exit_code == 2
+    assert wrong_token.output.startswith("callboard: CALLBOARD_TOKEN: unknown, revoked or expired; ")
 
 
 def test_commands_use_remote_server_with_token_role(
@@ -153,6 +154,11 @@ def test_commands_use_remote_server_with_token_role(
     target = tmp_path / "points.csv"
     assert callboard("runs", "export", run_id, "--output", str(target), **as_viewer).exit_code == 0
     assert target.read_text().startswith('"metric","source"')
+    nowhere = callboard(
+        "runs", "export", run_id, "--output", str(tmp_path / "none" / "points.csv"), **as_viewer
+    )
+    assert nowhere.exit_code == 2
+    assert nowhere.output.endswith("points.csv: No such file or directory; name another file with --output\n")
     assert not (tmp_path / "elsewhere").exists()
     assert callboard("token", "create", "x", "--user", "nobody").exit_code == 2
 

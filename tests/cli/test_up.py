@@ -14,6 +14,7 @@ import pytest
 import callboard
 from backend.cli.up import WorkerHeartbeat
 from backend.db.engine import opened
+from backend.db.migrate import upgrade
 from backend.settings import Settings
 from tests.support.databases import short_folder
 from tests.support.installation import CALLBOARD, Installation, environment, installation
@@ -107,6 +108,26 @@ def test_second_up_prints_new_login_link(running: Installation) -> None:
     assert running.process.poll() is None
 
 
+@pytest.mark.parametrize("command", ["up", "login-link"])
+def test_link_is_refused_with_another_database_than_the_running_one(
+    running: Installation, tmp_path: Path, command: str
+) -> None:
+    another = f"sqlite:///{tmp_path / 'another.sqlite3'}"
+    status, output = _callboard(running.home, command, database_url=another)
+    assert (status, output.count("\n")) == (2, 1)
+    assert f"CALLBOARD_DATABASE_URL: process {running.process.pid} runs in" in output
+    assert not (tmp_path / "another.sqlite3").exists()
+
+
+def test_second_worker_of_the_same_name_is_refused(running: Installation, tmp_path: Path) -> None:
+    until(lambda: running.log_in().get("/api/v1/hosts").json()["items"])
+    database = Settings(home=running.home).database
+    for home in (running.home, tmp_path):
+        status, output = _callboard(home, "worker", database_url=database)
+        assert (status, output.count("\n")) == (1, 1)
+        assert "CALLBOARD_HOST_NAME: a worker named" in output
+
+
 @pytest.mark.parametrize("name", ["redis", "web", "worker"])
 def test_killed_child_is_restarted(running: Installation, name: str) -> None:
     before = until(lambda: running.children().get(name))
@@ -157,10 +178,13 @@ def test_killed_or_interrupted_up_leaves_no_process(home: Path) -> None:
     assert not (home / "redis.sock").exists()
 
 
-def test_up_on_used_port_prints_one_line(home: Path) -> None:
+@pytest.mark.parametrize("command", ["up", "web"])
+def test_used_port_is_refused_in_one_line(home: Path, command: str) -> None:
+    home.mkdir(mode=0o700)
+    upgrade(Settings(home=home).database)
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        status, output = _callboard(home, "up", port=port)
+        status, output = _callboard(home, command, port=port)
     assert status == 2
     assert output.startswith(f"callboard: port {port} of 127.0.0.1: Address already in use;")
     assert output.count("\n") == 1

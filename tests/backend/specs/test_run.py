@@ -50,6 +50,8 @@ def test_parse_reports_every_invalid_field_in_one_error() -> None:
         ("environment", "os:system", "import code and are not allowed"),
         ("environment", "ALE/Poong-v5", "unknown environment"),
         ("environment", None, "field required"),
+        ("environment", 0, "must be an id, as text, not 0"),
+        ("algorithm", ["paac"], 'must be an id, as text, not ["paac"]'),
         ("algorithm", "ppo", "unknown algorithm 'ppo'; use one of paac, paac_q, ga3c, a3c, "),
         ("stop", {}, "at least one limit"),
         ("tags", "abc", 'must be a list, got "abc"'),

@@ -1,6 +1,7 @@
 """The `callboard` command. Commands import slow packages inside functions, to start quickly."""
 
 from importlib.util import find_spec
+from typing import Any
 
 import typer
 
@@ -16,6 +17,15 @@ def printable(text: object) -> str:
 def score_text(score: float | None) -> str:
     """A score for tables: two decimals below 10, where one would hide differences."""
     return "–" if score is None else f"{score:.{2 if abs(score) < 10 else 1}f}"
+
+
+def estimate_text(estimate: dict[str, Any] | None) -> str:
+    """An estimate of the REST API with its interval, if it has one."""
+    if estimate is None:
+        return "–"
+    if estimate["low"] is None:
+        return score_text(estimate["value"])
+    return f"{score_text(estimate['value'])} [{score_text(estimate['low'])}, {score_text(estimate['high'])}]"
 
 
 def fail(message: str, code: int = BAD_INPUT) -> typer.Exit:

@@ -1,5 +1,6 @@
 """`callboard db`: the database schema."""
 
+import os
 from pathlib import Path
 
 import typer
@@ -34,6 +35,18 @@ def missing_file(settings: Settings) -> Path | None:
     if url.get_backend_name() != "sqlite" or not url.database or Path(url.database).exists():
         return None
     return Path(url.database)
+
+
+def database_digest(settings: Settings) -> str:
+    """Which database this is, however a SQLite file is spelt, without the password that a URL may hold."""
+    import hashlib
+
+    from sqlalchemy import make_url
+
+    url = make_url(settings.database)
+    if url.get_backend_name() == "sqlite" and url.database:
+        return hashlib.sha256(os.fsencode(Path(url.database).resolve())).hexdigest()
+    return hashlib.sha256(settings.database.encode()).hexdigest()
 
 
 def upgrade(settings: Settings) -> None:

@@ -89,8 +89,8 @@ def _variables(settings: Settings) -> str:
 
 def _home(settings: Settings) -> str:
     home = settings.home_dir
+    _require_home(settings)
     try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=home):
             pass
     except OSError as error:
@@ -101,6 +101,15 @@ def _home(settings: Settings) -> str:
             f"{home}: only {free_bytes / 2**20:.0f} MiB free; delete files or set CALLBOARD_HOME"
         )
     return f"{home}, {free_bytes / 2**30:.0f} GiB free"
+
+
+def _require_home(settings: Settings) -> None:
+    # A check must not create the folder of a mistyped name.
+    if not settings.home_dir.is_dir():
+        raise CheckFailed(
+            f"{settings.home_dir} does not exist: correct CALLBOARD_HOME, or start `callboard up` or "
+            "`callboard worker`, which create it"
+        )
 
 
 def _database(settings: Settings) -> str:
@@ -137,6 +146,8 @@ def _artifacts(settings: Settings) -> str:
     from backend.artifacts import ArtifactStore
     from backend.db.base import new_id
 
+    if settings.artifacts_url is None:
+        _require_home(settings)
     run_id = new_id()
     with tempfile.TemporaryDirectory() as folder:
         probe = Path(folder) / "probe"

@@ -1,12 +1,13 @@
 """The one running `callboard up` of a home folder: its process, address and database."""
 
 import fcntl
-import hashlib
 import json
 import os
 from dataclasses import asdict, dataclass
 from typing import IO
 
+from backend.cli import fail
+from backend.cli.database import database_digest
 from backend.settings import Settings
 
 
@@ -17,11 +18,20 @@ class RunningInstallation:
     pid: int
     url: str | None
     """Address of the server; None while it starts."""
-    database_digest: str
+    database_digest: str | None
+    """As of `database_digest`; None if it was started by an earlier version."""
 
-    def uses(self, database: str) -> bool:
-        """Whether its database has this URL."""
-        return self.database_digest == _digest(database)
+    def require_database(self, settings: Settings) -> None:
+        """Check that it uses the database of these settings: it knows no link or token in another one.
+
+        Raises:
+            typer.Exit: it uses another one.
+        """
+        if self.database_digest not in (None, database_digest(settings)):
+            raise fail(
+                f"CALLBOARD_DATABASE_URL: process {self.pid} runs in {settings.home_dir} with another "
+                "database; use the same one, or set CALLBOARD_HOME to another folder"
+            )
 
 
 class Installation:
@@ -29,7 +39,7 @@ class Installation:
 
     def __init__(self, settings: Settings) -> None:
         self._path = settings.home_dir / "up.json"
-        self._database = settings.database
+        self._settings = settings
         self._file: IO[str] | None = None
 
     def acquire(self) -> bool:
@@ -48,8 +58,7 @@ class Installation:
         """Publish this process's address."""
         assert self._file is not None
         self._file.truncate(0)
-        # A database's URL may contain a password.
-        state = RunningInstallation(os.getpid(), url, _digest(self._database))
+        state = RunningInstallation(os.getpid(), url, database_digest(self._settings))
         json.dump(asdict(state), self._file)
         self._file.flush()
 
@@ -60,7 +69,7 @@ class Installation:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             state = json.loads(self._path.read_text())
-            return RunningInstallation(state["pid"], state["url"], state.get("database_digest", ""))
+            return RunningInstallation(state["pid"], state["url"], state.get("database_digest"))
         except FileNotFoundError:
             pass
         return None
@@ -70,7 +79,3 @@ class Installation:
         assert self._file is not None
         self._file.truncate(0)
         self._file.close()
-
-
-def _digest(database: str) -> str:
-    return hashlib.sha256(database.encode()).hexdigest()

@@ -59,6 +59,7 @@ class Remote:
     """A client of one server, to be used as a context manager."""
 
     def __init__(self, settings: Settings) -> None:
+        self._has_token = settings.token is not None
         self._client = httpx.Client(
             base_url=f"{_url(settings).rstrip('/')}/api/v1", auth=_auth(settings), timeout=TIMEOUT_S
         )
@@ -94,7 +95,7 @@ class Remote:
                 response = self._client.send(request)
         except httpx.HTTPError as error:
             raise self._unreachable(error) from None
-        _check(response)
+        self._check(response)
         try:
             return response.json() if response.content else None
         except ValueError:
@@ -123,30 +124,32 @@ class Remote:
             with self._client.stream("GET", path, params=params) as response:
                 if response.is_error:
                     response.read()
-                _check(response)
+                self._check(response)
                 yield response.iter_bytes()
         except httpx.HTTPError as error:
             raise self._unreachable(error) from None
 
+    def _check(self, response: httpx.Response) -> None:
+        if response.is_success:
+            return
+        if response.status_code == httpx.codes.UNAUTHORIZED:
+            raise fail(
+                "CALLBOARD_TOKEN: unknown, revoked or expired; create one on the server's Settings page, or "
+                "with `callboard token create`"
+                if self._has_token
+                else f"{self._client.base_url}: this server uses another database; set "
+                "CALLBOARD_DATABASE_URL and CALLBOARD_HOME as they were when it was started"
+            )
+        try:
+            problem = response.json()
+            faults = [f"{fault['field']}: {fault['message']}" for fault in problem.get("errors", [])]
+            message = "; ".join(faults) or problem["detail"]
+        except (ValueError, KeyError, TypeError):
+            message = f"{response.status_code} {response.reason_phrase}"
+        raise fail(message, BAD_INPUT if response.is_client_error else 1)
+
     def _unreachable(self, error: httpx.HTTPError) -> Exception:
         return fail(f"{self._client.base_url}: {error or type(error).__name__}; is the server running?", 1)
-
-
-def _check(response: httpx.Response) -> None:
-    if response.is_success:
-        return
-    if response.status_code == httpx.codes.UNAUTHORIZED:
-        raise fail(
-            "CALLBOARD_TOKEN: unknown, revoked or expired; create one on the server's Settings page, or with "
-            "`callboard token create`"
-        )
-    try:
-        problem = response.json()
-        faults = [f"{fault['field']}: {fault['message']}" for fault in problem.get("errors", [])]
-        message = "; ".join(faults) or problem["detail"]
-    except (ValueError, KeyError, TypeError):
-        message = f"{response.status_code} {response.reason_phrase}"
-    raise fail(message, BAD_INPUT if response.is_client_error else 1)
 
 
 def _url(settings: Settings) -> str:
@@ -154,6 +157,8 @@ def _url(settings: Settings) -> str:
         return settings.url
     running = Installation(settings).running()
     if running is not None and running.url is not None:
+        if settings.token is None:
+            running.require_database(settings)
         return running.url
     return f"http://{settings.host}:{settings.port}"
 

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from backend.cli import fail, printable, score_text
+from backend.cli import estimate_text, fail, printable, score_text
 from backend.cli.import_run import import_run
 from backend.cli.run_request import (
     AgentSteps,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from backend.cli.remote import Remote
 
 WAIT_INTERVAL_S = 1.0
+MAX_COMPARED = 100
 MAX_PIPED_WIDTH = 1_000
 """Columns of a table that is not printed on a terminal; it is as wide as its cells."""
 
@@ -42,7 +43,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def _checked_ids(given: Any) -> Any:
-    for text in [given] if isinstance(given, str) else given:
+    for text in [given] if isinstance(given, str) else given or []:
         if re.fullmatch("[0-9A-HJKMNP-TV-Z]{26}", text) is None:
             raise fail(f"run: {text!r:.80} is not the id of a run; `callboard runs list` shows the ids")
     return given
@@ -77,9 +78,7 @@ def list_runs(
     for run in runs:
         columns = [run["id"], printable(run["name"]), run["state"], f"{run['agent_steps']:,}"]
         table.add_row(*columns, score_text(run["score"]), score_text(run["best_return"]))
-    # In a pipe there is no width to fit into: a name that breaks would make two lines of a run.
-    width = None if sys.stdout.isatty() else MAX_PIPED_WIDTH
-    Console(markup=False, emoji=False, width=width).print(table)
+    _console().print(table)
 
 
 @app.command()
@@ -173,6 +172,74 @@ def resume(
 
 
 @app.command()
+def compare(
+    run_ids: Annotated[
+        list[str] | None,
+        typer.Argument(help="Ids of runs; or choose them by --filter.", callback=_checked_ids),
+    ] = None,
+    filter_text: Annotated[
+        str | None, typer.Option("--filter", help="Compare the runs that match, such as group:nightly.")
+    ] = None,
+    score: Annotated[
+        Literal["training", "evaluation"],
+        typer.Option(help="Mean return of the last 100 training episodes, or of the latest evaluation."),
+    ] = "training",
+    at: Annotated[
+        Literal["common", "end"],
+        typer.Option(help="At the last agent step of the shortest run of an environment, or of each run."),
+    ] = "common",
+    as_json: Json = False,
+) -> None:
+    """Compare groups of runs that differ in their seed alone, as the page Compare does."""
+    if bool(run_ids) == bool(filter_text):
+        raise fail("run: name the runs to compare, or choose them by --filter")
+    with _remote() as remote:
+        if filter_text:
+            # One more than can be compared: the service's message states the limit.
+            found = remote.items("/runs", {"filter": filter_text}, MAX_COMPARED + 1)
+            run_ids = [run["id"] for run in found]
+        if not run_ids:
+            raise fail(f"filter: no run matches {filter_text!r:.80}")
+        comparison = remote.request("GET", "/comparisons", params={"run": run_ids, "score": score, "at": at})
+    if as_json:
+        typer.echo(json.dumps(comparison))
+        return
+    groups = Table("group", "runs", "IQM", "median [95 % CI]", "at agent step", box=None, pad_edge=False)
+    for group in comparison["groups"]:
+        step = "the last of each" if group["at_agent_steps"] is None else f"{group['at_agent_steps']:,}"
+        scores = (score_text(group["iqm"] and group["iqm"]["value"]), estimate_text(group["median"]))
+        groups.add_row(printable(group["name"]), str(group["n"]), *scores, step)
+    pairs = Table("A", "B", "P(A > B)", "A - B [95 % CI]", "result", box=None, pad_edge=False)
+    names = {group["id"]: printable(group["name"]) for group in comparison["groups"]}
+    for pair in comparison["improvements"]:
+        measured = (f"{pair['probability']['value']:.2f}", estimate_text(pair["difference"]), _verdict(pair))
+        pairs.add_row(names[pair["a"]], names[pair["b"]], *measured)
+    console = _console()
+    console.print(groups)
+    if pairs.rows:
+        console.print()
+        console.print(pairs)
+        n = len(pairs.rows)
+        holm = f"; p-values are corrected by Holm's method for {n} comparisons, intervals are not"
+        typer.echo(f"\n{comparison['method']}{holm if n > 1 else ''}.")
+    elif len(groups.rows) > 1:
+        typer.echo(
+            "\nA comparison needs two configs in the same environment with at least two seeds each; a "
+            "verdict needs at least four."
+        )
+
+
+def _verdict(pair: dict[str, Any]) -> str:
+    adjusted = pair["p_adjusted"]
+    p = "p < 0.001" if adjusted < 0.001 else f"p = {adjusted:.{3 if adjusted < 0.1 else 2}f}"
+    if pair["better"] is not None:
+        return f"{'A' if pair['better'] == pair['a'] else 'B'} better ({p})"
+    needed = pair["seeds_to_differ"]
+    more = f"; significance is possible from {needed} seeds per group" if needed is not None else ""
+    return f"no significant difference ({p}){more}"
+
+
+@app.command()
 def export(
     run_id: RunId,
     file_format: Annotated[
@@ -199,6 +266,12 @@ def export(
         except OSError as error:
             raise fail(f"output: {target}: {error.strerror}; name another file with --output") from None
     typer.echo(str(target))
+
+
+def _console() -> Console:
+    # In a pipe there is no width to fit into: a name that breaks would make two lines of a run.
+    width = None if sys.stdout.isatty() else MAX_PIPED_WIDTH
+    return Console(markup=False, emoji=False, width=width)
 
 
 def _remote() -> "Remote":

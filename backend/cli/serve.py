@@ -4,10 +4,9 @@ import fcntl
 import hashlib
 import os
 import socket
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from time import monotonic, sleep
 from typing import Annotated
 
 import typer
@@ -16,6 +15,8 @@ from backend.cli import fail, require_engine
 from backend.cli.database import require_schema
 from backend.cli.installation import Installation
 from backend.settings import Settings
+
+LOCK_INTERVAL_S = 0.2
 
 
 def up() -> None:
@@ -41,20 +42,26 @@ def web(
     settings = _settings()
     raise_descriptor_limit()
     refuse_open_bind(settings)
-    listener = socket.socket(fileno=fd) if fd is not None else listen(settings)
+    if fd is None:
+        listen(settings).close()  # uvicorn's own message names no setting
+    sockets = [socket.socket(fileno=fd)] if fd is not None else None
     context = Context.from_settings(settings)
     threads = (LeaseExpiry(context), SweepReconciler(context))
     for thread in threads:
         thread.start()
     try:
-        WebServer(create_app(settings), settings).run(sockets=[listener])
+        WebServer(create_app(settings), settings).run(sockets=sockets)
     finally:
         for thread in threads:
             thread.begin_stop()
         context.close()
 
 
-def worker() -> None:
+def worker(
+    wait_for_name: Annotated[
+        float, typer.Option(hidden=True, help="Seconds for which a worker of the same name may still stop.")
+    ] = 0.0,
+) -> None:
     """Run this host's worker; needs `callboard[worker]`."""
     require_engine()
     require_schema(Settings(), allow_unreachable=True)
@@ -68,18 +75,18 @@ def worker() -> None:
             read_custom_environments(settings.environments_file)
         except CustomEnvironmentsError as error:
             raise fail(str(error)) from None
-    with _host_name_lock(settings):
+    with host_name_lock(settings, wait_for_name):
         celery_app.run(settings)
 
 
 def login_link() -> None:
     """Print a login link that works once."""
-    from backend.cli.up import login_url, require_same_database
+    from backend.cli.up import login_url
 
     settings = _settings()
     running = Installation(settings).running()
     if running:
-        require_same_database(settings, running)
+        running.require_database(settings)
     url = running.url if running else None
     typer.echo(login_url(settings, url or f"http://{settings.host}:{settings.port}"))
 
@@ -103,6 +110,10 @@ def listen(settings: Settings) -> socket.socket:
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         return socket.create_server(address[:2], family=family, backlog=2048)
+    except socket.gaierror as error:
+        raise fail(
+            f"CALLBOARD_HOST: {settings.host!r} is no address of this machine: {error.strerror}"
+        ) from None
     except OSError as error:
         where = f"port {settings.port} of {settings.host}"
         why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
@@ -110,25 +121,31 @@ def listen(settings: Settings) -> socket.socket:
 
 
 @contextmanager
-def _host_name_lock(settings: Settings) -> Iterator[None]:
-    """Refuse a second worker of the same name on this machine: both would renew and stop each other's runs.
+def host_name_lock(settings: Settings, wait_s: float) -> Iterator[None]:
+    """Refuse a second worker of the same name and home: each would take the other's runs for its own.
 
-    The lock ends with its process, and engines that are forked from it do not inherit it.
+    The lock ends with its process, and what is forked from it does not inherit it.
 
     Raises:
-        typer.Exit: refused.
+        typer.Exit: another worker has the name, `wait_s` later still.
     """
-    digest = hashlib.sha256(f"{settings.database} {settings.host_name}".encode()).hexdigest()[:16]
-    path = Path(tempfile.gettempdir()) / f"callboard-worker-{os.getuid()}-{digest}.lock"
-    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "w") as file:
-        try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise fail(
-                f"CALLBOARD_HOST_NAME: a worker named {settings.host_name} runs on this machine already; for "
-                "a second one set another name, or raise CALLBOARD_SLOTS of the first",
-                1,
-            ) from None
+    settings.home_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    name = hashlib.sha256(settings.host_name.encode()).hexdigest()[:16]
+    deadline = monotonic() + wait_s
+    with (settings.home_dir / f"worker-{name}.lock").open("w") as file:
+        while True:
+            try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if monotonic() > deadline:
+                    raise fail(
+                        f"CALLBOARD_HOST_NAME: a worker named {settings.host_name} runs in "
+                        f"{settings.home_dir} already; for a second one set another name, or raise "
+                        "CALLBOARD_SLOTS of the first",
+                        1,
+                    ) from None
+                sleep(LOCK_INTERVAL_S)
         yield
 
 

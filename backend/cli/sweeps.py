@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from backend.cli import fail, printable, score_text
+from backend.cli import estimate_text, fail, printable, score_text
 from backend.cli.run_request import (
     AgentSteps,
     AlgorithmId,
@@ -159,7 +159,7 @@ def show(sweep_id: SweepId, as_json: Json = False) -> None:
     for one in ranked:
         values = [str(one["settings"][field]) for field in fields]
         table.add_row(
-            *values, str(one["n"]), score_text(one["iqm"]), _interval(one["median"]), one["eliminated"]
+            *values, str(one["n"]), score_text(one["iqm"]), estimate_text(one["median"]), one["eliminated"]
         )
     Console(markup=False, emoji=False).print(table)
 
@@ -266,11 +266,3 @@ def _report(remote: "Remote", sweep: dict[str, Any], *, wait: bool, as_json: boo
 
 def _counts(runs: dict[str, int]) -> str:
     return ", ".join(f"{n} {state}" for state, n in sorted(runs.items())) or "none"
-
-
-def _interval(estimate: dict[str, Any] | None) -> str:
-    if estimate is None:
-        return "–"
-    if estimate["low"] is None:
-        return score_text(estimate["value"])
-    return f"{score_text(estimate['value'])} [{score_text(estimate['low'])}, {score_text(estimate['high'])}]"

@@ -18,7 +18,7 @@ from backend.auth import service as auth
 from backend.cli import fail, servers
 from backend.cli.children import ServiceProcess
 from backend.cli.database import require_schema, upgrade
-from backend.cli.installation import Installation, RunningInstallation
+from backend.cli.installation import Installation
 from backend.cli.remote import LocalToken
 from backend.cli.serve import listen, refuse_open_bind
 from backend.db.engine import make_engine, opened, reading, writing
@@ -65,19 +65,6 @@ def login_url(settings: Settings, url: str) -> str:
     return f"{url}/login?token={token}"
 
 
-def require_same_database(settings: Settings, running: RunningInstallation) -> None:
-    """Refuse to create a login link in a database that the running server does not use.
-
-    Raises:
-        typer.Exit: refused.
-    """
-    if not running.uses(settings.database):
-        raise fail(
-            f"CALLBOARD_DATABASE_URL: process {running.pid} runs in {settings.home_dir} with another "
-            "database; use the same one, or set CALLBOARD_HOME to another folder"
-        )
-
-
 def _print_already_running(settings: Settings, installation: Installation) -> None:
     running = installation.running()
     if running is None or running.url is None:
@@ -86,7 +73,7 @@ def _print_already_running(settings: Settings, installation: Installation) -> No
             "restored; try again in a moment",
             1,
         )
-    require_same_database(settings, running)
+    running.require_database(settings)
     typer.echo(f"Callboard is already running here, as process {running.pid}.\n")
     typer.echo(f"  Open   {login_url(settings, running.url)}")
 
@@ -134,7 +121,8 @@ def _children(settings: Settings, listener: socket.socket, url: str) -> list[Ser
     children.append(
         ServiceProcess(
             "worker",
-            [*callboard, "worker"],
+            # One that outlives a killed `callboard up` may still save its runs.
+            [*callboard, "worker", "--wait-for-name", str(STOP_TIMEOUT_S)],
             environment=environment,
             log_file=worker_log,
             healthy=heartbeat.is_recent,

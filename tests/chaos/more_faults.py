@@ -133,11 +133,11 @@ def lock_database(stack: Stack, rng: random.Random) -> Fault:
 
 
 def second_worker(stack: Stack, rng: random.Random) -> Fault:
-    """Run a second worker on a host for a while, then end or kill it."""
+    """Run a second worker of a host's name in another home for a while, then end or kill it."""
     host, runs_s, kill = rng.choice(stack.workers), rng.uniform(3.0, 10.0), rng.random() < 0.5
 
     def happen() -> str | None:
-        second = stack.start_worker(host.home.name)
+        second = stack.start_worker(host.home.name, f"{host.home.name}-second")
         try:
             threading.Event().wait(runs_s)
             if not kill and not second.end():

@@ -143,9 +143,10 @@ class Stack:
             base_url=f"{self.url}/api/v1", headers={"Authorization": f"Bearer {token}"}, timeout=3.0
         )
 
-    def start_worker(self, host: str) -> Service:
-        """Start a worker on a host, which may have one already."""
-        return Service(f"worker {host}", self._worker, self.given(host), self.folder / f"{host}.log")
+    def start_worker(self, host: str, home: str | None = None) -> Service:
+        """Start a worker on a host, which may have one already, in another home."""
+        given = self.given(host, home)
+        return Service(f"worker {host}", self._worker, given, self.folder / f"{host}.log")
 
     @contextmanager
     def without_artifacts(self) -> Iterator[None]:
@@ -160,12 +161,12 @@ class Stack:
         """Make the event logs show what the engines wrote."""
         repair_logs(self.folder, self.damage)
 
-    def given(self, host: str) -> dict[str, str]:
+    def given(self, host: str, home: str | None = None) -> dict[str, str]:
         """The environment variables of a process on a host."""
-        home = self.folder / host
-        home.mkdir(exist_ok=True)
+        folder = self.folder / (home or host)
+        folder.mkdir(exist_ok=True)
         return environment(
-            home,
+            folder,
             database_url=self.database.url,
             redis_url=self.redis.url,
             artifacts_url=self._artifacts.as_uri(),

@@ -19,6 +19,7 @@ Doctor = Callable[..., tuple[Result, dict[str, dict[str, object]]]]
 @pytest.fixture
 def doctor(tmp_path: Path, database_url: str, redis_url: str) -> Doctor:
     """Return a function that runs the checks and returns the result and the findings by check."""
+    (tmp_path / "home").mkdir()
     pages = tmp_path / "dist"
     pages.mkdir()
     (pages / "index.html").write_text("<!doctype html>")
@@ -52,7 +53,7 @@ def test_doctor_passes_every_check_of_a_running_installation(doctor: Doctor, con
 @pytest.mark.parametrize(
     ("check", "changed", "message"),
     [
-        ("home", {"CALLBOARD_HOME": "/proc/nowhere"}, "CALLBOARD_HOME"),
+        ("home", {"CALLBOARD_HOME": "/proc"}, "set CALLBOARD_HOME to another folder"),
         (
             "variables",
             {"CALLBOARD_HOSTNAME": "b"},
@@ -79,6 +80,13 @@ def test_doctor_reports_failing_check_with_reason(
 def test_doctor_names_upgrade_command_for_empty_database(doctor: Doctor, tmp_path: Path, check: str) -> None:
     _, findings = doctor(check, CALLBOARD_DATABASE_URL=f"sqlite:///{tmp_path / 'empty.sqlite3'}")
     assert "callboard db upgrade" in str(findings[check]["message"])
+
+
+def test_doctor_does_not_create_a_missing_home(doctor: Doctor, tmp_path: Path) -> None:
+    _, findings = doctor("home", "artifacts", CALLBOARD_HOME=str(tmp_path / "mistyped"))
+    for finding in findings.values():
+        assert "mistyped does not exist: correct CALLBOARD_HOME" in str(finding["message"])
+    assert not (tmp_path / "mistyped").exists()
 
 
 def test_doctor_without_json_prints_one_line_per_check(doctor: Doctor, tmp_path: Path) -> None:

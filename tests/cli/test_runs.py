@@ -12,6 +12,7 @@ from backend.cli.main import app
 from backend.db import Attempt
 from backend.db.engine import reading
 from backend.metrics import repository as metrics
+from tests.backend.comparisons.test_endpoints import two_rates
 from tests.support.rows import make_run
 from tests.support.service import RunningService
 from tests.workers.support import fake_run, moves, run_row, stored_points, until_state
@@ -102,6 +103,30 @@ def test_wait_exits_1_when_run_fails(
     assert callboard("runs", "stop", other.id, "--kill", "--wait").exit_code == 0
     failed = callboard("runs", "resume", other.id, "--wait")
     assert (failed.exit_code, failed.output) == (1, f"{other.id}  failed: failure requested by the test\n")
+
+
+def test_compare_prints_groups_and_whether_they_differ(
+    callboard: Callboard, sqlite_service: RunningService
+) -> None:
+    good, bad = two_rates(sqlite_service.engine, seeds=5)
+    compared = callboard("runs", "compare", *good, *bad)
+    assert compared.exit_code == 0, compared.output
+    _, first, second, _, _, pair, _, method = compared.output.splitlines()
+    # Two of the 252 ways to divide ten scores into two groups of five separate them.
+    assert first.split()[-6:] == ["5", "202.0", "202.0", "[200.0,", "204.0]", "2,000"]
+    assert second.split()[-6:] == ["5", "52.0", "52.0", "[50.0,", "54.0]", "2,000"]
+    assert "1.00" in pair
+    assert "A better (p = 0.008)" in pair
+    assert method.startswith("Intervals: ")
+    one_each = callboard("runs", "compare", good[0], bad[0])
+    assert one_each.output.splitlines()[-1].startswith(
+        "A comparison needs two configs in the same environment"
+    )
+    by_filter = json.loads(callboard("runs", "compare", "--filter", "algorithm:paac", "--json").output)
+    assert by_filter["improvements"][0]["p_value"] == pytest.approx(2 / 252)
+    for arguments in ((), (good[0], "--filter", "algorithm:paac"), ("--filter", "tag:none"), ("nonsense",)):
+        refused = callboard("runs", "compare", *arguments)
+        assert (refused.exit_code, refused.output.count("\n")) == (2, 1)
 
 
 def test_errors_are_printed_in_one_line(callboard: Callboard, sqlite_service: RunningService) -> None:

@@ -3,15 +3,20 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx
 import psutil
 import pytest
+import typer
 
 import callboard
+from backend.cli.serve import host_name_lock
 from backend.cli.up import WorkerHeartbeat
 from backend.db.engine import opened
 from backend.db.migrate import upgrade
@@ -108,24 +113,52 @@ def test_second_up_prints_new_login_link(running: Installation) -> None:
     assert running.process.poll() is None
 
 
-@pytest.mark.parametrize("command", ["up", "login-link"])
-def test_link_is_refused_with_another_database_than_the_running_one(
-    running: Installation, tmp_path: Path, command: str
+@pytest.mark.parametrize("command", [("up",), ("login-link",), ("runs", "list")])
+def test_command_is_refused_with_another_database_than_the_running_one(
+    running: Installation, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
+    # The same file under another name is no other database.
+    (tmp_path / "link").symlink_to(running.home)
+    same = quote(f"{tmp_path / 'link' / 'callboard.sqlite3'}")
+    assert _callboard(running.home, *command, database_url=f"sqlite:///{same}")[0] == 0
     another = f"sqlite:///{tmp_path / 'another.sqlite3'}"
-    status, output = _callboard(running.home, command, database_url=another)
+    status, output = _callboard(running.home, *command, database_url=another)
     assert (status, output.count("\n")) == (2, 1)
     assert f"CALLBOARD_DATABASE_URL: process {running.process.pid} runs in" in output
     assert not (tmp_path / "another.sqlite3").exists()
 
 
-def test_second_worker_of_the_same_name_is_refused(running: Installation, tmp_path: Path) -> None:
+def test_second_worker_of_the_same_name_is_refused(running: Installation) -> None:
     until(lambda: running.log_in().get("/api/v1/hosts").json()["items"])
-    database = Settings(home=running.home).database
-    for home in (running.home, tmp_path):
-        status, output = _callboard(home, "worker", database_url=database)
-        assert (status, output.count("\n")) == (1, 1)
-        assert "CALLBOARD_HOST_NAME: a worker named" in output
+    status, output = _callboard(running.home, "worker")
+    assert (status, output.count("\n")) == (1, 1)
+    assert "CALLBOARD_HOST_NAME: a worker named" in output
+
+
+def test_worker_waits_for_the_name_of_one_that_stops(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, host_name="a/b")
+    code = (
+        "import sys; from backend.cli.serve import host_name_lock; from backend.settings import Settings\n"
+        "with host_name_lock(Settings(home=sys.argv[1], host_name='a/b'), 0):\n"
+        "    print('held', flush=True); input()"
+    )
+    other = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(typer.Exit), host_name_lock(settings, 0):
+            pass
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(_take, settings)
+            other.communicate("\n")
+            waiting.result()
+
+
+def _take(settings: Settings) -> None:
+    with host_name_lock(settings, PATIENCE_S):
+        pass
 
 
 @pytest.mark.parametrize("name", ["redis", "web", "worker"])

@@ -162,6 +162,14 @@ def show(sweep_id: SweepId, as_json: Json = False) -> None:
             *values, str(one["n"]), score_text(one["iqm"]), estimate_text(one["median"]), one["eliminated"]
         )
     Console(markup=False, emoji=False).print(table)
+    if (best := sweep["best"]) is not None:
+        settings = ", ".join(
+            f"{head} {best['settings'][field]}" for head, field in zip(heads, fields, strict=True)
+        )
+        others = sum(one["eliminated"] is None for one in ranked) - 1
+        shown = f"not shown to be better than {others} other{'s' if others > 1 else ''}"
+        raced = f"; {shown if others else 'all others are eliminated'}" if sweep["spec"]["racing"] else ""
+        typer.echo(f"highest interquartile mean: {settings}, with {score_text(best['iqm'])}{raced}")
 
 
 @app.command()

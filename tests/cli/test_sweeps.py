@@ -60,6 +60,8 @@ def test_sweep_is_raced_to_its_end_by_a_worker(
     table = callboard("sweeps", "show", sweep_id).output
     assert "finished, all other configurations are worse" in table
     assert "4 of 15 not needed" in table
+    assert table.splitlines()[-1].startswith("highest interquartile mean: learning_rate 0.5, with ")
+    assert table.splitlines()[-1].endswith("; all others are eliminated")
     assert sweep_id in callboard("sweeps", "list").output
 
 

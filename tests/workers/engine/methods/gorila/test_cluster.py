@@ -31,9 +31,11 @@ def test_start_of_ray_is_a_phase_of_its_own(
 
 def test_stop_is_not_lost_while_ray_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     released = threading.Event()
+    starters: list[threading.Thread] = []
 
     def starts(address: str, **options: object) -> None:
         """As Ray does: it takes over SIGTERM where it can, and where it forks, exceptions are lost."""
+        starters.append(threading.current_thread())
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, lambda *_: sys.exit())
         with suppress(BaseException):
@@ -51,6 +53,8 @@ def test_stop_is_not_lost_while_ray_starts(monkeypatch: pytest.MonkeyPatch) -> N
     try:
         with pytest.raises(KeyboardInterrupt):
             cluster.RayCluster(0)
+        # The process ends although Ray is still starting.
+        assert [thread.daemon for thread in starters] == [True]
     finally:
         released.set()
         signal.signal(signal.SIGTERM, before)

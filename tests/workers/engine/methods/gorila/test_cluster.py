@@ -13,10 +13,15 @@ from workers.engine.processes.phases import listening
 
 
 @pytest.mark.service
-@pytest.mark.parametrize(("address", "phase"), [(None, "starting Ray"), ("there:1", "connecting to Ray")])
+@pytest.mark.parametrize(
+    ("address", "phase", "error"),
+    [(None, "starting Ray", RuntimeError), ("there:1", "connecting to Ray", ConnectionError)],
+)
 def test_start_of_ray_is_a_phase_of_its_own(
-    monkeypatch: pytest.MonkeyPatch, address: str | None, phase: str
+    monkeypatch: pytest.MonkeyPatch, address: str | None, phase: str, error: type[Exception]
 ) -> None:
+    """A Ray of its own is started again, after which what failed is said; a cluster's error is passed on."""
+
     def fails(address: str, **options: object) -> None:
         raise ConnectionError("no Ray in this test")
 
@@ -24,7 +29,7 @@ def test_start_of_ray_is_a_phase_of_its_own(
     monkeypatch.setattr(os, "environ", environment | ({} if address is None else {cluster.ADDRESS: address}))
     monkeypatch.setattr("ray.init", fails)
     phases: list[str] = []
-    with listening(phases.append), pytest.raises((ConnectionError, RuntimeError)):
+    with listening(phases.append), pytest.raises(error):
         cluster.RayCluster(0)
     assert phases == [phase]
 

@@ -32,6 +32,10 @@ from workers.sweeps import SweepReconciler
 log = structlog.get_logger(__name__)
 
 
+class NameTaken(Exception):
+    """A worker of another home directory runs under this host's name."""
+
+
 class HostAgent:
     """Runs a worker process's supervisors and jobs. `start` it once, `stop` it once.
 
@@ -76,7 +80,9 @@ class HostAgent:
                 for env in custom
             ],
             "versions": host_facts.versions(),
+            "worker_id": host_facts.worker_id(context.settings.home_dir),
         }
+        self._name_taken = False
         self._gameplay = Gameplay(context.settings.redis)
         self.dispatcher = Dispatcher(send)
         self._revoked: deque[tuple[str, int, bool]] = deque()
@@ -136,12 +142,27 @@ class HostAgent:
         self._gameplay.stop(max(0.0, deadline - monotonic()))
         self._clean_up.join(max(0.0, deadline - monotonic()))
         self._sweeps.join(max(0.0, deadline - monotonic()))
+        if not late and not self._thread.is_alive():
+            # In a thread: a database that does not answer must not delay the exit.
+            record = threading.Thread(target=self._record_stop, name="record-stop", daemon=True)
+            record.start()
+            record.join(max(0.0, deadline - monotonic()))
         return not late
+
+    def _record_stop(self) -> None:
+        try:
+            with self._context.writing() as session:
+                hosts.record_stop(session, self._host, self._facts["worker_id"])
+        except TRANSIENT_ERRORS as error:
+            log.warning("host.stop_not_recorded", error=str(error)[:500])
 
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
                 self._reconcile()
+                self._name_taken = False
+            except NameTaken:
+                self._report_taken_name()
             except TRANSIENT_ERRORS as error:
                 log.warning("database.unavailable", error=str(error)[:500])
             except Exception:
@@ -154,6 +175,18 @@ class HostAgent:
             self._wake.clear()
         # Again: a run may have been claimed meanwhile.
         self._release_all()
+
+    def _report_taken_name(self) -> None:
+        """Log once that another worker has the name; this one waits until that one is gone."""
+        for supervisor in self.dispatcher.supervisors():
+            supervisor.supersede()
+        if not self._name_taken:
+            self._name_taken = True
+            log.error(
+                "host.name_taken",
+                host=self._host,
+                hint="a worker of another home runs under this name: set CALLBOARD_HOST_NAME to another one",
+            )
 
     def _release_all(self) -> None:
         for supervisor in self.dispatcher.supervisors():
@@ -179,7 +212,11 @@ class HostAgent:
             self._claim_job()
 
     def _renew(self) -> bool:
-        """Send the heartbeat and renew this host's leases; return whether the host is draining."""
+        """Send the heartbeat and renew this host's leases; return whether the host is draining.
+
+        Raises:
+            NameTaken: another worker has the name; nothing is changed.
+        """
         # A run lost and claimed again may briefly have two supervisors; the newest comes last.
         supervisors = self.dispatcher.supervisors()
         held = {supervisor.claim.run_id: supervisor.claim.attempt for supervisor in supervisors}
@@ -191,6 +228,8 @@ class HostAgent:
             self._clean_up.run_now()
         load = self._load.read() | disk
         with self._context.writing() as session:
+            if hosts.is_taken(session, self._host, self._facts["worker_id"], self._settings.lease_s):
+                raise NameTaken
             host = hosts.record_heartbeat(session, self._host, **self._facts, load=load)
             requests = claims.renew(session, self._host, held, self._settings.lease_s)
             settings = {run_id: live_settings.pending(session, run_id) for run_id in requests}

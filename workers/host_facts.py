@@ -12,6 +12,7 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psutil
 
@@ -34,6 +35,19 @@ _CHECK_TIMEOUT_S = 120.0
 
 READINGS_KEPT = 60
 """Number of readings kept: some minutes at one every few seconds."""
+
+
+def worker_id(home: Path) -> str:
+    """What tells this home directory's worker from one of another; created at the first call."""
+    file = home / "worker-id"
+    if not file.exists():
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        partial = home / f".worker-id-{os.getpid()}"
+        partial.write_text(uuid4().hex)
+        with suppress(FileExistsError):
+            os.link(partial, file)  # never half written, and the first of two counts
+        partial.unlink()
+    return file.read_text()
 
 
 def versions() -> dict[str, str]:

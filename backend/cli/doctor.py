@@ -8,7 +8,6 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from datetime import timedelta
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
@@ -199,23 +198,28 @@ def _engine(settings: Settings) -> str:
 def _worker(settings: Settings) -> str:
     from sqlalchemy.exc import SQLAlchemyError
 
-    from backend.db import Host
     from backend.db.clock import database_now
     from backend.db.engine import make_engine, reading
-    from backend.hosts.service import ALIVE_LEASES
+    from backend.hosts import repository as hosts
 
     _database(settings)  # the query needs the latest schema
     engine = make_engine(settings.database)
     try:
         with reading(engine) as session:
-            host = session.get(Host, settings.host_name)
-            now = database_now(session)
+            host = hosts.get(session, settings.host_name)
+            alive = host is not None and hosts.is_alive(host, database_now(session), settings.lease_s)
     except SQLAlchemyError as error:
         raise CheckFailed(str(error).splitlines()[0]) from None
     finally:
         engine.dispose()
-    if host is None or now - host.last_seen_at > timedelta(seconds=ALIVE_LEASES * settings.lease_s):
-        seen = f"last heartbeat {host.last_seen_at:%Y-%m-%d %H:%M:%S} UTC" if host else "no heartbeat yet"
+    if host is None:
+        raise CheckFailed(f"{settings.host_name}: no heartbeat yet; start one with `callboard worker`")
+    if not alive:
+        seen = (
+            f"stopped {host.stopped_at:%Y-%m-%d %H:%M:%S} UTC"
+            if host.stopped_at
+            else f"last heartbeat {host.last_seen_at:%Y-%m-%d %H:%M:%S} UTC"
+        )
         raise CheckFailed(f"{settings.host_name}: {seen}; start one with `callboard worker`")
     return f"{settings.host_name}, {host.slots} slots, queues {', '.join(host.queues)}"
 

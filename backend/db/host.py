@@ -17,6 +17,10 @@ class Host(Base):
     id: Mapped[str] = mapped_column(String(200), primary_key=True)
     first_seen_at: Mapped[datetime]
     last_seen_at: Mapped[datetime]
+    stopped_at: Mapped[datetime | None]
+    """When its worker stopped; None while it runs, and after it was killed."""
+    worker_id: Mapped[str | None] = mapped_column(String(32))
+    """Identifies the home directory of the worker that sent the latest heartbeat."""
     queues: Mapped[list[str]]
     slots: Mapped[int]
     draining: Mapped[bool] = mapped_column(default=False)

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from statistics import median
 from typing import Any
 
@@ -18,6 +19,9 @@ from backend.specs.states import LEASED, RunState
 
 CLAIM_ORDER = (Run.priority.desc(), Run.id)
 """The order in which workers claim queued runs: the highest priority, then the oldest."""
+
+ALIVE_LEASES = 2
+"""A host without a heartbeat for this many leases counts as offline; workers send several per lease."""
 
 _RECENT_RUNS = 1000
 _MIN_TRAINING_S = 10.0
@@ -45,6 +49,37 @@ def get(session: Session, host_id: str, *, for_update: bool = False) -> Host | N
     return session.get(Host, host_id, with_for_update=for_update or None, populate_existing=for_update)
 
 
+def is_alive(host: Host, now: datetime, lease_s: float) -> bool:
+    """Whether a host has sent a heartbeat recently, and its worker has not stopped since."""
+    return host.stopped_at is None and host.last_seen_at >= now - timedelta(seconds=ALIVE_LEASES * lease_s)
+
+
+def is_taken(session: Session, host_id: str, worker_id: str, lease_s: float) -> bool:
+    """Whether a worker of another home directory runs under this name.
+
+    Args:
+        session: a writing session.
+        host_id: the name.
+        worker_id: of the worker that asks.
+        lease_s: seconds of a lease.
+    """
+    host = get(session, host_id, for_update=True)
+    return (
+        host is not None
+        and host.worker_id not in (None, worker_id)
+        and is_alive(host, database_now(session), lease_s)
+    )
+
+
+def record_stop(session: Session, host_id: str, worker_id: str) -> None:
+    """Record that a host's worker has stopped, unless another one has its name by now."""
+    host = get(session, host_id, for_update=True)
+    if host is not None and host.worker_id == worker_id:
+        host.stopped_at = database_now(session)
+        session.flush()
+        record_host_change(session, host_id)
+
+
 def record_heartbeat(session: Session, host_id: str, **facts: Any) -> Host:
     """Store a host's heartbeat and facts, and return its row.
 
@@ -62,6 +97,7 @@ def record_heartbeat(session: Session, host_id: str, **facts: Any) -> Host:
         for name, value in facts.items():
             setattr(host, name, value)
         host.last_seen_at = now
+        host.stopped_at = None
     session.flush()
     record_host_change(session, host_id)
     return host

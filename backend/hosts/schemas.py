@@ -102,8 +102,10 @@ class HostOut(BaseModel):
     id: str
     first_seen_at: datetime
     last_seen_at: datetime
+    stopped_at: datetime | None
+    """When its worker stopped; null while it runs, and after it was killed."""
     alive: bool
-    """Whether it has sent a heartbeat recently."""
+    """Whether it has sent a heartbeat recently, and its worker has not stopped since."""
     draining: bool
     """Whether it accepts no new runs."""
     queues: list[str]

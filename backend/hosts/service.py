@@ -1,7 +1,7 @@
 """Worker hosts and their runs."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from sqlalchemy.orm import Session
 
@@ -14,9 +14,6 @@ from backend.hosts.schemas import HostOut, HostPage, HostRun, QueuePlace, Waitin
 from backend.hosts.waiting import ActiveHost, can_run, expected_wait_s, misfits, serves, why_waiting
 from backend.runs.schemas import progress, time_left_s
 from backend.specs.states import RunState
-
-ALIVE_LEASES = 2
-"""A host without a heartbeat for this many leases counts as offline; workers send several per lease."""
 
 MAX_WAITING = 50
 """Waiting runs that the list of hosts names."""
@@ -83,13 +80,9 @@ def warnings(session: Session, runs: Sequence[Run]) -> list[str]:
 
 
 def is_alive(session: Session, host_id: str, lease_s: float) -> bool:
-    """Whether a host has sent a heartbeat recently."""
+    """Whether a host has sent a heartbeat recently, and its worker has not stopped since."""
     host = repository.get(session, host_id)
-    return host is not None and host.last_seen_at >= _alive_since(session, lease_s)
-
-
-def _alive_since(session: Session, lease_s: float) -> datetime:
-    return database_now(session) - timedelta(seconds=ALIVE_LEASES * lease_s)
+    return host is not None and repository.is_alive(host, database_now(session), lease_s)
 
 
 def set_draining(session: Session, host_id: str, draining: bool, lease_s: float) -> HostOut:
@@ -109,10 +102,10 @@ def set_draining(session: Session, host_id: str, draining: bool, lease_s: float)
 
 
 def _hosts(session: Session, lease_s: float) -> list[ActiveHost]:
-    alive_since = _alive_since(session, lease_s)
+    now = database_now(session)
     runs = repository.runs_by_host(session)
     return [
-        ActiveHost(host, alive=host.last_seen_at >= alive_since, runs=runs.get(host.id, []))
+        ActiveHost(host, alive=repository.is_alive(host, now, lease_s), runs=runs.get(host.id, []))
         for host in repository.all_hosts(session)
     ]
 

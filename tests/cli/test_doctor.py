@@ -50,6 +50,14 @@ def test_doctor_passes_every_check_of_a_running_installation(doctor: Doctor, con
     assert result.exit_code == 0
 
 
+def test_doctor_says_when_the_worker_stopped(doctor: Doctor, context: Context) -> None:
+    agent = HostAgent(context)
+    agent.start()
+    until(lambda: doctor("worker")[0].exit_code == 0)
+    agent.stop(8)
+    assert "a: stopped 2" in str(doctor("worker")[1]["worker"]["message"])
+
+
 @pytest.mark.parametrize(
     ("check", "changed", "message"),
     [

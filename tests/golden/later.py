@@ -192,6 +192,10 @@ def _of_0022(database: Database) -> None:
         database.add("sweep_members", member | {"run_id": None if number else PAAC})
 
 
+def _of_0023(database: Database) -> None:
+    database.change("hosts", "id = 'golden'", stopped_at=TIME, worker_id="0123456789abcdef0123456789abcdef")
+
+
 ROWS = {
     "0009": _of_0009,
     "0011": _of_0011,
@@ -204,6 +208,7 @@ ROWS = {
     "0019": _of_0019,
     "0021": _of_0021,
     "0022": _of_0022,
+    "0023": _of_0023,
 }
 """By revision, what adds its rows; 0010, 0012 and 0020 bring no new tables or columns."""
 

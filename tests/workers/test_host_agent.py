@@ -15,6 +15,7 @@ from backend.artifacts import ArtifactStore
 from backend.db import Host, Run
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
+from backend.hosts import service as hosts
 from backend.hosts.schemas import HostLoad
 from backend.live.bus import WATCH_CHANNEL, Bus, frames_channel
 from backend.live_settings import repository as live_settings_rows
@@ -306,6 +307,52 @@ def test_first_host_after_database_outage_waits_one_lease_before_expiring_others
     _pass_one_lease(engine, "b", clock_s)
     assert rival.liveness.may_expire()
     assert moves(engine, run.id) == ["queued", "starting", "running"]
+
+
+def test_stop_is_recorded_until_the_next_heartbeat(agents: Agents, engine: Engine) -> None:
+    def runs() -> bool:
+        with reading(engine) as session:
+            return hosts.is_alive(session, "a", 3600.0)
+
+    first = agents()
+    until(runs)
+    assert first.stop(8)
+    assert not runs()
+    agents()
+    until(runs)
+
+
+def test_killed_worker_is_followed_by_one_of_its_home_at_once(
+    agents: Agents, engine: Engine, settings: Settings
+) -> None:
+    add_host(engine, "a", worker_id=host_facts.worker_id(settings.home_dir))
+    seen = _last_seen(engine, "a")
+    agents(lease_s=3600.0)
+    until(lambda: _last_seen(engine, "a") > seen)
+
+
+def test_worker_of_another_home_waits_until_the_name_is_free(
+    agents: Agents, engine: Engine, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = agents(slots=0, lease_s=3600.0)
+    until(lambda: _worker_of(engine, "a"))
+    holder = _worker_of(engine, "a")
+    run = fake_run(engine, agent_steps=20)
+    agents(home_dir=tmp_path / "another", lease_s=3600.0)
+    until(lambda: "host.name_taken" in caplog.messages)
+    _two_rounds(engine, "a")
+    assert _worker_of(engine, "a") == holder
+    assert run_row(engine, run.id).state == "queued"
+    assert first.stop(8)
+    until_state(engine, run.id, "finished")
+    assert _worker_of(engine, "a") != holder
+    assert caplog.messages.count("host.name_taken") == 1
+
+
+def _worker_of(engine: Engine, host: str) -> str | None:
+    with reading(engine) as session:
+        row = session.get(Host, host)
+        return row.worker_id if row is not None else None
 
 
 def _threads_without_database(caplog: pytest.LogCaptureFixture) -> set[int | None]:

@@ -3651,8 +3651,13 @@ export interface components {
              */
             last_seen_at: string;
             /**
+             * Stopped At
+             * @description When its worker stopped; null while it runs, and after it was killed.
+             */
+            stopped_at: string | null;
+            /**
              * Alive
-             * @description Whether it has sent a heartbeat recently.
+             * @description Whether it has sent a heartbeat recently, and its worker has not stopped since.
              */
             alive: boolean;
             /**
@@ -11674,6 +11679,7 @@ export interface operations {
                      *           "id": "lab-3",
                      *           "first_seen_at": "2026-11-20T09:00:00Z",
                      *           "last_seen_at": "2026-11-22T10:04:00Z",
+                     *           "stopped_at": null,
                      *           "alive": true,
                      *           "draining": true,
                      *           "queues": [
@@ -11764,6 +11770,7 @@ export interface operations {
                      *       "id": "lab-3",
                      *       "first_seen_at": "2026-11-20T09:00:00Z",
                      *       "last_seen_at": "2026-11-22T10:04:00Z",
+                     *       "stopped_at": null,
                      *       "alive": true,
                      *       "draining": true,
                      *       "queues": [
@@ -11843,6 +11850,7 @@ export interface operations {
                      *       "id": "lab-3",
                      *       "first_seen_at": "2026-11-20T09:00:00Z",
                      *       "last_seen_at": "2026-11-22T10:04:00Z",
+                     *       "stopped_at": null,
                      *       "alive": true,
                      *       "draining": true,
                      *       "queues": [

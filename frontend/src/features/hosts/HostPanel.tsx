@@ -11,13 +11,19 @@ import { DASH, formatBytes, formatCount, plural } from '@/lib/format';
 import classes from './hosts.module.css';
 import { Meter } from './Meter';
 
+function hostState(host: Host): string {
+  if (host.stopped_at) return 'stopped';
+  if (!host.alive) return 'offline';
+  return host.draining ? 'draining' : 'accepting runs';
+}
+
 /** A host: its resources, load, versions and active runs. */
 export function HostPanel({ host }: { host: Host }) {
   const [confirming, setConfirming] = useState(false);
   const denied = useDenied();
   const change = useHostMutation((draining: boolean) => setDraining(host.id, draining));
   const { cpu_pct: cpu, memory_used_bytes: memory, gpus, recent } = host.load;
-  const state = !host.alive ? 'offline' : host.draining ? 'draining' : 'accepting runs';
+  const state = hostState(host);
   const versions = Object.entries(host.versions);
   return (
     <section className={`panel ${classes.host}`} aria-label={host.id}>
@@ -27,7 +33,14 @@ export function HostPanel({ host }: { host: Host }) {
           {state}
         </span>
         <span className={`muted ${classes.heartbeat}`}>
-          {host.alive ? 'last heartbeat:' : 'has not responded since'} <RelativeTime at={host.last_seen_at} />
+          {host.stopped_at ? (
+            <RelativeTime at={host.stopped_at} />
+          ) : (
+            <>
+              {host.alive ? 'last heartbeat:' : 'has not responded since'}{' '}
+              <RelativeTime at={host.last_seen_at} />
+            </>
+          )}
         </span>
         <span className="grow" />
         {denied === undefined ? (

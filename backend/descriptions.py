@@ -284,7 +284,7 @@ PARAMETERS: dict[str, str] = {
     "user_id": "The user's id.",
     "actor_id": "Only actions of this user.",
     "action": "Only this action.",
-    "archived": "Only archived runs, or only runs that are not archived; default: both.",
+    "archived": "Only archived runs, only runs that are not archived (the default), or all.",
     "group": "Only runs of this group.",
     "kind": "Only episodes of this kind.",
     "search": "Only lines that contain this text; not case-sensitive.",

@@ -35,7 +35,7 @@ from backend.artifacts import StoreUnavailable
 from backend.db.engine import QUERY_TIMEOUT_S, is_query_timeout
 from backend.db.keyset import BadCursor
 from backend.routing import HttpMethods
-from backend.specs.run import FieldProblem, InvalidSpec, message_of
+from backend.specs.problems import FieldProblem, InvalidSpec, message_of
 
 SECRET_FIELDS = frozenset({"password", "current", "new"})
 """Fields whose values are never quoted in a response or in the audit trail."""
@@ -181,9 +181,8 @@ def install(app: FastAPI) -> None:
         return answer(request, Invalid(error.problems))
 
     def on_cursor(request: Request, error: Exception) -> Response:
-        message = "is not a cursor of a list with this order"
-        named = FieldProblem(field="cursor", message=message)
-        return answer(request, NotFound(f"cursor: {message}", [named]))
+        message = "must be next_cursor of the previous page of the same list, in the same order"
+        return answer(request, Invalid.field("cursor", message))
 
     def on_validation(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
@@ -194,7 +193,9 @@ def install(app: FastAPI) -> None:
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             # The framework lists the methods of one route only.
             methods: HttpMethods = request.app.state.methods
-            error.headers = {"Allow": ", ".join(methods.of(request.scope["path"]))}
+            allowed = ", ".join(methods.of(request.scope["path"]))
+            error.headers = {"Allow": allowed}
+            error.detail = f"{request.method} is not possible at this address; {allowed} are"
         return answer(request, _from_http(error))
 
     def on_database(request: Request, error: Exception) -> Response:
@@ -251,6 +252,8 @@ def _field_problem(item: Mapping[str, Any]) -> FieldProblem:
     if item["type"] == "json_invalid":
         return FieldProblem(field="body", message=f"not JSON at character {rest[0]}: {item['ctx']['error']}")
     message = message_of(item, secret=bool(SECRET_FIELDS.intersection(rest)))
+    if where == "query":
+        rest = rest[:1]  # a parameter that is given several times has no numbers
     return FieldProblem(field=".".join(map(str, rest)) or str(where), message=message)
 
 

@@ -6,9 +6,11 @@ from fastapi import Path, Query
 from pydantic import BaseModel
 from starlette.requests import HTTPConnection
 
+from backend.specs.fields import ULID
+
 T = TypeVar("T")
 
-Ulid = Annotated[str, Path(pattern=r"^[0-9A-HJKMNP-TV-Z]{26}$")]
+Ulid = Annotated[str, Path(pattern=ULID)]
 """The id of a run, an episode, a checkpoint or an evaluation in an address."""
 
 Limit = Annotated[int, Query(ge=1, le=1_000, description="Maximum number of items.")]

@@ -12,6 +12,7 @@ from typing import Any
 
 import structlog
 
+from backend.db.clock import database_now
 from backend.hosts import repository as hosts
 from backend.live_settings import repository as live_settings
 from backend.runs import repository as runs
@@ -228,7 +229,9 @@ class HostAgent:
             self._clean_up.run_now()
         load = self._load.read() | disk
         with self._context.writing() as session:
-            if hosts.is_taken(session, self._host, self._facts["worker_id"], self._settings.lease_s):
+            row = hosts.get(session, self._host, for_update=True)
+            now = database_now(session)
+            if hosts.is_taken(row, self._facts["worker_id"], now, self._settings.lease_s):
                 raise NameTaken
             host = hosts.record_heartbeat(session, self._host, **self._facts, load=load)
             requests = claims.renew(session, self._host, held, self._settings.lease_s)

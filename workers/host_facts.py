@@ -39,15 +39,25 @@ READINGS_KEPT = 60
 
 def worker_id(home: Path) -> str:
     """What tells this home directory's worker from one of another; created at the first call."""
-    file = home / "worker-id"
-    if not file.exists():
+    known = known_worker_id(home)
+    if known is None:
+        file = home / "worker-id"
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         partial = home / f".worker-id-{os.getpid()}"
         partial.write_text(uuid4().hex)
         with suppress(FileExistsError):
             os.link(partial, file)  # never half written, and the first of two counts
         partial.unlink()
-    return file.read_text()
+        known = file.read_text()
+    return known
+
+
+def known_worker_id(home: Path) -> str | None:
+    """The id of this home directory's worker, if there has been one."""
+    try:
+        return (home / "worker-id").read_text()
+    except FileNotFoundError:
+        return None
 
 
 def versions() -> dict[str, str]:

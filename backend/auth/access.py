@@ -68,7 +68,9 @@ class RequireRole:
             else:
                 raise Unauthenticated
         if principal is None:
-            raise Unauthenticated("the token or session is unknown, revoked or expired: log in again")
+            raise Unauthenticated(
+                "the token or session is unknown, revoked or expired: log in again, or create another token"
+            )
         state.uses.record(principal.credential, address_of(request))
         if not principal.role.covers(self.role):
             raise Forbidden(f"this requires the role {self.role}; your role is {principal.role}")

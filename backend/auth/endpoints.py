@@ -29,7 +29,7 @@ from backend.db.engine import reading, writing
 from backend.dependencies import AppState, AppStateDep, LoginSession, ReadSession, WriteSession
 from backend.errors import Forbidden, NotFound, TooMany, Unauthenticated
 from backend.rest import Cursor, Limit, Ulid, address_of
-from backend.specs.run import FieldProblem
+from backend.specs.problems import FieldProblem
 
 MAX_USER_AGENT = 300
 

@@ -138,7 +138,7 @@ def ga3c(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure GA3C's dynamic adjustment of N_A, N_P and N_T against a grid, in trainings per second."""
-    from backend.specs.run import InvalidSpec
+    from backend.specs.problems import InvalidSpec
     from workers.bench import ga3c as ga3c_bench
     from workers.engine.nn.devices import prepare_torch
 

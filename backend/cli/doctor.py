@@ -83,7 +83,7 @@ def _variables(settings: Settings) -> str:
             continue
         if similar := get_close_matches(name.upper(), known, n=1, cutoff=MIN_SIMILARITY):
             raise CheckFailed(f"{name} is not a setting; did you mean {similar[0]}?")
-    return f"{len(given)} variables CALLBOARD_*" if given else "no variables CALLBOARD_*, the defaults apply"
+    return f"{len(given)} of CALLBOARD_* set" if given else "none of CALLBOARD_* set: the defaults apply"
 
 
 def _home(settings: Settings) -> str:
@@ -201,27 +201,32 @@ def _worker(settings: Settings) -> str:
     from backend.db.clock import database_now
     from backend.db.engine import make_engine, reading
     from backend.hosts import repository as hosts
+    from workers.host_facts import known_worker_id
 
     _database(settings)  # the query needs the latest schema
     engine = make_engine(settings.database)
     try:
         with reading(engine) as session:
             host = hosts.get(session, settings.host_name)
-            alive = host is not None and hosts.is_alive(host, database_now(session), settings.lease_s)
+            now = database_now(session)
     except SQLAlchemyError as error:
         raise CheckFailed(str(error).splitlines()[0]) from None
     finally:
         engine.dispose()
     if host is None:
         raise CheckFailed(f"{settings.host_name}: no heartbeat yet; start one with `callboard worker`")
-    if not alive:
+    if hosts.is_taken(host, known_worker_id(settings.home_dir), now, settings.lease_s):
+        raise CheckFailed(
+            f"{settings.host_name}: a worker of another home runs under this name; set CALLBOARD_HOST_NAME"
+        )
+    if not hosts.is_alive(host, now, settings.lease_s):
         seen = (
             f"stopped {host.stopped_at:%Y-%m-%d %H:%M:%S} UTC"
             if host.stopped_at
             else f"last heartbeat {host.last_seen_at:%Y-%m-%d %H:%M:%S} UTC"
         )
         raise CheckFailed(f"{settings.host_name}: {seen}; start one with `callboard worker`")
-    return f"{settings.host_name}, {host.slots} slots, queues {', '.join(host.queues)}"
+    return f"{host.id}; slots: {host.slots}; queues: {', '.join(host.queues)}"
 
 
 CHECKS: dict[str, Callable[[Settings], str]] = {

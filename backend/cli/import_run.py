@@ -32,7 +32,8 @@ def import_run(
     ],
 ) -> None:
     """Record a run directory as a run of this machine's server, and print its id."""
-    from backend.specs.run import InvalidSpec, parse_run_spec
+    from backend.specs.problems import InvalidSpec
+    from backend.specs.run import parse_run_spec
 
     try:
         spec = parse_run_spec(json.loads((run_directory / "spec.json").read_text("utf-8")))

@@ -186,7 +186,9 @@ def compare(
     ] = "training",
     at: Annotated[
         Literal["common", "end"],
-        typer.Option(help="At the last agent step of the shortest run of an environment, or of each run."),
+        typer.Option(
+            help="At the last step where all runs of an environment have a score, or at their ends."
+        ),
     ] = "common",
     as_json: Json = False,
 ) -> None:

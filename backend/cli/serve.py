@@ -5,7 +5,7 @@ import hashlib
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import monotonic, sleep
 from typing import Annotated
 
@@ -76,6 +76,7 @@ def worker(
         except CustomEnvironmentsError as error:
             raise fail(str(error)) from None
     with host_name_lock(settings, wait_for_name):
+        await_name(settings)
         celery_app.run(settings)
 
 
@@ -147,6 +148,37 @@ def host_name_lock(settings: Settings, wait_s: float) -> Iterator[None]:
                     ) from None
                 sleep(LOCK_INTERVAL_S)
         yield
+
+
+def await_name(settings: Settings) -> None:
+    """Wait while a worker of another home may run under this host's name, for two leases at most.
+
+    Raises:
+        typer.Exit: one does, since it has sent a heartbeat meanwhile.
+    """
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from backend.db.clock import database_now
+    from backend.db.engine import opened, reading
+    from backend.hosts import repository as hosts
+    from workers.host_facts import worker_id
+
+    own, last_heartbeat = worker_id(settings.home_dir), None
+    with opened(settings.database) as engine, suppress(SQLAlchemyError):  # the worker waits for the database
+        while True:
+            with reading(engine) as session:
+                host = hosts.get(session, settings.host_name)
+                taken = hosts.is_taken(host, own, database_now(session), settings.lease_s)
+            if host is None or not taken:
+                return
+            if last_heartbeat not in (None, host.last_seen_at):
+                raise fail(
+                    f"CALLBOARD_HOST_NAME: a worker named {settings.host_name} runs in another home already; "
+                    "set another name for this one",
+                    1,
+                )
+            last_heartbeat = host.last_seen_at
+            sleep(LOCK_INTERVAL_S)
 
 
 def refuse_open_bind(settings: Settings) -> None:

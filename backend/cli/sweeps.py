@@ -1,6 +1,7 @@
 """`callboard sweeps`: sweeps on this machine's server or another, over REST."""
 
 import json
+import re
 from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -22,6 +23,7 @@ from backend.cli.run_request import (
     value_of,
 )
 from backend.settings import Settings
+from backend.specs.fields import ULID
 from backend.specs.sweep import Distribution
 
 if TYPE_CHECKING:
@@ -32,7 +34,15 @@ WAIT_INTERVAL_S = 1.0
 app = typer.Typer(help="Sweeps on this machine's server, or on CALLBOARD_URL's.", no_args_is_help=True)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-SweepId = Annotated[str, typer.Argument(help="Id of a sweep.")]
+
+
+def _checked_id(given: str) -> str:
+    if re.fullmatch(ULID, given) is None:
+        raise fail(f"sweep: {given!r:.80} is not the id of a sweep; `callboard sweeps list` shows the ids")
+    return given
+
+
+SweepId = Annotated[str, typer.Argument(help="Id of a sweep.", callback=_checked_id)]
 Vary = Annotated[
     list[str],
     typer.Option(
@@ -148,7 +158,8 @@ def show(sweep_id: SweepId, as_json: Json = False) -> None:
         typer.echo(json.dumps(sweep))
         return
     typer.echo(printable(f"{sweep['name']}: {sweep['state']}, {sweep['state_reason']}"))
-    typer.echo(f"runs: {_counts(sweep['runs'])}; {sweep['n_not_needed']} of {sweep['n_planned']} not needed")
+    saved = f"; {sweep['n_not_needed']} of {sweep['n_planned']} not needed" if sweep["n_not_needed"] else ""
+    typer.echo(f"runs: {_counts(sweep['runs'])}{saved}")
     fields = [*sweep["spec"]["space"]]
     heads = [field.removeprefix("config.") for field in fields]
     table = Table(*heads, "seeds", "IQM", "median [95 % CI]", "", box=None, pad_edge=False)

@@ -41,7 +41,8 @@ SEED_HELP = (
 def _spec(request: dict[str, Any]) -> "RunSpec":
     from backend.specs.environments.custom import CustomEnvironmentsError
     from backend.specs.former_names import ENVIRONMENT_PREFIX, with_current_names
-    from backend.specs.run import InvalidSpec, parse_run_spec
+    from backend.specs.problems import InvalidSpec
+    from backend.specs.run import parse_run_spec
 
     request = with_current_names(request)
     try:
@@ -207,7 +208,7 @@ def _resumed(
 ) -> "RunSpec":
     """The spec with the limits of the resume; prints what they do to an annealed learning rate."""
     from backend.specs.annealing import annealing_notice, with_annealing
-    from backend.specs.run import InvalidSpec
+    from backend.specs.problems import InvalidSpec
     from workers.engine.training.checkpoint import agent_steps_of
 
     try:

@@ -27,7 +27,9 @@ def compare_runs(
     ] = "training",
     at: Annotated[
         At,
-        Query(description="At the last step of the shortest run of an environment, or of each run."),
+        Query(
+            description="At the last step where all runs of an environment have a score, or at their ends."
+        ),
     ] = "common",
     threshold: Annotated[
         float | None,

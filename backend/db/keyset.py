@@ -25,6 +25,8 @@ class BadCursor(ValueError):
 class Computed:
     """An expression to sort by, which may be NULL."""
 
+    key: str
+    """Identifies the expression in cursors."""
     expression: Any
     kind: type[Any]
     """Python type of the column's values."""
@@ -57,7 +59,7 @@ def page(
     if isinstance(by, Computed):
         return _computed_page(session, statement, by, row_id, descending, limit, cursor)
     if cursor is not None:
-        statement = statement.where(_after(by, row_id, descending, *_decode(cursor, by, row_id)))
+        statement = statement.where(_after(by, row_id, descending, *_decode(cursor, by, row_id, descending)))
     order = [by.desc(), row_id.desc()] if descending else [by.asc(), row_id.asc()]
     if by.property.columns[0].nullable:
         order.insert(0, by.is_(None))  # type: ignore[arg-type]
@@ -65,7 +67,7 @@ def page(
     if len(rows) <= limit:
         return rows, None
     last = rows[limit - 1]
-    return rows[:limit], _encode(getattr(last, by.key), getattr(last, row_id.key))
+    return rows[:limit], _encode(getattr(last, by.key), getattr(last, row_id.key), by, descending)
 
 
 def _computed_page(
@@ -79,7 +81,7 @@ def _computed_page(
 ) -> tuple[list[M], str | None]:
     held = by.expression
     if cursor is not None:
-        value, last_id = _raw(cursor)
+        value, last_id = _raw(cursor, by, descending)
         try:
             value = None if value is None else _storable(by.kind(value))
             last_id = _typed(last_id, row_id)
@@ -94,7 +96,7 @@ def _computed_page(
     if len(rows) <= limit:
         return [row for row, _ in rows], None
     last, value = rows[limit - 1]
-    return [row for row, _ in rows[:limit]], _encode(value, getattr(last, row_id.key))
+    return [row for row, _ in rows[:limit]], _encode(value, getattr(last, row_id.key), by, descending)
 
 
 def _after(
@@ -111,26 +113,32 @@ def _after(
     return or_(beyond, and_(by == value, further), by.is_(None))
 
 
-def _encode(value: Any, row_id: str | int) -> str:
+def _encode(
+    value: Any, row_id: str | int, by: InstrumentedAttribute[Any] | Computed, descending: bool
+) -> str:
     plain = value.isoformat() if isinstance(value, datetime) else value
-    return base64.urlsafe_b64encode(json.dumps([plain, row_id]).encode()).decode().rstrip("=")
+    key = [plain, row_id, by.key, descending]
+    return base64.urlsafe_b64encode(json.dumps(key).encode()).decode().rstrip("=")
 
 
 def _decode(
-    cursor: str, by: InstrumentedAttribute[Any], row_id: InstrumentedAttribute[Any]
+    cursor: str, by: InstrumentedAttribute[Any], row_id: InstrumentedAttribute[Any], descending: bool
 ) -> tuple[Any, Any]:
-    value, last_id = _raw(cursor)
+    value, last_id = _raw(cursor, by, descending)
     try:
         return _typed(value, by), _typed(last_id, row_id)
     except (ValueError, TypeError, OverflowError):
         raise BadCursor(cursor) from None
 
 
-def _raw(cursor: str) -> tuple[Any, Any]:
+def _raw(cursor: str, by: InstrumentedAttribute[Any] | Computed, descending: bool) -> tuple[Any, Any]:
+    """The value and the id of the last row, if the cursor is of a list in this order."""
     try:
-        value, last_id = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        value, last_id, *order = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (ValueError, TypeError, RecursionError):
         raise BadCursor(cursor) from None
+    if order != [by.key, descending]:
+        raise BadCursor(cursor)
     return value, last_id
 
 

@@ -11,7 +11,7 @@ from backend.errors import Invalid
 from backend.external.schemas import MAX_ROWS, EpisodesBatch, PointsBatch
 from backend.metrics.catalogue import EPISODE_RETURN
 from backend.metrics.chunks import Array, Columns, joined, n_rows, taken
-from backend.specs.run import problems_of
+from backend.specs.problems import problems_of
 
 B = TypeVar("B", bound=BaseModel)
 

@@ -11,7 +11,6 @@ from backend.external import columns, files, service
 from backend.external.schemas import (
     MAX_SEQUENCE,
     MAX_UPLOAD_BYTES,
-    SOURCE_PATTERN,
     EpisodesBatch,
     Heartbeat,
     HeartbeatOut,
@@ -23,6 +22,7 @@ from backend.external.schemas import (
 from backend.idempotency.route import IdempotentRoute
 from backend.rest import Ulid
 from backend.runs.schemas import DescribedAs
+from backend.specs.fields import ULID
 
 router = APIRouter(prefix="/runs/{run_id}", tags=["runs"], route_class=IdempotentRoute)
 
@@ -87,7 +87,7 @@ def add_points(
         str | None,
         Header(
             alias="Callboard-Source",
-            pattern=SOURCE_PATTERN,
+            pattern=ULID,
             description="For an Arrow stream: `source`, as in JSON.",
         ),
     ] = None,
@@ -148,9 +148,7 @@ def add_log_lines(run_id: Ulid, principal: ExternalWriter, session: IngestSessio
 @router.put("/uploads/{upload}", openapi_extra=_PART_BODY)
 def send_upload(
     run_id: Ulid,
-    upload: Annotated[
-        str, Path(pattern=SOURCE_PATTERN, description="A ULID that the script chooses for the file.")
-    ],
+    upload: Annotated[str, Path(pattern=ULID, description="A ULID that the script chooses for the file.")],
     principal: ExternalWriter,
     state: AppStateDep,
     offset: Annotated[

@@ -6,9 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from backend.runs.fields import METRIC_PATTERN
 from backend.specs.events import MAX_TEXT
-from backend.specs.fields import Strict, Text
+from backend.specs.fields import METRIC, SHA256, SUFFIX, ULID, Strict, Text
 from backend.specs.states import RunState
 
 MAX_UPLOAD_BYTES = 2**30
@@ -20,10 +19,9 @@ MAX_STEPS = 10**15
 MAX_WALL_TIME_S = 10**10
 MAX_SEQUENCE = 2**62
 
-SOURCE_PATTERN = r"^[0-9A-HJKMNP-TV-Z]{26}$"
 
-METRIC_NAME = re.compile(METRIC_PATTERN)
-MetricName = Annotated[str, StringConstraints(max_length=MAX_METRIC, pattern=METRIC_PATTERN)]
+METRIC_NAME = re.compile(METRIC)
+MetricName = Annotated[str, StringConstraints(max_length=MAX_METRIC, pattern=METRIC)]
 Steps = Annotated[int, Field(ge=0, le=MAX_STEPS)]
 WallTime = Annotated[float, Field(ge=0, le=MAX_WALL_TIME_S, strict=False, allow_inf_nan=False)]
 Value = Annotated[float, Field(strict=False)]
@@ -32,7 +30,7 @@ Value = Annotated[float, Field(strict=False)]
 class NumberedBatch(Strict):
     """What a process sends, once: its batches are numbered from 1."""
 
-    source: Annotated[str, StringConstraints(pattern=SOURCE_PATTERN)] = Field(
+    source: Annotated[str, StringConstraints(pattern=ULID)] = Field(
         description="The process that writes: a ULID that it chooses when it starts."
     )
     sequence: int = Field(
@@ -97,11 +95,11 @@ class LogBatch(NumberedBatch):
 class CompletedUpload(NumberedBatch):
     """What becomes of a complete upload."""
 
-    upload: Annotated[str, StringConstraints(pattern=SOURCE_PATTERN)] = Field(
+    upload: Annotated[str, StringConstraints(pattern=ULID)] = Field(
         description="The file: a complete upload of the run."
     )
     size_bytes: int = Field(ge=1, le=MAX_UPLOAD_BYTES, description="Size of the file.")
-    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] = Field(
+    sha256: Annotated[str, StringConstraints(pattern=SHA256)] = Field(
         description="Checksum of the file, in hexadecimal."
     )
     agent_steps: Steps = Field(description="Agent steps of the run that the file belongs to.")
@@ -111,7 +109,7 @@ class CompletedUpload(NumberedBatch):
 class CheckpointUpload(CompletedUpload):
     """The body of `POST /runs/{id}/checkpoints`."""
 
-    suffix: Annotated[str, StringConstraints(pattern=r"^(\.[a-z0-9]{1,10})?$")] = Field(
+    suffix: Annotated[str, StringConstraints(pattern=SUFFIX)] = Field(
         default="", description="Suffix of the file's name, such as `.zip`."
     )
     frames: Steps | None = Field(

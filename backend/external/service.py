@@ -27,7 +27,7 @@ from backend.metrics.chunks import Columns, n_rows
 from backend.runs import repository as runs
 from backend.runs import service
 from backend.runs.external import HEARTBEAT_S
-from backend.specs.run import FieldProblem
+from backend.specs.problems import FieldProblem
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import ENDED, RunState
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from backend.errors import Conflict, Invalid, Unavailable
 from backend.external.schemas import MAX_UPLOAD_BYTES
-from backend.specs.run import FieldProblem
+from backend.specs.problems import FieldProblem
 
 MAX_UNFINISHED_BYTES = 2 * MAX_UPLOAD_BYTES
 """Maximum size of all unfinished uploads of a run."""

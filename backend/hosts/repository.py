@@ -54,21 +54,16 @@ def is_alive(host: Host, now: datetime, lease_s: float) -> bool:
     return host.stopped_at is None and host.last_seen_at >= now - timedelta(seconds=ALIVE_LEASES * lease_s)
 
 
-def is_taken(session: Session, host_id: str, worker_id: str, lease_s: float) -> bool:
-    """Whether a worker of another home directory runs under this name.
+def is_taken(host: Host | None, worker_id: str | None, now: datetime, lease_s: float) -> bool:
+    """Whether a worker of another home directory runs under a host's name.
 
     Args:
-        session: a writing session.
-        host_id: the name.
-        worker_id: of the worker that asks.
+        host: the row of this name.
+        worker_id: of the worker that asks; None if its home has had none.
+        now: the database's time.
         lease_s: seconds of a lease.
     """
-    host = get(session, host_id, for_update=True)
-    return (
-        host is not None
-        and host.worker_id not in (None, worker_id)
-        and is_alive(host, database_now(session), lease_s)
-    )
+    return host is not None and host.worker_id not in (None, worker_id) and is_alive(host, now, lease_s)
 
 
 def record_stop(session: Session, host_id: str, worker_id: str) -> None:

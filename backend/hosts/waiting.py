@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from backend.db import Host, Run
 from backend.runs.schemas import time_left_s
 from backend.specs.fit import memory_advice, process_warning
-from backend.specs.run import InvalidSpec, parse_run_spec
+from backend.specs.problems import InvalidSpec
+from backend.specs.run import parse_run_spec
 from backend.specs.states import RunState
 
 GIB = 2**30

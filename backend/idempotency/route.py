@@ -20,7 +20,7 @@ from backend.db.engine import reading
 from backend.dependencies import Repeated, get_state
 from backend.errors import Conflict, Invalid, respond
 from backend.idempotency import repository
-from backend.specs.run import FieldProblem
+from backend.specs.problems import FieldProblem
 
 HEADER = "Idempotency-Key"
 KEY_PATTERN = r"^[\x21-\x7e]{1,255}$"

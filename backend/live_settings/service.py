@@ -5,12 +5,14 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from backend.db import LiveSettings, Run
+from backend.errors import Conflict
 from backend.hosts import repository as hosts
 from backend.live_settings import repository
 from backend.runs import external
 from backend.runs import service as runs
-from backend.specs.run import FieldProblem, InvalidSpec, RunSpec, changed_live
-from backend.specs.states import LEASED
+from backend.specs.problems import FieldProblem, InvalidSpec
+from backend.specs.run import RunSpec, changed_live
+from backend.specs.states import ENDED, LEASED
 
 
 def request(session: Session, run_id: str, changes: dict[str, Any], requested_by: str) -> LiveSettings:
@@ -18,12 +20,16 @@ def request(session: Session, run_id: str, changes: dict[str, Any], requested_by
 
     Raises:
         NotFound: there is no such run.
-        Conflict: it is an external run.
+        Conflict: it is an external run, or has ended: its settings are those that it was trained with.
         InvalidSpec: with one problem per setting that cannot be changed live, whose value is invalid, or that
             needs more memory than the run's host has.
     """
     run = runs.get(session, run_id, for_update=True)
     spec = external.trainable_spec(run, "change the settings of")
+    if run.state in ENDED:
+        raise Conflict(
+            f"the run is {run.state}: settings change only before the end; fork it to train with others"
+        )
     for earlier in repository.pending(session, run_id):
         spec = changed_live(spec, earlier.changes)
     changed = changed_live(spec, changes)

@@ -12,7 +12,8 @@ from backend.db.clock import database_now
 from backend.errors import Conflict
 from backend.runs import repository
 from backend.specs.external import REFUSALS, parse_external_spec
-from backend.specs.run import FieldProblem, InvalidSpec, RunSpec, parse_run_spec
+from backend.specs.problems import FieldProblem, InvalidSpec
+from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import RunState
 from backend.text import unstorable_paths

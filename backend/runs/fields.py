@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.custom import CustomConfig
+from backend.specs.fields import METRIC
 from backend.specs.run import RunSpec, StopSpec
 
 FieldKind = Literal["id", "text", "number", "time", "flag", "tag", "any"]
@@ -55,8 +56,7 @@ RUN_FIELDS: dict[str, FieldKind] = {
 }
 """Fields that are columns of a run's row."""
 
-METRIC_PATTERN = r"^[A-Za-z0-9_-]+(?:/[A-Za-z0-9_.-]+)+$"
-_METRIC = re.compile(METRIC_PATTERN)
+_METRIC = re.compile(METRIC)
 _EXTERNAL_SETTING = re.compile(r"config\.([A-Za-z_][A-Za-z0-9_.-]{0,99})", re.IGNORECASE)
 _SPEC_SCALARS = ("device", "annealing_agent_steps")
 

@@ -282,7 +282,7 @@ def _word(word: str) -> str:
             f"{word!r} stands alone: write field, comparison and value without blanks, as in score>10"
         )
     if sign.end() == len(word):
-        raise BadFilter(f"{word!r:.40} lacks a value: write it without blanks, as in score>10")
+        raise BadFilter(f"{word!r:.40} lacks a value: write it right after the comparison, as in score>10")
     raise BadFilter(f"cannot read {word!r:.40}: put text with a comparison sign in double quotes")
 
 

@@ -14,7 +14,8 @@ from backend.runs import external, repository, service
 from backend.specs.fields import Strict, marked
 from backend.specs.former_names import with_current_names
 from backend.specs.names import fork_name
-from backend.specs.run import FieldProblem, RunSpec, StopSpec, parse_run_spec
+from backend.specs.problems import FieldProblem
+from backend.specs.run import RunSpec, StopSpec, parse_run_spec
 from backend.specs.run_fields import (
     Device,
     GivenName,

@@ -6,7 +6,8 @@ from math import prod
 from typing import Any
 
 from backend.specs.names import ending_in, grid_name
-from backend.specs.run import FieldProblem, RunSpec
+from backend.specs.problems import FieldProblem
+from backend.specs.run import RunSpec
 from backend.specs.run_fields import MAX_SEED, MAX_SEEDS
 from backend.specs.sweep import SECTIONS
 

@@ -17,8 +17,9 @@ from backend.specs.environments import ENVIRONMENTS, Environment, PublishedScore
 from backend.specs.environments.custom import CustomEnvironment
 from backend.specs.external import is_external
 from backend.specs.former_names import current_environment_id, with_current_names
+from backend.specs.problems import InvalidSpec
 from backend.specs.protocols import PROTOCOLS
-from backend.specs.run import InvalidSpec, default_config, parse_run_spec
+from backend.specs.run import default_config, parse_run_spec
 from backend.specs.run_fields import EXTERNAL
 
 _LEARNING_ONLY = frozenset({"life_loss_terminal", "frame_maximum", "normalise"})

@@ -313,7 +313,7 @@ def count(session: Session, node: Node) -> int:
 def _computed(name: str) -> keyset.Computed:
     field = resolve(name)
     number = isinstance(field, MetricField) or field.kind in ("number", "any")
-    return keyset.Computed(expression(field), float if number else str)
+    return keyset.Computed(name, expression(field), float if number else str)
 
 
 def children(session: Session, run_id: str) -> Sequence[Run]:

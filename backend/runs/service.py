@@ -17,7 +17,8 @@ from backend.runs.grid import combinations, given_seeds, grid_problems, seed_pro
 from backend.runs.schemas import RunChanges
 from backend.specs.annealing import Annealing, annealing_notice, with_annealing
 from backend.specs.former_names import ENVIRONMENT_PREFIX, current_environment_id, with_current_names
-from backend.specs.run import FieldProblem, InvalidSpec, RunSpec, StopSpec, parse_run_spec
+from backend.specs.problems import FieldProblem, InvalidSpec
+from backend.specs.run import RunSpec, StopSpec, parse_run_spec
 from backend.specs.run_fields import CALLBOARD, EXTERNAL
 from backend.specs.states import ENDED, LEASED, RunState
 from backend.text import unstorable_paths

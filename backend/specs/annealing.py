@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from backend.specs.run import FieldProblem, InvalidSpec, RunSpec
+from backend.specs.problems import FieldProblem, InvalidSpec
+from backend.specs.run import RunSpec
 
 Annealing = Literal["keep", "extend"]
 """`keep` the schedule of a linear learning rate, which is 0 from its end on, or `extend` it to the new

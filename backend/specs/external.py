@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, JsonValue, StringConstraints, ValidationError
 
 from backend.specs.fields import WITHOUT_QUOTES, Strict
-from backend.specs.run import FieldProblem, InvalidSpec, StopSpec, problems_of
+from backend.specs.problems import FieldProblem, InvalidSpec, problems_of
+from backend.specs.run import StopSpec
 from backend.specs.run_fields import (
     EXTERNAL,
     MAX_ALGORITHM,

@@ -10,12 +10,20 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 STORABLE = r"^[^\x00]*$"
 WITHOUT_CONTROLS = r"^[^\x00-\x1f]*$"
 WITHOUT_QUOTES = r'^[^"\\\x00-\x1f]*$'
-FORBIDDEN_CHARACTERS = {
+ULID = r"^[0-9A-HJKMNP-TV-Z]{26}$"
+METRIC = r"^[A-Za-z0-9_-]+(?:/[A-Za-z0-9_.-]+)+$"
+SHA256 = r"^[0-9a-f]{64}$"
+SUFFIX = r"^(\.[a-z0-9]{1,10})?$"
+PATTERNS = {
     STORABLE: "must not contain null characters",
     WITHOUT_CONTROLS: "must not contain control characters",
-    WITHOUT_QUOTES: "must not contain quotes, backslashes or control characters",
+    WITHOUT_QUOTES: "must not contain double quotes, backslashes or control characters",
+    ULID: "must be an id of 26 digits and capital letters (a ULID)",
+    METRIC: "must be a section and a name, such as loss/policy",
+    SHA256: "must be 64 hexadecimal digits in lower case",
+    SUFFIX: "must be empty, or a dot and up to 10 lower-case letters or digits, such as .zip",
 }
-"""Pattern -> what is wrong with text that does not match it."""
+"""Pattern -> what text must be to match it."""
 
 Text = Annotated[str, StringConstraints(pattern=STORABLE)]
 """Text that every database can store: PostgreSQL stores no null bytes."""

@@ -3,7 +3,8 @@
 from contextlib import suppress
 
 from backend.specs.algorithms import ALGORITHMS
-from backend.specs.run import InvalidSpec, RunSpec, parse_run_spec
+from backend.specs.problems import InvalidSpec
+from backend.specs.run import RunSpec, parse_run_spec
 
 MAX_PROCESSES_PER_CORE = 32
 """More take minutes to start, and slow each other down."""

@@ -1,8 +1,6 @@
 """A run's specification, validated as a whole before anything is stored or started."""
 
 import json
-import re
-from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -12,27 +10,12 @@ from backend.specs.algorithms import ALGORITHMS, Algorithm, AlgorithmConfig
 from backend.specs.algorithms.memory import RunFacts
 from backend.specs.environments import ENVIRONMENTS, Environment, EnvironmentConfig
 from backend.specs.environments.custom import CustomConfig, CustomEnvironment
-from backend.specs.fields import FORBIDDEN_CHARACTERS, Frozen, Strict, marked, setting
+from backend.specs.fields import Frozen, Strict, marked, setting
 from backend.specs.former_names import ENVIRONMENT_PREFIX, with_current_names
+from backend.specs.problems import NO_FIELD, FieldProblem, InvalidSpec, problems_of, unknown_field
 from backend.specs.run_fields import RunOptions, Seed
 
 M = TypeVar("M", bound=Frozen)
-
-
-class FieldProblem(Frozen):
-    """An error of one field."""
-
-    field: str
-    """Dotted path from the root of the request, such as `config.n_e`."""
-    message: str
-
-
-class InvalidSpec(ValueError):
-    """An invalid specification; `problems` has one entry per invalid field."""
-
-    def __init__(self, problems: list[FieldProblem]) -> None:
-        super().__init__("; ".join(f"{p.field}: {p.message}" for p in problems))
-        self.problems = problems
 
 
 class StopSpec(Strict):
@@ -149,39 +132,6 @@ def default_config(algorithm: Algorithm, environment: Environment) -> dict[str, 
     return algorithm.defaults(environment.observation, environment.actions) | special
 
 
-_NO_FIELD = "no such field"
-_MESSAGES = dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "must be an object")
-_MESSAGES |= dict.fromkeys(("list_type", "tuple_type", "set_type"), "must be a list")
-_MESSAGES |= {"extra_forbidden": _NO_FIELD, "string_type": "must be text", "missing": "field required"}
-"""By the type of pydantic's errors; other messages are pydantic's, in the words of this project."""
-
-
-def message_of(error: Mapping[str, Any], *, secret: bool = False) -> str:
-    """What one of pydantic's errors means to whoever sent the input.
-
-    Args:
-        error: as in `ValidationError.errors()`.
-        secret: whether the value, which may be a password, is left out.
-    """
-    pattern = error.get("ctx", {}).get("pattern")
-    message = _MESSAGES.get(error["type"]) or FORBIDDEN_CHARACTERS.get(pattern) or error["msg"]
-    message = message.removeprefix("Value error, ")
-    message = re.sub(r"^(Input|String|List|Tuple) should ", "must ", message)
-    value = error["input"]
-    if error["type"] in ("missing", "extra_forbidden") or secret or isinstance(value, dict | list):
-        return message[0].lower() + message[1:]
-    return f"{message[0].lower()}{message[1:]}, got {json.dumps(value, default=repr):.80}"
-
-
-def problems_of(error: ValidationError, prefix: str = "") -> list[FieldProblem]:
-    """One problem per error, with the names of this project."""
-    found = []
-    for item in error.errors(include_url=False):
-        path = ".".join([prefix, *(str(part) for part in item["loc"])] if prefix else map(str, item["loc"]))
-        found.append(FieldProblem(field=path or "body", message=message_of(item)))
-    return found
-
-
 def _section(model: type[M], value: Any, name: str, problems: list[FieldProblem]) -> M | None:
     if not isinstance(value, dict):
         problems.append(FieldProblem(field=name, message="must be an object of settings"))
@@ -189,9 +139,10 @@ def _section(model: type[M], value: Any, name: str, problems: list[FieldProblem]
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        fields = f"no such field; the fields are {', '.join(model.model_fields)}"
         problems += [
-            FieldProblem(field=problem.field, message=fields) if problem.message == _NO_FIELD else problem
+            problem.model_copy(update={"message": unknown_field(problem.field, model.model_fields)})
+            if problem.message == NO_FIELD
+            else problem
             for problem in problems_of(error, name)
         ]
         return None
@@ -201,7 +152,7 @@ def _known(kind: str, name: Any, known: dict[str, Any], problems: list[FieldProb
     if isinstance(name, str) and name in known:
         return known[name]
     if name is None:
-        message = "field required"
+        message = "is required"
     elif not isinstance(name, str):
         message = f"must be an id, as text, not {json.dumps(name, default=repr):.80}"
     elif ":" in name:
@@ -250,7 +201,10 @@ def changed_live(spec: RunSpec, changes: dict[str, Any]) -> RunSpec:
     live = marked(type(spec.config), "live")
     problems = [
         FieldProblem(
-            field=f"config.{name}", message=f"cannot be changed while the run trains; {_listed(live)} can"
+            field=f"config.{name}",
+            message=f"cannot be changed while the run trains; {_listed(live)} can"
+            if name in type(spec.config).model_fields
+            else unknown_field(name, live),
         )
         for name in changes
         if name not in live
@@ -341,8 +295,15 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
     except ValidationError as error:
         # A section is only missing if a problem of it, or of what it belongs to, is known.
         named = {*_SECTIONS, *(p.field for p in problems)}
-        problems += [p for p in problems_of(error) if p.field not in named]
+        problems += [_placed(p, algorithm) for p in problems_of(error) if p.field not in named]
         raise InvalidSpec(problems) from None
     if problems:
         raise InvalidSpec(problems)
     return spec
+
+
+def _placed(problem: FieldProblem, algorithm: Algorithm | None) -> FieldProblem:
+    """The problem; of a hyperparameter outside `config`, with the field that is meant."""
+    if problem.message != NO_FIELD or algorithm is None or problem.field not in algorithm.config.model_fields:
+        return problem
+    return problem.model_copy(update={"message": f"{NO_FIELD}; did you mean config.{problem.field}?"})

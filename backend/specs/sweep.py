@@ -160,15 +160,16 @@ class SweepSpec(Strict):
             elif isinstance(given, dict) and name in given:
                 found[f"space.{path}"] = f"is also in run.{section}: give it once"
             elif self.sampler == "grid" and dimension.values is None and dimension.n is None:
-                found[f"space.{path}.n"] = "a grid needs the number of values of a range"
+                found[f"space.{path}.n"] = "is required: how many values of the range the grid takes"
             elif self.sampler == "random" and dimension.n is not None:
                 found[f"space.{path}.n"] = "only a grid has a number of values of a range"
         if self.sampler == "random" and self.n_configurations is None:
-            found["n_configurations"] = "random configurations need their number"
+            found["n_configurations"] = "is required by the sampler random"
         if self.sampler == "grid" and self.n_configurations is not None:
             found["n_configurations"] = "a grid has all combinations: leave it out"
         if self.racing is not None and self.racing.initial_seeds > self.max_seeds:
-            found["racing.initial_seeds"] = f"must be at most max_seeds, which is {self.max_seeds}"
+            least = self.racing.initial_seeds
+            found["max_seeds"] = f"must be at least {least}, racing.initial_seeds, unless racing is null"
         if self.protocol is not None and self.objective != "evaluation":
             found["protocol"] = "only evaluations have a protocol: set objective to evaluation"
         return found | ({} if found else self._size_problems())

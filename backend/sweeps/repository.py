@@ -15,7 +15,8 @@ from backend.db.clock import database_now
 from backend.runs import repository as runs
 from backend.runs.grid import merged
 from backend.specs.names import grid_name
-from backend.specs.run import InvalidSpec, RunSpec, parse_run_spec
+from backend.specs.problems import InvalidSpec
+from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.states import RunState
 from backend.specs.sweep import SweepSpec, SweepState
 from backend.sweeps.planning import Member, Plan, plan

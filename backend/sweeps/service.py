@@ -13,7 +13,8 @@ from backend.db import Sweep, SweepConfiguration
 from backend.errors import Conflict, Invalid, NotFound
 from backend.runs import grid
 from backend.runs import service as runs
-from backend.specs.run import FieldProblem, InvalidSpec, parse_run_spec, problems_of
+from backend.specs.problems import FieldProblem, InvalidSpec, problems_of
+from backend.specs.run import parse_run_spec
 from backend.specs.states import RunState
 from backend.specs.sweep import SweepSpec
 from backend.statistics.estimates import interquartile_mean, median
@@ -119,6 +120,8 @@ def extend(session: Session, sweep_id: str, extension: SweepExtension) -> Sweep:
         Conflict: some of its runs are still stopping.
     """
     sweep = get(session, sweep_id, for_update=True)
+    if not extension.model_fields_set:
+        raise Invalid.field("body", f"must have at least one of {', '.join(SweepExtension.model_fields)}")
     before = SweepSpec.model_validate(sweep.spec)
     changes = extension.model_dump(mode="json", exclude_unset=True, exclude={"values"})
     if before.sampler == "grid" and extension.n_configurations is not None:

@@ -7,7 +7,7 @@ from backend.auth import service as auth
 from backend.auth.passwords import hash_password, require_uncommon
 from backend.db import User
 from backend.errors import Conflict, Invalid, NotFound
-from backend.specs.run import FieldProblem
+from backend.specs.problems import FieldProblem
 from backend.users.schemas import UserChanges, UserRequest
 
 

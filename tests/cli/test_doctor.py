@@ -19,12 +19,12 @@ Doctor = Callable[..., tuple[Result, dict[str, dict[str, object]]]]
 @pytest.fixture
 def doctor(tmp_path: Path, database_url: str, redis_url: str) -> Doctor:
     """Return a function that runs the checks and returns the result and the findings by check."""
-    (tmp_path / "home").mkdir()
+    (tmp_path / "worker").mkdir()
     pages = tmp_path / "dist"
     pages.mkdir()
     (pages / "index.html").write_text("<!doctype html>")
     here = {
-        "CALLBOARD_HOME": str(tmp_path / "home"),
+        "CALLBOARD_HOME": str(tmp_path / "worker"),
         "CALLBOARD_DATABASE_URL": database_url,
         "CALLBOARD_REDIS_URL": redis_url,
         "CALLBOARD_FRONTEND_DIR": str(pages),
@@ -48,6 +48,16 @@ def test_doctor_passes_every_check_of_a_running_installation(doctor: Doctor, con
     assert list(findings) == list(CHECKS)
     assert [finding for finding in findings.values() if not finding["ok"]] == []
     assert result.exit_code == 0
+
+
+def test_doctor_reports_a_worker_of_another_home(doctor: Doctor, context: Context, tmp_path: Path) -> None:
+    agent = HostAgent(context)
+    agent.start()
+    until(lambda: doctor("worker")[0].exit_code == 0)
+    result, findings = doctor("worker", CALLBOARD_HOME=str(tmp_path))
+    agent.stop(8)
+    assert result.exit_code == 1
+    assert "a worker of another home runs under this name" in str(findings["worker"]["message"])
 
 
 def test_doctor_says_when_the_worker_stopped(doctor: Doctor, context: Context) -> None:

@@ -16,7 +16,7 @@ import pytest
 import typer
 
 import callboard
-from backend.cli.serve import host_name_lock
+from backend.cli.serve import await_name, host_name_lock
 from backend.cli.up import WorkerHeartbeat
 from backend.db.engine import opened
 from backend.db.migrate import upgrade
@@ -24,7 +24,9 @@ from backend.settings import Settings
 from tests.support.databases import short_folder
 from tests.support.installation import CALLBOARD, Installation, environment, installation
 from tests.support.rows import add_host
+from tests.support.service import RunningService
 from tests.support.waiting import PATIENCE_S, until
+from workers.host_agent import HostAgent
 
 pytestmark = pytest.mark.service
 
@@ -159,6 +161,19 @@ def test_worker_waits_for_the_name_of_one_that_stops(tmp_path: Path) -> None:
 def _take(settings: Settings) -> None:
     with host_name_lock(settings, PATIENCE_S):
         pass
+
+
+def test_worker_of_another_home_is_refused_while_one_of_its_name_runs(
+    worker: HostAgent, sqlite_service: RunningService, tmp_path: Path
+) -> None:
+    until(lambda: sqlite_service.client.get("/api/v1/hosts").json()["items"])
+    settings = sqlite_service.settings.model_copy(update={"host_name": "a"})
+    another = settings.model_copy(update={"home_dir": tmp_path / "another"})
+    await_name(settings)
+    with pytest.raises(typer.Exit):
+        await_name(another)
+    worker.stop(8)
+    await_name(another)
 
 
 @pytest.mark.parametrize("name", ["redis", "web", "worker"])

@@ -208,7 +208,7 @@ def test_refused_log_leaves_no_run(target: Target, tmp_path: Path, monkeypatch: 
     assert done.exit_code == 1
     a, b = (json.loads(line) for line in done.stdout.splitlines())
     assert (a["run"], a["points"], b["problem"]) == (None, 0, None)
-    assert "10000" in a["problem"]
+    assert "10,000" in a["problem"]
     assert [run["id"] for run in target.runs()] == [b["run"]], "the other log is imported"
 
 

@@ -40,7 +40,8 @@ from backend.db.migrate import downgrade
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.events import CheckpointSavedEvent, PointsEvent
-from backend.specs.run import InvalidSpec, parse_run_spec
+from backend.specs.problems import InvalidSpec
+from backend.specs.run import parse_run_spec
 from tests.golden import engine
 from tests.golden.home import DATA, HOST, UNFINISHED, facts, runs_by_name
 from tests.support.databases import short_folder

@@ -22,7 +22,8 @@ from pathlib import Path
 
 from backend.specs import machine_faults
 from backend.specs.events import StartingEvent
-from backend.specs.run import InvalidSpec, RunSpec, parse_run_spec
+from backend.specs.problems import InvalidSpec
+from backend.specs.run import RunSpec, parse_run_spec
 from workers.engine.processes.child import die_with_parent
 
 

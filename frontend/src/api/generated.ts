@@ -1517,7 +1517,7 @@ export interface paths {
         /**
          * Change Settings
          * @description Change settings of a run during training. `asked` until the engine has answered; applied
-         *     immediately if no engine runs.
+         *     immediately to a run that waits for a host. Those of a run that has ended cannot be changed.
          */
         patch: operations["change_settings"];
         trace?: never;
@@ -7411,7 +7411,7 @@ export interface operations {
                 tag?: string[];
                 /** @description Only runs of this group. */
                 group?: string | null;
-                /** @description Only archived runs, or only runs that are not archived; default: both. */
+                /** @description Only archived runs, only runs that are not archived (the default), or all. */
                 archived?: "false" | "true" | "all";
                 /** @description Text in name, notes, ids, group or tags. */
                 search?: string | null;
@@ -10008,7 +10008,7 @@ export interface operations {
                 run: string[];
                 /** @description Mean return of the last 100 training episodes, or of the latest evaluation. */
                 score?: "training" | "evaluation";
-                /** @description At the last step of the shortest run of an environment, or of each run. */
+                /** @description At the last step where all runs of an environment have a score, or at their ends. */
                 at?: "common" | "end";
                 /** @description Also return when this score is first reached: by the mean of 100 training episodes, or by an evaluation of at least 30 episodes. */
                 threshold?: number | null;
@@ -10103,7 +10103,7 @@ export interface operations {
                 by: string;
                 /** @description Any of these. */
                 state?: components["schemas"]["RunState"][];
-                /** @description Only archived runs, or only runs that are not archived; default: both. */
+                /** @description Only archived runs, only runs that are not archived (the default), or all. */
                 archived?: "false" | "true" | "all";
                 /** @description As for `GET /runs`. */
                 filter?: string | null;

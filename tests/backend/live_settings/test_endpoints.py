@@ -75,15 +75,25 @@ def test_versions_are_numbered_and_refused_changes_are_listed(service: RunningSe
     assert service.client.get(f"/api/v1/runs/{run_id}").json()["spec"]["config"]["learning_rate"] == 0.1
 
 
-def test_change_of_run_without_engine_is_applied_immediately(service: RunningService) -> None:
-    for state in (RunState.QUEUED, RunState.STOPPED):
-        run = make_run(service.engine, state)
-        url = f"/api/v1/runs/{run.id}"
-        changed = service.client.patch(f"{url}/settings", json={"config": {"beta": 0.7}}).json()
-        assert changed["state"] == "applied"
-        after = service.client.get(url).json()
-        assert after["spec"]["config"]["beta"] == 0.7
-        assert after["revision"] == run.revision + 1
+def test_change_of_queued_run_is_applied_immediately(service: RunningService) -> None:
+    run = make_run(service.engine, RunState.QUEUED)
+    url = f"/api/v1/runs/{run.id}"
+    changed = service.client.patch(f"{url}/settings", json={"config": {"beta": 0.7}}).json()
+    assert changed["state"] == "applied"
+    after = service.client.get(url).json()
+    assert after["spec"]["config"]["beta"] == 0.7
+    assert after["revision"] == run.revision + 1
+
+
+@pytest.mark.parametrize("state", [RunState.FINISHED, RunState.STOPPED, RunState.FAILED])
+def test_settings_of_ended_run_are_not_changed(service: RunningService, state: RunState) -> None:
+    run = make_run(service.engine, state)
+    url = f"/api/v1/runs/{run.id}"
+    refused = service.client.patch(f"{url}/settings", json={"config": {"beta": 0.7}})
+    assert refused.status_code == 409
+    assert f"the run is {state}" in refused.json()["detail"]
+    assert service.client.get(url).json()["spec"] == run.spec
+    assert service.client.get(f"{url}/settings").json()["items"] == []
 
 
 def test_more_actors_than_host_memory_allows_are_rejected(service: RunningService) -> None:

@@ -432,7 +432,7 @@ def test_pages_contain_every_run_once_in_every_order(service: RunningService) ->
             assert [r["score"] for r in seen] == [-2, 1, 3, 3, 3, None, None]
 
 
-def test_invalid_cursor_returns_404(service: RunningService, subtests: pytest.Subtests) -> None:
+def test_invalid_cursor_is_refused(service: RunningService, subtests: pytest.Subtests) -> None:
     def cursor(*key: Any) -> str:
         return base64.urlsafe_b64encode(json.dumps(key).encode()).decode()
 
@@ -444,16 +444,26 @@ def test_invalid_cursor_returns_404(service: RunningService, subtests: pytest.Su
         ("created_at", "2026-01-01T00:00:00Z"),
     ):
         url = f"/api/v1/runs?sort={sort}&cursor="
-        assert service.client.get(url + cursor(good, run.id)).status_code == 200
-        wrong = ["x", "é", "W" * 1500, cursor(), cursor(good), cursor(good, 1), cursor(good, "\0")]
-        wrong += [cursor([], run.id), cursor("\0", run.id), cursor({}, run.id), cursor(True, run.id)]
-        wrong += [cursor("2026-01-01T00:00:00", "x" + "\ud800"), cursor(10**400, run.id)]
+        order = (sort.removeprefix("-"), sort.startswith("-"))
+        assert service.client.get(url + cursor(good, run.id, *order)).status_code == 200
+        values = [[], "\0", {}, True, 10**400]
         if sort != "-name":
-            wrong += [cursor("0001-01-01T00:00:00+23:59", run.id)]
+            values.append("0001-01-01T00:00:00+23:59")
+        keys: list[tuple[Any, ...]] = [
+            (),
+            (good,),
+            (good, 1),
+            (good, "\0"),
+            ("2026-01-01T00:00:00", "x" + "\ud800"),
+        ]
+        keys += [(value, run.id) for value in values]
+        wrong = ["x", "é", "W" * 1500, cursor(), cursor(good), cursor(good, run.id)]
+        wrong += [cursor(*key, *order) for key in keys]
+        wrong += [cursor(good, run.id, order[0], not order[1]), cursor(good, run.id, "seed", order[1])]
         for text in wrong:
             with subtests.test(sort=sort, cursor=text[:40]):
                 answer = service.client.get(url + text)
-                assert answer.status_code == 404
+                assert answer.status_code == 422
                 assert answer.json()["errors"][0]["field"] == "cursor"
 
 

@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 
 from backend.specs.annealing import Annealing, annealing_notice, with_annealing
-from backend.specs.run import InvalidSpec, RunSpec, parse_run_spec
+from backend.specs.problems import InvalidSpec
+from backend.specs.run import RunSpec, parse_run_spec
 from tests.support.rows import CARTPOLE
 
 

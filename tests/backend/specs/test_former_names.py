@@ -16,7 +16,8 @@ from backend.specs.former_names import (
     current_protocol,
     with_current_names,
 )
-from backend.specs.run import InvalidSpec, parse_run_spec
+from backend.specs.problems import InvalidSpec
+from backend.specs.run import parse_run_spec
 from tests.support import custom_environment
 
 STORED = Path(__file__).parents[2] / "golden" / "data" / "specs.json.xz"

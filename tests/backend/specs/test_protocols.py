@@ -10,8 +10,9 @@ from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.atari import AtariConfig
 from backend.specs.environments.classic import ClassicConfig
+from backend.specs.problems import InvalidSpec
 from backend.specs.protocols import PROTOCOLS, ProtocolChoice, UnsupportedProtocolError
-from backend.specs.run import InvalidSpec, RunSpec, parse_run_spec
+from backend.specs.run import RunSpec, parse_run_spec
 
 TRAINING_SETTINGS: dict[str, Any] = {
     "sticky_actions": 0.1,

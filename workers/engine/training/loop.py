@@ -10,7 +10,8 @@ from typing import Literal
 
 from backend.specs import machine_faults
 from backend.specs.events import AnyEvent, EndedEvent, ReportEvent, SettingsChangedEvent
-from backend.specs.run import InvalidSpec, RunSpec, changed_live
+from backend.specs.problems import InvalidSpec
+from backend.specs.run import RunSpec, changed_live
 from workers.engine.envs.info import MAX_NAMES
 from workers.engine.methods.base import EpisodeEnd, Learner
 from workers.engine.methods.registry import METHODS

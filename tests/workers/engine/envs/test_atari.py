@@ -11,8 +11,9 @@ from ale_py import Action, ALEInterface, roms
 
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.atari import AtariConfig
+from backend.specs.problems import InvalidSpec
 from backend.specs.protocols import PROTOCOLS
-from backend.specs.run import InvalidSpec, parse_run_spec
+from backend.specs.run import parse_run_spec
 from tests.support.atari_reference import AVERAGES, FRAMES, luminance, reference
 from tests.support.waiting import Patience
 from workers.engine.envs import Discrete, make_env

@@ -13,7 +13,8 @@ from backend.specs.environments.custom import (
     read_custom_environments,
 )
 from backend.specs.events import AnyEvent, EvaluationEvent, LogEvent
-from backend.specs.run import InvalidSpec, parse_run_spec
+from backend.specs.problems import InvalidSpec
+from backend.specs.run import parse_run_spec
 from tests.support import custom_environment
 from workers import host_facts
 from workers.engine.envs import Box, EnvCrashedError, make_env

@@ -5,7 +5,8 @@ import pytest
 import torch
 from threadpoolctl import threadpool_info
 
-from backend.specs.run import InvalidSpec, parse_run_spec
+from backend.specs.problems import InvalidSpec
+from backend.specs.run import parse_run_spec
 from tests.support.devices import DEVICES
 from workers.engine.nn.devices import NoSuchDeviceError, describe, resolve_device, to_device
 from workers.engine.nn.networks import actor_critic, as_input

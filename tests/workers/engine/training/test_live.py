@@ -90,7 +90,7 @@ def test_settings_change_while_training(tmp_path: Path, n_w: int) -> None:
     engine.stop()
     assert (changed.version, changed.refused) == (1, None)
     assert fixed.refused.startswith("config.n_e: cannot be changed while the run trains")
-    assert wrong.refused.startswith("config.beta: must be greater than or equal to 0")
+    assert wrong.refused.startswith("config.beta: must be at least 0")
     rates = [
         value
         for event in engine.events()

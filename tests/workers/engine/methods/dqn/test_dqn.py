@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from backend.specs.run import InvalidSpec, RunSpec, parse_run_spec
+from backend.specs.problems import InvalidSpec
+from backend.specs.run import RunSpec, parse_run_spec
 from workers.engine.envs import env_config
 from workers.engine.methods.base import StepResult
 from workers.engine.methods.dqn import dqn

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from backend.specs.events import CheckpointSavedEvent, PointsEvent
-from backend.specs.run import InvalidSpec
+from backend.specs.problems import InvalidSpec
 from tests.support.waiting import Patience
 from tests.workers.engine.methods.gorila.gorila_runs import processes, running, spec_of
 from workers.engine.methods.gorila.gorila import Gorila

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from starlette.routing import BaseRoute
 
 from backend import __version__, descriptions, docs, errors, files, frontend, health, openapi
@@ -35,6 +35,7 @@ from backend.live.bus import Bus
 from backend.live.subscription import Subscription
 from backend.live_settings import endpoints as live_settings
 from backend.metrics import endpoints as metrics
+from backend.parameters import refuse_unknown
 from backend.retention import endpoints as retention
 from backend.routing import HttpMethods
 from backend.runs import endpoints as runs
@@ -149,7 +150,7 @@ def _routes() -> list[BaseRoute]:
     )
     root = APIRouter(generate_unique_id_function=openapi.operation_id)
     for resource in resources:
-        root.include_router(resource.router, prefix="/api/v1")
+        root.include_router(resource.router, prefix="/api/v1", dependencies=[Depends(refuse_unknown)])
     for router in (health.router, docs.router, auth.link_router, oidc.router):
         root.include_router(router)
     return root.routes

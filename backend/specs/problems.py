@@ -89,15 +89,18 @@ def problems_of(error: ValidationError, prefix: str = "") -> list[FieldProblem]:
     return found
 
 
-def unknown_field(path: str, known: Iterable[str]) -> str:
+def unknown_field(path: str, known: Iterable[str], kind: str = "field") -> str:
     """What is wrong with a field that does not exist, with those that may be meant.
 
     Args:
         path: the dotted path of the field.
         known: the names of the fields beside it.
+        kind: what it is called.
     """
     known = list(known)
+    if not known:
+        return f"no such {kind}; there are none here"
     similar = get_close_matches(path.rpartition(".")[2], known, n=3)
     if similar:
-        return f"{NO_FIELD}; did you mean {' or '.join(similar)}?"
-    return f"{NO_FIELD}; the fields are {', '.join(known)}"
+        return f"no such {kind}; did you mean {' or '.join(similar)}?"
+    return f"no such {kind}; the {kind}s are {', '.join(known)}"

@@ -1,0 +1,50 @@
+import re
+from pathlib import Path
+
+import pytest
+from fastapi.routing import APIRoute, iter_route_contexts
+
+from backend.app import create_app
+from backend.parameters import parameters_of
+from backend.settings import Settings
+from tests.support.service import RunningService
+
+METHODS = ("get", "post", "put", "patch", "delete")
+
+
+@pytest.mark.service
+@pytest.mark.parametrize(
+    ("path", "field", "message"),
+    [
+        ("runs?page=2&limit=3", "page", "no such parameter; the parameters are "),
+        ("runs?filtr=score>10", "filtr", "no such parameter; did you mean filter?"),
+        ("hosts?limit=2", "limit", "no such parameter; there are none here"),
+        ("comparisons?filters=group:a", "filters", "no such parameter; "),
+    ],
+)
+def test_unknown_query_parameter_is_refused(
+    sqlite_service: RunningService, path: str, field: str, message: str
+) -> None:
+    answer = sqlite_service.client.get(f"/api/v1/{path}")
+    assert answer.status_code == 422
+    problems = {each["field"]: each["message"] for each in answer.json()["errors"]}
+    assert problems[field].startswith(message)
+
+
+def test_known_parameters_are_those_of_the_api_schema(tmp_path: Path) -> None:
+    app = create_app(Settings(home=tmp_path, database_url=f"sqlite:///{tmp_path / 'db.sqlite3'}"))
+    documented = {
+        (path, method): [each["name"] for each in operation.get("parameters", []) if each["in"] == "query"]
+        for path, operations in app.openapi()["paths"].items()
+        for method, operation in operations.items()
+        if method in METHODS and path.startswith("/api/v1/")
+    }
+    found = {
+        (re.sub(":[a-z]+}", "}", context.path or ""), method.lower()): parameters_of(context.original_route)
+        for context in iter_route_contexts(app.routes)
+        if isinstance(context.original_route, APIRoute)
+        for method in context.methods or ()
+    }
+    assert {key: sorted(found[key]) for key in documented} == {
+        key: sorted(names) for key, names in documented.items()
+    }

@@ -193,9 +193,9 @@ def install(app: FastAPI) -> None:
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             # The framework lists the methods of one route only.
             methods: HttpMethods = request.app.state.methods
-            allowed = ", ".join(methods.of(request.scope["path"]))
+            allowed = ", ".join(methods.of(request.scope["path"])) or "GET"  # of a page
             error.headers = {"Allow": allowed}
-            error.detail = f"{request.method} is not possible at this address; {allowed} are"
+            error.detail = f"{request.method} is not allowed at this address; allowed: {allowed}"
         return answer(request, _from_http(error))
 
     def on_database(request: Request, error: Exception) -> Response:

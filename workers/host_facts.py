@@ -38,16 +38,20 @@ READINGS_KEPT = 60
 
 
 def worker_id(home: Path) -> str:
-    """What tells this home directory's worker from one of another; created at the first call."""
+    """Id of this home directory's worker; created at the first call."""
     known = known_worker_id(home)
     if known is None:
         file = home / "worker-id"
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        partial = home / f".worker-id-{os.getpid()}"
+        partial = home / f".worker-id-{uuid4().hex}"
         partial.write_text(uuid4().hex)
-        with suppress(FileExistsError):
+        try:
             os.link(partial, file)  # never half written, and the first of two counts
-        partial.unlink()
+            partial.unlink()
+        except FileExistsError:
+            partial.unlink()
+        except OSError:  # a file system without hard links
+            os.replace(partial, file)
         known = file.read_text()
     return known
 
@@ -55,8 +59,8 @@ def worker_id(home: Path) -> str:
 def known_worker_id(home: Path) -> str | None:
     """The id of this home directory's worker, if there has been one."""
     try:
-        return (home / "worker-id").read_text()
-    except FileNotFoundError:
+        return (home / "worker-id").read_text() or None
+    except OSError:
         return None
 
 

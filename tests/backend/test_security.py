@@ -115,10 +115,11 @@ def test_405_lists_every_allowed_method_in_allow_header(sqlite_service: RunningS
         ("PATCH", "/api/v1/runs/bulk", "POST"),
         ("GET", "/api/v1/auth/login", "POST"),
         ("OPTIONS", "/api/v1/environments/ALE/Pong-v5", "GET"),
-        ("POST", "/somewhere", ""),
+        ("POST", "/somewhere", "GET"),
     ]:
         answer = sqlite_service.client.request(method, path)
         assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+        assert answer.json()["detail"] == f"{method} is not allowed at this address; allowed: {allowed}"
 
 
 def test_bodies_of_all_requests_in_progress_are_bounded(

@@ -9,7 +9,7 @@ import { PermittedButton, useDenied } from '@/components/permission';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { formatValue } from '@/lib/format';
 import { allFields, groupTitle } from '@/lib/schema';
-import { isExternal } from '@/lib/run';
+import { hasEnded, isExternal } from '@/lib/run';
 import { ExternalConfig } from './ExternalConfig';
 import { LiveConfigDialog, ConfigChanges } from './LiveConfig';
 import classes from './run.module.css';
@@ -73,7 +73,7 @@ export function ConfigTab({ run, onlyChanged, onOnlyChanged }: Props) {
           onChange={({ currentTarget }) => onOnlyChanged(currentTarget.checked)}
         />
         <span className="grow" />
-        {live.length > 0 && (
+        {live.length > 0 && !hasEnded(run.state) && (
           <PermittedButton denied={denied} variant="default" onClick={() => setEditing(true)}>
             Change config…
           </PermittedButton>

@@ -39,7 +39,8 @@ FIELDS: dict[str, str] = {
     "requested_at": "When it was requested.",
     "first_seen_at": "When its worker sent its first heartbeat.",
     "last_seen_at": "When its worker sent its latest heartbeat.",
-    "stopped_at": "When its worker stopped; null while it runs, and after it was killed.",
+    "stopped_at": "When its worker stopped; null while it runs, and where no orderly stop "
+    "was recorded: after it was killed, or stopped while its engines hung or the database was down.",
     "lease_expires_at": "When the worker's lease ends unless it is renewed; null without a lease. "
     "For an external run: when it becomes lost without another heartbeat.",
     "expires_at": "When it stops being valid; null if never.",

@@ -8,7 +8,10 @@ from fastapi.routing import APIRoute, APIWebSocketRoute
 from starlette.requests import HTTPConnection
 
 from backend.errors import Invalid
-from backend.specs.problems import FieldProblem, unknown_field
+from backend.specs.problems import unknown_fields
+
+_OF_LISTS = ("limit", "cursor")
+"""Allowed everywhere, since a client reads every list alike; short lists ignore them and have one page."""
 
 _KNOWN: dict[Callable[..., Any], Sequence[str]] = {}
 """By endpoint; it is worked out once."""
@@ -24,13 +27,8 @@ async def refuse_unknown(connection: HTTPConnection) -> None:
     if not given:
         return
     known = parameters_of(connection.scope["route"])
-    problems = [
-        FieldProblem(field=name, message=unknown_field(name, known, kind="parameter"))
-        for name in given
-        if name not in known
-    ]
-    if problems:
-        raise Invalid(problems)
+    if unknown := [name for name in given if name not in known and name not in _OF_LISTS]:
+        raise Invalid(unknown_fields(unknown, known, kind="parameter"))
 
 
 def parameters_of(route: APIRoute | APIWebSocketRoute) -> Sequence[str]:

@@ -145,10 +145,12 @@ class Settings(BaseSettings):
         None,
         description="API token of scripts and the command line; created automatically for a local server.",
     )
-    log_format: str = Field(
-        "console", pattern="^(console|json)$", description="Format of log lines: console or json."
+    log_format: Literal["console", "json"] = Field(
+        "console", description="Format of log lines: console or json."
     )
-    log_level: str = Field("INFO", description="Minimum level of log lines.")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = Field(
+        "INFO", description="Minimum level of log lines: DEBUG, INFO, WARNING, ERROR or CRITICAL."
+    )
 
     @field_validator("database_url")
     @classmethod

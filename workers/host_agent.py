@@ -178,7 +178,11 @@ class HostAgent:
         self._release_all()
 
     def _report_taken_name(self) -> None:
-        """Log once that another worker has the name; this one waits until that one is gone."""
+        """Log once that another worker has the name, which it may take after an outage of the database.
+
+        This worker's runs end without a checkpoint, since they may be that one's by now, and it claims
+        none until that one is gone.
+        """
         for supervisor in self.dispatcher.supervisors():
             supervisor.supersede()
         if not self._name_taken:

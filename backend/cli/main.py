@@ -11,6 +11,7 @@ from backend.cli import backup, bench, database, doctor, fail, runs, serve, swee
 from backend.cli.home import make_private
 from backend.cli.imports import commands as imports
 from backend.settings import Settings
+from backend.specs.problems import message_of
 
 app = typer.Typer(
     name="callboard",
@@ -55,8 +56,9 @@ def _prepare(
     try:
         settings = Settings()
     except ValidationError as error:
+        # Values are not quoted: some hold passwords.
         errors = [
-            f"CALLBOARD_{fault['loc'][0]}".upper() + ": " + fault["msg"].removeprefix("Value error, ")
+            f"CALLBOARD_{fault['loc'][0]}".upper() + ": " + message_of(fault, secret=True)
             for fault in error.errors()
         ]
         raise fail("; ".join(errors)) from None

@@ -18,7 +18,7 @@ class Host(Base):
     first_seen_at: Mapped[datetime]
     last_seen_at: Mapped[datetime]
     stopped_at: Mapped[datetime | None]
-    """When its worker stopped; None while it runs, and after it was killed."""
+    """When its worker stopped; None while it runs, and where no orderly stop was recorded."""
     worker_id: Mapped[str | None] = mapped_column(String(32))
     """Identifies the home directory of the worker that sent the latest heartbeat."""
     queues: Mapped[list[str]]

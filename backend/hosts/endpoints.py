@@ -29,3 +29,9 @@ def drain_host(host_id: Text, principal: Operator, session: WriteSession, state:
 def undrain_host(host_id: Text, principal: Operator, session: WriteSession, state: AppStateDep) -> HostOut:
     """Let a drained host accept runs again."""
     return service.set_draining(session, host_id, False, state.settings.lease_s)
+
+
+@router.delete("/{host_id}", status_code=204)
+def remove_host(host_id: Text, principal: Operator, session: WriteSession, state: AppStateDep) -> None:
+    """Remove a host whose worker has ended from the list. A worker of this name would register again."""
+    service.remove(session, host_id, state.settings.lease_s)

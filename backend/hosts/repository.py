@@ -187,6 +187,13 @@ def recent_rates(session: Session, kinds: Collection[tuple[str, str]]) -> dict[t
     return {kind: median(rates) for kind, rates in found.items()}
 
 
+def remove(session: Session, host: Host) -> None:
+    """Remove a locked host; its name is kept with the runs that it trained."""
+    session.delete(host)
+    session.flush()
+    record_host_change(session, host.id)
+
+
 def set_draining(session: Session, host: Host, draining: bool) -> None:
     """Drain a locked host, or let it accept runs again."""
     host.draining = draining

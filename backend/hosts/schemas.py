@@ -103,7 +103,7 @@ class HostOut(BaseModel):
     first_seen_at: datetime
     last_seen_at: datetime
     stopped_at: datetime | None
-    """When its worker stopped; null while it runs, and after it was killed."""
+    """When its worker stopped; null while it runs, and where no orderly stop was recorded."""
     alive: bool
     """Whether it has sent a heartbeat recently, and its worker has not stopped since."""
     draining: bool

@@ -101,6 +101,23 @@ def set_draining(session: Session, host_id: str, draining: bool, lease_s: float)
     return next(out for out in listing(session, lease_s).items if out.id == host.id)
 
 
+def remove(session: Session, host_id: str, lease_s: float) -> None:
+    """Remove a host whose worker has ended.
+
+    Raises:
+        NotFound: there is no such host.
+        Conflict: it is alive, or holds runs.
+    """
+    host = repository.get(session, host_id, for_update=True)
+    if host is None:
+        raise NotFound(f"host {host_id!r:.80} does not exist")
+    if repository.is_alive(host, database_now(session), lease_s):
+        raise Conflict(f"host {host_id!r:.80} is alive: stop its worker first")
+    if repository.runs_by_host(session).get(host_id):
+        raise Conflict(f"host {host_id!r:.80} holds runs until their leases expire: try again in a minute")
+    repository.remove(session, host)
+
+
 def _hosts(session: Session, lease_s: float) -> list[ActiveHost]:
     now = database_now(session)
     runs = repository.runs_by_host(session)

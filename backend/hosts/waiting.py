@@ -56,7 +56,8 @@ def why_waiting(run: Run, hosts: Sequence[ActiveHost]) -> str:
             return problem(run, [each.host for each in allowed])
         allowed = able
     if not (alive := [each for each in allowed if each.alive]):
-        return f"{subject} is offline"
+        stopped = all(each.host.stopped_at is not None for each in allowed)
+        return f"{subject} is {'stopped' if stopped else 'offline'}"
     if not (accepting := [each for each in alive if each.accepts]):
         return f"{subject} is draining"
     free = [each for each in accepting if len(each.runs) < each.host.slots]

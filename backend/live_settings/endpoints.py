@@ -62,5 +62,5 @@ def change_settings(
     run_id: Ulid, body: SettingsRequest, principal: Operator, session: WriteSession
 ) -> SettingsOut:
     """Change settings of a run during training. `asked` until the engine has answered; applied
-    immediately to a run that waits for a host. Those of a run that has ended cannot be changed."""
+    immediately to a run that waits for a host. Settings of a run that has ended cannot be changed."""
     return SettingsOut.model_validate(service.request(session, run_id, body.config, principal.id))

@@ -10,7 +10,6 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from typing import Any, Literal, get_args
 
@@ -18,6 +17,7 @@ from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.custom import CustomConfig
 from backend.specs.fields import METRIC
+from backend.specs.problems import similar_names
 from backend.specs.run import RunSpec, StopSpec
 
 FieldKind = Literal["id", "text", "number", "time", "flag", "tag", "any"]
@@ -188,7 +188,7 @@ def unknown(name: str) -> str:
     alike = [each for each in known if each.rpartition(".")[2] == lower.rpartition(".")[2]]
     # A common prefix makes no name similar.
     names = {each.rpartition(".")[2]: each for each in known}
-    alike += [names[each] for each in get_close_matches(lower.rpartition(".")[2], names, n=3, cutoff=0.7)]
+    alike += [names[each] for each in similar_names(lower.rpartition(".")[2], names, cutoff=0.7)]
     if alike:
         return f"unknown field {name!r:.40}: did you mean {' or '.join(dict.fromkeys(alike[:3]))}?"
     return (

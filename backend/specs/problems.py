@@ -28,6 +28,7 @@ class InvalidSpec(ValueError):
 
 
 NO_FIELD = "no such field"
+_EMPTY = "must not be empty"
 
 _MESSAGES = dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "must be an object")
 _MESSAGES |= dict.fromkeys(("list_type", "tuple_type", "set_type"), "must be a list")
@@ -38,6 +39,10 @@ _MESSAGES |= {"extra_forbidden": NO_FIELD, "string_type": "must be text", "missi
 """By the type of pydantic's errors; other messages are pydantic's, in the words of this project."""
 
 _SORT_PATTERN = re.compile(r"\^-\?\((.+)\)\$")
+
+_MAX_EXPLAINED = 10
+_MAX_NAME = 64
+"""Longer names are like no field's. Both bound the cost of a request, since comparing names is slow."""
 
 
 def message_of(error: Mapping[str, Any], *, secret: bool = False) -> str:
@@ -50,9 +55,11 @@ def message_of(error: Mapping[str, Any], *, secret: bool = False) -> str:
     value, details = error["input"], error.get("ctx", {})
     if error["type"] in ("too_short", "too_long"):
         return _length_message(details, value)
+    if (error["type"], details.get("min_length")) == ("string_too_short", 1):
+        return _EMPTY
     if isinstance(value, bytes):
         return "must be JSON, sent with the header Content-Type: application/json"
-    message = _MESSAGES.get(error["type"]) or _pattern_message(details.get("pattern")) or error["msg"]
+    message = _MESSAGES.get(error["type"]) or _pattern_message(details.get("pattern", "")) or error["msg"]
     message = message.removeprefix("Value error, ")
     message = re.sub(r"^(Input|String|List|Tuple) should ", "must ", message)
     message = message.replace("be greater than or equal to", "be at least")
@@ -67,17 +74,16 @@ def message_of(error: Mapping[str, Any], *, secret: bool = False) -> str:
 
 def _length_message(bounds: Mapping[str, Any], value: Any) -> str:
     if "max_length" in bounds:
-        return f"must have at most {bounds['max_length']:,} items, has {len(value):,}"
+        most = bounds["max_length"]
+        return f"must have at most {most:,} {'item' if most == 1 else 'items'}, has {len(value):,}"
     least = bounds["min_length"]
-    return "must not be empty" if least == 1 else f"must have at least {least:,} items"
+    return _EMPTY if least == 1 else f"must have at least {least:,} items"
 
 
-def _pattern_message(pattern: str | None) -> str | None:
-    if pattern is None or pattern in PATTERNS:
-        return PATTERNS.get(pattern or "")
+def _pattern_message(pattern: str) -> str | None:
     if names := _SORT_PATTERN.fullmatch(pattern):
-        return f"must be one of {names[1].replace('|', ', ')}, or one of them after - for descending order"
-    return None
+        return f"must be one of {names[1].replace('|', ', ')}; put - before it for descending order"
+    return PATTERNS.get(pattern)
 
 
 def problems_of(error: ValidationError, prefix: str = "") -> list[FieldProblem]:
@@ -89,18 +95,34 @@ def problems_of(error: ValidationError, prefix: str = "") -> list[FieldProblem]:
     return found
 
 
-def unknown_field(path: str, known: Iterable[str], kind: str = "field") -> str:
-    """What is wrong with a field that does not exist, with those that may be meant.
+def unknown_fields(paths: Iterable[str], known: Iterable[str], kind: str = "field") -> list[FieldProblem]:
+    """One problem per field that does not exist; the first ten say which may be meant.
 
     Args:
-        path: the dotted path of the field.
-        known: the names of the fields beside it.
-        kind: what it is called.
+        paths: the dotted path of each.
+        known: the names of the fields that exist there.
+        kind: what they are called.
     """
     known = list(known)
+    return [
+        FieldProblem(
+            field=path,
+            message=_unknown_message(path.rpartition(".")[2], known, kind)
+            if place < _MAX_EXPLAINED
+            else f"no such {kind}",
+        )
+        for place, path in enumerate(paths)
+    ]
+
+
+def _unknown_message(name: str, known: list[str], kind: str) -> str:
     if not known:
         return f"no such {kind}; there are none here"
-    similar = get_close_matches(path.rpartition(".")[2], known, n=3)
-    if similar:
+    if similar := similar_names(name, known):
         return f"no such {kind}; did you mean {' or '.join(similar)}?"
     return f"no such {kind}; the {kind}s are {', '.join(known)}"
+
+
+def similar_names(name: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:
+    """Up to three known names like this one, the most similar first; none for a very long one."""
+    return get_close_matches(name, known, n=3, cutoff=cutoff) if len(name) <= _MAX_NAME else []

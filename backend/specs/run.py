@@ -1,7 +1,6 @@
 """A run's specification, validated as a whole before anything is stored or started."""
 
 import json
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, SerializeAsAny, ValidationError
@@ -12,7 +11,14 @@ from backend.specs.environments import ENVIRONMENTS, Environment, EnvironmentCon
 from backend.specs.environments.custom import CustomConfig, CustomEnvironment
 from backend.specs.fields import Frozen, Strict, marked, setting
 from backend.specs.former_names import ENVIRONMENT_PREFIX, with_current_names
-from backend.specs.problems import NO_FIELD, FieldProblem, InvalidSpec, problems_of, unknown_field
+from backend.specs.problems import (
+    NO_FIELD,
+    FieldProblem,
+    InvalidSpec,
+    problems_of,
+    similar_names,
+    unknown_fields,
+)
 from backend.specs.run_fields import RunOptions, Seed
 
 M = TypeVar("M", bound=Frozen)
@@ -139,12 +145,11 @@ def _section(model: type[M], value: Any, name: str, problems: list[FieldProblem]
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        problems += [
-            problem.model_copy(update={"message": unknown_field(problem.field, model.model_fields)})
-            if problem.message == NO_FIELD
-            else problem
-            for problem in problems_of(error, name)
-        ]
+        found = problems_of(error, name)
+        problems += [each for each in found if each.message != NO_FIELD]
+        problems += unknown_fields(
+            [each.field for each in found if each.message == NO_FIELD], model.model_fields
+        )
         return None
 
 
@@ -162,7 +167,7 @@ def _known(kind: str, name: Any, known: dict[str, Any], problems: list[FieldProb
     else:
         by_lower_case = {each.lower(): each for each in known}
         similar = [each for each in by_lower_case if name.lower() in each][:_MAX_SIMILAR]
-        similar = similar or get_close_matches(name.lower(), by_lower_case, n=_MAX_SIMILAR)
+        similar = similar or similar_names(name.lower(), by_lower_case)
         message = f"unknown {kind} {name!r:.80}; " + (
             f"did you mean {' or '.join(by_lower_case[each] for each in similar)}?"
             if similar
@@ -199,16 +204,14 @@ def changed_live(spec: RunSpec, changes: dict[str, Any]) -> RunSpec:
         InvalidSpec: with one problem per setting that cannot be changed live or whose value is invalid.
     """
     live = marked(type(spec.config), "live")
+    fields = type(spec.config).model_fields
+    fixed = f"cannot be changed while the run trains; {_listed(live)} can"
     problems = [
-        FieldProblem(
-            field=f"config.{name}",
-            message=f"cannot be changed while the run trains; {_listed(live)} can"
-            if name in type(spec.config).model_fields
-            else unknown_field(name, live),
-        )
+        FieldProblem(field=f"config.{name}", message=fixed)
         for name in changes
-        if name not in live
+        if name in fields and name not in live
     ]
+    problems += unknown_fields([f"config.{name}" for name in changes if name not in fields], live)
     if problems:
         raise InvalidSpec(problems)
     data = spec.model_dump(mode="json")
@@ -295,15 +298,32 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
     except ValidationError as error:
         # A section is only missing if a problem of it, or of what it belongs to, is known.
         named = {*_SECTIONS, *(p.field for p in problems)}
-        problems += [_placed(p, algorithm) for p in problems_of(error) if p.field not in named]
+        found = [each for each in problems_of(error) if each.field not in named]
+        problems += [each for each in found if each.message != NO_FIELD]
+        unknown = [each.field for each in found if each.message == NO_FIELD]
+        problems += _misplaced(unknown, algorithm, environment)
         raise InvalidSpec(problems) from None
     if problems:
         raise InvalidSpec(problems)
     return spec
 
 
-def _placed(problem: FieldProblem, algorithm: Algorithm | None) -> FieldProblem:
-    """The problem; of a hyperparameter outside `config`, with the field that is meant."""
-    if problem.message != NO_FIELD or algorithm is None or problem.field not in algorithm.config.model_fields:
-        return problem
-    return problem.model_copy(update={"message": f"{NO_FIELD}; did you mean config.{problem.field}?"})
+def _misplaced(
+    names: list[str], algorithm: Algorithm | None, environment: Environment | None
+) -> list[FieldProblem]:
+    """Problems of fields that a request does not have, with the section that a setting belongs to."""
+    sections: dict[str, type[BaseModel]] = {"stop": StopSpec}
+    if algorithm:
+        sections["config"] = algorithm.config
+    if environment:
+        sections["environment_config"] = environment.config
+    meant = {
+        field: f"did you mean {name}.{field}?"
+        for name, model in sections.items()
+        for field in model.model_fields
+    }
+    meant["preset"] = "send the preset's settings, which GET /api/v1/algorithms lists"
+    known = [name for name in RunSpec.model_fields if name != "custom"]
+    return [
+        FieldProblem(field=name, message=f"{NO_FIELD}; {meant[name]}") for name in names if name in meant
+    ] + unknown_fields([name for name in names if name not in meant], known)

@@ -18,7 +18,7 @@ METHODS = ("get", "post", "put", "patch", "delete")
     [
         ("runs?page=2&limit=3", "page", "no such parameter; the parameters are "),
         ("runs?filtr=score>10", "filtr", "no such parameter; did you mean filter?"),
-        ("hosts?limit=2", "limit", "no such parameter; there are none here"),
+        ("hosts?page=2", "page", "no such parameter; there are none here"),
         ("comparisons?filters=group:a", "filters", "no such parameter; "),
     ],
 )
@@ -29,6 +29,14 @@ def test_unknown_query_parameter_is_refused(
     assert answer.status_code == 422
     problems = {each["field"]: each["message"] for each in answer.json()["errors"]}
     assert problems[field].startswith(message)
+
+
+@pytest.mark.service
+def test_every_list_accepts_the_parameters_of_lists(sqlite_service: RunningService) -> None:
+    for path in ("hosts", "algorithms", "environments", "runs"):
+        assert sqlite_service.client.get(f"/api/v1/{path}?limit=2").status_code == 200
+    hosts = sqlite_service.client.get("/api/v1/hosts?limit=2&cursor=x")
+    assert hosts.json()["items"] == []
 
 
 def test_known_parameters_are_those_of_the_api_schema(tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ from backend.cli.main import app
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"LEASE_S": "inf"}, "CALLBOARD_LEASE_S: Input should be a finite number"),
+        ({"LEASE_S": "inf"}, "CALLBOARD_LEASE_S: must be a finite number"),
         (
             {"HOME": ""},
             "CALLBOARD_HOME: it is set but empty, which would mean the current folder; set it to a folder, "
             "or unset it for ~/.callboard",
         ),
-        ({"RECONCILE_INTERVAL_S": "nan"}, "CALLBOARD_RECONCILE_INTERVAL_S: Input should be greater than 0"),
+        ({"RECONCILE_INTERVAL_S": "nan"}, "CALLBOARD_RECONCILE_INTERVAL_S: must be greater than 0"),
         (
             {"RECONCILE_INTERVAL_S": "6"},
             "CALLBOARD_RECONCILE_INTERVAL_S: must be at most a third of CALLBOARD_LEASE_S (15): otherwise "
@@ -46,7 +46,13 @@ from backend.cli.main import app
             {"ARTIFACTS_URL": "artifacts"},
             "CALLBOARD_ARTIFACTS_URL: must begin with a protocol that fsspec knows, such as file:// or s3://",
         ),
-        ({"PORT": "70000"}, "CALLBOARD_PORT: Input should be less than or equal to 65535"),
+        ({"LOG_FORMAT": "xml"}, "CALLBOARD_LOG_FORMAT: must be 'console' or 'json'"),
+        (
+            {"LOG_LEVEL": "loud"},
+            "CALLBOARD_LOG_LEVEL: must be 'DEBUG', 'INFO', 'WARNING', 'ERROR' or 'CRITICAL'",
+        ),
+        ({"PORT": "web"}, "CALLBOARD_PORT: must be an integer"),
+        ({"PORT": "70000"}, "CALLBOARD_PORT: must be at most 65535"),
     ],
 )
 def test_invalid_settings_print_one_line_and_exit_2(given: dict[str, str], message: str) -> None:

@@ -22,8 +22,9 @@ from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, Valid
 
 from backend.specs.algorithms.base import Actions, Observation
 from backend.specs.environments.base import USUAL_EPISODE_AGENT_STEPS, Environment, EnvironmentConfig
-from backend.specs.fields import WITHOUT_CONTROLS, Strict, setting
+from backend.specs.fields import ENTRY_POINT, WITHOUT_CONTROLS, Strict, setting
 from backend.specs.former_names import ENVIRONMENT_PREFIX, current_environment_id
+from backend.specs.problems import problems_of
 
 FILE_VARIABLE = "CALLBOARD_ENVIRONMENTS_FILE"
 """The environment variable that names the file, for a worker and the engines it starts."""
@@ -86,7 +87,7 @@ class CustomEnvironment(Strict):
 class CustomEnvironmentEntry(CustomEnvironment):
     """A custom environment and its code."""
 
-    entry_point: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
+    entry_point: Annotated[str, StringConstraints(pattern=ENTRY_POINT)]
     """`module:Class`; modules next to the file can be imported."""
     kwargs: dict[str, JsonValue] = Field(default={})
     """Arguments of the class, in addition to `render_mode="rgb_array"`."""
@@ -114,10 +115,11 @@ def read_custom_environments(path: Path) -> dict[str, CustomEnvironmentEntry]:
     for name, table in tables.items():
         try:
             entry = CustomEnvironmentEntry.model_validate({"id": name} | dict(table))
+        except ValidationError as error:
+            first = problems_of(error, name)[0]
+            raise CustomEnvironmentsError(f"{path}: {first.field}: {first.message}") from None
         except (TypeError, ValueError) as error:
-            first = error.errors()[0] if isinstance(error, ValidationError) else None
-            field = ".".join([name, *(str(part) for part in first["loc"])]) if first else name
-            raise CustomEnvironmentsError(f"{path}: {field}: {first['msg'] if first else error}") from None
+            raise CustomEnvironmentsError(f"{path}: {name}: {error}") from None
         if entry.id in found:
             raise CustomEnvironmentsError(f"{path}: {name}: {entry.id} is defined twice")
         found[entry.id] = entry

@@ -1387,6 +1387,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/hosts/{host_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Remove Host
+         * @description Remove a host whose worker has ended from the list. A worker of this name would register again.
+         */
+        delete: operations["remove_host"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/algorithms": {
         parameters: {
             query?: never;
@@ -1517,7 +1537,7 @@ export interface paths {
         /**
          * Change Settings
          * @description Change settings of a run during training. `asked` until the engine has answered; applied
-         *     immediately to a run that waits for a host. Those of a run that has ended cannot be changed.
+         *     immediately to a run that waits for a host. Settings of a run that has ended cannot be changed.
          */
         patch: operations["change_settings"];
         trace?: never;
@@ -3652,7 +3672,7 @@ export interface components {
             last_seen_at: string;
             /**
              * Stopped At
-             * @description When its worker stopped; null while it runs, and after it was killed.
+             * @description When its worker stopped; null while it runs, and where no orderly stop was recorded.
              */
             stopped_at: string | null;
             /**
@@ -11894,6 +11914,34 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["HostOut"];
                 };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    remove_host: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The host's id. */
+                host_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];

@@ -26,6 +26,8 @@ export const setDraining = (id: string, draining: boolean) =>
     ? unwrap(api.POST('/api/v1/hosts/{host_id}/drain', hostPath(id)))
     : unwrap(api.POST('/api/v1/hosts/{host_id}/undrain', hostPath(id)));
 
+export const removeHost = (id: string) => unwrap(api.DELETE('/api/v1/hosts/{host_id}', hostPath(id)));
+
 /** Runs a change of a host, then refetches the hosts. */
 export function useHostMutation<T>(change: (value: T) => Promise<unknown>) {
   const client = useQueryClient();

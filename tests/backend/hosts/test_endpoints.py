@@ -93,6 +93,27 @@ def test_drain_and_undrain_set_flag_and_wake_queues(service: RunningService, red
         assert client.llen("here") == client.llen("cpu") == 1
 
 
+def test_only_a_host_that_has_ended_and_holds_no_run_can_be_removed(service: RunningService) -> None:
+    _host(service.engine, "here")
+    _host(service.engine, "gone", age_s=3600)
+    _host(service.engine, "holds", age_s=3600)
+    held, past = make_run(service.engine, RunState.RUNNING), make_run(service.engine, RunState.FINISHED)
+    with writing(service.engine) as session:
+        for run, host in ((held, "holds"), (past, "gone")):
+            found = runs.get(session, run.id, for_update=True)
+            assert found is not None
+            found.host = host
+    answers = {name: service.client.delete(f"/api/v1/hosts/{name}") for name in ("here", "holds", "gone")}
+    assert {name: answer.status_code for name, answer in answers.items()} == {
+        "here": 409, "holds": 409, "gone": 204,
+    }  # fmt: skip
+    assert answers["here"].json()["detail"] == "host 'here' is alive: stop its worker first"
+    assert "holds runs" in answers["holds"].json()["detail"]
+    assert [each["id"] for each in service.client.get("/api/v1/hosts").json()["items"]] == ["here", "holds"]
+    assert service.client.get(f"/api/v1/runs/{past.id}").json()["host"] == "gone"
+    assert service.client.delete("/api/v1/hosts/gone").status_code == 404
+
+
 def test_drain_of_unknown_host_returns_404(service: RunningService) -> None:
     for name in ("nobody", "%00", "é"):
         assert service.client.post(f"/api/v1/hosts/{name}/drain").status_code == 404

@@ -1,3 +1,4 @@
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from backend.specs.states import RunState
 from tests.support.rows import CARTPOLE, host_row
 
 GIB = 2**30
+NOW = datetime(2026, 11, 25, tzinfo=UTC)
 
 
 def _run(state: RunState = RunState.QUEUED, **changes: Any) -> Run:
@@ -53,6 +55,12 @@ def test_reason_names_the_presets_that_fit_the_largest_host() -> None:
         (_run(host="b"), [_host()], "the requested host b is unknown"),
         (_run(host="a"), [_host(alive=False)], "a is offline"),
         (_run(), [_host(alive=False)], "every host that serves this queue is offline"),
+        (_run(host="a"), [_host(alive=False, stopped_at=NOW)], "a is stopped"),
+        (
+            _run(),
+            [_host(alive=False, stopped_at=NOW), _host("b", alive=False)],
+            "every host that serves this queue is offline",
+        ),
         (_run(), [_host(draining=True)], "every host that serves this queue is draining"),
         (_run(), [_host(runs=(_run(),))], "all slots are in use"),
         (

@@ -57,6 +57,11 @@ def test_parse_reports_every_invalid_field_in_one_error() -> None:
         ("seed", True, "must be an integer, got true"),
         ("name", "a\0b", 'must not contain null characters, got "a\\u0000b"'),
         ("learning_rate", 0.1, "no such field; did you mean config.learning_rate?"),
+        ("agent_steps", 1, "no such field; did you mean stop.agent_steps?"),
+        ("frame_skip", 1, "no such field; did you mean environment_config.frame_skip?"),
+        ("preset", "x", "send the preset's settings, which GET /api/v1/algorithms lists"),
+        ("tag", ["a"], "no such field; did you mean tags"),
+        ("colour", "red", "no such field; the fields are name, "),
         ("notes", None, "must be text, got null"),
     ],
 )

@@ -291,7 +291,7 @@ def test_deleted_sweep_leaves_its_runs(service: RunningService, client: Client) 
          "objective", "evaluation_episodes is 0"),
         ({"space": {"config.n_e": {"distribution": "integer", "low": 0, "high": 1e30, "n": 3}}},
          "space.config.n_e", "must be within"),
-        ({"name": ""}, "name", "at least 1 character"),
+        ({"name": ""}, "name", "must not be empty"),
         ({"name": "a\x00b"}, "name", "null characters"),
         ({"run": CARTPOLE | {"tags": ["\x00"]}}, "run.tags.0", "cannot be stored"),
         ({"concurrency": True}, "concurrency", "an integer"),

@@ -1,13 +1,20 @@
 import { MantineProvider } from '@mantine/core';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
-import { cleanup, render, screen } from '@testing-library/react';
+import { cleanup, fireEvent, render, screen, waitFor, within } from '@testing-library/react';
 import { afterEach, expect, it, vi } from 'vitest';
 import type { Host } from '@/api/hosts';
+import { keys } from '@/api/keys';
 import { HostPanel } from './HostPanel';
 
 // The client keeps the function that it finds when it is loaded.
-vi.hoisted(() => {
-  globalThis.fetch = () => new Promise(() => undefined);
+const sent = vi.hoisted(() => {
+  const requests: string[] = [];
+  globalThis.fetch = async (input) => {
+    const { method, url } = input as Request;
+    requests.push(`${method} ${new URL(url).pathname}`);
+    return Promise.resolve(new Response(null, { status: 204 }));
+  };
+  return requests;
 });
 
 afterEach(cleanup);
@@ -26,19 +33,39 @@ const HOST = {
   runs: [],
 } as unknown as Host;
 
+function show(changes: object) {
+  const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity } } });
+  client.setQueryData(keys.me(), { role: 'operator' });
+  render(
+    <QueryClientProvider client={client}>
+      <MantineProvider env="test">
+        <HostPanel host={{ ...HOST, ...changes }} />
+      </MantineProvider>
+    </QueryClientProvider>,
+  );
+}
+
+it('HostPanel removes a host whose worker has ended, after a confirmation', async () => {
+  show({ alive: false });
+  fireEvent.click(screen.getByRole('button', { name: 'Remove' }));
+  const dialog = within(await screen.findByRole('dialog', { name: 'Remove lab' }));
+  expect(sent).not.toContain('DELETE /api/v1/hosts/lab');
+  fireEvent.click(dialog.getByRole('button', { name: 'Remove' }));
+  await waitFor(() => expect(sent).toContain('DELETE /api/v1/hosts/lab'));
+});
+
+it('HostPanel offers to remove no host that is alive', () => {
+  show({});
+  expect(screen.queryByRole('button', { name: 'Remove' })).toBeNull();
+});
+
 it.each([
   [{}, 'accepting runs last heartbeat: 1 min ago'],
   [{ draining: true }, 'draining last heartbeat: 1 min ago'],
   [{ alive: false }, 'offline has not responded since 1 min ago'],
   [{ alive: false, stopped_at: HOST.last_seen_at }, 'stopped 1 min ago'],
 ])('HostPanel shows the state of a host with %o', (changes, expected) => {
-  render(
-    <QueryClientProvider client={new QueryClient()}>
-      <MantineProvider env="test">
-        <HostPanel host={{ ...HOST, ...changes }} />
-      </MantineProvider>
-    </QueryClientProvider>,
-  );
+  show(changes);
   const header = screen.getByRole('heading', { name: 'lab' }).parentElement;
   const shown = [...(header?.querySelectorAll(':scope > span') ?? [])].map((element) => element.textContent);
   expect(shown.filter(Boolean).join(' ').replace(/\s/g, ' ')).toBe(expected);

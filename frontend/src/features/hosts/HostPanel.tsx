@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
-import { setDraining, useHostMutation, type Host } from '@/api/hosts';
+import { removeHost, setDraining, useHostMutation, type Host } from '@/api/hosts';
 import { ConfirmDialog } from '@/components/ConfirmDialog';
 import { LoadingButton, TextLink } from '@/components/controls';
 import { PermittedButton, useDenied } from '@/components/permission';
@@ -20,8 +20,10 @@ function hostState(host: Host): string {
 /** A host: its resources, load, versions and active runs. */
 export function HostPanel({ host }: { host: Host }) {
   const [confirming, setConfirming] = useState(false);
+  const [removing, setRemoving] = useState(false);
   const denied = useDenied();
   const change = useHostMutation((draining: boolean) => setDraining(host.id, draining));
+  const remove = useHostMutation(() => removeHost(host.id));
   const { cpu_pct: cpu, memory_used_bytes: memory, gpus, recent } = host.load;
   const state = hostState(host);
   const versions = Object.entries(host.versions);
@@ -43,6 +45,11 @@ export function HostPanel({ host }: { host: Host }) {
           )}
         </span>
         <span className="grow" />
+        {!host.alive && host.runs.length === 0 && (
+          <PermittedButton denied={denied} variant="default" onClick={() => setRemoving(true)}>
+            Remove
+          </PermittedButton>
+        )}
         {denied === undefined ? (
           <LoadingButton
             variant="default"
@@ -131,6 +138,17 @@ export function HostPanel({ host }: { host: Host }) {
           ? `: ${plural(host.runs.length, 'active run continues', 'active runs continue')}`
           : ''}
         .
+      </ConfirmDialog>
+      <ConfirmDialog
+        opened={removing}
+        onClose={() => setRemoving(false)}
+        title={`Remove ${host.id}`}
+        action="Remove"
+        danger
+        onConfirm={() => remove.mutateAsync(undefined)}
+      >
+        The host is removed from the lists of hosts; the runs that it trained are kept. It appears again when
+        a worker of this name starts.
       </ConfirmDialog>
     </section>
   );

@@ -197,7 +197,7 @@ function Waiting({ run }: { run: RunDetail }) {
   );
 }
 
-/** Shows that the host of an active run has stopped sending heartbeats. */
+/** Shows that the host of an active run has stopped, or stopped sending heartbeats. */
 export function SilentHost({ run }: { run: Run }) {
   const { data } = useQuery({ ...hostSilenceQuery, enabled: run.host !== null });
   const host = data?.items.find(({ id }) => id === run.host);
@@ -206,8 +206,17 @@ export function SilentHost({ run }: { run: Run }) {
     <p className={classes.notice} data-kind="lost" role="status">
       <IconAlertTriangle size={16} aria-hidden="true" />
       <span>
-        Host {host.id} has not responded since <RelativeTime at={host.last_seen_at} />. The data below may be
-        out of date. The run resumes from its latest checkpoint on another host once its lease expires.
+        {host.stopped_at ? (
+          <>
+            The worker of host {host.id} stopped <RelativeTime at={host.stopped_at} />.
+          </>
+        ) : (
+          <>
+            Host {host.id} has not responded since <RelativeTime at={host.last_seen_at} />.
+          </>
+        )}{' '}
+        The data below may be out of date. The run resumes from its latest checkpoint on another host once its
+        lease expires.
       </span>
     </p>
   );

@@ -7,10 +7,10 @@ import { SilentHost } from './Notice';
 
 afterEach(cleanup);
 
-function shown(host: string | null, alive: boolean): string {
+function shown(host: string | null, alive: boolean, stopped_at: string | null = null): string {
   const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity } } });
   const last_seen_at = new Date(Date.now() - 150_000).toISOString();
-  client.setQueryData(keys.hostSilence(), { items: [{ id: 'lab', alive, last_seen_at }] });
+  client.setQueryData(keys.hostSilence(), { items: [{ id: 'lab', alive, last_seen_at, stopped_at }] });
   const run = { host } as Run;
   return render(
     <QueryClientProvider client={client}>
@@ -21,6 +21,11 @@ function shown(host: string | null, alive: boolean): string {
 
 it('names a host that has stopped responding, and since when', () => {
   expect(shown('lab', false)).toMatch(/^Host lab has not responded since .+ ago\./);
+});
+
+it('states when the worker of a host was stopped', () => {
+  const stopped_at = new Date(Date.now() - 150_000).toISOString();
+  expect(shown('lab', false, stopped_at)).toMatch(/^The worker of host lab stopped .+ ago\./);
 });
 
 it.each([

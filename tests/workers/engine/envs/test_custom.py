@@ -153,15 +153,15 @@ def test_failing_constructor_raises_its_error(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('title = "Line"\n', "", r"Custom/Line-v0\.title: Field required"),
-        ('observation = "vector"', 'observation = "smell"', r"Custom/Line-v0\.observation: Input should be"),
-        ("Custom/Line-v0", "Line-v0", r"Line-v0\.id: String should match"),
+        ('title = "Line"\n', "", r"Custom/Line-v0\.title: is required"),
+        ('observation = "vector"', 'observation = "smell"', r"Custom/Line-v0\.observation: must be"),
+        ("Custom/Line-v0", "Line-v0", r"Line-v0\.id: must match"),
         (
             "tests.support.custom_environment:Line",
             "os.system",
-            r"Custom/Line-v0\.entry_point: String should match",
+            r"Custom/Line-v0\.entry_point: must be a module and a class",
         ),
-        ("kwargs", "arguments", r"Custom/Line-v0\.arguments: Extra inputs"),
+        ("kwargs", "arguments", r"Custom/Line-v0\.arguments: no such field"),
         ("title", "title =", r"environments\.toml: Invalid value"),
     ],
 )

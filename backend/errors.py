@@ -241,7 +241,8 @@ def install(app: FastAPI) -> None:
 
 
 def _from_validation(error: RequestValidationError) -> Problem:
-    problems = [_field_problem(item) for item in error.errors()]
+    # A parameter that an endpoint shares with one of its dependencies is checked twice.
+    problems = list(dict.fromkeys(_field_problem(item) for item in error.errors()))
     if any(item["loc"][:1] == ("path",) for item in error.errors()):
         return NotFound("there is no such id")
     return Invalid(problems)

@@ -287,8 +287,8 @@ def _reached(run: Run) -> Sequence[tuple[str, str]]:
         found.append(("agent_steps", message))
     if stop["wall_time_s"] and run.wall_time_s >= stop["wall_time_s"]:
         message = (
-            f"it has reached its limit of {stop['wall_time_s']:,.0f} s of training ({run.wall_time_s:,.0f} s "
-            "completed): set a higher limit"
+            f"it has reached its limit of {stop['wall_time_s']:,.10g} s of training "
+            f"({round(run.wall_time_s, 1):,.10g} s completed): set a higher limit"
         )
         found.append(("wall_time_s", message))
     if stop["score"] is not None and run.score is not None and run.score >= stop["score"]:

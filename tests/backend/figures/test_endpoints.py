@@ -329,6 +329,7 @@ def test_invalid_queries_return_422_and_unknown_ids_404(client: Client, recorded
         ("learning_curve", {"run": recorded.run_id, "width": 3}, "width"),
         ("learning_curve", {"run": recorded.run_id, "theme": "pink"}, "theme"),
         ("curve", {"run": recorded.run_id}, "metric"),
+        ("curve", {"run": recorded.run_id, "metric": "eval/score", "format": "gif"}, "format"),
         ("seed_curve", {"run": recorded.run_id, "interval": "iqr"}, "interval"),
         ("episode_trace", {"episode": "x"}, "episode"),
     ]

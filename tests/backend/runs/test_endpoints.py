@@ -319,6 +319,17 @@ def test_resume_at_reached_bound_needs_larger_bound(service: RunningService) -> 
     assert resumed["progress"] == 0.5
 
 
+def test_resume_at_a_reached_time_names_parts_of_a_second(service: RunningService) -> None:
+    run = make_run(service.engine, RunState.FINISHED, stop={"wall_time_s": 0.5})
+    with writing(service.engine) as session:
+        found = repository.get(session, run.id, for_update=True)
+        assert found is not None
+        found.wall_time_s = 1_234.5678
+    refused = service.client.post(f"/api/v1/runs/{run.id}/resume")
+    message = "it has reached its limit of 0.5 s of training (1,234.6 s completed): set a higher limit"
+    assert refused.json()["errors"] == [{"field": "stop.wall_time_s", "message": message}]
+
+
 def test_resume_chooses_the_schedule_of_an_annealed_learning_rate(service: RunningService) -> None:
     config = {"learning_rate_schedule": "linear"}
     run = make_run(service.engine, RunState.STOPPED, config=config)

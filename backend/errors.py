@@ -193,7 +193,11 @@ def install(app: FastAPI) -> None:
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             # The framework lists the methods of one route only.
             methods: HttpMethods = request.app.state.methods
-            allowed = ", ".join(methods.of(request.scope["path"])) or "GET"  # of a page
+            path = request.scope["path"]
+            allowed = ", ".join(methods.of(path))
+            if not allowed and path.startswith("/api/"):
+                return answer(request, _from_http(HTTPException(NotFound.status)))
+            allowed = allowed or "GET"  # of a page
             error.headers = {"Allow": allowed}
             error.detail = f"{request.method} is not allowed at this address; allowed: {allowed}"
         return answer(request, _from_http(error))

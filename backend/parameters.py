@@ -8,10 +8,13 @@ from fastapi.routing import APIRoute, APIWebSocketRoute
 from starlette.requests import HTTPConnection
 
 from backend.errors import Invalid
-from backend.specs.problems import unknown_fields
+from backend.specs.problems import MAX_EXPLAINED, unknown_fields
 
 _OF_LISTS = ("limit", "cursor")
 """Allowed everywhere, since a client reads every list alike; short lists ignore them and have one page."""
+
+_MAX_LENGTH = 80
+"""Of a name in the answer, in characters."""
 
 _KNOWN: dict[Callable[..., Any], Sequence[str]] = {}
 """By endpoint; it is worked out once."""
@@ -21,14 +24,15 @@ async def refuse_unknown(connection: HTTPConnection) -> None:
     """Refuse a request with a query parameter that its endpoint does not have.
 
     Raises:
-        Invalid: with each of them, and what is probably meant.
+        Invalid: with the first ten of them, and what may be meant.
     """
     given = connection.query_params.keys()
     if not given:
         return
     known = parameters_of(connection.scope["route"])
-    if unknown := [name for name in given if name not in known and name not in _OF_LISTS]:
-        raise Invalid(unknown_fields(unknown, known, kind="parameter"))
+    if unknown := [name[:_MAX_LENGTH] for name in given if name not in known and name not in _OF_LISTS]:
+        # Nobody has logged in yet: the answer to a long address must not be longer.
+        raise Invalid(unknown_fields(unknown[:MAX_EXPLAINED], known, "no such parameter"))
 
 
 def parameters_of(route: APIRoute | APIWebSocketRoute) -> Sequence[str]:

@@ -182,12 +182,12 @@ class Settings(BaseSettings):
     @field_validator("trusted_proxies")
     @classmethod
     def _networks(cls, trusted_proxies: list[str]) -> list[str]:
-        for network in trusted_proxies:
+        for number, network in enumerate(trusted_proxies, 1):
             try:
                 ipaddress.ip_network(network)
             except ValueError:
                 raise ValueError(
-                    f"{network!r:.80} is not an address or a network: use one such as 172.18.0.0/16"
+                    f"entry {number} is not an address or a network: use one such as 172.18.0.0/16"
                 ) from None
         return trusted_proxies
 
@@ -203,7 +203,8 @@ class Settings(BaseSettings):
             parts, host = urlsplit(""), None
         extra = parts.query or parts.fragment or parts.username
         if parts.scheme not in ("http", "https") or not host or extra:
-            raise ValueError(f"{url!r:.120} is not a URL such as https://callboard.example, without ? and #")
+            # Without the value, which may contain a password.
+            raise ValueError("must be a URL such as https://callboard.example, without a user name, ? and #")
         if info.field_name == "public_url" and parts.path not in ("", "/"):
             raise ValueError("must have no path: the pages are served at the root of a host")
         if info.field_name == "oidc_issuer" and parts.scheme == "http" and not _is_loopback(host):

@@ -1,5 +1,6 @@
 """Facts about this machine and its load. Imports no torch, to keep the worker process small."""
 
+import fcntl
 import json
 import os
 import subprocess
@@ -20,6 +21,7 @@ from backend.specs.algorithms.common import bf16_instructions
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.custom import FILE_VARIABLE, CustomEnvironment, read_custom_environments
 
+_WORKER_ID_FILE = "worker-id"
 _PACKAGES = ("callboard", "torch", "gymnasium", "ale-py", "numpy", "av")
 _REQUIRED_MODULES = {
     "atari": "ale_py",
@@ -38,29 +40,33 @@ READINGS_KEPT = 60
 
 
 def worker_id(home: Path) -> str:
-    """Id of this home directory's worker; created at the first call."""
-    known = known_worker_id(home)
-    if known is None:
-        file = home / "worker-id"
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        partial = home / f".worker-id-{uuid4().hex}"
-        partial.write_text(uuid4().hex)
-        try:
-            os.link(partial, file)  # never half written, and the first of two counts
-            partial.unlink()
-        except FileExistsError:
-            partial.unlink()
-        except OSError:  # a file system without hard links
-            os.replace(partial, file)
-        known = file.read_text()
+    """Id of this home directory's worker; created at the first call.
+
+    Raises:
+        OSError: it cannot be read or stored.
+    """
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (home / _WORKER_ID_FILE).open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # of two workers that start at once, the first creates it
+        file.seek(0)
+        known = file.read()
+        if not known:
+            known = uuid4().hex
+            file.write(known)
+            file.flush()
+            os.fsync(file.fileno())
     return known
 
 
 def known_worker_id(home: Path) -> str | None:
-    """The id of this home directory's worker, if there has been one."""
+    """The id of this home directory's worker, if there has been one.
+
+    Raises:
+        OSError: it cannot be read.
+    """
     try:
-        return (home / "worker-id").read_text() or None
-    except OSError:
+        return (home / _WORKER_ID_FILE).read_text() or None
+    except FileNotFoundError:
         return None
 
 

@@ -215,7 +215,11 @@ def _worker(settings: Settings) -> str:
         engine.dispose()
     if host is None:
         raise CheckFailed(f"{settings.host_name}: no heartbeat yet; start one with `callboard worker`")
-    if hosts.is_taken(host, known_worker_id(settings.home_dir), now, settings.lease_s):
+    try:
+        own = known_worker_id(settings.home_dir)
+    except OSError as error:
+        raise CheckFailed(f"{error.filename}: {error.strerror}") from None
+    if hosts.is_taken(host, own, now, settings.lease_s):
         raise CheckFailed(
             f"{settings.host_name}: a worker of another home runs under this name; set CALLBOARD_HOST_NAME"
         )

@@ -154,7 +154,8 @@ def await_name(settings: Settings) -> None:
     """Wait while a worker of another home may run under this host's name, for two leases at most.
 
     Raises:
-        typer.Exit: one does, since it has sent a heartbeat meanwhile.
+        typer.Exit: one does, since it has sent a heartbeat meanwhile; or the id of this home's worker cannot
+            be read or stored.
     """
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -163,7 +164,11 @@ def await_name(settings: Settings) -> None:
     from backend.hosts import repository as hosts
     from workers.host_facts import worker_id
 
-    own, last_heartbeat = worker_id(settings.home_dir), None
+    try:
+        own = worker_id(settings.home_dir)
+    except OSError as error:
+        raise fail(f"{error.filename}: {error.strerror}", 1) from None
+    last_heartbeat = None
     with opened(settings.database) as engine, suppress(SQLAlchemyError):  # the worker waits for the database
         while True:
             with reading(engine) as session:

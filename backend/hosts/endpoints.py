@@ -33,5 +33,5 @@ def undrain_host(host_id: Text, principal: Operator, session: WriteSession, stat
 
 @router.delete("/{host_id}", status_code=204)
 def remove_host(host_id: Text, principal: Operator, session: WriteSession, state: AppStateDep) -> None:
-    """Remove a host whose worker has ended from the list. A worker of this name would register again."""
+    """Remove a host that is stopped or offline. The next heartbeat of a worker of this name adds it again."""
     service.remove(session, host_id, state.settings.lease_s)

@@ -102,7 +102,7 @@ def set_draining(session: Session, host_id: str, draining: bool, lease_s: float)
 
 
 def remove(session: Session, host_id: str, lease_s: float) -> None:
-    """Remove a host whose worker has ended.
+    """Remove a host that is stopped or offline.
 
     Raises:
         NotFound: there is no such host.
@@ -114,7 +114,7 @@ def remove(session: Session, host_id: str, lease_s: float) -> None:
     if repository.is_alive(host, database_now(session), lease_s):
         raise Conflict(f"host {host_id!r:.80} is alive: stop its worker first")
     if repository.runs_by_host(session).get(host_id):
-        raise Conflict(f"host {host_id!r:.80} holds runs until their leases expire: try again in a minute")
+        raise Conflict(f"host {host_id!r:.80} holds runs until their leases expire: try again then")
     repository.remove(session, host)
 
 

@@ -14,6 +14,7 @@ ULID = r"^[0-9A-HJKMNP-TV-Z]{26}$"
 METRIC = r"^[A-Za-z0-9_-]+(?:/[A-Za-z0-9_.-]+)+$"
 SHA256 = r"^[0-9a-f]{64}$"
 SUFFIX = r"^(\.[a-z0-9]{1,10})?$"
+CUSTOM_ID = r"^Custom/[A-Za-z0-9][A-Za-z0-9_-]{0,60}-v[0-9]{1,4}$"
 ENTRY_POINT = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 PATTERNS = {
     STORABLE: "must not contain null characters",
@@ -23,6 +24,7 @@ PATTERNS = {
     METRIC: "must be a section and a name, such as loss/policy",
     SHA256: "must be 64 hexadecimal digits in lower case",
     SUFFIX: "must be empty, or a dot and up to 10 lower-case letters or digits, such as .zip",
+    CUSTOM_ID: "must be Custom/, up to 61 letters, digits, _ or -, and a version, such as Custom/Grid-v0",
     ENTRY_POINT: "must be a module and a class or function of it, such as my_environments.grid:Grid",
 }
 """Pattern -> what text must be to match it."""

@@ -40,7 +40,7 @@ _MESSAGES |= {"extra_forbidden": NO_FIELD, "string_type": "must be text", "missi
 
 _SORT_PATTERN = re.compile(r"\^-\?\((.+)\)\$")
 
-_MAX_EXPLAINED = 10
+MAX_EXPLAINED = 10
 _MAX_NAME = 64
 """Longer names are like no field's. Both bound the cost of a request, since comparing names is slow."""
 
@@ -95,32 +95,40 @@ def problems_of(error: ValidationError, prefix: str = "") -> list[FieldProblem]:
     return found
 
 
-def unknown_fields(paths: Iterable[str], known: Iterable[str], kind: str = "field") -> list[FieldProblem]:
-    """One problem per field that does not exist; the first ten say which may be meant.
+def explained(problems: Iterable[FieldProblem], known: Iterable[str]) -> list[FieldProblem]:
+    """The problems, where those of fields that do not exist name the fields that may be meant.
+
+    Args:
+        problems: of one object, as from `problems_of`.
+        known: the names of its fields.
+    """
+    problems = list(problems)
+    unknown = iter(unknown_fields([each.field for each in problems if each.message == NO_FIELD], known))
+    return [next(unknown) if each.message == NO_FIELD else each for each in problems]
+
+
+def unknown_fields(paths: Iterable[str], known: Iterable[str], no_such: str = NO_FIELD) -> list[FieldProblem]:
+    """One problem per field that does not exist; the first ten name the fields that may be meant.
 
     Args:
         paths: the dotted path of each.
         known: the names of the fields that exist there.
-        kind: what they are called.
+        no_such: what is wrong.
     """
     known = list(known)
     return [
         FieldProblem(
             field=path,
-            message=_unknown_message(path.rpartition(".")[2], known, kind)
-            if place < _MAX_EXPLAINED
-            else f"no such {kind}",
+            message=no_such + _meant(path.rpartition(".")[2], known) if place < MAX_EXPLAINED else no_such,
         )
         for place, path in enumerate(paths)
     ]
 
 
-def _unknown_message(name: str, known: list[str], kind: str) -> str:
-    if not known:
-        return f"no such {kind}; there are none here"
+def _meant(name: str, known: list[str]) -> str:
     if similar := similar_names(name, known):
-        return f"no such {kind}; did you mean {' or '.join(similar)}?"
-    return f"no such {kind}; the {kind}s are {', '.join(known)}"
+        return f"; did you mean {' or '.join(similar)}?"
+    return f"; use one of {', '.join(known)}" if known else ""
 
 
 def similar_names(name: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:

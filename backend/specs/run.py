@@ -15,6 +15,7 @@ from backend.specs.problems import (
     NO_FIELD,
     FieldProblem,
     InvalidSpec,
+    explained,
     problems_of,
     similar_names,
     unknown_fields,
@@ -116,6 +117,13 @@ class RunSpec(RunOptions):
         )
 
 
+REQUEST_FIELDS = (
+    *(name for name in RunSpec.model_fields if name != "custom"),
+    *("seeds", "grid", "origin"),
+)
+"""The fields of a request for runs, which holds several at once."""
+
+
 def _facts(
     environment: Environment, config: EnvironmentConfig, agent_steps: int | None, annealing: int | None
 ) -> RunFacts:
@@ -145,11 +153,7 @@ def _section(model: type[M], value: Any, name: str, problems: list[FieldProblem]
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        found = problems_of(error, name)
-        problems += [each for each in found if each.message != NO_FIELD]
-        problems += unknown_fields(
-            [each.field for each in found if each.message == NO_FIELD], model.model_fields
-        )
+        problems += explained(problems_of(error, name), model.model_fields)
         return None
 
 
@@ -211,7 +215,7 @@ def changed_live(spec: RunSpec, changes: dict[str, Any]) -> RunSpec:
         for name in changes
         if name in fields and name not in live
     ]
-    problems += unknown_fields([f"config.{name}" for name in changes if name not in fields], live)
+    problems += unknown_fields([f"config.{name}" for name in changes if name not in fields], fields)
     if problems:
         raise InvalidSpec(problems)
     data = spec.model_dump(mode="json")
@@ -299,31 +303,31 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
         # A section is only missing if a problem of it, or of what it belongs to, is known.
         named = {*_SECTIONS, *(p.field for p in problems)}
         found = [each for each in problems_of(error) if each.field not in named]
-        problems += [each for each in found if each.message != NO_FIELD]
-        unknown = [each.field for each in found if each.message == NO_FIELD]
-        problems += _misplaced(unknown, algorithm, environment)
+        problems += _placed(found, algorithm, environment)
         raise InvalidSpec(problems) from None
     if problems:
         raise InvalidSpec(problems)
     return spec
 
 
-def _misplaced(
-    names: list[str], algorithm: Algorithm | None, environment: Environment | None
+def _placed(
+    problems: list[FieldProblem], algorithm: Algorithm | None, environment: Environment | None
 ) -> list[FieldProblem]:
-    """Problems of fields that a request does not have, with the section that a setting belongs to."""
+    """The problems, where those of fields that do not exist name the section or the fields that are meant."""
     sections: dict[str, type[BaseModel]] = {"stop": StopSpec}
     if algorithm:
         sections["config"] = algorithm.config
     if environment:
         sections["environment_config"] = environment.config
-    meant = {
-        field: f"did you mean {name}.{field}?"
-        for name, model in sections.items()
-        for field in model.model_fields
-    }
-    meant["preset"] = "send the preset's settings, which GET /api/v1/algorithms lists"
-    known = [name for name in RunSpec.model_fields if name != "custom"]
-    return [
-        FieldProblem(field=name, message=f"{NO_FIELD}; {meant[name]}") for name in names if name in meant
-    ] + unknown_fields([name for name in names if name not in meant], known)
+    meant = {"preset": "send the preset's settings, which GET /api/v1/algorithms lists"}
+    for section, model in sections.items():
+        for field in model.model_fields:
+            meant[field] = f"did you mean {section}.{field}?"
+            meant[f"{section}.{field}"] = f'send {{"{section}": {{"{field}": …}}}}'
+    placed = [
+        each.model_copy(update={"message": f"{NO_FIELD}; {meant[each.field]}"})
+        if each.message == NO_FIELD and each.field in meant
+        else each
+        for each in problems
+    ]
+    return explained(placed, REQUEST_FIELDS)

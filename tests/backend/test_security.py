@@ -100,6 +100,7 @@ def test_unknown_methods_and_addresses_return_problem_documents(sqlite_service: 
         ("PUT", "/api/v1/runs", 405),
         ("DELETE", "/healthz", 405),
         ("GET", "/api/v2/runs", 404),
+        ("POST", "/api/v1/nothing", 404),
         ("POST", "/somewhere", 405),
     ]:
         answer = client.request(method, path)

@@ -46,6 +46,15 @@ from backend.cli.main import app
             {"ARTIFACTS_URL": "artifacts"},
             "CALLBOARD_ARTIFACTS_URL: must begin with a protocol that fsspec knows, such as file:// or s3://",
         ),
+        (
+            {"URL": "http://me:secret@lab.example"},
+            "CALLBOARD_URL: must be a URL such as https://callboard.example, without a user name, ? and #",
+        ),
+        (
+            {"TRUSTED_PROXIES": '["192.0.2.1", "proxy"]'},
+            "CALLBOARD_TRUSTED_PROXIES: entry 2 is not an address or a network: use one such as "
+            "172.18.0.0/16",
+        ),
         ({"LOG_FORMAT": "xml"}, "CALLBOARD_LOG_FORMAT: must be 'console' or 'json'"),
         (
             {"LOG_LEVEL": "loud"},

@@ -144,7 +144,7 @@ def test_errors_are_printed_in_one_line(callboard: Callboard, sqlite_service: Ru
     assert (unreachable.exit_code, unreachable.output.count("\n")) == (1, 1)
     no_url = callboard("runs", "list", CALLBOARD_URL="nonsense", CALLBOARD_TOKEN="x")
     assert no_url.exit_code == 2
-    assert no_url.output.startswith("callboard: CALLBOARD_URL: 'nonsense' is not a URL")
+    assert no_url.output.startswith("callboard: CALLBOARD_URL: must be a URL")
     no_token = callboard("runs", "list", CALLBOARD_URL=sqlite_service.url)
     assert no_token.exit_code == 2
     assert "CALLBOARD_TOKEN" in no_token.output

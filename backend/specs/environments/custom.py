@@ -22,9 +22,9 @@ from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, Valid
 
 from backend.specs.algorithms.base import Actions, Observation
 from backend.specs.environments.base import USUAL_EPISODE_AGENT_STEPS, Environment, EnvironmentConfig
-from backend.specs.fields import ENTRY_POINT, WITHOUT_CONTROLS, Strict, setting
-from backend.specs.former_names import ENVIRONMENT_PREFIX, current_environment_id
-from backend.specs.problems import problems_of
+from backend.specs.fields import CUSTOM_ID, ENTRY_POINT, WITHOUT_CONTROLS, Strict, setting
+from backend.specs.former_names import current_environment_id
+from backend.specs.problems import explained, problems_of
 
 FILE_VARIABLE = "CALLBOARD_ENVIRONMENTS_FILE"
 """The environment variable that names the file, for a worker and the engines it starts."""
@@ -58,7 +58,7 @@ class CustomEnvironment(Strict):
     id: Annotated[
         str,
         BeforeValidator(current_environment_id),
-        StringConstraints(pattern=rf"^{ENVIRONMENT_PREFIX}[A-Za-z0-9][A-Za-z0-9_-]{{0,60}}-v[0-9]{{1,4}}$"),
+        StringConstraints(pattern=CUSTOM_ID),
     ]
     title: Word
     summary: Annotated[str, StringConstraints(max_length=300)] = ""
@@ -116,10 +116,10 @@ def read_custom_environments(path: Path) -> dict[str, CustomEnvironmentEntry]:
         try:
             entry = CustomEnvironmentEntry.model_validate({"id": name} | dict(table))
         except ValidationError as error:
-            first = problems_of(error, name)[0]
+            first = explained(problems_of(error, name), CustomEnvironmentEntry.model_fields)[0]
             raise CustomEnvironmentsError(f"{path}: {first.field}: {first.message}") from None
-        except (TypeError, ValueError) as error:
-            raise CustomEnvironmentsError(f"{path}: {name}: {error}") from None
+        except (TypeError, ValueError):
+            raise CustomEnvironmentsError(f"{path}: {name}: must be a table") from None
         if entry.id in found:
             raise CustomEnvironmentsError(f"{path}: {name}: {entry.id} is defined twice")
         found[entry.id] = entry

@@ -1399,7 +1399,7 @@ export interface paths {
         post?: never;
         /**
          * Remove Host
-         * @description Remove a host whose worker has ended from the list. A worker of this name would register again.
+         * @description Remove a host that is stopped or offline. The next heartbeat of a worker of this name adds it again.
          */
         delete: operations["remove_host"];
         options?: never;

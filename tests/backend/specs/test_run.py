@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from backend.runs.schemas import RunFields
 from backend.specs.algorithms import ALGORITHMS, AlgorithmConfig
 from backend.specs.problems import InvalidSpec
-from backend.specs.run import parse_run_spec
+from backend.specs.run import REQUEST_FIELDS, parse_run_spec
 
 PONG = {"algorithm": "paac", "environment": "ALE/Pong-v5", "stop": {"agent_steps": 1000}}
 
@@ -61,12 +62,18 @@ def test_parse_reports_every_invalid_field_in_one_error() -> None:
         ("frame_skip", 1, "no such field; did you mean environment_config.frame_skip?"),
         ("preset", "x", "send the preset's settings, which GET /api/v1/algorithms lists"),
         ("tag", ["a"], "no such field; did you mean tags"),
-        ("colour", "red", "no such field; the fields are name, "),
+        ("colour", "red", "no such field; use one of name, "),
+        ("seedss", [1], "no such field; did you mean seeds or seed?"),
+        ("config.gamma", 1, 'no such field; send {"config": {"gamma": …}}'),
         ("notes", None, "must be text, got null"),
     ],
 )
 def test_parse_rejects_unknown_or_unsafe_value(field: str, value: Any, message: str) -> None:
     assert message in problems(PONG | {field: value})[field]
+
+
+def test_fields_that_messages_name_are_those_of_a_request() -> None:
+    assert sorted(REQUEST_FIELDS) == sorted(RunFields.model_fields)
 
 
 def test_spec_round_trips_through_json() -> None:

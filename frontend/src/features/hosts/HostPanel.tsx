@@ -147,8 +147,9 @@ export function HostPanel({ host }: { host: Host }) {
         danger
         onConfirm={() => remove.mutateAsync(undefined)}
       >
-        The host is removed from the lists of hosts; the runs that it trained are kept. It appears again when
-        a worker of this name starts.
+        The runs that it trained are kept. Queued runs that request it keep waiting, and custom environments
+        that no other host has can no longer be chosen. The next heartbeat of a worker of this name adds the
+        host again, accepting runs.
       </ConfirmDialog>
     </section>
   );

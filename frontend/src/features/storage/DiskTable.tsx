@@ -19,7 +19,7 @@ export function DiskTable({ hosts }: { hosts: readonly Host[] }) {
           </tr>
         </thead>
         <tbody>
-          {hosts.map(({ id, alive, load }) => {
+          {hosts.map(({ id, alive, stopped_at: stopped, load }) => {
             const { disk_bytes: total, disk_free_bytes: free, disk_problem: problem } = load;
             return (
               <tr key={id}>
@@ -30,7 +30,12 @@ export function DiskTable({ hosts }: { hosts: readonly Host[] }) {
                   {total != null && free != null && formatShare(total - free, total)}
                 </td>
                 <td className={problem ? classes.problem : ''}>
-                  {problem ?? (total == null ? 'not reported' : alive ? 'ok' : 'host is offline')}
+                  {problem ??
+                    (total == null
+                      ? 'not reported'
+                      : alive
+                        ? 'ok'
+                        : `host is ${stopped ? 'stopped' : 'offline'}`)}
                 </td>
               </tr>
             );

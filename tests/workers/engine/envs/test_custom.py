@@ -155,13 +155,14 @@ def test_failing_constructor_raises_its_error(monkeypatch: pytest.MonkeyPatch) -
     [
         ('title = "Line"\n', "", r"Custom/Line-v0\.title: is required"),
         ('observation = "vector"', 'observation = "smell"', r"Custom/Line-v0\.observation: must be"),
-        ("Custom/Line-v0", "Line-v0", r"Line-v0\.id: must match"),
+        ("Custom/Line-v0", "Line-v0", r"Line-v0\.id: must be Custom/, up to"),
         (
             "tests.support.custom_environment:Line",
             "os.system",
             r"Custom/Line-v0\.entry_point: must be a module and a class",
         ),
-        ("kwargs", "arguments", r"Custom/Line-v0\.arguments: no such field"),
+        ("kwargs", "arguments", r"Custom/Line-v0\.arguments: no such field; use one of id, "),
+        (custom_environment.FILE, "x = 5", r"environments\.toml: x: must be a table"),
         ("title", "title =", r"environments\.toml: Invalid value"),
     ],
 )

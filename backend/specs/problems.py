@@ -128,7 +128,9 @@ def unknown_fields(paths: Iterable[str], known: Iterable[str], no_such: str = NO
 def _meant(name: str, known: list[str]) -> str:
     if similar := similar_names(name, known):
         return f"; did you mean {' or '.join(similar)}?"
-    return f"; use one of {', '.join(known)}" if known else ""
+    if not known:
+        return ""
+    return f"; use {'one of ' if len(known) > 1 else ''}{', '.join(known)}"
 
 
 def similar_names(name: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:

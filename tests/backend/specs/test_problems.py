@@ -46,4 +46,4 @@ def test_very_long_name_is_compared_with_none() -> None:
     known = "g" * 64
     similar, long = unknown_fields([known[1:], known + "g"], [known])
     assert similar.message == f"no such field; did you mean {known}?"
-    assert long.message == f"no such field; use one of {known}"
+    assert long.message == f"no such field; use {known}"

@@ -4,7 +4,11 @@ from typing import Any
 
 from backend.specs.fields import Text
 
-__all__ = ["Text", "is_storable", "unstorable_paths"]
+__all__ = ["UNSTORABLE", "Text", "is_storable", "unstorable_paths"]
+
+
+UNSTORABLE = "must not contain null characters or unpaired surrogates"
+"""Message about text that is not storable."""
 
 
 def is_storable(text: str) -> bool:

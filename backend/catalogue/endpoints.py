@@ -8,6 +8,7 @@ from backend.catalogue.schemas import AlgorithmOut, AlgorithmPage, EnvironmentOu
 from backend.dependencies import ReadSession
 from backend.errors import NotFound
 from backend.specs.former_names import current_environment_id
+from backend.specs.problems import quoted
 
 router = APIRouter(tags=["catalogue"])
 
@@ -23,7 +24,7 @@ def read_algorithm(algorithm_id: str, principal: Viewer) -> AlgorithmOut:
     """One algorithm."""
     found = service.algorithms().get(algorithm_id)
     if found is None:
-        raise NotFound(f"algorithm {algorithm_id!r:.80} does not exist")
+        raise NotFound(f"algorithm {quoted(algorithm_id)} does not exist")
     return found
 
 
@@ -39,5 +40,5 @@ def read_environment(environment_id: str, principal: Viewer, session: ReadSessio
     """One environment; its id may contain a slash, as in `ALE/Pong-v5`."""
     found = service.environments(session).get(current_environment_id(environment_id))
     if found is None:
-        raise NotFound(f"environment {environment_id!r:.80} does not exist")
+        raise NotFound(f"environment {quoted(environment_id)} does not exist")
     return found

@@ -21,6 +21,7 @@ from backend.runs.groups import group_key, group_names, repetitions
 from backend.runs.lineage import roots
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
+from backend.specs.problems import quoted
 from backend.statistics.estimates import median
 
 _SHOWN_RUNS = 100
@@ -81,7 +82,7 @@ def _setting(by: str) -> ConfigField | None:
         raise Invalid.field("by", str(error)) from None
     if not isinstance(field, ConfigField):
         raise Invalid.field(
-            "by", f"runs cannot be grouped by {by!r:.80}; use {', '.join(_COLUMNS)} or a setting"
+            "by", f"runs cannot be grouped by {quoted(by)}; use {', '.join(_COLUMNS)} or a setting"
         )
     return field
 

@@ -41,7 +41,7 @@ def list_episodes(
         bool, Query(description="Include episodes after the checkpoint that a later attempt resumed from.")
     ] = False,
     max_agent_steps: Annotated[
-        int | None, Query(ge=0, lt=2**63, description="Episodes that ended at this agent step or before.")
+        int | None, Query(ge=0, le=2**63 - 1, description="Episodes that ended at this agent step or before.")
     ] = None,
     sort: Annotated[str, Query(pattern=SORT_PATTERN)] = "-agent_steps",
     limit: Limit = 50,

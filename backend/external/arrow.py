@@ -16,6 +16,7 @@ from backend.errors import Invalid
 from backend.external.columns import PointColumns
 from backend.external.schemas import MAX_METRIC, MAX_ROWS, MAX_STEPS, MAX_WALL_TIME_S, METRIC_NAME
 from backend.metrics.chunks import Array, Columns, joined, taken
+from backend.specs.problems import quoted
 
 _TYPES = {"agent_steps": pa.int64(), "frames": pa.int64(), "wall_time_s": pa.float64(), "value": pa.float64()}
 _OPTIONAL = frozenset({"frames"})
@@ -46,7 +47,7 @@ def of_arrow(body: bytes, source: str, sequence: int) -> PointColumns:
 
 
 def _unreadable(error: Exception) -> Invalid:
-    return Invalid.field("body", f"is not a valid Arrow stream: {str(error)!r:.200}")
+    return Invalid.field("body", f"is not a valid Arrow stream: {quoted(str(error))}")
 
 
 def _check_schema(schema: pa.Schema) -> None:
@@ -95,7 +96,7 @@ def _by_metric(batch: pa.RecordBatch) -> Iterator[tuple[str, Columns]]:
     for rows in np.split(order, ends) if len(order) else ():
         name = names[codes[rows[0]]]
         if name is None or len(name) > MAX_METRIC or not METRIC_NAME.fullmatch(name):
-            raise Invalid.field("metric", f"{name!r:.100} is not the name of a metric, such as loss/policy")
+            raise Invalid.field("metric", f"{quoted(name)} is not the name of a metric, such as loss/policy")
         yield name, columns if len(rows) == len(codes) else taken(columns, rows)
 
 

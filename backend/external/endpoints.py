@@ -23,6 +23,7 @@ from backend.idempotency.route import IdempotentRoute
 from backend.rest import Ulid
 from backend.runs.schemas import DescribedAs
 from backend.specs.fields import ULID
+from backend.specs.problems import quoted
 
 router = APIRouter(prefix="/runs/{run_id}", tags=["runs"], route_class=IdempotentRoute)
 
@@ -122,7 +123,7 @@ def _of_stream(
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != ARROW:
-        raise Invalid.field("Content-Type", f"must be application/json or {ARROW}, got {kind!r:.80}")
+        raise Invalid.field("Content-Type", f"must be application/json or {ARROW}, got {quoted(kind)}")
     if source is None or sequence is None:
         missing = "Callboard-Source" if source is None else "Callboard-Sequence"
         raise Invalid.field(missing, "is required for an Arrow stream")

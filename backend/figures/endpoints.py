@@ -18,6 +18,7 @@ from backend.figures.theme import DASHES, Theme, colours
 from backend.metrics.axes import ChosenSpread, SmoothedAxes
 from backend.metrics.catalogue import EPISODE_RETURN
 from backend.rest import Ulid
+from backend.specs.problems import quoted
 from backend.text import Text
 from backend.transfer import conditional_response
 
@@ -194,7 +195,7 @@ def diagnostic(
 ) -> Response:
     """One panel of a run's diagnostics."""
     if panel not in BY_ID:
-        raise Invalid.field("panel", f"unknown panel {panel!r:.40}; use one of {', '.join(BY_ID)}")
+        raise Invalid.field("panel", f"unknown panel {quoted(panel)}; use one of {', '.join(BY_ID)}")
     return _answer(request, service.draw_diagnostic(session, run, BY_ID[panel], axes, options), format, panel)
 
 

@@ -13,6 +13,7 @@ from backend.hosts import repository
 from backend.hosts.schemas import HostOut, HostPage, HostRun, QueuePlace, WaitingRun, WaitingRunOut
 from backend.hosts.waiting import ActiveHost, can_run, expected_wait_s, misfits, serves, why_waiting
 from backend.runs.schemas import progress, time_left_s
+from backend.specs.problems import quoted
 from backend.specs.states import RunState
 
 MAX_WAITING = 50
@@ -93,7 +94,7 @@ def set_draining(session: Session, host_id: str, draining: bool, lease_s: float)
     """
     host = repository.get(session, host_id, for_update=True)
     if host is None:
-        raise NotFound(f"host {host_id!r:.80} does not exist")
+        raise NotFound(f"host {quoted(host_id)} does not exist")
     repository.set_draining(session, host, draining)
     if not draining:
         for queue in host.queues:
@@ -110,11 +111,11 @@ def remove(session: Session, host_id: str, lease_s: float) -> None:
     """
     host = repository.get(session, host_id, for_update=True)
     if host is None:
-        raise NotFound(f"host {host_id!r:.80} does not exist")
+        raise NotFound(f"host {quoted(host_id)} does not exist")
     if repository.is_alive(host, database_now(session), lease_s):
-        raise Conflict(f"host {host_id!r:.80} is alive: stop its worker first")
+        raise Conflict(f"host {quoted(host_id)} is alive: stop its worker first")
     if repository.runs_by_host(session).get(host_id):
-        raise Conflict(f"host {host_id!r:.80} holds runs until their leases expire: try again then")
+        raise Conflict(f"host {quoted(host_id)} holds runs until their leases expire: try again then")
     repository.remove(session, host)
 
 

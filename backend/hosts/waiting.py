@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from backend.db import Host, Run
 from backend.runs.schemas import time_left_s
 from backend.specs.fit import memory_advice, process_warning
-from backend.specs.problems import InvalidSpec
+from backend.specs.problems import InvalidSpec, quoted
 from backend.specs.run import parse_run_spec
 from backend.specs.states import RunState
 
@@ -79,7 +79,7 @@ def misfits(runs: Sequence[Run], hosts: Sequence[Host]) -> list[str]:
     """
     largest = max(runs, key=lambda run: run.memory_estimate_bytes)
     if largest.wanted_host and all(host.id != largest.wanted_host for host in hosts):
-        return [f"there is no host {largest.wanted_host!r:.80}: the run waits until there is one"]
+        return [f"there is no host {quoted(largest.wanted_host)}: the run waits until there is one"]
     able = [host for host in hosts if serves(host, largest) and _provides(host, largest)]
     able = [host for host in able if _has_device(host, largest)]
     if not able:

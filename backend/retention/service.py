@@ -17,6 +17,7 @@ from backend.retention.schemas import (
     StorageKind,
     StorageOut,
 )
+from backend.specs.problems import quoted
 
 PREVIEW_S = 2.0
 """How long a preview checks runs."""
@@ -37,7 +38,7 @@ def forget_group(session: Session, group: str) -> None:
         NotFound: the group has no retention settings.
     """
     if not repository.forget_group(session, group):
-        raise NotFound(f"the group {group!r:.80} has no retention settings")
+        raise NotFound(f"the group {quoted(group)} has no retention settings")
 
 
 def preview(session: Session, request: PreviewRequest, limit_s: float = PREVIEW_S) -> Preview:

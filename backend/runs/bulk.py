@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field
 from sqlalchemy.orm import Session
 
 from backend.db import Run
@@ -12,6 +12,7 @@ from backend.errors import Conflict, Invalid, NotFound
 from backend.runs import repository, service
 from backend.runs.schemas import RunChanges
 from backend.specs.fields import Strict
+from backend.specs.problems import FieldProblem
 from backend.specs.run_fields import MAX_TAGS, Tags
 from backend.text import Text
 
@@ -48,17 +49,23 @@ class BulkRequest(Strict):
     )
     dry_run: bool = Field(default=False, description="Return what would be done, and change nothing.")
 
-    @model_validator(mode="after")
-    def _one_way(self) -> "BulkRequest":
-        if (self.ids is None) == (self.filter is None):
-            raise ValueError("give either ids or filter")
-        if self.ids is not None and (self.expected, self.limit, self.after) != (None, None, None):
-            raise ValueError("expected, limit and after are for filter, not for ids")
+    def conflicts(self) -> list[FieldProblem]:
+        """Errors of fields that do not fit the others."""
+        found = {}
+        if self.ids is None and self.filter is None:
+            found["ids"] = "give either ids or filter"
+        if self.ids is not None:
+            for name in ("filter", "expected", "limit", "after"):
+                if getattr(self, name) is not None:
+                    found[name] = "cannot be combined with ids"
         if self.restorable and self.action != "delete":
-            raise ValueError("restorable is for delete")
-        if (self.tags is None) == (self.action in ("tag", "untag")):
-            raise ValueError("tags are required for tag and untag, and not allowed for other actions")
-        return self
+            found["restorable"] = f"is for the action delete, not for {self.action}"
+        tags_needed = self.action in ("tag", "untag")
+        if tags_needed and self.tags is None:
+            found["tags"] = f"is required by the action {self.action}"
+        if not tags_needed and self.tags is not None:
+            found["tags"] = f"is for the actions tag and untag, not for {self.action}"
+        return [FieldProblem(field=name, message=message) for name, message in found.items()]
 
 
 class BulkItem(BaseModel):
@@ -87,9 +94,12 @@ def apply(session: Session, request: BulkRequest) -> BulkOut:
     """Apply the action to every run that allows it.
 
     Raises:
-        Invalid: the filter is invalid, or matches more than `MAX_RUNS` runs without `limit`.
+        Invalid: fields do not fit each other, or the filter is invalid, or it matches more than `MAX_RUNS`
+            runs without `limit`.
         Conflict: another number of runs matches than expected.
     """
+    if conflicts := request.conflicts():
+        raise Invalid(conflicts)
     ids, next_after = _ids(session, request)
     # In a fixed order, so that concurrent requests cannot deadlock.
     items = [_one(session, request, run_id) for run_id in sorted(set(ids))]

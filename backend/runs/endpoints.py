@@ -14,7 +14,7 @@ from backend.idempotency.route import IdempotentRoute
 from backend.rest import Cursor, Limit, Ulid
 from backend.runs import bulk, fork, log_lines, repository, service
 from backend.runs.bulk import BulkOut, BulkRequest
-from backend.runs.estimate import estimate
+from backend.runs.estimate import estimate, warnings
 from backend.runs.fork import ForkRequest
 from backend.runs.schemas import (
     ArchiveRequest,
@@ -54,7 +54,7 @@ def create_runs(body: RunRequest, principal: ExternalWriter, session: WriteSessi
     script sends heartbeats and points.
     """
     created = service.create(session, body, principal)
-    return RunItems(items=[RunOut.of(run) for run in created], warnings=hosts.warnings(session, created))
+    return RunItems(items=[RunOut.of(run) for run in created], warnings=warnings(session, created))
 
 
 @reading.post("/estimate")
@@ -246,10 +246,10 @@ def read_log(
     session: ReadSession,
     search: Annotated[Text | None, Query(max_length=500)] = None,
     after: Annotated[
-        int | None, Query(ge=0, lt=2**63, description="Lines after this line id, to follow the log.")
+        int | None, Query(ge=0, le=2**63 - 1, description="Lines after this line id, to follow the log.")
     ] = None,
     before: Annotated[
-        int | None, Query(ge=0, lt=2**63, description="The last lines before this line id.")
+        int | None, Query(ge=0, le=2**63 - 1, description="The last lines before this line id.")
     ] = None,
     tail: Annotated[bool, Query(description="The last lines of the log.")] = False,
     limit: Limit = 200,

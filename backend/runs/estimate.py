@@ -1,5 +1,6 @@
-"""What runs would need, before they are created."""
+"""What runs would need, and what may be wrong with them although they are valid."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -8,6 +9,7 @@ from backend.db import Run
 from backend.hosts import service as hosts
 from backend.runs import service
 from backend.runs.schemas import RunEstimate
+from backend.specs.annealing import annealing_warning
 
 
 def estimate(session: Session, body: dict[str, Any]) -> RunEstimate:
@@ -27,5 +29,12 @@ def estimate(session: Session, body: dict[str, Any]) -> RunEstimate:
         for spec in service.specs(session, body)
     ]
     return RunEstimate(
-        memory_bytes=max(row.memory_estimate_bytes for row in rows), warnings=hosts.warnings(session, rows)
+        memory_bytes=max(row.memory_estimate_bytes for row in rows), warnings=warnings(session, rows)
     )
+
+
+def warnings(session: Session, runs: Sequence[Run]) -> list[str]:
+    """Why no host that may claim these runs, which are of one request, can run them well, and which of their
+    settings have no effect."""
+    without_effect = filter(None, (annealing_warning(run.spec) for run in runs))
+    return [*hosts.warnings(session, runs), *dict.fromkeys(without_effect)]

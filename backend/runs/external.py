@@ -16,7 +16,7 @@ from backend.specs.problems import FieldProblem, InvalidSpec
 from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import RunState
-from backend.text import unstorable_paths
+from backend.text import UNSTORABLE, unstorable_paths
 
 HEARTBEAT_S = 60.0
 """Time without a request of its script after which an external run is lost."""
@@ -28,9 +28,8 @@ def create(session: Session, body: dict[str, Any], principal: Principal) -> Run:
     Raises:
         InvalidSpec: with one problem per invalid field; nothing is stored.
     """
-    message = "contains a character that cannot be stored"
     if unstorable := unstorable_paths(body):
-        raise InvalidSpec([FieldProblem(field=path or "body", message=message) for path in unstorable])
+        raise InvalidSpec([FieldProblem(field=path or "body", message=UNSTORABLE) for path in unstorable])
     spec = parse_external_spec(body)
     now = database_now(session)
     run = Run(

@@ -17,7 +17,7 @@ from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.custom import CustomConfig
 from backend.specs.fields import METRIC
-from backend.specs.problems import similar_names
+from backend.specs.problems import quoted, similar_names
 from backend.specs.run import RunSpec, StopSpec
 
 FieldKind = Literal["id", "text", "number", "time", "flag", "tag", "any"]
@@ -116,10 +116,12 @@ def resolve(name: str) -> Field:
         UnknownField: there is none. Whether a metric was ever recorded, or an external run has a setting, is
             not checked.
     """
+    if not name:
+        raise UnknownField("must not be empty")
     if "/" in name:
         metric = metric_of(name)
         if not _METRIC.fullmatch(metric.name):
-            raise UnknownField(f"{name!r:.80} is not the name of a metric")
+            raise UnknownField(f"{quoted(name)} is not the name of a metric")
         return metric
     lower = name.lower()
     if lower in RUN_FIELDS:
@@ -187,11 +189,11 @@ def unknown(name: str) -> str:
     lower = name.lower()
     alike = [each for each in known if each.rpartition(".")[2] == lower.rpartition(".")[2]]
     # A common prefix makes no name similar.
-    names = {each.rpartition(".")[2]: each for each in known}
+    names = {each.rpartition(".")[2]: each for each in reversed(known)}
     alike += [names[each] for each in similar_names(lower.rpartition(".")[2], names, cutoff=0.7)]
     if alike:
-        return f"unknown field {name!r:.40}: did you mean {' or '.join(dict.fromkeys(alike[:3]))}?"
+        return f"unknown field {quoted(name)}: did you mean {' or '.join(dict.fromkeys(alike[:3]))}?"
     return (
-        f"unknown field {name!r:.40}; use one of {', '.join(RUN_FIELDS)}, a hyperparameter such as "
+        f"unknown field {quoted(name)}; use one of {', '.join(RUN_FIELDS)}, a setting such as "
         "config.learning_rate, or a metric such as eval/noop_starts/mean_return"
     )

@@ -19,8 +19,9 @@ from typing import Literal
 
 from backend.runs.fields import Field, FieldKind, MetricField, RunField, UnknownField, resolve
 from backend.specs.former_names import current_environment_id
+from backend.specs.problems import quoted
 from backend.specs.states import RunState
-from backend.text import is_storable
+from backend.text import UNSTORABLE, is_storable
 
 Operator = Literal[":", "=", "!=", ">", ">=", "<", "<="]
 MAX_TERMS = 20
@@ -93,7 +94,7 @@ def parse(text: str) -> Node:
         BadFilter: it is invalid, or has an unknown field or an invalid comparison.
     """
     if not is_storable(text):
-        raise BadFilter("contains a character that cannot be stored")
+        raise BadFilter(UNSTORABLE)
     return _Parser(_tokens(text)).whole()
 
 
@@ -113,14 +114,14 @@ def term(field: str, operator: Operator, value: str) -> Term:
         if field == "state" and operator == ":":
             value = value.lower()
         if field == "state" and value not in set(RunState):
-            raise BadFilter(f"unknown state {value!r:.40}; use one of {', '.join(RunState)}")
+            raise BadFilter(f"unknown state {quoted(value)}; use one of {', '.join(RunState)}")
         if field == "environment":
             value = current_environment_id(value)
     if kind in ("id", "text", "tag", "flag") and operator in (">", ">=", "<", "<="):
-        raise BadFilter(f"{field} does not support {operator}")
+        raise BadFilter(f"{field} does not support {operator}: use :, = or !=")
     read = _value(field, kind, value)
     if kind == "any" and operator in (">", ">=", "<", "<=") and not isinstance(read, float):
-        raise BadFilter(f"{field} requires a number with {operator}, not {value!r:.40}")
+        raise BadFilter(f"{field} requires a number with {operator}, not {quoted(value)}")
     return Term(_canonical(field, known), operator, read)
 
 
@@ -148,14 +149,14 @@ def _value(field: str, kind: FieldKind, text: str) -> str | float | datetime | b
         except ValueError:
             number = math.nan
         if not math.isfinite(number):
-            raise BadFilter(f"{field} requires a number, not {text!r:.40}")
+            raise BadFilter(f"{field} requires a number, not {quoted(text)}")
         return number
     if kind == "time":
         try:
             time = datetime.fromisoformat(text)
             return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
         except (ValueError, OverflowError):
-            raise BadFilter(f"{field} requires a time such as 2026-01-31, not {text!r:.40}") from None
+            raise BadFilter(f"{field} requires a time such as 2026-01-31, not {quoted(text)}") from None
     if kind == "any":
         try:
             number = float(text)
@@ -166,7 +167,7 @@ def _value(field: str, kind: FieldKind, text: str) -> str | float | datetime | b
         return text.lower() == "true" if text.lower() in ("true", "false") else text
     if kind == "flag":
         if text.lower() not in ("true", "false"):
-            raise BadFilter(f"{field} must be true or false, not {text!r:.40}")
+            raise BadFilter(f"{field} must be true or false, not {quoted(text)}")
         return text.lower() == "true"
     return text
 
@@ -177,7 +178,7 @@ def _tokens(text: str) -> list[re.Match[str]]:
     while position < end:
         match = _TOKEN.match(text, position)
         if match is None:
-            raise BadFilter(f"cannot read {text[position : position + 20].strip()!r}: unclosed quote")
+            raise BadFilter(f"cannot read {quoted(text[position : position + 20].strip())}: unclosed quote")
         tokens.append(match)
         position = match.end()
     n_terms = sum(1 for token in tokens if not _is_connective(token) and not _is_exact_id(token))
@@ -244,7 +245,7 @@ class _Parser:
             raise BadFilter("a term is missing at the end")
         token = self._tokens[self._at]
         if token["close"] or (token["word"] or "").lower() in ("and", "or"):
-            raise BadFilter(f"a term is missing before {token[0].strip()!r}")
+            raise BadFilter(f"a term is missing before {quoted(token[0].strip())}")
         self._at += 1
         if token["open"]:
             inner = self._adjacent()
@@ -254,8 +255,8 @@ class _Parser:
             return inner
         if token["field"]:
             operator: Operator = token["operator"]  # type: ignore[assignment]
-            quoted = token["quoted"]
-            return term(token["field"], operator, token["plain"] if quoted is None else _unquote(quoted))
+            text = token["plain"] if token["quoted"] is None else _unquote(token["quoted"])
+            return term(token["field"], operator, text)
         return Word(_word(token["word"]) if token["phrase"] is None else _unquote(token["phrase"]))
 
     def _next(self, group: str) -> bool:
@@ -279,11 +280,11 @@ def _word(word: str) -> str:
         return word
     if sign[0] == word:
         raise BadFilter(
-            f"{word!r} stands alone: write field, comparison and value without blanks, as in score>10"
+            f"{quoted(word)} stands alone: write field, comparison and value without blanks, as in score>10"
         )
     if sign.end() == len(word):
-        raise BadFilter(f"{word!r:.40} lacks a value: write it right after the comparison, as in score>10")
-    raise BadFilter(f"cannot read {word!r:.40}: put text with a comparison sign in double quotes")
+        raise BadFilter(f"{quoted(word)} lacks a value: write it right after the comparison, as in score>10")
+    raise BadFilter(f"cannot read {quoted(word)}: put text with a comparison sign in double quotes")
 
 
 def _unquote(text: str) -> str:

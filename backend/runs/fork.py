@@ -14,7 +14,7 @@ from backend.runs import external, repository, service
 from backend.specs.fields import Strict, marked
 from backend.specs.former_names import with_current_names
 from backend.specs.names import fork_name
-from backend.specs.problems import FieldProblem
+from backend.specs.problems import FieldProblem, quoted
 from backend.specs.run import RunSpec, StopSpec, parse_run_spec
 from backend.specs.run_fields import (
     Device,
@@ -130,14 +130,18 @@ def _check_start(before: RunSpec, spec: RunSpec, checkpoint: Checkpoint) -> None
         was, now = getattr(before, section), getattr(spec, section)
         for name in sorted(marked(type(now), "shape")):
             if getattr(now, name) != getattr(was, name):
-                message = (
-                    f"cannot change in a fork: the checkpoint's network was built for {getattr(was, name)!r}"
-                )
+                built_for = quoted(getattr(was, name))
+                message = f"cannot change in a fork: the checkpoint's network was built for {built_for}"
                 problems.append(FieldProblem(field=f"{section}.{name}", message=message))
-    for name in ("agent_steps", "wall_time_s", "score"):
+    reached = {
+        "agent_steps": f"has {checkpoint.agent_steps:,} agent steps",
+        "wall_time_s": f"has {checkpoint.wall_time_s:,.1f} s of training",
+        "score": f"has the score {checkpoint.score or 0:g}",
+    }
+    for name, what in reached.items():
         bound, done = getattr(spec.stop, name), getattr(checkpoint, name)
         if bound is not None and done is not None and done >= bound:
-            message = f"the checkpoint is at {done:,.10g} already: set a higher limit"
+            message = f"the checkpoint {what} already: set a higher limit"
             problems.append(FieldProblem(field=f"stop.{name}", message=message))
     if problems:
         raise Invalid(problems)

@@ -65,7 +65,8 @@ def _field_problems(body: dict[str, Any], path: Any, values: Any) -> Iterator[Fi
     field = f"grid.{path}"
     section, _, name = str(path).partition(".")
     if section not in SECTIONS or not name:
-        yield _problem(field, "use a field of config, environment_config or stop, as config.learning_rate")
+        message = "use a field of config, environment_config or stop, such as config.learning_rate"
+        yield _problem(field, f"is not a setting: {message}")
         return
     if not isinstance(values, list) or not 1 <= len(values) <= MAX_RUNS:
         yield _problem(field, f"must be a list of 1 to {MAX_RUNS} values")
@@ -119,7 +120,7 @@ def seed_problems(seeds: Any, also_seed: bool) -> list[FieldProblem]:
         problems.append(FieldProblem(field="seeds", message=f"must be a list of 1 to {MAX_SEEDS} seeds"))
     else:
         problems += [
-            FieldProblem(field=f"seeds.{i}", message=f"must be an integer from 0 to {MAX_SEED}")
+            FieldProblem(field=f"seeds.{i}", message=f"must be an integer from 0 to {MAX_SEED:,}")
             for i, seed in enumerate(seeds)
             if type(seed) is not int or not 0 <= seed <= MAX_SEED
         ]

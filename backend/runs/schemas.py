@@ -189,7 +189,8 @@ class RunItems(BaseModel):
 
     items: list[RunOut]
     warnings: list[str] = []
-    """Why no host that may claim them can run them well, as in `POST /runs/estimate`."""
+    """Why no host that may claim them can run them well, and which settings have no effect, as in
+    `POST /runs/estimate`."""
 
 
 class RunEstimate(BaseModel):
@@ -199,8 +200,8 @@ class RunEstimate(BaseModel):
     """The most memory that a run may need."""
     warnings: list[str]
     """Why no host that may claim them can run them well, and which presets fit: too little memory, or many
-    more processes than cores. Empty while no host provides their environment and device, unless the
-    wanted host does not exist."""
+    more processes than cores; nothing while no host provides their environment and device, unless the
+    wanted host does not exist. And which of their settings have no effect."""
 
 
 class RunPage(Page[RunOut]):

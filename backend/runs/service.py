@@ -17,11 +17,11 @@ from backend.runs.grid import combinations, given_seeds, grid_problems, seed_pro
 from backend.runs.schemas import RunChanges
 from backend.specs.annealing import Annealing, annealing_notice, with_annealing
 from backend.specs.former_names import ENVIRONMENT_PREFIX, current_environment_id, with_current_names
-from backend.specs.problems import FieldProblem, InvalidSpec
+from backend.specs.problems import FieldProblem, InvalidSpec, quoted
 from backend.specs.run import RunSpec, StopSpec, parse_run_spec
 from backend.specs.run_fields import CALLBOARD, EXTERNAL
 from backend.specs.states import ENDED, LEASED, RunState
-from backend.text import unstorable_paths
+from backend.text import UNSTORABLE, unstorable_paths
 
 
 def create(session: Session, body: dict[str, Any], principal: Principal) -> list[Run]:
@@ -37,7 +37,7 @@ def create(session: Session, body: dict[str, Any], principal: Principal) -> list
     if principal.only_external_runs:
         raise Forbidden(f"this token may only create external runs: set origin to {EXTERNAL}")
     if origin not in (None, CALLBOARD):
-        message = f"must be {CALLBOARD} or {EXTERNAL}, got {origin!r:.80}"
+        message = f"must be {CALLBOARD} or {EXTERNAL}, got {quoted(origin)}"
         raise InvalidSpec([FieldProblem(field="origin", message=message)])
     return [repository.create(session, spec, created_by=principal.id) for spec in specs(session, body)]
 
@@ -250,7 +250,7 @@ def check_known(session: Session, parameter: str, field: fields.Field) -> None:
     """
     if isinstance(field, fields.MetricField):
         for name in unrecorded_metrics(session, [field.name]):
-            raise Invalid.field(parameter, f"no run has recorded the metric {name!r:.80}: check its name")
+            raise Invalid.field(parameter, f"no run has recorded the metric {quoted(name)}: check its name")
     if isinstance(field, fields.ConfigField) and field.kind == "any" and not has_setting(session, field):
         raise Invalid.field(parameter, fields.unknown(field.name))
 
@@ -307,8 +307,7 @@ def specs(session: Session, body: dict[str, Any]) -> list[RunSpec]:
     """
     body = accepted(session, body)
     rest = {name: value for name, value in body.items() if name not in ("seeds", "grid")}
-    message = "contains a character that cannot be stored"
-    problems = [FieldProblem(field=path or "body", message=message) for path in unstorable_paths(body)]
+    problems = [FieldProblem(field=path or "body", message=UNSTORABLE) for path in unstorable_paths(body)]
     problems += [
         FieldProblem(field=name, message="no such field")
         for name in ("custom", "own")  # only hosts describe their environments

@@ -7,6 +7,7 @@ from backend.errors import Invalid
 from backend.runs.fields import ConfigField, MetricField, RunField, UnknownField, resolve
 from backend.runs.groups import configs_of
 from backend.specs.former_names import with_current_names
+from backend.specs.problems import quoted
 
 
 def setting(name: str) -> RunField | ConfigField:
@@ -20,7 +21,7 @@ def setting(name: str) -> RunField | ConfigField:
     except UnknownField as error:
         raise Invalid.field("x", str(error)) from None
     if isinstance(found, MetricField):
-        raise Invalid.field("x", f"{name!r:.80} is a metric: use a setting, such as config.learning_rate")
+        raise Invalid.field("x", f"{quoted(name)} is a metric: use a setting, such as config.learning_rate")
     return found
 
 

@@ -1,6 +1,6 @@
 """Annealed learning rates: what a resume with another agent-step limit does to them."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from backend.specs.problems import FieldProblem, InvalidSpec
 from backend.specs.run import RunSpec
@@ -13,6 +13,13 @@ limit."""
 def is_annealed(spec: RunSpec) -> bool:
     """Whether the learning rate falls linearly over the run."""
     return getattr(spec.config, "learning_rate_schedule", "constant") == "linear"
+
+
+def annealing_warning(spec: dict[str, Any]) -> str | None:
+    """Why `annealing_agent_steps` of a spec, given as JSON, has no effect; None if it has, or is not set."""
+    if spec.get("annealing_agent_steps") is None or spec["config"].get("learning_rate_schedule") == "linear":
+        return None
+    return "annealing_agent_steps has no effect, since the learning rate is constant"
 
 
 def with_annealing(before: RunSpec, after: RunSpec, annealing: Annealing | None) -> RunSpec:

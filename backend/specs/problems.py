@@ -35,14 +35,36 @@ _MESSAGES |= dict.fromkeys(("list_type", "tuple_type", "set_type"), "must be a l
 _MESSAGES |= dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be an integer")
 _MESSAGES |= dict.fromkeys(("float_type", "float_parsing"), "must be a number")
 _MESSAGES |= dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false")
-_MESSAGES |= {"extra_forbidden": NO_FIELD, "string_type": "must be text", "missing": "is required"}
+_MESSAGES |= dict.fromkeys(
+    ("datetime_type", "datetime_parsing", "datetime_from_date_parsing", "datetime_object_invalid"),
+    "must be a date and time, such as 2026-01-31T12:00:00Z",
+)
+_MESSAGES |= {
+    "extra_forbidden": NO_FIELD,
+    "missing": "is required",
+    "string_type": "must be text",
+    "string_unicode": "must be text without unpaired surrogates",
+    "timezone_aware": "must state its time zone, such as 2026-01-31T12:00:00Z",
+}
 """By the type of pydantic's errors; other messages are pydantic's, in the words of this project."""
 
+_LONG_NUMBER = re.compile(r"(?<![\d.])\d{5,}")
 _SORT_PATTERN = re.compile(r"\^-\?\((.+)\)\$")
 
 MAX_EXPLAINED = 10
 _MAX_NAME = 64
 """Longer names are like no field's. Both bound the cost of a request, since comparing names is slow."""
+_MAX_QUOTED = 80
+
+
+def quoted(value: Any) -> str:
+    """A value of the input as JSON on one line for a message; only the start of a long one."""
+    if not isinstance(value, str):
+        text = json.dumps(value, default=repr)
+        return text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}…"
+    text = json.dumps(value[:_MAX_QUOTED], ensure_ascii=False)
+    text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+    return text if len(value) <= _MAX_QUOTED else f'{text[:-1]}…"'
 
 
 def message_of(error: Mapping[str, Any], *, secret: bool = False) -> str:
@@ -64,12 +86,16 @@ def message_of(error: Mapping[str, Any], *, secret: bool = False) -> str:
     message = re.sub(r"^(Input|String|List|Tuple) should ", "must ", message)
     message = message.replace("be greater than or equal to", "be at least")
     message = message.replace("be less than or equal to", "be at most")
+    if error["type"] in ("literal_error", "enum"):
+        message = message.replace("'", "")
+    if not details.keys().isdisjoint(("ge", "gt", "le", "lt")):
+        message = _LONG_NUMBER.sub(lambda digits: f"{int(digits[0]):,}", message)
     message = message[0].lower() + message[1:]
     if error["type"] in ("missing", "extra_forbidden") or secret or isinstance(value, dict | list):
         return message
     if error["type"] == "string_too_long":
         return f"{message}, has {len(value):,}"
-    return f"{message}, got {json.dumps(value, default=repr):.80}"
+    return f"{message}, got {quoted(value)}"
 
 
 def _length_message(bounds: Mapping[str, Any], value: Any) -> str:

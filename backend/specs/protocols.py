@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, Field
 
 from backend.specs.fields import Frozen
+from backend.specs.problems import quoted
 
 C = TypeVar("C", bound=BaseModel)
 
@@ -134,7 +135,7 @@ def find_protocol(name: str, supported: Sequence[str], environment: str) -> Prot
     known = {protocol.id: protocol for protocol in protocols_of(supported)}
     usable = ", ".join(each.id for each in known.values() if each.unavailable is None)
     if name not in known:
-        raise UnsupportedProtocolError(f"{environment} has no protocol {name!r:.60}: use one of {usable}")
+        raise UnsupportedProtocolError(f"{environment} has no protocol {quoted(name)}: use one of {usable}")
     if known[name].unavailable is not None:
         raise UnsupportedProtocolError(
             f"{name} is not available: {known[name].unavailable}; use one of {usable}"

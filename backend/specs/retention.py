@@ -43,7 +43,7 @@ class RetentionPolicy(Strict):
     checkpoints_every_agent_steps: int | None = Field(
         default=None,
         ge=1,
-        lt=2**53,
+        le=2**53 - 1,
         title="Checkpoint spacing",
         description="Keep the first checkpoint at or after each multiple of this many agent steps.",
     )

@@ -1,6 +1,5 @@
 """A run's specification, validated as a whole before anything is stored or started."""
 
-import json
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, SerializeAsAny, ValidationError
@@ -17,6 +16,7 @@ from backend.specs.problems import (
     InvalidSpec,
     explained,
     problems_of,
+    quoted,
     similar_names,
     unknown_fields,
 )
@@ -163,16 +163,18 @@ def _known(kind: str, name: Any, known: dict[str, Any], problems: list[FieldProb
     if name is None:
         message = "is required"
     elif not isinstance(name, str):
-        message = f"must be an id, as text, not {json.dumps(name, default=repr):.80}"
+        message = f"must be text, got {quoted(name)}"
+    elif not name:
+        message = "must not be empty"
     elif ":" in name:
         message = "ids of the form module:Env import code and are not allowed; use a registered id"
     elif len(known) <= _MAX_LISTED:
-        message = f"unknown {kind} {name!r:.80}; use one of {', '.join(known)}"
+        message = f"unknown {kind} {quoted(name)}; use one of {', '.join(known)}"
     else:
         by_lower_case = {each.lower(): each for each in known}
         similar = [each for each in by_lower_case if name.lower() in each][:_MAX_SIMILAR]
         similar = similar or similar_names(name.lower(), by_lower_case)
-        message = f"unknown {kind} {name!r:.80}; " + (
+        message = f"unknown {kind} {quoted(name)}; " + (
             f"did you mean {' or '.join(by_lower_case[each] for each in similar)}?"
             if similar
             else f"the {kind.capitalize()}s page and GET /api/v1/{kind}s list the ids"
@@ -187,7 +189,7 @@ def _environment(data: dict[str, Any], problems: list[FieldProblem]) -> Environm
         described = None if custom is None else _section(CustomEnvironment, custom, "custom", problems)
         if described is not None and described.id == name:
             return described.environment()
-        message = f"no host has the custom environment {name!r:.80}"
+        message = f"no host has the custom environment {quoted(name)}"
         problems.append(FieldProblem(field="environment", message=message))
         return None
     if custom is not None:

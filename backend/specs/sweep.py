@@ -155,7 +155,8 @@ class SweepSpec(Strict):
             given = self.run.get(section)
             if section not in SECTIONS or not name:
                 found[f"space.{path}"] = (
-                    "use a field of config, environment_config or stop, as config.learning_rate"
+                    "is not a setting: use a field of config, environment_config or stop, such as "
+                    "config.learning_rate"
                 )
             elif isinstance(given, dict) and name in given:
                 found[f"space.{path}"] = f"is also in run.{section}: give it once"
@@ -169,7 +170,9 @@ class SweepSpec(Strict):
             found["n_configurations"] = "a grid has all combinations: leave it out"
         if self.racing is not None and self.racing.initial_seeds > self.max_seeds:
             least = self.racing.initial_seeds
-            found["max_seeds"] = f"must be at least {least}, racing.initial_seeds, unless racing is null"
+            found["max_seeds"] = (
+                f"must be at least racing.initial_seeds, {least}: lower that, or set racing to null"
+            )
         if self.protocol is not None and self.objective != "evaluation":
             found["protocol"] = "only evaluations have a protocol: set objective to evaluation"
         return found | ({} if found else self._size_problems())

@@ -13,7 +13,7 @@ from backend.db import Sweep, SweepConfiguration
 from backend.errors import Conflict, Invalid, NotFound
 from backend.runs import grid
 from backend.runs import service as runs
-from backend.specs.problems import FieldProblem, InvalidSpec, problems_of
+from backend.specs.problems import FieldProblem, InvalidSpec, problems_of, quoted
 from backend.specs.run import parse_run_spec
 from backend.specs.states import RunState
 from backend.specs.sweep import SweepSpec
@@ -30,7 +30,7 @@ from backend.sweeps.schemas import (
     SweepExtension,
     SweepOut,
 )
-from backend.text import unstorable_paths
+from backend.text import UNSTORABLE, unstorable_paths
 
 _SHOWN_PROBLEMS = 20
 
@@ -237,10 +237,9 @@ def _configurations(spec: SweepSpec) -> list[sampling.ConfigValues]:
     Raises:
         Invalid: with the problems of the configurations' runs.
     """
-    message = "contains a character that cannot be stored"
     paths = unstorable_paths(spec.model_dump(mode="json"))
     if paths:
-        raise Invalid([FieldProblem(field=path, message=message) for path in paths])
+        raise Invalid([FieldProblem(field=path, message=UNSTORABLE) for path in paths])
     configurations = sampling.configurations(spec)
     found: dict[tuple[str, str], FieldProblem] = {}
     for settings in configurations:
@@ -263,7 +262,7 @@ def _check_evaluations(spec: SweepSpec, settings: sampling.ConfigValues) -> None
     if run_spec.config.evaluation_episodes == 0:
         raise Invalid.field("objective", "the runs are not evaluated: config.evaluation_episodes is 0")
     if spec.protocol not in (None, run_spec.evaluation_protocol):
-        message = f"the runs are evaluated under {run_spec.evaluation_protocol}, got {spec.protocol!r:.60}"
+        message = f"the runs are evaluated under {run_spec.evaluation_protocol}, got {quoted(spec.protocol)}"
         raise Invalid.field("protocol", f"{message}: set run.config.evaluation_protocol")
 
 

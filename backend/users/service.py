@@ -7,7 +7,7 @@ from backend.auth import service as auth
 from backend.auth.passwords import hash_password, require_uncommon
 from backend.db import User
 from backend.errors import Conflict, Invalid, NotFound
-from backend.specs.problems import FieldProblem
+from backend.specs.problems import FieldProblem, quoted
 from backend.users.schemas import UserChanges, UserRequest
 
 
@@ -22,8 +22,8 @@ def create(session: Session, request: UserRequest) -> User:
     password_hash = hash_password(request.password)
     if repository.user_by_name(session, request.name) is not None:
         raise Conflict(
-            f"a user {request.name!r:.120} exists already: use another name",
-            [FieldProblem(field="name", message="taken")],
+            f"a user {quoted(request.name)} exists already: use another name",
+            [FieldProblem(field="name", message="is taken")],
         )
     return repository.add_user(session, request.name, request.role, password_hash)
 
@@ -67,7 +67,7 @@ def _link(session: Session, user: User, issuer: str | None, subject: str | None)
     if other not in (None, user):
         raise Conflict(
             "another user is linked to this subject: unlink that user first",
-            [FieldProblem(field="oidc_subject", message="taken")],
+            [FieldProblem(field="oidc_subject", message="is taken")],
         )
     repository.set_identity(session, user, (issuer, subject))
 

@@ -54,7 +54,7 @@ def test_invalid_query_is_reported_on_blur(service_page: Page, box: Locator) -> 
     box.press_sequentially("state:qu")
     expect(_offered(page)).to_have_count(1)
     box.blur()
-    expect(alert).to_contain_text("unknown state 'qu'")
+    expect(alert).to_contain_text('unknown state "qu"')
 
 
 def test_escape_closes_the_completions_then_clears_the_box(service_page: Page, box: Locator) -> None:

@@ -107,7 +107,7 @@ def test_only_a_host_that_has_ended_and_holds_no_run_can_be_removed(service: Run
     assert {name: answer.status_code for name, answer in answers.items()} == {
         "here": 409, "holds": 409, "gone": 204,
     }  # fmt: skip
-    assert answers["here"].json()["detail"] == "host 'here' is alive: stop its worker first"
+    assert answers["here"].json()["detail"] == 'host "here" is alive: stop its worker first'
     assert "holds runs" in answers["holds"].json()["detail"]
     assert [each["id"] for each in service.client.get("/api/v1/hosts").json()["items"]] == ["here", "holds"]
     assert service.client.get(f"/api/v1/runs/{past.id}").json()["host"] == "gone"

@@ -97,13 +97,15 @@ def test_invalid_bulk_request_returns_422_with_field(
 ) -> None:
     for body, field in [
         ({"action": "explode", "ids": ["x"]}, "action"),
-        ({"action": "stop"}, "body"),
-        ({"action": "stop", "ids": ["x"], "filter": ""}, "body"),
+        ({"action": "stop"}, "ids"),
+        ({"action": "stop", "ids": ["x"], "filter": ""}, "filter"),
+        ({"action": "stop", "ids": ["x"], "expected": 1}, "expected"),
+        ({"action": "stop", "ids": ["x"], "restorable": True}, "restorable"),
         ({"action": "stop", "ids": []}, "ids"),
         ({"action": "stop", "ids": ["x"] * 1001}, "ids"),
         ({"action": "stop", "ids": ["\0"]}, "ids.0"),
-        ({"action": "tag", "ids": ["x"]}, "body"),
-        ({"action": "stop", "ids": ["x"], "tags": ["a"]}, "body"),
+        ({"action": "tag", "ids": ["x"]}, "tags"),
+        ({"action": "stop", "ids": ["x"], "tags": ["a"]}, "tags"),
         ({"action": "tag", "ids": ["x"], "tags": ['"']}, "tags.0"),
         ({"action": "stop", "filter": "colour:red"}, "filter"),
     ]:

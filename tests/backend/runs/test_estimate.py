@@ -47,6 +47,14 @@ def test_defaults_of_gorila_on_a_small_host_are_warned_about_before_the_start(
     assert processes == f"131 processes on 2 cores start and train slowly: {advice}"
 
 
+def test_annealing_of_a_constant_learning_rate_is_warned_about(service: RunningService) -> None:
+    body = CARTPOLE | {"annealing_agent_steps": 500}
+    constant, linear = ({"config": {"learning_rate_schedule": name}} for name in ("constant", "linear"))
+    expected = "annealing_agent_steps has no effect, since the learning rate is constant"
+    assert warnings(service, body | constant | {"seeds": [0, 1]}) == [expected]
+    assert warnings(service, body | linear) == []
+
+
 def test_host_with_memory_and_cores_ends_the_warnings_if_it_may_claim_the_run(
     service: RunningService,
 ) -> None:

@@ -99,7 +99,7 @@ def test_fork_at_its_bound_is_rejected_with_reason(service: RunningService, tmp_
     parent, _ = _parent(service, tmp_path, 60_000)
     body = {"stop": {"agent_steps": 60_000}}
     [error] = service.client.post(f"/api/v1/runs/{parent.id}/fork", json=body).json()["errors"]
-    assert error["message"] == "the checkpoint is at 60,000 already: set a higher limit"
+    assert error["message"] == "the checkpoint has 60,000 agent steps already: set a higher limit"
 
 
 def test_fork_above_its_target_score_is_rejected(service: RunningService, tmp_path: Path) -> None:

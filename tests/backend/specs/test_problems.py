@@ -1,9 +1,10 @@
-from typing import Annotated, Any
+import json
+from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from backend.specs.problems import problems_of, unknown_fields
+from backend.specs.problems import problems_of, quoted, unknown_fields
 
 
 class _Example(BaseModel):
@@ -14,6 +15,10 @@ class _Example(BaseModel):
     items: Annotated[list[int], Field(min_length=1, max_length=1)] = [1]
     several: Annotated[list[int], Field(min_length=2)] = [1, 2]
     sort: Annotated[str, Field(pattern=r"^-?(name|score)$")] = "name"
+    colour: Literal["red", "green"] = "red"
+    steps: Annotated[int, Field(le=10**12)] = 0
+    share: Annotated[float, Field(ge=0.00001)] = 1.0
+    time: Annotated[AwareDatetime | None, Field(strict=False)] = None
 
 
 @pytest.mark.parametrize(
@@ -27,12 +32,37 @@ class _Example(BaseModel):
         ("several", [], "must have at least 2 items"),
         ("sort", "a", 'must be one of name, score; put - before it for descending order, got "a"'),
         ("other", 1, "no such field"),
+        ("colour", "grün", 'must be red or green, got "grün"'),
+        ("steps", 10**13, "must be at most 1,000,000,000,000, got 10000000000000"),
+        ("share", 0.0, "must be at least 0.00001, got 0.0"),
+        ("time", "soon", 'must be a date and time, such as 2026-01-31T12:00:00Z, got "soon"'),
+        ("time", [], "must be a date and time, such as 2026-01-31T12:00:00Z"),
+        (
+            "time",
+            "2026-01-31T12:00:00",
+            'must state its time zone, such as 2026-01-31T12:00:00Z, got "2026-01-31T12:00:00"',
+        ),
     ],
 )
 def test_message_states_what_would_be_right(field: str, value: Any, message: str) -> None:
     with pytest.raises(ValidationError) as raised:
         _Example.model_validate({field: value})
     assert [(each.field, each.message) for each in problems_of(raised.value)] == [(field, message)]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("größe", '"größe"'),
+        ('a"b\n\x9f\u202e\ud800', r'"a\"b\n\u009f\u202e\ud800"'),
+        ("x" * 80, f'"{"x" * 80}"'),
+        ("x" * 81, f'"{"x" * 80}…"'),
+        ([1] * 3, "[1, 1, 1]"),
+        ([1] * 30, f"{json.dumps([1] * 30)[:80]}…"),
+    ],
+)
+def test_quoted_value_is_one_line_and_ends_where_it_was_cut(value: Any, text: str) -> None:
+    assert quoted(value) == text
 
 
 def test_only_the_first_unknown_fields_are_compared_with_those_that_there_are() -> None:

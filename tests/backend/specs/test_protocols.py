@@ -115,7 +115,7 @@ def test_choices_are_the_available_protocols() -> None:
 @pytest.mark.parametrize(
     ("environment", "protocol", "said"),
     [
-        ("CartPole-v1", "noop_starts", "CartPole-v1 has no protocol 'noop_starts': use one of plain"),
+        ("CartPole-v1", "noop_starts", 'CartPole-v1 has no protocol "noop_starts": use one of plain'),
         ("ALE/Pong-v5", "plain", "use one of noop_starts, noop_starts_greedy, noop_starts_5min"),
         (
             "ALE/Pong-v5",
@@ -138,7 +138,7 @@ def test_run_with_unsupported_protocol_is_refused_with_its_field() -> None:
         spec_of("paac", "CartPole-v1", {"evaluation_protocol": "noop_starts"})
     [problem] = caught.value.problems
     assert problem.field == "config.evaluation_protocol"
-    assert "CartPole-v1 has no protocol 'noop_starts'" in problem.message
+    assert 'CartPole-v1 has no protocol "noop_starts"' in problem.message
 
 
 def test_readme_and_page_of_protocols_name_each_algorithm() -> None:

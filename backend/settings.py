@@ -73,7 +73,7 @@ class Settings(BaseSettings):
         description="Issuer URL of an OpenID Connect provider by which users can sign in.",
     )
     oidc_client_id: str | None = Field(
-        None, min_length=1, pattern=PRINTABLE, description="Client id of Callboard at the provider."
+        None, min_length=1, description="Client id of Callboard at the provider."
     )
     oidc_client_secret: SecretStr | None = Field(
         None, description="Its client secret; without one it is a public client, protected only by PKCE."
@@ -214,11 +214,20 @@ class Settings(BaseSettings):
             )
         return url.rstrip("/")
 
+    @field_validator("host_name")
+    @classmethod
+    def _in_addresses(cls, host_name: str) -> str:
+        if not host_name or "/" in host_name:
+            raise ValueError("must be a name without slashes: it is part of addresses")
+        return host_name
+
     @field_validator("oidc_client_id")
     @classmethod
     def _complete_client(cls, client_id: str | None, info: ValidationInfo) -> str | None:
         if info.data.get("oidc_issuer") is not None and client_id is None:
             raise ValueError("is needed with CALLBOARD_OIDC_ISSUER: the id of Callboard at the provider")
+        if client_id is not None and not re.fullmatch(PRINTABLE, client_id):
+            raise ValueError("must have no spaces, and ASCII characters only")
         return client_id
 
     @field_validator("oidc_client_secret_file")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from backend.cli import fail
+from backend.cli.home import make_home
 from backend.cli.installation import Installation
 from backend.settings import Settings
 
@@ -36,8 +37,7 @@ def restore(
     from backend.backup import service
 
     settings = Settings()
-    with _errors():
-        settings.home_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_home(settings.home_dir)
     installation = Installation(settings)
     if not installation.acquire():
         raise fail(f"`callboard up` or a restore is running in {settings.home_dir}: stop it and try again", 1)

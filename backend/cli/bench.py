@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from backend.cli import fail
+from backend.specs.problems import quoted
 from workers.bench import engine as bench_engine
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def environments(
 
     for one in ids or []:
         if one not in ENVIRONMENTS:
-            raise fail(f"environment: unknown environment {one!r:.80}")
+            raise fail(f"environment: unknown environment {quoted(one)}")
     before = os.getloadavg()[0]
     results = {one: envs.measure(one) for one in ids or envs.ENVS}
     machine = {"cpus": os.cpu_count() or 1, "load_before": before, "load_after": os.getloadavg()[0]}

@@ -53,7 +53,7 @@ def upgrade(settings: Settings) -> None:
     """Migrate the database to the latest schema.
 
     Raises:
-        typer.Exit: it cannot be reached, or is newer than this version of Callboard.
+        typer.Exit: it cannot be created or reached, or is newer than this version of Callboard.
     """
     from alembic.util import CommandError
     from sqlalchemy.exc import OperationalError
@@ -66,6 +66,8 @@ def upgrade(settings: Settings) -> None:
         raise fail(f"the database belongs to another version of Callboard: {error}", 1) from None
     except OperationalError as error:
         raise fail(f"the database is not available: {str(error).splitlines()[0]}", 1) from None
+    except OSError as error:
+        raise fail(f"the database cannot be created: {error.filename}: {error.strerror}", 1) from None
 
 
 def require_schema(settings: Settings, *, allow_unreachable: bool = False) -> None:

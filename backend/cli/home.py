@@ -1,9 +1,11 @@
-"""Permissions of the installation's files: they hold secrets, and other people may share the machine."""
+"""The installation's folder. Its files hold secrets, and other people may share the machine."""
 
 import os
 import stat
 from contextlib import suppress
 from pathlib import Path
+
+from backend.cli import fail
 
 PRIVATE_UMASK = 0o077
 """New files are readable by their owner alone."""
@@ -12,13 +14,30 @@ FILES = ("callboard.sqlite3", "callboard.sqlite3-shm", "callboard.sqlite3-wal", 
 FOLDERS = ("artifacts", "logs", "runs")
 
 
+def make_home(home: Path) -> None:
+    """Create the installation's folder, unless it exists.
+
+    Raises:
+        typer.Exit: it cannot be created.
+    """
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise fail(f"CALLBOARD_HOME: {home} cannot be created: {error.strerror}", 1) from None
+
+
 def make_private(home: Path) -> None:
     """Make new files private, and those of an existing home that an earlier version or another umask left
     readable: the home itself, its files, and the folders in it, which hide everything below them.
 
     A folder that is not an installation's home, or belongs to another user, is left alone.
+
+    Raises:
+        typer.Exit: the home is not a folder.
     """
     os.umask(PRIVATE_UMASK)
+    if home.exists() and not home.is_dir():
+        raise fail(f"CALLBOARD_HOME: {home} is not a folder")
     if not any((home / name).exists() for name in (*FILES, *FOLDERS)):
         return
     for path in (home, *(home / name for name in (*FILES, *FOLDERS)), *_logs(home)):

@@ -37,8 +37,10 @@ def import_run(
 
     try:
         spec = parse_run_spec(json.loads((run_directory / "spec.json").read_text("utf-8")))
-    except (OSError, ValueError, InvalidSpec) as error:
-        raise fail(f"run_directory: {error}") from None
+    except OSError as error:
+        raise fail(f"run_directory: {error.filename} cannot be read: {error.strerror}") from None
+    except (ValueError, InvalidSpec) as error:
+        raise fail(f"run_directory: spec.json in it is not valid: {error}") from None
     numbers = [int(p.name) for p in (run_directory / "attempts").glob("*") if p.name.isdigit()]
     if not numbers:
         raise fail(f"run_directory: {run_directory} contains no attempt")

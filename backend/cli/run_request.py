@@ -8,10 +8,27 @@ import typer
 
 from backend.cli import fail
 from backend.specs.algorithms import ALGORITHMS
+from backend.specs.problems import quoted
 
 AlgorithmId = Annotated[str, typer.Option(help=f"Algorithm id: {', '.join(ALGORITHMS)}.")]
 EnvironmentId = Annotated[str, typer.Option(help="Environment id, such as ALE/Pong-v5.")]
-AgentSteps = Annotated[int | None, typer.Option(help="Stop after this many agent steps.")]
+
+
+def whole_number(text: str) -> int:
+    """A whole number, which may be written as 1e6 or 1_000_000."""
+    try:
+        number = float(text)
+        if number.is_integer():
+            return int(text) if text.replace("_", "").lstrip("+-").isdigit() else int(number)
+    except ValueError:
+        pass
+    raise typer.BadParameter(f"{text!r} is not a whole number, such as 1000000 or 1e6")
+
+
+AgentSteps = Annotated[
+    int | None,
+    typer.Option(parser=whole_number, metavar="<int>", help="Stop after this many agent steps, such as 1e6."),
+]
 WallTime = Annotated[float | None, typer.Option(help="Stop after this much training time, in seconds.")]
 Score = Annotated[
     float | None, typer.Option(help="Stop when the mean return of the last 100 episodes reaches this.")
@@ -48,9 +65,9 @@ def run_request(
     """
     request: dict[str, Any] = _preset(algorithm, preset, environment) if preset else {}
     request |= {"algorithm": algorithm, "environment": environment}
-    request["config"] = request.get("config", {}) | _assignments(settings, "--set")
+    request["config"] = request.get("config", {}) | _assignments(settings, "--set", "config")
     request["environment_config"] = request.get("environment_config", {}) | _assignments(
-        environment_settings, "--set-environment"
+        environment_settings, "--set-environment", "environment_config"
     )
     given = {name: bound for name, bound in stop.items() if bound is not None}
     request["stop"] = request.get("stop", {}) | given
@@ -65,13 +82,13 @@ def value_of(text: str) -> Any:
         return text
 
 
-def _assignments(pairs: Sequence[str], option: str) -> dict[str, Any]:
+def _assignments(pairs: Sequence[str], option: str, section: str) -> dict[str, Any]:
     values = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not name or not equals:
             raise fail(f"{option} {pair}: expected name=value")
-        values[name] = value_of(text)
+        values[name.removeprefix(f"{section}.")] = value_of(text)
     return values
 
 
@@ -84,7 +101,7 @@ def _preset(algorithm: str, preset: str, environment: str) -> dict[str, Any]:
     preset = current_preset_id(algorithm, preset)
     known = {p.id: p for p in ALGORITHMS[algorithm].presets}
     if preset not in known:
-        raise fail(f"preset: unknown preset {preset!r}; {algorithm} has {', '.join(known) or 'none'}")
+        raise fail(f"preset: unknown preset {quoted(preset)}; {algorithm} has {', '.join(known) or 'none'}")
     chosen = known[preset]
     entry = ENVIRONMENTS.get(environment)
     if entry is not None and not chosen.suits(entry):

@@ -27,6 +27,7 @@ from backend.cli.run_request import (
     run_request,
 )
 from backend.settings import Settings
+from backend.specs.problems import quoted
 from backend.specs.states import ENDED, RunState
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def _checked_ids(given: Any) -> Any:
     for text in [given] if isinstance(given, str) else given or []:
         if re.fullmatch("[0-9A-HJKMNP-TV-Z]{26}", text) is None:
-            raise fail(f"run: {text!r:.80} is not the id of a run; `callboard runs list` shows the ids")
+            raise fail(f"run: {quoted(text)} is not the id of a run; `callboard runs list` shows the ids")
     return given
 
 
@@ -201,7 +202,7 @@ def compare(
             found = remote.items("/runs", {"filter": filter_text}, MAX_COMPARED + 1)
             run_ids = [run["id"] for run in found]
         if not run_ids:
-            raise fail(f"filter: no run matches {filter_text!r:.80}")
+            raise fail(f"filter: no run matches {quoted(filter_text)}")
         comparison = remote.request("GET", "/comparisons", params={"run": run_ids, "score": score, "at": at})
     if as_json:
         typer.echo(json.dumps(comparison))

@@ -13,6 +13,7 @@ import typer
 
 from backend.cli import fail, require_engine
 from backend.cli.database import require_schema
+from backend.cli.home import make_home
 from backend.cli.installation import Installation
 from backend.settings import Settings
 
@@ -130,7 +131,7 @@ def host_name_lock(settings: Settings, wait_s: float) -> Iterator[None]:
     Raises:
         typer.Exit: another worker has the name, `wait_s` later still.
     """
-    settings.home_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_home(settings.home_dir)
     name = hashlib.sha256(settings.host_name.encode()).hexdigest()[:16]
     deadline = monotonic() + wait_s
     with (settings.home_dir / f"worker-{name}.lock").open("w") as file:

@@ -24,6 +24,7 @@ from backend.cli.run_request import (
 )
 from backend.settings import Settings
 from backend.specs.fields import ULID
+from backend.specs.problems import quoted
 from backend.specs.sweep import Distribution
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def _checked_id(given: str) -> str:
     if re.fullmatch(ULID, given) is None:
-        raise fail(f"sweep: {given!r:.80} is not the id of a sweep; `callboard sweeps list` shows the ids")
+        raise fail(f"sweep: {quoted(given)} is not the id of a sweep; `callboard sweeps list` shows the ids")
     return given
 
 

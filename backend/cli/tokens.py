@@ -10,7 +10,9 @@ import typer
 from backend.auth.roles import EXTERNAL_RUNS, Role
 from backend.cli import fail
 from backend.cli.database import require_schema, upgrade
+from backend.cli.home import make_home
 from backend.settings import Settings
+from backend.specs.problems import quoted
 
 MIN_PASSWORD_CHARACTERS = 10
 
@@ -43,12 +45,14 @@ def create(
     ] = None,
 ) -> None:
     """Create a token; it is shown only once."""
+    if not name.strip():
+        raise fail("name: must not be empty")
     if scope is not None and not role.covers(Role.OPERATOR):
         raise fail(f"--scope: requires the role {Role.OPERATOR}; the token has the role {role}")
     lifetime = timedelta(days=days) if days else None
     token = create_token(Settings(), user, name, role, lifetime, scope.value if scope else None)
     if token is None:
-        raise fail(f"--user: user {user!r} does not exist; create it on the Settings page first")
+        raise fail(f"--user: user {quoted(user)} does not exist; create it on the Settings page first")
     typer.echo(token)
 
 
@@ -87,7 +91,7 @@ def password() -> None:
     except Invalid as error:
         raise fail(error.detail) from None
     settings = Settings()
-    settings.home_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_home(settings.home_dir)
     upgrade(settings)
     with opened(settings.database) as engine, writing(engine) as session:
         auth.set_owner_password(session, new)

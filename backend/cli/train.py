@@ -167,8 +167,10 @@ def _load_spec(folder: Path) -> "RunSpec":
 
     try:
         return parse_run_spec(json.loads((folder / "spec.json").read_text("utf-8")))
-    except (OSError, ValueError) as error:
-        raise fail(f"run_directory: {folder} contains no readable spec.json: {error}") from None
+    except OSError as error:
+        raise fail(f"run_directory: {error.filename} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise fail(f"run_directory: spec.json in it is not valid: {error}") from None
 
 
 def _prepare(
@@ -198,7 +200,7 @@ def _prepare(
         with replacing(spec_file) as partial:
             partial.write_text(spec.model_dump_json(), "utf-8")
     except OSError as error:
-        raise fail(f"run_directory: {error}") from None
+        raise fail(f"run_directory: {folder} cannot be written: {error.strerror}") from None
     attempts = [int(p.name) for p in (folder / "attempts").glob("*") if p.name.isdigit()]
     return max(attempts, default=0) + 1, checkpoint, spec
 

@@ -18,6 +18,7 @@ from backend.auth import service as auth
 from backend.cli import fail, servers
 from backend.cli.children import ServiceProcess
 from backend.cli.database import require_schema, upgrade
+from backend.cli.home import make_home
 from backend.cli.installation import Installation
 from backend.cli.remote import LocalToken
 from backend.cli.serve import listen, refuse_open_bind
@@ -42,7 +43,7 @@ def run(settings: Settings) -> None:
     # The children log to files; the terminal shows only messages for the user.
     for logger in ("httpx", "alembic"):
         logging.getLogger(logger).setLevel(logging.WARNING)
-    settings.home_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_home(settings.home_dir)
     installation = Installation(settings)
     if not installation.acquire():
         _print_already_running(settings, installation)

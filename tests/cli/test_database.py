@@ -29,3 +29,17 @@ def test_worker_waits_for_a_database_that_cannot_be_reached(capsys: pytest.Captu
     error = capsys.readouterr().err
     assert error.startswith("callboard: the database is not available: ")
     assert "secret" not in error
+
+
+def test_database_that_cannot_be_created_is_named_in_one_line(tmp_path: Path) -> None:
+    folder = tmp_path / "file" / "data"
+    folder.parent.touch()
+    url = f"sqlite:///{folder}/callboard.sqlite3"
+    result = CliRunner().invoke(app, ["db", "upgrade"], env={"CALLBOARD_DATABASE_URL": url})
+    message = f"callboard: the database cannot be created: {folder}: Not a directory\n"
+    assert (result.exit_code, result.stderr) == (1, message)
+
+
+def test_token_without_a_name_is_refused() -> None:
+    result = CliRunner().invoke(app, ["token", "create", " "])
+    assert (result.exit_code, result.stderr) == (2, "callboard: name: must not be empty\n")

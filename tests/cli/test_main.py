@@ -1,4 +1,5 @@
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -55,19 +56,36 @@ from backend.cli.main import app
             "CALLBOARD_TRUSTED_PROXIES: entry 2 is not an address or a network: use one such as "
             "172.18.0.0/16",
         ),
-        ({"LOG_FORMAT": "xml"}, "CALLBOARD_LOG_FORMAT: must be 'console' or 'json'"),
+        ({"LOG_FORMAT": "xml"}, "CALLBOARD_LOG_FORMAT: must be console or json"),
         (
             {"LOG_LEVEL": "loud"},
-            "CALLBOARD_LOG_LEVEL: must be 'DEBUG', 'INFO', 'WARNING', 'ERROR' or 'CRITICAL'",
+            "CALLBOARD_LOG_LEVEL: must be DEBUG, INFO, WARNING, ERROR or CRITICAL",
         ),
+        (
+            {"OIDC_CLIENT_ID": "my id"},
+            "CALLBOARD_OIDC_CLIENT_ID: must have no spaces, and ASCII characters only",
+        ),
+        (
+            {"HOST_NAME": "lab/gpu"},
+            "CALLBOARD_HOST_NAME: must be a name without slashes: it is part of addresses",
+        ),
+        ({"HOME": __file__}, f"CALLBOARD_HOME: {__file__} is not a folder"),
         ({"PORT": "web"}, "CALLBOARD_PORT: must be an integer"),
-        ({"PORT": "70000"}, "CALLBOARD_PORT: must be at most 65535"),
+        ({"PORT": "70000"}, "CALLBOARD_PORT: must be at most 65,535"),
     ],
 )
 def test_invalid_settings_print_one_line_and_exit_2(given: dict[str, str], message: str) -> None:
     env = {f"CALLBOARD_{name}": value for name, value in given.items()}
     result = CliRunner().invoke(app, ["db", "upgrade"], env=env)
     assert (result.exit_code, result.stderr) == (2, f"callboard: {message}\n")
+
+
+def test_home_that_cannot_be_created_is_named_in_one_line(tmp_path: Path) -> None:
+    home = tmp_path / "file" / "home"
+    home.parent.touch()
+    result = CliRunner().invoke(app, ["up"], env={"CALLBOARD_HOME": str(home)})
+    message = f"callboard: CALLBOARD_HOME: {home} cannot be created: Not a directory\n"
+    assert (result.exit_code, result.stderr) == (1, message)
 
 
 def test_consistent_settings_are_accepted() -> None:

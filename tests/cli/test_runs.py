@@ -87,7 +87,7 @@ def test_start_on_a_host_that_does_not_exist_warns(callboard: Callboard) -> None
     started = callboard(*START, "--agent-steps", "30", "--host", "nowhere")
     assert started.exit_code == 0
     warning, run_id = started.output.splitlines()
-    assert warning == "callboard: there is no host 'nowhere': the run waits until there is one"
+    assert warning == 'callboard: there is no host "nowhere": the run waits until there is one'
     assert len(run_id) == 26
 
 
@@ -263,5 +263,5 @@ def test_import_of_folder_without_run_exits_2(callboard: Callboard, tmp_path: Pa
 @pytest.mark.parametrize("command", ["show", "stop", "export"])
 def test_text_that_is_no_id_is_refused_by_name(command: str) -> None:
     result = CliRunner().invoke(app, ["runs", command, "nope"])
-    message = "callboard: run: 'nope' is not the id of a run; `callboard runs list` shows the ids\n"
+    message = 'callboard: run: "nope" is not the id of a run; `callboard runs list` shows the ids\n'
     assert (result.exit_code, result.stderr) == (2, message)

@@ -95,7 +95,7 @@ def test_train_json_prints_reports_evaluations_and_summary_and_writes_run_direct
     assert not set(other["seeds"]) & set(score["seeds"])
     code, out, err = done(tmp_path, "evaluate", str(folder), "--protocol", "noop_starts")
     assert (code, out) == (2, "")
-    assert "protocol: CartPole-v1 has no protocol 'noop_starts': use one of plain, plain_greedy" in err
+    assert 'protocol: CartPole-v1 has no protocol "noop_starts": use one of plain, plain_greedy' in err
 
 
 def test_train_json_summary_is_null_where_nothing_ended_or_was_evaluated(tmp_path: Path) -> None:
@@ -299,14 +299,15 @@ def test_train_and_evaluate_reject_directory_with_truncated_spec(tmp_path: Path)
         code, out, err = done(tmp_path, *command)
         assert (code, out) == (2, "")
         assert err.startswith("callboard: run_directory:")
-        assert "no readable spec.json" in err
+        assert "spec.json in it is not valid: Unterminated string" in err
     assert [path.name for path in folder.iterdir()] == ["spec.json"]
 
 
 def test_evaluate_names_missing_directory(tmp_path: Path) -> None:
     refused = CliRunner().invoke(app, ["evaluate", str(tmp_path / "absent")])
-    assert refused.exit_code == 2
-    assert refused.stderr.startswith("callboard: run_directory:")
+    file = tmp_path / "absent" / "spec.json"
+    message = f"callboard: run_directory: {file} cannot be read: No such file or directory\n"
+    assert (refused.exit_code, refused.stderr) == (2, message)
 
 
 def test_evaluation_in_the_summary_is_of_the_last_parameters(capsys: pytest.CaptureFixture[str]) -> None:

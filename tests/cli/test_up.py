@@ -138,10 +138,10 @@ def test_second_worker_of_the_same_name_is_refused(running: Installation) -> Non
 
 
 def test_worker_waits_for_the_name_of_one_that_stops(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path, host_name="a/b")
+    settings = Settings(home=tmp_path, host_name="lab")
     code = (
         "import sys; from backend.cli.serve import host_name_lock; from backend.settings import Settings\n"
-        "with host_name_lock(Settings(home=sys.argv[1], host_name='a/b'), 0):\n"
+        "with host_name_lock(Settings(home=sys.argv[1], host_name='lab'), 0):\n"
         "    print('held', flush=True); input()"
     )
     other = subprocess.Popen(

@@ -27,7 +27,7 @@ def test_environment_benchmark_reports_our_rates_and_theirs() -> None:
 def test_environment_benchmark_names_an_unknown_environment() -> None:
     done = CliRunner().invoke(app, ["bench", "environments", "Pong"])
     assert done.exit_code == 2
-    assert "environment: unknown environment 'Pong'" in done.output
+    assert 'environment: unknown environment "Pong"' in done.output
 
 
 @pytest.mark.long

@@ -20,6 +20,7 @@ from backend.auth.login_limits import network_of
 from backend.errors import BadRequest, Forbidden, Problem, TooLarge, respond
 from backend.instruments import Instruments
 from backend.rest import SAFE_METHODS
+from backend.specs.problems import quoted
 
 MAX_BODY_BYTES = 2 * 2**20
 MAX_DRAINED_BYTES = 32 * 2**20
@@ -125,7 +126,7 @@ class SecurityMiddleware:
         host = headers.get("host", "")
         if "*" not in self._hosts and _without_port(host) not in self._hosts:
             return BadRequest(
-                f"the host {host!r:.100} is not allowed: add it to CALLBOARD_ALLOWED_HOSTS on the server"
+                f"the host {quoted(host)} is not allowed: add it to CALLBOARD_ALLOWED_HOSTS on the server"
             )
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > MAX_BODY_BYTES:

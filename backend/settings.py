@@ -217,8 +217,10 @@ class Settings(BaseSettings):
     @field_validator("host_name")
     @classmethod
     def _in_addresses(cls, host_name: str) -> str:
-        if not host_name or "/" in host_name:
-            raise ValueError("must be a name without slashes: it is part of addresses")
+        if not host_name.strip() or not host_name.isprintable() or "/" in host_name:
+            raise ValueError("must be printable and have no slashes, since it is part of addresses")
+        if host_name in (".", ".."):
+            raise ValueError("must not be . or .., which addresses cannot hold")
         return host_name
 
     @field_validator("oidc_client_id")
@@ -227,7 +229,7 @@ class Settings(BaseSettings):
         if info.data.get("oidc_issuer") is not None and client_id is None:
             raise ValueError("is needed with CALLBOARD_OIDC_ISSUER: the id of Callboard at the provider")
         if client_id is not None and not re.fullmatch(PRINTABLE, client_id):
-            raise ValueError("must have no spaces, and ASCII characters only")
+            raise ValueError("must have printable ASCII characters only, and no spaces")
         return client_id
 
     @field_validator("oidc_client_secret_file")
@@ -264,6 +266,10 @@ class Settings(BaseSettings):
                 "it is set but empty, which would mean the current folder; set it to a folder, or unset it "
                 "for ~/.callboard"
             )
+        try:
+            Path(str(home)).expanduser()
+        except RuntimeError:
+            raise ValueError(f"{home} is the home of no user of this machine") from None
         return home
 
     @field_validator("reconcile_interval_s")

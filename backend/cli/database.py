@@ -28,13 +28,21 @@ def upgrade_command() -> None:
 
 
 def missing_file(settings: Settings) -> Path | None:
-    """The SQLite file, if there is none yet; whoever connects to it creates it."""
+    """The SQLite file, if there is none yet; whoever connects to it creates it.
+
+    Raises:
+        typer.Exit: its folder cannot be read.
+    """
     from sqlalchemy import make_url
 
     url = make_url(settings.database)
-    if url.get_backend_name() != "sqlite" or not url.database or Path(url.database).exists():
+    if url.get_backend_name() != "sqlite" or not url.database:
         return None
-    return Path(url.database)
+    file = Path(url.database)
+    try:
+        return None if file.exists() else file
+    except OSError as error:
+        raise fail(f"the database {file} cannot be read: {error.strerror}", 1) from None
 
 
 def database_digest(settings: Settings) -> str:
@@ -60,14 +68,17 @@ def upgrade(settings: Settings) -> None:
 
     from backend.db import migrate
 
+    if missing := missing_file(settings):
+        try:
+            missing.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise fail(f"the database {missing} cannot be created: {error.strerror}", 1) from None
     try:
         migrate.upgrade(settings.database)
     except CommandError as error:
         raise fail(f"the database belongs to another version of Callboard: {error}", 1) from None
     except OperationalError as error:
         raise fail(f"the database is not available: {str(error).splitlines()[0]}", 1) from None
-    except OSError as error:
-        raise fail(f"the database cannot be created: {error.filename}: {error.strerror}", 1) from None
 
 
 def require_schema(settings: Settings, *, allow_unreachable: bool = False) -> None:

@@ -23,7 +23,7 @@ def make_home(home: Path) -> None:
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise fail(f"CALLBOARD_HOME: {home} cannot be created: {error.strerror}", 1) from None
+        raise fail(f"CALLBOARD_HOME: {home} cannot be created: {error.strerror}") from None
 
 
 def make_private(home: Path) -> None:
@@ -33,13 +33,16 @@ def make_private(home: Path) -> None:
     A folder that is not an installation's home, or belongs to another user, is left alone.
 
     Raises:
-        typer.Exit: the home is not a folder.
+        typer.Exit: the home is not a folder, or cannot be read.
     """
     os.umask(PRIVATE_UMASK)
-    if home.exists() and not home.is_dir():
-        raise fail(f"CALLBOARD_HOME: {home} is not a folder")
-    if not any((home / name).exists() for name in (*FILES, *FOLDERS)):
-        return
+    try:
+        if home.exists() and not home.is_dir():
+            raise fail(f"CALLBOARD_HOME: {home} is not a folder")
+        if not any((home / name).exists() for name in (*FILES, *FOLDERS)):
+            return
+    except OSError as error:
+        raise fail(f"CALLBOARD_HOME: {home} cannot be read: {error.strerror}") from None
     for path in (home, *(home / name for name in (*FILES, *FOLDERS)), *_logs(home)):
         with suppress(OSError):
             _close(path)

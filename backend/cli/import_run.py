@@ -1,6 +1,5 @@
 """`callboard runs import`: record a run trained in a terminal on this machine's server."""
 
-import json
 import shutil
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +9,7 @@ import typer
 
 from backend.cli import fail
 from backend.cli.database import upgrade
+from backend.cli.run_directory import load_spec
 from backend.settings import Settings
 from backend.specs.states import RunState
 
@@ -32,15 +32,7 @@ def import_run(
     ],
 ) -> None:
     """Record a run directory as a run of this machine's server, and print its id."""
-    from backend.specs.problems import InvalidSpec
-    from backend.specs.run import parse_run_spec
-
-    try:
-        spec = parse_run_spec(json.loads((run_directory / "spec.json").read_text("utf-8")))
-    except OSError as error:
-        raise fail(f"run_directory: {error.filename} cannot be read: {error.strerror}") from None
-    except (ValueError, InvalidSpec) as error:
-        raise fail(f"run_directory: spec.json in it is not valid: {error}") from None
+    spec = load_spec(run_directory)
     numbers = [int(p.name) for p in (run_directory / "attempts").glob("*") if p.name.isdigit()]
     if not numbers:
         raise fail(f"run_directory: {run_directory} contains no attempt")

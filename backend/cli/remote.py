@@ -11,6 +11,7 @@ from ulid import ULID
 
 from backend.auth.roles import Role
 from backend.cli import BAD_INPUT, fail
+from backend.cli.home import make_home
 from backend.cli.installation import Installation
 from backend.cli.tokens import create_token
 from backend.settings import Settings
@@ -45,7 +46,7 @@ class LocalToken(httpx.Auth):
             request.headers["Authorization"] = f"Bearer {self._path.read_text()}"
             if (yield request).status_code != httpx.codes.UNAUTHORIZED:
                 return
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_home(self._settings.home_dir)
         token = (
             create_token(self._settings, "owner", "command line", Role.OPERATOR, LOCAL_TOKEN_LIFETIME) or ""
         )

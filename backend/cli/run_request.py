@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, Literal
 
 import typer
@@ -14,15 +15,19 @@ AlgorithmId = Annotated[str, typer.Option(help=f"Algorithm id: {', '.join(ALGORI
 EnvironmentId = Annotated[str, typer.Option(help="Environment id, such as ALE/Pong-v5.")]
 
 
+_MAX_DIGITS = 100
+"""More than any limit has: an exponent costs memory."""
+
+
 def whole_number(text: str) -> int:
     """A whole number, which may be written as 1e6 or 1_000_000."""
     try:
-        number = float(text)
-        if number.is_integer():
-            return int(text) if text.replace("_", "").lstrip("+-").isdigit() else int(number)
-    except ValueError:
+        number = Decimal(text)
+        if number.is_finite() and number.adjusted() <= _MAX_DIGITS and number == number.to_integral_value():
+            return int(number)
+    except InvalidOperation:
         pass
-    raise typer.BadParameter(f"{text!r} is not a whole number, such as 1000000 or 1e6")
+    raise typer.BadParameter(f"{quoted(text)} is not a whole number, such as 1000000 or 1e6")
 
 
 AgentSteps = Annotated[

@@ -16,6 +16,7 @@ from backend.cli.database import require_schema
 from backend.cli.home import make_home
 from backend.cli.installation import Installation
 from backend.settings import Settings
+from backend.specs.problems import quoted
 
 LOCK_INTERVAL_S = 0.2
 
@@ -114,7 +115,7 @@ def listen(settings: Settings) -> socket.socket:
         return socket.create_server(address[:2], family=family, backlog=2048)
     except socket.gaierror as error:
         raise fail(
-            f"CALLBOARD_HOST: {settings.host!r} is no address of this machine: {error.strerror}"
+            f"CALLBOARD_HOST: {quoted(settings.host)} is no address of this machine: {error.strerror}"
         ) from None
     except OSError as error:
         where = f"port {settings.port} of {settings.host}"

@@ -21,6 +21,7 @@ from backend.cli.run_request import (
     WallTime,
     run_request,
     value_of,
+    whole_number,
 )
 from backend.settings import Settings
 from backend.specs.fields import ULID
@@ -58,7 +59,12 @@ Configurations = Annotated[
 ]
 MaxRuns = Annotated[int | None, typer.Option(help="Maximum number of runs.")]
 MaxAgentSteps = Annotated[
-    int | None, typer.Option(help="Maximum agent steps of all runs; no run is started after them.")
+    int | None,
+    typer.Option(
+        parser=whole_number,
+        metavar="<int>",
+        help="Maximum agent steps of all runs; no run is started after them.",
+    ),
 ]
 MaxTime = Annotated[
     float | None, typer.Option("--max-time-s", help="Maximum time; no run is started after it.")

@@ -9,6 +9,7 @@ import typer
 from ulid import ULID
 
 from backend.cli import fail, require_engine
+from backend.cli.run_directory import load_spec
 from backend.cli.run_request import (
     AgentSteps,
     AlgorithmId,
@@ -162,17 +163,6 @@ def _check_memory(spec: "RunSpec") -> None:
         raise fail(f"config: {problem}")
 
 
-def _load_spec(folder: Path) -> "RunSpec":
-    from backend.specs.run import parse_run_spec
-
-    try:
-        return parse_run_spec(json.loads((folder / "spec.json").read_text("utf-8")))
-    except OSError as error:
-        raise fail(f"run_directory: {error.filename} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise fail(f"run_directory: spec.json in it is not valid: {error}") from None
-
-
 def _prepare(
     folder: Path, spec: "RunSpec", annealing: "Annealing | None"
 ) -> "tuple[int, str | None, RunSpec]":
@@ -187,7 +177,7 @@ def _prepare(
     spec_file = folder / "spec.json"
     checkpoint = newest(folder / "checkpoints")
     if spec_file.exists():
-        existing = _load_spec(folder)
+        existing = load_spec(folder)
         limits = {"stop", "annealing_agent_steps"}
         if existing.model_dump(exclude=limits) != spec.model_dump(exclude=limits):
             raise fail(
@@ -263,7 +253,7 @@ def evaluate(
 ) -> None:
     """Evaluate a checkpoint from fresh starts, as the papers do."""
     require_engine()
-    spec = _load_spec(run_directory)
+    spec = load_spec(run_directory)
     protocol = protocol or spec.evaluation_protocol
     try:
         config = spec.evaluation_config(protocol).model_dump(mode="json")

@@ -128,7 +128,7 @@ def _ids(session: Session, request: BulkRequest) -> tuple[list[str], str | None]
     if len(found) <= limit:
         return found, None
     if request.limit is None:
-        raise Invalid.field("filter", f"matches more than {MAX_RUNS} runs: narrow the filter, or set limit")
+        raise Invalid.field("filter", f"matches more than {MAX_RUNS:,} runs: narrow the filter, or set limit")
     return found[:limit], found[limit - 1]
 
 

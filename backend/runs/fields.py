@@ -186,13 +186,17 @@ def _either(one: ConfigField, other: ConfigField) -> ConfigField:
 def unknown(name: str) -> str:
     """Why there is no field of this name, and what was probably meant."""
     known = [*RUN_FIELDS, *config_fields()]
-    lower = name.lower()
-    alike = [each for each in known if each.rpartition(".")[2] == lower.rpartition(".")[2]]
-    # A common prefix makes no name similar.
-    names = {each.rpartition(".")[2]: each for each in reversed(known)}
-    alike += [names[each] for each in similar_names(lower.rpartition(".")[2], names, cutoff=0.7)]
+    section, _, own = name.lower().rpartition(".")
+    # A common section makes no name similar.
+    by_name: dict[str, list[str]] = {}
+    for each in known:
+        by_name.setdefault(each.rpartition(".")[2], []).append(each)
+    likely = dict.fromkeys([own, *similar_names(own, by_name, cutoff=0.7)])
+    alike = [each for one in likely for each in by_name.get(one, ())]
+    if section:
+        alike.sort(key=lambda each: not each.startswith(f"{section}."))
     if alike:
-        return f"unknown field {quoted(name)}: did you mean {' or '.join(dict.fromkeys(alike[:3]))}?"
+        return f"unknown field {quoted(name)}: did you mean {' or '.join(alike[:3])}?"
     return (
         f"unknown field {quoted(name)}; use one of {', '.join(RUN_FIELDS)}, a setting such as "
         "config.learning_rate, or a metric such as eval/noop_starts/mean_return"

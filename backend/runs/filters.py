@@ -178,7 +178,9 @@ def _tokens(text: str) -> list[re.Match[str]]:
     while position < end:
         match = _TOKEN.match(text, position)
         if match is None:
-            raise BadFilter(f"cannot read {quoted(text[position : position + 20].strip())}: unclosed quote")
+            after = text[position:].partition('"')[2]
+            where = f"before {quoted(after)}" if after else "at the end"
+            raise BadFilter(f"the double quote {where} is not closed")
         tokens.append(match)
         position = match.end()
     n_terms = sum(1 for token in tokens if not _is_connective(token) and not _is_exact_id(token))

@@ -135,8 +135,8 @@ def _check_start(before: RunSpec, spec: RunSpec, checkpoint: Checkpoint) -> None
                 problems.append(FieldProblem(field=f"{section}.{name}", message=message))
     reached = {
         "agent_steps": f"has {checkpoint.agent_steps:,} agent steps",
-        "wall_time_s": f"has {checkpoint.wall_time_s:,.1f} s of training",
-        "score": f"has the score {checkpoint.score or 0:g}",
+        "wall_time_s": f"has {checkpoint.wall_time_s:,.10g} s of training",
+        "score": f"has the score {checkpoint.score or 0:,.10g}",
     }
     for name, what in reached.items():
         bound, done = getattr(spec.stop, name), getattr(checkpoint, name)

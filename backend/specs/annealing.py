@@ -19,7 +19,7 @@ def annealing_warning(spec: dict[str, Any]) -> str | None:
     """Why `annealing_agent_steps` of a spec, given as JSON, has no effect; None if it has, or is not set."""
     if spec.get("annealing_agent_steps") is None or spec["config"].get("learning_rate_schedule") == "linear":
         return None
-    return "annealing_agent_steps has no effect, since the learning rate is constant"
+    return "annealing_agent_steps has no effect on runs with a constant learning rate: leave it out"
 
 
 def with_annealing(before: RunSpec, after: RunSpec, annealing: Annealing | None) -> RunSpec:

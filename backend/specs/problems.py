@@ -59,12 +59,16 @@ _MAX_QUOTED = 80
 
 def quoted(value: Any) -> str:
     """A value of the input as JSON on one line for a message; only the start of a long one."""
-    if not isinstance(value, str):
-        text = json.dumps(value, default=repr)
-        return text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}…"
-    text = json.dumps(value[:_MAX_QUOTED], ensure_ascii=False)
-    text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
-    return text if len(value) <= _MAX_QUOTED else f'{text[:-1]}…"'
+    if isinstance(value, str):
+        text = _json(value[:_MAX_QUOTED])
+        return text if len(value) <= _MAX_QUOTED else f'{text[:-1]}…"'
+    text = _json(value)
+    return text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}…"
+
+
+def _json(value: Any) -> str:
+    text = json.dumps(value, default=repr, ensure_ascii=False)
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
 def message_of(error: Mapping[str, Any], *, secret: bool = False) -> str:
@@ -88,7 +92,7 @@ def message_of(error: Mapping[str, Any], *, secret: bool = False) -> str:
     message = message.replace("be less than or equal to", "be at most")
     if error["type"] in ("literal_error", "enum"):
         message = message.replace("'", "")
-    if not details.keys().isdisjoint(("ge", "gt", "le", "lt")):
+    if not details.keys().isdisjoint(("ge", "gt", "le", "lt", "max_length")):
         message = _LONG_NUMBER.sub(lambda digits: f"{int(digits[0]):,}", message)
     message = message[0].lower() + message[1:]
     if error["type"] in ("missing", "extra_forbidden") or secret or isinstance(value, dict | list):

@@ -97,10 +97,10 @@ def test_every_algorithm_is_measured() -> None:
 def test_bench_engine_names_unknown_row_or_environment() -> None:
     done = CliRunner().invoke(app, ["bench", "engine", "--only", "paac"])
     assert done.exit_code == 2
-    assert "--only: no row or group 'paac'; choose from " in done.stderr
+    assert '--only: no row or group "paac"; choose from ' in done.stderr
     done = CliRunner().invoke(app, ["bench", "engine", "CartPole-v1"])
     assert done.exit_code == 2
-    assert "environment: 'CartPole-v1' is not an Atari game" in done.stderr
+    assert 'environment: "CartPole-v1" is not an Atari game' in done.stderr
 
 
 @pytest.mark.service

@@ -34,9 +34,17 @@ def test_worker_waits_for_a_database_that_cannot_be_reached(capsys: pytest.Captu
 def test_database_that_cannot_be_created_is_named_in_one_line(tmp_path: Path) -> None:
     folder = tmp_path / "file" / "data"
     folder.parent.touch()
-    url = f"sqlite:///{folder}/callboard.sqlite3"
+    file = folder / "callboard.sqlite3"
+    url = f"sqlite:///{file}"
     result = CliRunner().invoke(app, ["db", "upgrade"], env={"CALLBOARD_DATABASE_URL": url})
-    message = f"callboard: the database cannot be created: {folder}: Not a directory\n"
+    message = f"callboard: the database {file} cannot be created: Not a directory\n"
+    assert (result.exit_code, result.stderr) == (1, message)
+
+
+def test_database_whose_path_is_too_long_is_named_in_one_line() -> None:
+    file = f"/{'a' * 300}"
+    result = CliRunner().invoke(app, ["db", "upgrade"], env={"CALLBOARD_DATABASE_URL": f"sqlite:///{file}"})
+    message = f"callboard: the database {file} cannot be read: File name too long\n"
     assert (result.exit_code, result.stderr) == (1, message)
 
 

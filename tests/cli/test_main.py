@@ -63,11 +63,20 @@ from backend.cli.main import app
         ),
         (
             {"OIDC_CLIENT_ID": "my id"},
-            "CALLBOARD_OIDC_CLIENT_ID: must have no spaces, and ASCII characters only",
+            "CALLBOARD_OIDC_CLIENT_ID: must have printable ASCII characters only, and no spaces",
         ),
         (
             {"HOST_NAME": "lab/gpu"},
-            "CALLBOARD_HOST_NAME: must be a name without slashes: it is part of addresses",
+            "CALLBOARD_HOST_NAME: must be printable and have no slashes, since it is part of addresses",
+        ),
+        ({"HOST_NAME": ".."}, "CALLBOARD_HOST_NAME: must not be . or .., which addresses cannot hold"),
+        (
+            {"HOME": "/" + "a" * 300},
+            f"CALLBOARD_HOME: /{'a' * 300} cannot be read: File name too long",
+        ),
+        (
+            {"HOME": "~nobody-of-this-name"},
+            "CALLBOARD_HOME: ~nobody-of-this-name is the home of no user of this machine",
         ),
         ({"HOME": __file__}, f"CALLBOARD_HOME: {__file__} is not a folder"),
         ({"PORT": "web"}, "CALLBOARD_PORT: must be an integer"),
@@ -83,9 +92,10 @@ def test_invalid_settings_print_one_line_and_exit_2(given: dict[str, str], messa
 def test_home_that_cannot_be_created_is_named_in_one_line(tmp_path: Path) -> None:
     home = tmp_path / "file" / "home"
     home.parent.touch()
-    result = CliRunner().invoke(app, ["up"], env={"CALLBOARD_HOME": str(home)})
+    password = "seven unrelated walnuts\n"
+    result = CliRunner().invoke(app, ["password"], input=password, env={"CALLBOARD_HOME": str(home)})
     message = f"callboard: CALLBOARD_HOME: {home} cannot be created: Not a directory\n"
-    assert (result.exit_code, result.stderr) == (1, message)
+    assert (result.exit_code, result.stderr) == (2, message)
 
 
 def test_consistent_settings_are_accepted() -> None:

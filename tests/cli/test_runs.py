@@ -256,8 +256,9 @@ def test_import_stores_run_trained_by_callboard_train(
 
 def test_import_of_folder_without_run_exits_2(callboard: Callboard, tmp_path: Path) -> None:
     assert callboard("runs", "import", str(tmp_path / "nowhere")).exit_code == 2
-    (tmp_path / "spec.json").write_text("{}")
-    assert callboard("runs", "import", str(tmp_path)).exit_code == 2
+    for text in ("{}", "[]"):
+        (tmp_path / "spec.json").write_text(text)
+        assert callboard("runs", "import", str(tmp_path)).exit_code == 2
 
 
 @pytest.mark.parametrize("command", ["show", "stop", "export"])

@@ -242,10 +242,10 @@ def test_tables_are_mapped_and_unmapped_columns_are_named(target: Target, tmp_pa
     ]
     assert rows(target, second["id"]) == {"rollout/episode_return": [(10, 21.0)]}
     for problem in (
-        "not kept: column 'note' (2)",
-        "not kept: rows without a whole number in column 'global_step'",
-        "not kept: cells that are not numbers in column 'loss'",
-        "not kept: column 'loss', which has no numbers",
+        'not kept: column "note" (2)',
+        'not kept: rows without a whole number in column "global_step"',
+        'not kept: cells that are not numbers in column "loss"',
+        'not kept: column "loss", which has no numbers',
     ):
         assert problem in done.output
     with table.open("a") as file:
@@ -275,9 +275,9 @@ def test_unreadable_input_prints_one_line_and_changes_nothing(target: Target, tm
         (["tensorboard", tmp_path], "no event files"),
         (["tensorboard", tmp_path / "none"], "no such file or folder"),
         (["table", tmp_path / "a.csv"], "--step: name the column of agent steps; it has x, y"),
-        (["table", tmp_path / "a.csv", "--step", "z"], "--step: no column 'z'"),
-        (["table", tmp_path / "a.csv", "--step", "x", "--run", "z"], "--run: no column 'z'"),
-        (["table", tmp_path / "a.csv", "--step", "x", "--metric", "z=a/b"], "--metric: no column 'z'"),
+        (["table", tmp_path / "a.csv", "--step", "z"], '--step: no column "z"'),
+        (["table", tmp_path / "a.csv", "--step", "x", "--run", "z"], '--run: no column "z"'),
+        (["table", tmp_path / "a.csv", "--step", "x", "--metric", "z=a/b"], '--metric: no column "z"'),
         (["table", tmp_path / "a.csv", "--metric", "x=loss"], "--metric: must be COLUMN=SECTION/NAME"),
         (["table", tmp_path / "empty.csv"], "it has none"),
         (["table", tmp_path / "step.csv"], "the table has no rows"),

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from backend.cli import fail
+from backend.specs.problems import quoted
 
 if TYPE_CHECKING:
     from workers.bench.rounds import RoundResults
@@ -68,7 +69,9 @@ def check_game(environment: str) -> None:
     from backend.specs.environments import ENVIRONMENTS
 
     if not environment.startswith("ALE/") or environment not in ENVIRONMENTS:
-        raise fail(f"environment: {environment!r:.80} is not an Atari game; choose an id such as ALE/Pong-v5")
+        raise fail(
+            f"environment: {quoted(environment)} is not an Atari game; choose an id such as ALE/Pong-v5"
+        )
 
 
 def dqn_beside_sb3(environment: str, seconds: float) -> dict[str, float]:
@@ -95,7 +98,7 @@ def chosen_rows(known: list["Row"], aims: list["Goal"], names: list[str]) -> lis
     sets = {**groups, "goals": goals, "all": {row.id for row in known}, **{row.id: {row.id} for row in known}}
     for name in names:
         if name not in sets:
-            raise fail(f"--only: no row or group {name!r:.80}; choose from {', '.join(sets)}")
+            raise fail(f"--only: no row or group {quoted(name)}; choose from {', '.join(sets)}")
     chosen = set[str]().union(*(sets[name] for name in names))
     return [row for row in known if row.id in chosen]
 

@@ -132,7 +132,10 @@ def _alone() -> Iterator[None]:
     from callboard.transport import spool_root
 
     root = spool_root().parent
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise fail(f"{root} cannot be created: {error.strerror}", 1) from None
     with (root / "import.lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from backend.cli.imports.log import Log, UnreadableLog
+from backend.specs.problems import quoted
 from callboard.summary_writer import metric_of
 
 STEP_COLUMNS = ("agent_steps", "global_step", "total_timesteps", "timesteps", "step", "time/total_timesteps")
@@ -51,10 +52,10 @@ class _Table:
         self._step = step
         for option, column in (("--step", step), ("--wall-time", mapped.wall_time), ("--run", mapped.run)):
             if column is not None and column not in columns:
-                raise UnreadableLog(f"{path}: {option}: no column {column!r}; it has {_list(columns)}")
+                raise UnreadableLog(f"{path}: {option}: no column {quoted(column)}; it has {_list(columns)}")
         for column in mapped.metrics:
             if column not in columns:
-                raise UnreadableLog(f"{path}: --metric: no column {column!r}; it has {_list(columns)}")
+                raise UnreadableLog(f"{path}: --metric: no column {quoted(column)}; it has {_list(columns)}")
         others = [name for name in columns if name and name not in (step, mapped.wall_time, mapped.run)]
         self._metrics = dict(mapped.metrics) or {name: metric_of(name) for name in others}
         self._unmapped = [name for name in others if name not in self._metrics]
@@ -76,8 +77,8 @@ class _Table:
         for log in logs.values():
             for column, metric in self._metrics.items():
                 if metric not in log.series:
-                    log.not_kept[f"column {column!r}, which has no numbers"] += 1
-            log.not_kept.update({f"column {name!r}": 1 for name in self._unmapped})
+                    log.not_kept[f"column {quoted(column)}, which has no numbers"] += 1
+            log.not_kept.update({f"column {quoted(name)}": 1 for name in self._unmapped})
             yield log
 
     def _new(self, label: str, row: Mapping[str, Any]) -> Log:
@@ -89,7 +90,7 @@ class _Table:
     def _add(self, log: Log, row: Mapping[str, Any]) -> None:
         steps = _number(row.get(self._step))
         if steps is None or not math.isfinite(steps) or steps != int(steps):
-            log.not_kept[f"rows without a whole number in column {self._step!r}"] += 1
+            log.not_kept[f"rows without a whole number in column {quoted(self._step)}"] += 1
             return
         seconds = _number(row.get(self._mapped.wall_time)) if self._mapped.wall_time else None
         for column, metric in self._metrics.items():
@@ -98,7 +99,7 @@ class _Table:
             if value is not None:
                 log.add(metric, int(steps), seconds or 0.0, value)
             elif cell not in (None, ""):
-                log.not_kept[f"cells that are not numbers in column {column!r}"] += 1
+                log.not_kept[f"cells that are not numbers in column {quoted(column)}"] += 1
 
 
 def _csv(path: Path) -> Iterator[Any]:

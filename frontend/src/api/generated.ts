@@ -5146,7 +5146,7 @@ export interface components {
             memory_bytes: number;
             /**
              * Warnings
-             * @description Why no host that may claim them can run them well, and which presets fit: too little memory, or many more processes than cores; nothing while no host provides their environment and device, unless the wanted host does not exist. And which of their settings have no effect.
+             * @description Why no host that may claim them can run them well, and which presets fit: too little memory, or many more processes than cores; nothing while no host provides their environment and device, unless the wanted host does not exist. Also names settings that have no effect.
              */
             warnings: string[];
         };

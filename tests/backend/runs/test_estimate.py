@@ -50,7 +50,7 @@ def test_defaults_of_gorila_on_a_small_host_are_warned_about_before_the_start(
 def test_annealing_of_a_constant_learning_rate_is_warned_about(service: RunningService) -> None:
     body = CARTPOLE | {"annealing_agent_steps": 500}
     constant, linear = ({"config": {"learning_rate_schedule": name}} for name in ("constant", "linear"))
-    expected = "annealing_agent_steps has no effect, since the learning rate is constant"
+    expected = "annealing_agent_steps has no effect on runs with a constant learning rate: leave it out"
     assert warnings(service, body | constant | {"seeds": [0, 1]}) == [expected]
     assert warnings(service, body | linear) == []
 

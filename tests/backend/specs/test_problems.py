@@ -11,6 +11,7 @@ class _Example(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     name: Annotated[str, Field(min_length=1, max_length=5)] = "a"
+    notes: Annotated[str, Field(max_length=20_000)] = ""
     password: Annotated[str, Field(min_length=10)] = "0123456789"
     items: Annotated[list[int], Field(min_length=1, max_length=1)] = [1]
     several: Annotated[list[int], Field(min_length=2)] = [1, 2]
@@ -26,6 +27,7 @@ class _Example(BaseModel):
     [
         ("name", "", "must not be empty"),
         ("name", "abcdef", "must have at most 5 characters, has 6"),
+        ("notes", "a" * 20_001, "must have at most 20,000 characters, has 20,001"),
         ("password", "", 'must have at least 10 characters, got ""'),
         ("items", [], "must not be empty"),
         ("items", [1, 2], "must have at most 1 item, has 2"),
@@ -57,7 +59,7 @@ def test_message_states_what_would_be_right(field: str, value: Any, message: str
         ('a"b\n\x9f\u202e\ud800', r'"a\"b\n\u009f\u202e\ud800"'),
         ("x" * 80, f'"{"x" * 80}"'),
         ("x" * 81, f'"{"x" * 80}…"'),
-        ([1] * 3, "[1, 1, 1]"),
+        (["größe", 1], '["größe", 1]'),
         ([1] * 30, f"{json.dumps([1] * 30)[:80]}…"),
     ],
 )

@@ -31,4 +31,4 @@ def test_gorila_benchmark_reports_rates_by_process_count_and_of_dqn(monkeypatch:
 def test_gorila_benchmark_names_an_environment_that_is_not_an_atari_game() -> None:
     done = CliRunner().invoke(app, ["bench", "gorila", "CartPole-v1"])
     assert done.exit_code == 2
-    assert "environment: 'CartPole-v1' is not an Atari game" in done.output
+    assert 'environment: "CartPole-v1" is not an Atari game' in done.output

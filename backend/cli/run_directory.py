@@ -1,0 +1,29 @@
+"""Directories of runs on the command line."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from backend.cli import fail
+
+if TYPE_CHECKING:
+    from backend.specs.run import RunSpec
+
+
+def load_spec(folder: Path) -> "RunSpec":
+    """The spec of the run in a directory.
+
+    Raises:
+        typer.Exit: there is none, or it is not valid.
+    """
+    from backend.specs.run import parse_run_spec
+
+    try:
+        data = json.loads((folder / "spec.json").read_text("utf-8"))
+        if not isinstance(data, dict):
+            raise ValueError("must be an object")
+        return parse_run_spec(data)
+    except OSError as error:
+        raise fail(f"run_directory: {error.filename} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise fail(f"run_directory: spec.json in it is not valid: {error}") from None

@@ -2,7 +2,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from backend.db import Checkpoint, Run
 from backend.db.engine import reading, writing
@@ -97,9 +97,15 @@ def test_invalid_fork_request_is_rejected_and_stores_nothing(
 
 def test_fork_at_its_bound_is_rejected_with_reason(service: RunningService, tmp_path: Path) -> None:
     parent, _ = _parent(service, tmp_path, 60_000)
-    body = {"stop": {"agent_steps": 60_000}}
-    [error] = service.client.post(f"/api/v1/runs/{parent.id}/fork", json=body).json()["errors"]
-    assert error["message"] == "the checkpoint has 60,000 agent steps already: set a higher limit"
+    with writing(service.engine) as session:
+        session.execute(update(Checkpoint).values(score=1234567.5))
+    body = {"stop": {"agent_steps": 60_000, "wall_time_s": 59.99, "score": 1_000_000}}
+    errors = service.client.post(f"/api/v1/runs/{parent.id}/fork", json=body).json()["errors"]
+    assert [each["message"] for each in errors] == [
+        "the checkpoint has 60,000 agent steps already: set a higher limit",
+        "the checkpoint has 60 s of training already: set a higher limit",
+        "the checkpoint has the score 1,234,567.5 already: set a higher limit",
+    ]
 
 
 def test_fork_above_its_target_score_is_rejected(service: RunningService, tmp_path: Path) -> None:

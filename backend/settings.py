@@ -214,6 +214,11 @@ class Settings(BaseSettings):
             )
         return url.rstrip("/")
 
+    @field_validator("token", "url", mode="before")
+    @classmethod
+    def _unset_if_empty(cls, text: object) -> object:
+        return text or None
+
     @field_validator("host_name")
     @classmethod
     def _in_addresses(cls, host_name: str) -> str:

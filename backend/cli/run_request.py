@@ -93,7 +93,10 @@ def _assignments(pairs: Sequence[str], option: str, section: str) -> dict[str, A
         name, equals, text = pair.partition("=")
         if not name or not equals:
             raise fail(f"{option} {pair}: expected name=value")
-        values[name.removeprefix(f"{section}.")] = value_of(text)
+        name = name.removeprefix(f"{section}.")
+        if name in values:
+            raise fail(f"{option} {name}: is given twice")
+        values[name] = value_of(text)
     return values
 
 
@@ -105,15 +108,14 @@ def _preset(algorithm: str, preset: str, environment: str) -> dict[str, Any]:
         return {}
     preset = current_preset_id(algorithm, preset)
     known = {p.id: p for p in ALGORITHMS[algorithm].presets}
-    if preset not in known:
-        raise fail(f"preset: unknown preset {quoted(preset)}; {algorithm} has {', '.join(known) or 'none'}")
-    chosen = known[preset]
     entry = ENVIRONMENTS.get(environment)
-    if entry is not None and not chosen.suits(entry):
-        fitting = ", ".join(p.id for p in known.values() if p.suits(entry))
+    chosen = known.get(preset)
+    if chosen is None or (entry is not None and not chosen.suits(entry)):
+        fitting = ", ".join(p.id for p in known.values() if entry is None or p.suits(entry))
         raise fail(
-            f"preset: {preset} is not for {environment}; {algorithm} has "
-            + (f"{fitting} for it" if fitting else "none for it: omit --preset to use the defaults")
+            ("preset: unknown preset " if chosen is None else "preset: not for this environment: ")
+            + f"{quoted(preset)}; {algorithm} has {fitting or 'none'} for {environment}"
+            + ("" if fitting else ": omit --preset to use the defaults")
         )
     return {
         "config": chosen.config,

@@ -116,8 +116,11 @@ def start(
         environment_settings=environment_setting or [],
     )
     space = dict(_dimension(text, with_n=configurations is None) for text in vary)
+    given = {text.partition("=")[0].removeprefix("config.") for text in setting or []}
     for path in space:  # a preset may have what varies
         section, _, field = path.partition(".")
+        if section == "config" and field in given:
+            raise fail(f"--vary {field}: is also set by --set: give it once")
         run.get(section, {}).pop(field, None)
     race = {"initial_seeds": initial_seeds, "confidence": confidence}
     body: dict[str, Any] = {

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -179,9 +180,10 @@ def _prepare(
     if spec_file.exists():
         existing = load_spec(folder)
         limits = {"stop", "annealing_agent_steps"}
-        if existing.model_dump(exclude=limits) != spec.model_dump(exclude=limits):
+        if differing := _differing(existing.model_dump(exclude=limits), spec.model_dump(exclude=limits)):
             raise fail(
-                f"run_directory: {folder} contains a run with another config; choose another directory"
+                f"run_directory: {folder} contains a run with another {', '.join(differing)}; choose another "
+                "directory"
             )
         spec = _resumed(existing, spec, annealing, checkpoint)
     elif annealing is not None:
@@ -193,6 +195,21 @@ def _prepare(
         raise fail(f"run_directory: {folder} cannot be written: {error.strerror}") from None
     attempts = [int(p.name) for p in (folder / "attempts").glob("*") if p.name.isdigit()]
     return max(attempts, default=0) + 1, checkpoint, spec
+
+
+def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Dotted paths of the values in which two specs differ; of two algorithms or environments, that alone."""
+    for name in ("algorithm", "environment"):
+        if one[name] != other[name]:
+            return [name]
+    found = []
+    for name, was in one.items():
+        now = other[name]
+        if isinstance(was, dict) and isinstance(now, dict):
+            found += [f"{name}.{each}" for each in was if was[each] != now.get(each)]
+        elif was != now:
+            found.append(name)
+    return found
 
 
 def _resumed(
@@ -208,6 +225,9 @@ def _resumed(
     except InvalidSpec as error:
         raise fail(str(error)) from None
     if checkpoint is not None:
+        done, before, limit = agent_steps_of(checkpoint), existing.stop.agent_steps, spec.stop.agent_steps
+        if limit is not None and limit < done and limit != before:
+            raise fail(f"stop.agent_steps: the run has completed {done:,} already: set a higher limit")
         notice = annealing_notice(existing, resumed, agent_steps_of(checkpoint))
         if notice is not None:
             typer.echo(f"callboard: {notice}; see --annealing", err=True)

@@ -40,7 +40,9 @@ def request(session: Session, run_id: str, body: EvaluationRequest) -> tuple[Eva
     else:
         checkpoint = checkpoints.get(session, body.checkpoint)
         if checkpoint is None or checkpoint.run_id != run_id or checkpoint.removed:
-            raise Invalid.field("checkpoint", "this run has no such checkpoint")
+            raise Invalid.field(
+                "checkpoint", "this run has no such checkpoint; without one, the latest is evaluated"
+            )
     evaluation = repository.add_request(
         session, checkpoint, protocol=protocol, n_episodes=body.episodes, seed=body.seed
     )

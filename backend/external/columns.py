@@ -56,10 +56,15 @@ def of_points(batch: PointsBatch) -> PointColumns:
     parts: dict[str, list[Columns]] = {}
     for at, series in enumerate(batch.series):
         frames = series.agent_steps if series.frames is None else series.frames
-        lengths = {len(series.agent_steps), len(frames), len(series.wall_time_s), len(series.value)}
-        if len(lengths) > 1:
-            message = f"has columns of {' and '.join(map(str, sorted(lengths)))} rows"
-            raise Invalid.field(f"series.{at}", message)
+        lengths = {
+            "agent_steps": len(series.agent_steps),
+            "frames": len(frames),
+            "wall_time_s": len(series.wall_time_s),
+            "value": len(series.value),
+        }
+        if len(set(lengths.values())) > 1:
+            found = ", ".join(f"{name} has {length:,}" for name, length in lengths.items())
+            raise Invalid.field(f"series.{at}", f"its lists must have the same length: {found}")
         if series.value:
             parts.setdefault(series.metric, []).append(
                 _columns(

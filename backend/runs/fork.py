@@ -109,7 +109,9 @@ def _checkpoint(session: Session, parent: Run, checkpoint_id: str | None) -> Che
         return latest
     found = checkpoints.get(session, checkpoint_id)
     if found is None or found.run_id != parent.id or found.removed:
-        raise Invalid.field("checkpoint", "this run has no such checkpoint")
+        raise Invalid.field(
+            "checkpoint", "this run has no such checkpoint; without one, the fork starts from the latest"
+        )
     return found
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, JsonValue, StringConstraints, ValidationError
 
 from backend.specs.fields import WITHOUT_QUOTES, Strict
-from backend.specs.problems import FieldProblem, InvalidSpec, problems_of
+from backend.specs.problems import FieldProblem, InvalidSpec, explained, problems_of
 from backend.specs.run import StopSpec
 from backend.specs.run_fields import (
     EXTERNAL,
@@ -83,7 +83,7 @@ def parse_external_spec(data: dict[str, Any]) -> dict[str, Any]:
         of_config = any(name.startswith("config") for name in known)
         problems += [
             problem
-            for problem in problems_of(error)
+            for problem in explained(problems_of(error), ExternalFields.model_fields)
             if problem.field not in known and not (of_config and problem.field.startswith("config"))
         ]
         raise InvalidSpec(problems) from None

@@ -1,5 +1,7 @@
 """A run's specification, validated as a whole before anything is stored or started."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, SerializeAsAny, ValidationError
@@ -10,8 +12,8 @@ from backend.specs.environments import ENVIRONMENTS, Environment, EnvironmentCon
 from backend.specs.environments.custom import CustomConfig, CustomEnvironment
 from backend.specs.fields import Frozen, Strict, marked, setting
 from backend.specs.former_names import ENVIRONMENT_PREFIX, with_current_names
+from backend.specs.misplaced import moved, placed, places
 from backend.specs.problems import (
-    NO_FIELD,
     FieldProblem,
     InvalidSpec,
     explained,
@@ -55,6 +57,12 @@ class StopSpec(Strict):
 
 
 _SECTIONS = ("config", "environment_config", "stop")
+_NOT_AN_OBJECT = {
+    "config": 'must be an object of settings, such as {"gamma": 0.9}',
+    "environment_config": "must be an object of settings",
+    "stop": 'must be an object of limits, such as {"agent_steps": 1000000}',
+    "custom": "must be an object of settings",
+}
 _MAX_LISTED = 40
 _MAX_SIMILAR = 5
 """Maximum number of known ids that a message about an unknown one lists."""
@@ -146,14 +154,21 @@ def default_config(algorithm: Algorithm, environment: Environment) -> dict[str, 
     return algorithm.defaults(environment.observation, environment.actions) | special
 
 
-def _section(model: type[M], value: Any, name: str, problems: list[FieldProblem]) -> M | None:
+def _section(
+    model: type[M],
+    value: Any,
+    name: str,
+    problems: list[FieldProblem],
+    elsewhere: Mapping[str, str] = MappingProxyType({}),
+) -> M | None:
+    """A validated section; `elsewhere` has the paths of the fields of other sections by their names."""
     if not isinstance(value, dict):
-        problems.append(FieldProblem(field=name, message="must be an object of settings"))
+        problems.append(FieldProblem(field=name, message=_NOT_AN_OBJECT[name]))
         return None
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        problems += explained(problems_of(error, name), model.model_fields)
+        problems += explained(moved(problems_of(error, name), name, elsewhere), model.model_fields)
         return None
 
 
@@ -260,6 +275,7 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
     algorithm = _known("algorithm", data.get("algorithm"), ALGORITHMS, problems)
     environment = _environment(data, problems)
     parts: dict[str, Any] = {}
+    elsewhere = places(_models(algorithm, environment), REQUEST_FIELDS)
     if algorithm and data.get("device") == "cuda" and "cuda" not in algorithm.devices:
         message = f"{algorithm.title} trains on CPUs only: use auto or cpu"
         problems.append(FieldProblem(field="device", message=message))
@@ -274,10 +290,12 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
         given = data.get("config", {})
         if isinstance(given, dict):
             given = default_config(algorithm, environment) | given
-        parts["config"] = _section(algorithm.config, given, "config", problems)
+        parts["config"] = _section(algorithm.config, given, "config", problems, elsewhere)
     if environment:
         given = data.get("environment_config", {})
-        parts["environment_config"] = _section(environment.config, given, "environment_config", problems)
+        parts["environment_config"] = _section(
+            environment.config, given, "environment_config", problems, elsewhere
+        )
         if parts["environment_config"]:
             problems += [
                 FieldProblem(field=f"environment_config.{name}", message=message)
@@ -286,7 +304,7 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
         protocol = getattr(parts.get("config"), "evaluation_protocol", "auto")
         if refusal := environment.protocol_refusal(protocol):
             problems.append(FieldProblem(field="config.evaluation_protocol", message=refusal))
-    parts["stop"] = _section(StopSpec, data.get("stop", {}), "stop", problems)
+    parts["stop"] = _section(StopSpec, data.get("stop", {}), "stop", problems, elsewhere)
     if parts["stop"] and not parts["stop"].model_dump(exclude_none=True):
         message = "set at least one limit: agent_steps, wall_time_s or score"
         problems.append(FieldProblem(field="stop", message=message))
@@ -305,31 +323,18 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
         # A section is only missing if a problem of it, or of what it belongs to, is known.
         named = {*_SECTIONS, *(p.field for p in problems)}
         found = [each for each in problems_of(error) if each.field not in named]
-        problems += _placed(found, algorithm, environment)
+        problems += placed(found, _models(algorithm, environment), REQUEST_FIELDS)
         raise InvalidSpec(problems) from None
     if problems:
         raise InvalidSpec(problems)
     return spec
 
 
-def _placed(
-    problems: list[FieldProblem], algorithm: Algorithm | None, environment: Environment | None
-) -> list[FieldProblem]:
-    """The problems, where those of fields that do not exist name the section or the fields that are meant."""
-    sections: dict[str, type[BaseModel]] = {"stop": StopSpec}
+def _models(algorithm: Algorithm | None, environment: Environment | None) -> dict[str, type[BaseModel]]:
+    """The models of the sections, as far as they are known."""
+    models: dict[str, type[BaseModel]] = {"stop": StopSpec}
     if algorithm:
-        sections["config"] = algorithm.config
+        models["config"] = algorithm.config
     if environment:
-        sections["environment_config"] = environment.config
-    meant = {"preset": "send the preset's settings, which GET /api/v1/algorithms lists"}
-    for section, model in sections.items():
-        for field in model.model_fields:
-            meant[field] = f"did you mean {section}.{field}?"
-            meant[f"{section}.{field}"] = f'send {{"{section}": {{"{field}": …}}}}'
-    placed = [
-        each.model_copy(update={"message": f"{NO_FIELD}; {meant[each.field]}"})
-        if each.message == NO_FIELD and each.field in meant
-        else each
-        for each in problems
-    ]
-    return explained(placed, REQUEST_FIELDS)
+        models["environment_config"] = environment.config
+    return models

@@ -45,3 +45,16 @@ def test_settings_may_have_the_name_of_their_section() -> None:
     )
     assert request["config"] == {"n_e": 4, "gamma": 0.9}
     assert request["environment_config"] == {"frame_skip": 2}
+
+
+def test_setting_that_is_given_twice_is_refused() -> None:
+    given = ["train", "--algorithm", "paac", "--environment", "CartPole-v1", "--agent-steps", "9"]
+    result = CliRunner().invoke(app, [*given, "--set", "n_e=1", "--set", "config.n_e=2"])
+    assert (result.exit_code, result.stderr) == (2, "callboard: --set n_e: is given twice\n")
+
+
+def test_setting_that_a_sweep_varies_cannot_be_set_too() -> None:
+    given = ["sweeps", "start", "--algorithm", "paac", "--environment", "CartPole-v1", "--agent-steps", "9"]
+    result = CliRunner().invoke(app, [*given, "--vary", "gamma=0.8,0.9", "--set", "gamma=0.7"])
+    message = "callboard: --vary gamma: is also set by --set: give it once\n"
+    assert (result.exit_code, result.stderr) == (2, message)

@@ -305,8 +305,8 @@ def test_train_and_evaluate_reject_directory_with_truncated_spec(tmp_path: Path)
 
 def test_evaluate_names_missing_directory(tmp_path: Path) -> None:
     refused = CliRunner().invoke(app, ["evaluate", str(tmp_path / "absent")])
-    file = tmp_path / "absent" / "spec.json"
-    message = f"callboard: run_directory: {file} cannot be read: No such file or directory\n"
+    folder = tmp_path / "absent"
+    message = f"callboard: run_directory: {folder} is not the directory of a run: it has no spec.json\n"
     assert (refused.exit_code, refused.stderr) == (2, message)
 
 

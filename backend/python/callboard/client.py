@@ -60,9 +60,18 @@ class Client:
             fields: others of `POST /runs`, such as `name`, `group`, `tags`, `device`, `environment_config`.
 
         Raises:
+            ValueError: an argument of another type; nothing was started.
             Rejected: invalid fields, each named; nothing was started.
             Unreachable: the server cannot be reached. What was started is unknown only if it broke off.
         """
+        if "seed" in fields:
+            raise ValueError(f"seed: give seeds, such as seeds=[{fields['seed']!r}]")
+        if not isinstance(seeds, Iterable):
+            raise ValueError(f"seeds: must be a list of seeds, such as range(3): got {seeds!r}")
+        if not isinstance(stop, Mapping):
+            raise ValueError(f'stop: must be limits, such as {{"agent_steps": 10_000_000}}: got {stop!r}')
+        if config is not None and not isinstance(config, Mapping):
+            raise ValueError(f'config: must be settings, such as {{"gamma": 0.9}}: got {config!r}')
         body = fields | {"algorithm": algorithm, "environment": environment, "seeds": [int(s) for s in seeds]}
         body |= {"config": dict(config or {}), "stop": dict(stop)}
         answer = self._transport.request("POST", "runs", body=body, idempotency_key=new_ulid())

@@ -118,6 +118,8 @@ class ExternalRun:
             ValueError: an argument cannot be logged; nothing of the call is.
         """
         # About 2 microseconds for any number of floats: metrics by the names of the call, types all together.
+        if not isinstance(values, Mapping):
+            raise ValueError(f'values: must be a mapping such as {{"loss/policy": 0.1}}: got {values!r:.80}')
         names = tuple(values)
         metrics = self._metrics.get(names) or self._checked(names)
         found: list[Any] = [*values.values()]
@@ -150,7 +152,7 @@ class ExternalRun:
         value = number("return_", return_)
         if value - value != 0:
             raise ValueError(f"return_: must be finite: got {value}")
-        steps = count("length", length)
+        steps = count("length", length, minimum=1)
         if self._closed:
             raise ValueError("run: it is closed")
         self._episode_steps += steps

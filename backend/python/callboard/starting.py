@@ -75,8 +75,10 @@ def init(
     source = new_ulid()
     if id is not None:
         others = (name, algorithm, environment, config, seed, group, notes)
-        if any(other is not None for other in others) or not _ULID.fullmatch(str(id)):
-            raise ValueError("id: must be the id of a run, without other arguments about the run")
+        if not _ULID.fullmatch(str(id)):
+            raise ValueError(f"id: must be the id of a run, 26 digits and capital letters: got {id!r}")
+        if any(other is not None for other in others):
+            raise ValueError("id: cannot be combined with other arguments about the run, which exists")
         manifest = Manifest(source, server.url, id, None, id)
     else:
         create = {
@@ -138,6 +140,8 @@ def _read(transport: Transport, run_id: str) -> dict[str, Any]:
 
 
 def _tags(tags: Iterable[str]) -> list[str]:
+    if isinstance(tags, str):
+        raise ValueError(f"tags: must be a list of words, such as [{tags!r}]: got {tags!r}")
     found = [text("tags", tag, MAX_TAG) for tag in tags]
     if len(found) > MAX_TAGS:
         raise ValueError(f"tags: must be at most {MAX_TAGS}: got {len(found)}")

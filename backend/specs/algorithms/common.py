@@ -30,8 +30,9 @@ def network_conflicts(
     problems = {}
     is_vector = run.observation == "vector"
     if (network in VECTOR_NETWORKS) != is_vector:
-        right = " or ".join(name for name in choices if (name in VECTOR_NETWORKS) == is_vector)
-        message = f"{run.environment} has {run.observation} observations: use {right}, not {network}"
+        right = ", ".join(name for name in choices if (name in VECTOR_NETWORKS) == is_vector)
+        kind = "vector" if is_vector else "pixel"
+        message = f"{run.environment} has {kind} observations: {network} does not take them; use {right}"
         problems["config.network"] = message
     if run.observation_shape[:2] == (42, 42) and network != "compact":
         message = f"{network} takes observations of 84x84; only compact takes 42x42"

@@ -114,6 +114,21 @@ def test_invalid_bulk_request_returns_422_with_field(
             assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, field)
 
 
+def test_unknown_field_of_a_body_is_answered_with_the_one_that_may_be_meant(
+    sqlite_service: RunningService, subtests: pytest.Subtests
+) -> None:
+    run = make_run(sqlite_service.engine, RunState.FINISHED).id
+    for path, body, field, message in [
+        ("runs/bulk", {"action": "stop", "ids": ["x"], "tag": ["a"]}, "tag", "did you mean tags?"),
+        (f"runs/{run}/resume", {"stop": {"agent_step": 9}}, "stop.agent_step", "did you mean agent_steps?"),
+        (f"runs/{run}/episodes", {"episodes": [{"retur": 1}]}, "episodes.0.retur", "did you mean return?"),
+    ]:
+        with subtests.test(path=path):
+            answer = sqlite_service.client.post(f"/api/v1/{path}", json=body)
+            messages = {each["field"]: each["message"] for each in answer.json()["errors"]}
+            assert messages[field].startswith(f"no such field; {message.partition('?')[0]}")
+
+
 def test_bulk_refuses_when_another_number_of_runs_matches_than_was_selected(service: RunningService) -> None:
     for seed in range(3):
         make_run(service.engine, RunState.FINISHED, seed=seed)

@@ -154,8 +154,18 @@ def test_memory_estimate_is_declared_by_each_algorithm_whatever_its_settings_are
 @pytest.mark.parametrize(
     ("algorithm", "changes", "field", "message"),
     [
-        ("a3c", {"config": {"network": "mlp"}}, "config.network", "use nips or nature or compact, not mlp"),
-        ("ga3c", {"config": {"network": "mlp"}}, "config.network", "use nips or nature or large, not mlp"),
+        (
+            "a3c",
+            {"config": {"network": "mlp"}},
+            "config.network",
+            "use nips, nature, compact",
+        ),
+        (
+            "ga3c",
+            {"config": {"network": "mlp"}},
+            "config.network",
+            "use nips, nature, large",
+        ),
         ("dqn", {"environment": "CartPole-v1", "config": {"network": "nips"}}, "config.network", "use mlp"),
         (
             "gorila_dqn",
@@ -224,3 +234,22 @@ def test_every_algorithm_promises_what_its_processes_allow() -> None:
         "add what the new algorithm promises; see docs/guides/algorithm.md"
     )
     assert {name: algorithm.reproducibility for name, algorithm in ALGORITHMS.items()} == promised
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "meant"),
+    [
+        ("config", "agent_steps", "stop.agent_steps"),
+        ("config", "seed", "seed"),
+        ("environment_config", "n_e", "config.n_e"),
+        ("stop", "gamma", "config.gamma"),
+    ],
+)
+def test_setting_in_the_wrong_section_is_answered_with_the_right_one(
+    section: str, name: str, meant: str
+) -> None:
+    request = {"algorithm": "paac", "environment": "CartPole-v1", "stop": {"agent_steps": 1}}
+    with pytest.raises(InvalidSpec) as raised:
+        parse_run_spec(request | {section: {name: 1, **request.get(section, {})}})  # type: ignore[dict-item]
+    messages = {each.field: each.message for each in raised.value.problems}
+    assert messages[f"{section}.{name}"] == f"no such field; did you mean {meant}?"

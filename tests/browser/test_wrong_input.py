@@ -56,7 +56,9 @@ def test_error_of_the_service_is_shown_at_its_field(page: Page, script: httpx.Cl
     page.locator("[name='config.network']").select_option("mlp")
     page.locator("[name='environment_config.observation_size']").select_option("42x42")
     page.get_by_role("button", name="Start run").click()
-    expect(page.get_by_role("region", name="Network").get_by_role("alert")).to_contain_text("pixel observations")
+    expect(page.get_by_role("region", name="Network").get_by_role("alert")).to_contain_text(
+        "pixel observations"
+    )
     expect(page.get_by_text("pixel observations")).to_have_count(1)
     first = page.locator("[name='environment_config.observation_size']")
     expect(first).to_be_focused()

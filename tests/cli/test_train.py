@@ -155,11 +155,16 @@ def test_train_prints_run_directory_which_rejects_other_settings_and_checkpoints
     ), err
 
     before = (folder / "spec.json").read_text()
-    other = (*CARTPOLE, "--agent-steps", "500", "--seed", "3", "--run-directory", str(folder))
-    refused = CliRunner().invoke(app, other)
-    assert refused.exit_code == 2
-    assert "contains a run with another config" in refused.stderr
-    assert (folder / "spec.json").read_text() == before
+    for other, message in [
+        (("--seed", "3"), f"run_directory: {folder} contains a run with another seed; choose"),
+        (("--set", "n_e=7"), f"run_directory: {folder} contains a run with another config.n_e; choose"),
+        ((), "stop.agent_steps: the run has completed 2,000 already: set a higher limit"),
+    ]:
+        command = (*CARTPOLE, "--agent-steps", "500", *other, "--run-directory", str(folder))
+        refused = CliRunner().invoke(app, command)
+        assert refused.exit_code == 2
+        assert refused.stderr.startswith(f"callboard: {message}")
+        assert (folder / "spec.json").read_text() == before
     refused = CliRunner().invoke(app, ["evaluate", str(folder), "--checkpoint", "../../etc/passwd"])
     assert refused.exit_code == 2
     assert refused.stderr.startswith("callboard: checkpoint:")

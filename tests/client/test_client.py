@@ -43,6 +43,9 @@ def test_refused_requests_name_the_fields(target: Target) -> None:
             client.start("paac", "CartPole-v1", config={"n_e": -1, "nonsense": 1})
         assert set(refused.value.fields) == {"config.n_e", "config.nonsense"}
         assert refused.value.status == 422
+        for wrong, name in [({"seeds": 3}, "seeds"), ({"seed": 1}, "seed"), ({"stop": 9}, "stop")]:
+            with pytest.raises(ValueError, match=f"^{name}: "):
+                client.start("paac", "CartPole-v1", **wrong)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="filter"):
             client.runs("score>")
         with pytest.raises(callboard.Rejected):

@@ -124,6 +124,8 @@ def test_wrong_use_is_an_error_that_names_the_argument(target: Target) -> None:
         for name in ("a b/c", "x" * 10_000, "", "loss//policy", "é"):
             with pytest.raises(ValueError, match="values"):
                 run.log({name: 1.0}, agent_steps=1)
+        with pytest.raises(ValueError, match="values: must be a mapping"):
+            run.log(1.0, agent_steps=1)  # type: ignore[arg-type]
         for value in ("1.0", None, [1.0, 2.0]):
             with pytest.raises(ValueError, match="loss/policy"):
                 run.log({"loss/policy": value}, agent_steps=1)  # type: ignore[dict-item]
@@ -134,8 +136,9 @@ def test_wrong_use_is_an_error_that_names_the_argument(target: Target) -> None:
             run.log({"loss/policy": 1.0}, agent_steps=1, frames=-4)
         with pytest.raises(ValueError, match="return_"):
             run.episode(math.nan, 1)
-        with pytest.raises(ValueError, match="length"):
-            run.episode(1.0, -1)
+        for length in (-1, 0):
+            with pytest.raises(ValueError, match="length: must be at least 1"):
+                run.episode(1.0, length)
         with pytest.raises(ValueError, match="level"):
             run.text("x", level="loud")
         with pytest.raises(ValueError, match="name"):

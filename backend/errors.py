@@ -18,9 +18,9 @@ Problem
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 import structlog
 from fastapi import FastAPI, Request
@@ -35,7 +35,7 @@ from backend.artifacts import StoreUnavailable
 from backend.db.engine import QUERY_TIMEOUT_S, is_query_timeout
 from backend.db.keyset import BadCursor
 from backend.routing import HttpMethods
-from backend.specs.problems import MAX_EXPLAINED, FieldProblem, InvalidSpec, message_of, unknown_fields
+from backend.specs.problems import FieldProblem, InvalidSpec, explained_in, message_of
 
 SECRET_FIELDS = frozenset({"password", "current", "new"})
 """Fields whose values are never quoted in a response or in the audit trail."""
@@ -249,34 +249,9 @@ def _from_validation(error: RequestValidationError, body: Any) -> Problem:
     """A problem of each field; `body` is the type of the endpoint's body."""
     if any(item["loc"][:1] == ("path",) for item in error.errors()):
         return NotFound("there is no such id")
-    problems: dict[FieldProblem, None] = {}  # a parameter that endpoint and dependency share is checked twice
-    n_unknown = 0
-    for item in error.errors():
-        problem = _field_problem(item)
-        if item["type"] == "extra_forbidden" and n_unknown < MAX_EXPLAINED:
-            [problem] = unknown_fields([problem.field], _fields_at(body, item["loc"][1:-1]))
-            n_unknown += 1
-        problems[problem] = None
-    return Invalid(list(problems))
-
-
-def _fields_at(kind: Any, path: Sequence[str | int]) -> list[str]:
-    """The fields of the models that a type may be at this path; none if it has none."""
-    fields = {
-        field.alias or name: field for each in _models_in(kind) for name, field in each.model_fields.items()
-    }
-    if not path:
-        return list(fields)
-    if isinstance(path[0], int):
-        return _fields_at(kind, path[1:])
-    return _fields_at(fields[path[0]].annotation, path[1:]) if path[0] in fields else []
-
-
-def _models_in(kind: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
-        yield kind
-    for part in get_args(kind):
-        yield from _models_in(part)
+    # A parameter that an endpoint shares with one of its dependencies is checked twice.
+    problems = dict.fromkeys(_field_problem(item) for item in error.errors())
+    return Invalid(explained_in(problems, body))
 
 
 def _field_problem(item: Mapping[str, Any]) -> FieldProblem:

@@ -24,7 +24,8 @@ def read_algorithm(algorithm_id: str, principal: Viewer) -> AlgorithmOut:
     """One algorithm."""
     found = service.algorithms().get(algorithm_id)
     if found is None:
-        raise NotFound(f"algorithm {quoted(algorithm_id)} does not exist")
+        known = ", ".join(service.algorithms())
+        raise NotFound(f"algorithm {quoted(algorithm_id)} does not exist; use one of {known}")
     return found
 
 
@@ -40,5 +41,5 @@ def read_environment(environment_id: str, principal: Viewer, session: ReadSessio
     """One environment; its id may contain a slash, as in `ALE/Pong-v5`."""
     found = service.environments(session).get(current_environment_id(environment_id))
     if found is None:
-        raise NotFound(f"environment {quoted(environment_id)} does not exist")
+        raise NotFound(f"environment {quoted(environment_id)} does not exist: see GET /environments")
     return found

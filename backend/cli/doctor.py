@@ -1,27 +1,23 @@
 """`callboard doctor`: checks that everything this installation needs is there and works."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from backend import files
-from backend.cli import fail
+from backend.cli import fail, variables
 from backend.cli.database import NO_DATABASE, missing_file
 from backend.settings import Settings
 
 MIN_FREE_BYTES = 2**30
-MIN_SIMILARITY = 0.9
-"""Ratio of difflib from which a variable's name is a misspelt setting."""
 REDIS_TIMEOUT_S = 30.0
 """Timeout of Redis: it works even if it answers late."""
 
@@ -75,15 +71,10 @@ def _python(settings: Settings) -> str:
 
 
 def _variables(settings: Settings) -> str:
-    """Every `CALLBOARD_*` variable is a setting, or unlike one: others may belong to other programs."""
-    known = [f"CALLBOARD_{name}".upper() for name in Settings.model_fields]
-    given = [name for name in os.environ if name.upper().startswith("CALLBOARD_")]
-    for name in given:
-        if name.upper() in known:
-            continue
-        if similar := get_close_matches(name.upper(), known, n=1, cutoff=MIN_SIMILARITY):
-            raise CheckFailed(f"{name} is not a setting; did you mean {similar[0]}?")
-    return f"{len(given)} of CALLBOARD_* set" if given else "none of CALLBOARD_* set: the defaults apply"
+    if wrong := variables.misspelt():
+        raise CheckFailed("; ".join(wrong))
+    n = len(variables.given())
+    return f"{n} of CALLBOARD_* set" if n else "none of CALLBOARD_* set: the defaults apply"
 
 
 def _home(settings: Settings) -> str:

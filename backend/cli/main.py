@@ -7,7 +7,20 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
 from backend import __version__
-from backend.cli import backup, bench, database, doctor, fail, runs, serve, sweeps, sync, tokens, train
+from backend.cli import (
+    backup,
+    bench,
+    database,
+    doctor,
+    fail,
+    runs,
+    serve,
+    sweeps,
+    sync,
+    tokens,
+    train,
+    variables,
+)
 from backend.cli.home import make_private
 from backend.cli.imports import commands as imports
 from backend.settings import Settings
@@ -66,6 +79,8 @@ def _prepare(
         # Its text names the field in quotes, and nothing else that a user knows.
         name = "CALLBOARD_" + str(error).split('"')[1].upper()
         raise fail(f'{name}: is not JSON; write a list as ["a", "b"] and a mapping as {{"a": "b"}}') from None
+    for warning in variables.misspelt():
+        typer.echo(f"callboard: {warning}", err=True)
     make_private(settings.home_dir)
 
 

@@ -25,7 +25,7 @@ from backend.cli.run_request import (
 )
 from backend.settings import Settings
 from backend.specs.fields import ULID
-from backend.specs.problems import quoted
+from backend.specs.problems import quoted, similar_names
 from backend.specs.sweep import Distribution
 
 if TYPE_CHECKING:
@@ -254,6 +254,8 @@ def _dimension(text: str, *, with_n: bool) -> tuple[str, dict[str, Any]]:
     path = name if "." in name else f"config.{name}"
     distribution, *bounds = values.split(":")
     if distribution not in get_args(Distribution):
+        if bounds and (similar := similar_names(distribution, get_args(Distribution))):
+            raise fail(f"{text}: unknown range {quoted(distribution)}; did you mean {similar[0]}?")
         return path, {"values": [value_of(value) for value in values.split(",")]}
     try:
         low, high, *n = (float(bound) for bound in bounds)

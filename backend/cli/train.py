@@ -26,6 +26,7 @@ from backend.cli.run_request import (
 )
 from backend.settings import Settings
 from backend.specs.algorithms import ALGORITHMS
+from backend.specs.problems import quoted
 from backend.specs.protocols import UnsupportedProtocolError
 
 if TYPE_CHECKING:
@@ -285,7 +286,9 @@ def evaluate(
 
     name = checkpoint or newest(run_directory / "checkpoints")
     if name is None or not (run_directory / "checkpoints" / Path(name).name).is_file():
-        raise fail(f"checkpoint: {run_directory} contains no checkpoint {name or ''}".rstrip())
+        stored = ", ".join(sorted(path.name for path in (run_directory / "checkpoints").glob("*.pt")))
+        asked = f" {quoted(checkpoint)}" if checkpoint else ""
+        raise fail(f"checkpoint: {run_directory} contains no checkpoint{asked}; it has {stored or 'none'}")
     try:
         policy = load_policy(spec, run_directory / "checkpoints" / Path(name).name, seed)
     except (DamagedCheckpointError, ValueError) as error:

@@ -11,7 +11,7 @@ from backend.errors import Invalid
 from backend.external.schemas import MAX_ROWS, EpisodesBatch, PointsBatch
 from backend.metrics.catalogue import EPISODE_RETURN
 from backend.metrics.chunks import Array, Columns, joined, n_rows, taken
-from backend.specs.problems import problems_of
+from backend.specs.problems import explained_in, problems_of
 
 B = TypeVar("B", bound=BaseModel)
 
@@ -41,7 +41,7 @@ def validated(model: type[B], body: object) -> B:
     try:
         return model.model_validate(body)
     except ValidationError as error:
-        raise Invalid(problems_of(error)) from None
+        raise Invalid(explained_in(problems_of(error), model)) from None
 
 
 def of_points(batch: PointsBatch) -> PointColumns:

@@ -2,11 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from backend.specs.fields import PATTERNS, Frozen
 
@@ -135,6 +135,40 @@ def explained(problems: Iterable[FieldProblem], known: Iterable[str]) -> list[Fi
     problems = list(problems)
     unknown = iter(unknown_fields([each.field for each in problems if each.message == NO_FIELD], known))
     return [next(unknown) if each.message == NO_FIELD else each for each in problems]
+
+
+def explained_in(problems: Iterable[FieldProblem], kind: Any) -> list[FieldProblem]:
+    """As `explained`, for problems of a value with models inside it.
+
+    Args:
+        problems: of the value, at any depth.
+        kind: the type of the value, such as a model or a list of models.
+    """
+    problems = list(problems)
+    unknown = [each for each in problems if each.message == NO_FIELD][:MAX_EXPLAINED]
+    meant = {}
+    for each in unknown:
+        known = _fields_at(kind, each.field.split(".")[:-1])
+        [meant[each]] = unknown_fields([each.field], known)
+    return [meant.get(each, each) for each in problems]
+
+
+def _fields_at(kind: Any, path: Sequence[str]) -> list[str]:
+    """The fields of the models that a type may be at this path; none if it has none."""
+    models = list(_models_in(kind))
+    fields = {field.alias or name: field for model in models for name, field in model.model_fields.items()}
+    if not path:
+        return list(fields)
+    if path[0].isdecimal():
+        return _fields_at(kind, path[1:])
+    return _fields_at(fields[path[0]].annotation, path[1:]) if path[0] in fields else []
+
+
+def _models_in(kind: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        yield kind
+    for part in get_args(kind):
+        yield from _models_in(part)
 
 
 def unknown_fields(paths: Iterable[str], known: Iterable[str], no_such: str = NO_FIELD) -> list[FieldProblem]:

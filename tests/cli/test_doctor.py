@@ -34,7 +34,7 @@ def doctor(tmp_path: Path, database_url: str, redis_url: str) -> Doctor:
     def run(*checks: str, **changed: str) -> tuple[Result, dict[str, dict[str, object]]]:
         options = [option for check in checks for option in ("--check", check)]
         result = CliRunner().invoke(app, ["doctor", "--json", *options], env=here | changed)
-        return result, {finding["check"]: finding for finding in json.loads(result.output)}
+        return result, {finding["check"]: finding for finding in json.loads(result.stdout)}
 
     return run
 

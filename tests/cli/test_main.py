@@ -98,6 +98,14 @@ def test_home_that_cannot_be_created_is_named_in_one_line(tmp_path: Path) -> Non
     assert (result.exit_code, result.stderr) == (2, message)
 
 
+def test_misspelt_setting_is_named_and_others_are_not() -> None:
+    env = {"CALLBOARD_SLOT": "2", "CALLBOARD_SOMETHING_ELSE": "2"}
+    result = CliRunner().invoke(app, ["runs", "show", "x"], env=env)
+    first, _, rest = result.stderr.partition("\n")
+    assert first == "callboard: CALLBOARD_SLOT is not a setting; did you mean CALLBOARD_SLOTS?"
+    assert "SOMETHING" not in rest
+
+
 def test_consistent_settings_are_accepted() -> None:
     env = {
         "CALLBOARD_LEASE_S": "30",

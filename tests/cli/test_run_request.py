@@ -58,3 +58,10 @@ def test_setting_that_a_sweep_varies_cannot_be_set_too() -> None:
     result = CliRunner().invoke(app, [*given, "--vary", "gamma=0.8,0.9", "--set", "gamma=0.7"])
     message = "callboard: --vary gamma: is also set by --set: give it once\n"
     assert (result.exit_code, result.stderr) == (2, message)
+
+
+def test_misspelt_range_of_a_sweep_is_refused() -> None:
+    given = ["sweeps", "start", "--algorithm", "paac", "--environment", "CartPole-v1", "--agent-steps", "9"]
+    result = CliRunner().invoke(app, [*given, "--vary", "gamma=loguniform:0.8:0.9"])
+    message = 'gamma=loguniform:0.8:0.9: unknown range "loguniform"; did you mean log_uniform?'
+    assert (result.exit_code, result.stderr) == (2, f"callboard: {message}\n")

@@ -121,6 +121,12 @@ def test_unknown_field_of_a_body_is_answered_with_the_one_that_may_be_meant(
     for path, body, field, message in [
         ("runs/bulk", {"action": "stop", "ids": ["x"], "tag": ["a"]}, "tag", "did you mean tags?"),
         (f"runs/{run}/resume", {"stop": {"agent_step": 9}}, "stop.agent_step", "did you mean agent_steps?"),
+        (
+            f"runs/{run}/points",
+            {"series": [{"agent_step": [1]}]},
+            "series.0.agent_step",
+            "did you mean agent_steps?",
+        ),
         (f"runs/{run}/episodes", {"episodes": [{"retur": 1}]}, "episodes.0.retur", "did you mean return?"),
     ]:
         with subtests.test(path=path):

@@ -1,0 +1,25 @@
+"""Environment variables that look like settings and are none."""
+
+import os
+from difflib import get_close_matches
+
+from backend.settings import Settings
+
+MIN_SIMILARITY = 0.9
+"""Ratio of difflib from which a name is a misspelt setting; others may belong to other programs."""
+
+
+def given() -> list[str]:
+    """The names of the `CALLBOARD_*` variables that are set."""
+    return [name for name in os.environ if name.upper().startswith("CALLBOARD_")]
+
+
+def misspelt() -> list[str]:
+    """A sentence for each misspelt setting."""
+    known = [f"CALLBOARD_{name}".upper() for name in Settings.model_fields]
+    found = []
+    for name in given():
+        similar = get_close_matches(name.upper(), known, n=1, cutoff=MIN_SIMILARITY)
+        if name.upper() not in known and similar:
+            found.append(f"{name} is not a setting; did you mean {similar[0]}?")
+    return found

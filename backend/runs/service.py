@@ -119,7 +119,8 @@ def resume(
 ) -> Run:
     """Queue an ended run again; it resumes from its latest intact checkpoint.
 
-    The log states what new limits do to an annealed learning rate.
+    A stopped or failed run that has reached an unchanged limit, as one that was stopped during its last
+    evaluation, is evaluated and finishes. The log states what new limits do to an annealed learning rate.
 
     Raises:
         Conflict: it has not ended, its limits are reached and no higher ones are given, or it is external.
@@ -131,6 +132,7 @@ def resume(
     if state not in ENDED:
         raise Conflict(f"the run is {state}: only an ended run can be resumed")
     notice = None
+    may_complete = state != RunState.FINISHED
     if bounds is not None or annealing is not None:
         before = parse_run_spec(run.spec)
         stop = before.stop if bounds is None else bounds
@@ -139,8 +141,9 @@ def resume(
         changes = spec.model_dump(mode="json", include={"stop", "annealing_agent_steps"})
         repository.change(session, run, changes)
         notice = annealing_notice(before, spec, run.agent_steps)
+        may_complete = may_complete and spec.stop == before.stop
     reached = _reached(run)
-    if reached:
+    if reached and not may_complete:
         errors = [FieldProblem(field=f"stop.{name}", message=message) for name, message in reached]
         raise Conflict(f"the run is {state}: {reached[0][1]}", errors)
     run.error = None

@@ -217,7 +217,7 @@ def _retry_members(session: Session, sweep: Sweep) -> int:
         if one.run_id is None:
             deleted.add((one.member.configuration, one.member.seed))
         elif one.member.state in (RunState.FAILED, RunState.STOPPED):
-            with suppress(Conflict, NotFound):  # its limits are reached, or it has just been deleted
+            with suppress(Conflict, NotFound):  # it has just been resumed or deleted
                 runs.resume(session, one.run_id)
                 retried.add((one.member.configuration, one.member.seed))
     repository.forget_members(session, sweep.id, deleted)

@@ -147,7 +147,8 @@ export interface paths {
         put?: never;
         /**
          * Resume Run
-         * @description Queue an ended run again; it resumes from its latest checkpoint. Reached limits must be raised.
+         * @description Queue an ended run again; it resumes from its latest checkpoint. The limits that a finished run has
+         *     reached must be raised. A stopped or failed run at its limit is evaluated and finishes.
          */
         post: operations["resume_run"];
         delete?: never;

@@ -319,6 +319,27 @@ def test_resume_at_reached_bound_needs_larger_bound(service: RunningService) -> 
     assert resumed["progress"] == 0.5
 
 
+@pytest.mark.parametrize("state", [RunState.STOPPED, RunState.FAILED])
+def test_run_that_ended_at_its_limit_unfinished_resumes_without_a_larger_one(
+    service: RunningService, state: RunState
+) -> None:
+    run = make_run(service.engine, state)
+    with writing(service.engine) as session:
+        found = repository.get(session, run.id, for_update=True)
+        assert found is not None
+        found.agent_steps, found.wall_time_s = 10_000, 50.0
+    url = f"/api/v1/runs/{run.id}/resume"
+    assert service.client.post(url, json={"stop": {"agent_steps": 9_000}}).status_code == 409
+    beside_a_reached_one = {"agent_steps": 10_000, "wall_time_s": 500}
+    assert service.client.post(url, json={"stop": beside_a_reached_one}).status_code == 409
+    unchanged = service.client.get(f"/api/v1/runs/{run.id}").json()["spec"]["stop"]
+    for body in (None, {"stop": unchanged}):
+        resumed = service.client.post(url, json=body)
+        assert resumed.status_code == 200, resumed.text
+        assert (resumed.json()["state"], resumed.json()["spec"]["stop"]) == ("queued", unchanged)
+        assert service.client.post(f"/api/v1/runs/{run.id}/stop").json()["state"] == "stopped"
+
+
 def test_resume_at_a_reached_time_names_parts_of_a_second(service: RunningService) -> None:
     run = make_run(service.engine, RunState.FINISHED, stop={"wall_time_s": 0.5})
     with writing(service.engine) as session:

@@ -184,6 +184,20 @@ def test_failed_and_deleted_members_are_retried(service: RunningService, client:
     assert client.post(f"{SWEEPS}/{sweep['id']}/retry").status_code == 409
 
 
+def test_retry_resumes_a_member_that_was_stopped_at_its_limit(
+    service: RunningService, client: Client
+) -> None:
+    sweep = created(client, concurrency=1, max_seeds=1, racing=None)
+    with writing(service.engine) as session:
+        (run,) = session.scalars(select(Run)).all()
+        for after in PATHS[RunState.STOPPED]:
+            runs.transition(session, run, after, "for the test")
+        run.agent_steps = run.spec["stop"]["agent_steps"]
+    client.post(f"{SWEEPS}/{sweep['id']}/stop")
+    retried = client.post(f"{SWEEPS}/{sweep['id']}/retry").json()
+    assert (retried["state"], retried["runs"]) == ("running", {"queued": 1})
+
+
 def test_extended_sweep_gets_seeds_and_values(service: RunningService, client: Client) -> None:
     sweep = created(client, max_seeds=2, racing=None)
     end_runs(service.engine, {0.001: 1.0, 0.01: 2.0})

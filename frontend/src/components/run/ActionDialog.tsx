@@ -1,4 +1,4 @@
-import { Radio, Stack, TextInput } from '@mantine/core';
+import { Radio, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { runActions, useRunMutation, type ResumeRequest, type Run, type StopSpec } from '@/api/runs';
 import { ConfirmDialog } from '@/components/ConfirmDialog';
@@ -11,9 +11,17 @@ type Props = { run: Run; action: Action | null; onClose: () => void; onDeleted?:
 
 const stopOf = (run: Run): StopSpec => run.spec.stop as StopSpec;
 
+/** A finished run needs a higher bound; any other can complete the one that it has. */
 function proposedBound(run: Run): string {
   const bound = stopOf(run).agent_steps;
-  return bound == null ? '' : formatInteger(nextBound(bound, run.agent_steps));
+  if (bound == null) return '';
+  return formatInteger(run.state === 'finished' ? nextBound(bound, run.agent_steps) : bound);
+}
+
+/** Whether the run ended at its bound unfinished, as when it was stopped during its last evaluation. */
+function lacksEvaluation(run: Run): boolean {
+  const bound = stopOf(run).agent_steps;
+  return run.state !== 'finished' && bound != null && run.agent_steps >= bound;
 }
 
 /** Describes an action, asks for confirmation, and runs it. */
@@ -71,6 +79,11 @@ export function ActionDialog({ run, action, onClose, onDeleted }: Props) {
           onChange={({ currentTarget }) => setBound(currentTarget.value)}
           error={invalidBound && 'Enter a whole number of agent steps.'}
         />
+      )}
+      {asksBound && lacksEvaluation(run) && parseNumber(bound) === stopOf(run).agent_steps && (
+        <Text inherit mt={8}>
+          It has reached this limit: it is evaluated and finishes, without further training.
+        </Text>
       )}
       {annealed && (
         <Radio.Group

@@ -25,14 +25,14 @@ const RUN = {
   spec: { stop: { agent_steps: 1000 } },
 } as unknown as Run;
 
-async function show(role: string): Promise<void> {
+async function show(role: string, run: Run = RUN): Promise<void> {
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   client.setQueryData(keys.me(), { role });
   const rootRoute = createRootRoute({
     component: () => (
       <QueryClientProvider client={client}>
         <MantineProvider env="test">
-          <ActionMenu run={RUN} />
+          <ActionMenu run={run} />
         </MantineProvider>
       </QueryClientProvider>
     ),
@@ -63,5 +63,21 @@ describe('ActionMenu', () => {
     fireEvent.click(await screen.findByRole('button', { name: 'Cancel' }));
     await waitFor(() => expect(dialog.isConnected).toBe(false));
     expect(document.activeElement).toBe(button());
+  });
+
+  it.each([
+    { state: 'finished', agent_steps: 1000, proposed: '2,000', completes: false },
+    { state: 'stopped', agent_steps: 1000, proposed: '1,000', completes: true },
+    { state: 'failed', agent_steps: 1000, proposed: '1,000', completes: true },
+    { state: 'stopped', agent_steps: 400, proposed: '1,000', completes: false },
+  ])('proposes to resume a $state run at $agent_steps of 1000 agent steps until $proposed', async (row) => {
+    await show('operator', { ...RUN, state: row.state, agent_steps: row.agent_steps } as unknown as Run);
+    fireEvent.click(button());
+    fireEvent.click(await item('Resume'));
+    const bound = await screen.findByRole<HTMLInputElement>('textbox', { name: 'Train until' });
+    expect(bound.value).toBe(row.proposed);
+    expect(screen.queryByText(/it is evaluated and finishes/) !== null).toBe(row.completes);
+    fireEvent.change(bound, { target: { value: '5000' } });
+    expect(screen.queryByText(/it is evaluated and finishes/)).toBeNull();
   });
 });

@@ -8,7 +8,7 @@ from backend.catalogue.schemas import AlgorithmOut, AlgorithmPage, EnvironmentOu
 from backend.dependencies import ReadSession
 from backend.errors import NotFound
 from backend.specs.former_names import current_environment_id
-from backend.specs.problems import quoted
+from backend.specs.problems import quoted, similar_ids
 
 router = APIRouter(tags=["catalogue"])
 
@@ -41,5 +41,7 @@ def read_environment(environment_id: str, principal: Viewer, session: ReadSessio
     """One environment; its id may contain a slash, as in `ALE/Pong-v5`."""
     found = service.environments(session).get(current_environment_id(environment_id))
     if found is None:
-        raise NotFound(f"environment {quoted(environment_id)} does not exist: see GET /environments")
+        similar = similar_ids(environment_id, service.environments(session))
+        hint = f"did you mean {' or '.join(similar)}?" if similar else "see GET /environments"
+        raise NotFound(f"environment {quoted(environment_id)} does not exist: {hint}")
     return found

@@ -44,6 +44,8 @@ def doctor(
     unknown = set(check or []) - set(CHECKS)
     if unknown:
         raise fail(f"check: unknown check {', '.join(sorted(unknown))}; choose from {', '.join(CHECKS)}")
+    if "variables" not in (check or CHECKS):
+        variables.warn()
     settings = Settings()
     results = [_check(name, settings) for name in check or CHECKS]
     if as_json:

@@ -61,6 +61,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _prepare(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
     ] = False,
@@ -79,8 +80,8 @@ def _prepare(
         # Its text names the field in quotes, and nothing else that a user knows.
         name = "CALLBOARD_" + str(error).split('"')[1].upper()
         raise fail(f'{name}: is not JSON; write a list as ["a", "b"] and a mapping as {{"a": "b"}}') from None
-    for warning in variables.misspelt():
-        typer.echo(f"callboard: {warning}", err=True)
+    if context.invoked_subcommand != "doctor":  # one of its checks
+        variables.warn()
     make_private(settings.home_dir)
 
 

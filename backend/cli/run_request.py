@@ -1,7 +1,7 @@
 """Options of a run on the command line, and the request body of `POST /runs` built from them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, Literal
 
@@ -70,9 +70,9 @@ def run_request(
     """
     request: dict[str, Any] = _preset(algorithm, preset, environment) if preset else {}
     request |= {"algorithm": algorithm, "environment": environment}
-    request["config"] = request.get("config", {}) | _assignments(settings, "--set", "config")
+    request["config"] = request.get("config", {}) | _assignments(settings, "config", limits=stop)
     request["environment_config"] = request.get("environment_config", {}) | _assignments(
-        environment_settings, "--set-environment", "environment_config"
+        environment_settings, "environment_config", limits=stop
     )
     given = {name: bound for name, bound in stop.items() if bound is not None}
     request["stop"] = request.get("stop", {}) | given
@@ -87,13 +87,22 @@ def value_of(text: str) -> Any:
         return text
 
 
-def _assignments(pairs: Sequence[str], option: str, section: str) -> dict[str, Any]:
+_OPTIONS = {"config": "--set", "environment_config": "--set-environment"}
+
+
+def _assignments(pairs: Sequence[str], section: str, *, limits: Iterable[str]) -> dict[str, Any]:
+    option = _OPTIONS[section]
     values = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not name or not equals:
             raise fail(f"{option} {pair}: expected name=value")
         name = name.removeprefix(f"{section}.")
+        other, _, field = name.partition(".")
+        if field and other in _OPTIONS:
+            raise fail(f"{option} {name}: use {_OPTIONS[other]} {field}={text}")
+        if other == "stop" and field in limits:
+            raise fail(f"{option} {name}: use --{field.replace('_', '-')} {text}")
         if name in values:
             raise fail(f"{option} {name}: is given twice")
         values[name] = value_of(text)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -115,12 +116,15 @@ def start(
         settings=setting or [],
         environment_settings=environment_setting or [],
     )
-    space = dict(_dimension(text, with_n=configurations is None) for text in vary)
-    given = {text.partition("=")[0].removeprefix("config.") for text in setting or []}
+    space = _dimensions("--vary", vary, with_n=configurations is None)
+    given = {_path(text, "config"): "--set" for text in setting or []}
+    given |= {_path(text, "environment_config"): "--set-environment" for text in environment_setting or []}
+    given |= {"stop.agent_steps": "--agent-steps"} if agent_steps is not None else {}
+    given |= {"stop.wall_time_s": "--wall-time-s"} if wall_time_s is not None else {}
     for path in space:  # a preset may have what varies
+        if path in given:
+            raise fail(f"--vary {path.removeprefix('config.')}: is also set by {given[path]}: give it once")
         section, _, field = path.partition(".")
-        if section == "config" and field in given:
-            raise fail(f"--vary {field}: is also set by --set: give it once")
         run.get(section, {}).pop(field, None)
     race = {"initial_seeds": initial_seeds, "confidence": confidence}
     body: dict[str, Any] = {
@@ -228,18 +232,38 @@ def extend(
     as_json: Json = False,
 ) -> None:
     """Give a sweep more seeds, configurations, values or budget, and continue it."""
-    dimensions = [_dimension(text, with_n=False) for text in add or []]
-    for path, dimension in dimensions:
+    dimensions = _dimensions("--add", add or [], with_n=False)
+    for path, dimension in dimensions.items():
         if "values" not in dimension:
             raise fail(f"--add {path}: expected values separated by commas")
     body = _given({"max_seeds": max_seeds, "n_configurations": configurations})
     if dimensions:
-        body["values"] = {path: dimension["values"] for path, dimension in dimensions}
+        body["values"] = {path: dimension["values"] for path, dimension in dimensions.items()}
     if budget := _budget(max_runs, max_agent_steps, max_time_s):
         body["budget"] = budget
     with _remote() as remote:
         sweep = remote.request("POST", f"/sweeps/{sweep_id}/extend", body=body)
         _report(remote, sweep, wait=wait, as_json=as_json)
+
+
+def _dimensions(option: str, texts: Sequence[str], *, with_n: bool) -> dict[str, dict[str, Any]]:
+    """The dimensions of an option's values, by field path.
+
+    Raises:
+        typer.Exit: one is invalid, or two are of one field.
+    """
+    found = {}
+    for text in texts:
+        path, dimension = _dimension(text, with_n=with_n)
+        if path in found:
+            raise fail(f"{option} {path.removeprefix('config.')}: is given twice")
+        found[path] = dimension
+    return found
+
+
+def _path(assignment: str, section: str) -> str:
+    """The field path of `name=value`, whose name may have its section."""
+    return f"{section}.{assignment.partition('=')[0].removeprefix(f'{section}.')}"
 
 
 def _dimension(text: str, *, with_n: bool) -> tuple[str, dict[str, Any]]:
@@ -253,9 +277,10 @@ def _dimension(text: str, *, with_n: bool) -> tuple[str, dict[str, Any]]:
         raise fail(f"{text}: expected name=value,value or name=uniform:low:high")
     path = name if "." in name else f"config.{name}"
     distribution, *bounds = values.split(":")
-    if distribution not in get_args(Distribution):
-        if bounds and (similar := similar_names(distribution, get_args(Distribution))):
-            raise fail(f"{text}: unknown range {quoted(distribution)}; did you mean {similar[0]}?")
+    known = get_args(Distribution)
+    if distribution not in known:
+        if _is_range(bounds) or (bounds and similar_names(distribution, known)):
+            raise fail(f"{text}: unknown range {quoted(distribution)}; use one of {', '.join(known)}")
         return path, {"values": [value_of(value) for value in values.split(",")]}
     try:
         low, high, *n = (float(bound) for bound in bounds)
@@ -265,6 +290,13 @@ def _dimension(text: str, *, with_n: bool) -> tuple[str, dict[str, Any]]:
         wanted = ":n, the number of values" if with_n else " alone: random values have no number"
         raise fail(f"{text}: expected {name}={distribution}:low:high{wanted}")
     return path, {"distribution": distribution, "low": low, "high": high} | ({"n": int(n[0])} if n else {})
+
+
+def _is_range(bounds: Sequence[str]) -> bool:
+    try:
+        return len([float(bound) for bound in bounds]) >= 2
+    except ValueError:
+        return False
 
 
 def _budget(runs: int | None, agent_steps: int | None, time_s: float | None) -> dict[str, Any]:

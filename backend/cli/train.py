@@ -183,7 +183,7 @@ def _prepare(
         limits = {"stop", "annealing_agent_steps"}
         if differing := _differing(existing.model_dump(exclude=limits), spec.model_dump(exclude=limits)):
             raise fail(
-                f"run_directory: {folder} contains a run with another {', '.join(differing)}; choose another "
+                f"run_directory: {folder} contains another run: {', '.join(differing)}; choose another "
                 "directory"
             )
         spec = _resumed(existing, spec, annealing, checkpoint)
@@ -199,18 +199,26 @@ def _prepare(
 
 
 def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Dotted paths of the values in which two specs differ; of two algorithms or environments, that alone."""
+    """The values in which two specs differ, with both; of two algorithms or environments, these alone."""
     for name in ("algorithm", "environment"):
         if one[name] != other[name]:
-            return [name]
+            return [_difference(name, one[name], other[name])]
     found = []
     for name, was in one.items():
         now = other[name]
         if isinstance(was, dict) and isinstance(now, dict):
-            found += [f"{name}.{each}" for each in was if was[each] != now.get(each)]
+            found += [
+                _difference(f"{name}.{each}", was[each], now.get(each))
+                for each in was
+                if was[each] != now.get(each)
+            ]
         elif was != now:
-            found.append(name)
+            found.append(_difference(name, was, now))
     return found
+
+
+def _difference(path: str, was: Any, now: Any) -> str:
+    return f"{path} is {quoted(was)}, not {quoted(now)}"
 
 
 def _resumed(
@@ -227,7 +235,7 @@ def _resumed(
         raise fail(str(error)) from None
     if checkpoint is not None:
         done, before, limit = agent_steps_of(checkpoint), existing.stop.agent_steps, spec.stop.agent_steps
-        if limit is not None and limit < done and limit != before:
+        if limit is not None and limit <= done and limit != before:
             raise fail(f"stop.agent_steps: the run has completed {done:,} already: set a higher limit")
         notice = annealing_notice(existing, resumed, agent_steps_of(checkpoint))
         if notice is not None:

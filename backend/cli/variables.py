@@ -3,6 +3,8 @@
 import os
 from difflib import get_close_matches
 
+import typer
+
 from backend.settings import Settings
 
 MIN_SIMILARITY = 0.9
@@ -23,3 +25,9 @@ def misspelt() -> list[str]:
         if name.upper() not in known and similar:
             found.append(f"{name} is not a setting; did you mean {similar[0]}?")
     return found
+
+
+def warn() -> None:
+    """Print a line for each misspelt setting."""
+    for warning in misspelt():
+        typer.echo(f"callboard: {warning}", err=True)

@@ -8,7 +8,7 @@ from backend.specs.problems import NO_FIELD, FieldProblem, explained
 
 
 def places(sections: Mapping[str, type[BaseModel]], request: Iterable[str]) -> dict[str, str]:
-    """The path of every field by its name.
+    """The path of every field by its name, and by the path itself.
 
     Args:
         sections: the models of the sections, as far as they are known.
@@ -16,7 +16,8 @@ def places(sections: Mapping[str, type[BaseModel]], request: Iterable[str]) -> d
     """
     found = {name: name for name in request}
     for section, model in sections.items():
-        found |= {field: f"{section}.{field}" for field in model.model_fields}
+        paths = {field: f"{section}.{field}" for field in model.model_fields}
+        found |= paths | {path: path for path in paths.values()}
     return found
 
 
@@ -24,7 +25,8 @@ def moved(problems: Iterable[FieldProblem], section: str, elsewhere: Mapping[str
     """A section's problems, where those of fields that belong elsewhere name the path that is meant."""
     return [
         _meant(each, f"did you mean {path}?")
-        if each.message == NO_FIELD and (path := elsewhere.get(each.field.removeprefix(f"{section}.")))
+        if each.message == NO_FIELD
+        and (path := elsewhere.get(each.field.removeprefix(f"{section}."))) not in (None, section)
         else each
         for each in problems
     ]

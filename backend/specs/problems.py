@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -55,6 +55,7 @@ MAX_EXPLAINED = 10
 _MAX_NAME = 64
 """Longer names are like no field's. Both bound the cost of a request, since comparing names is slow."""
 _MAX_QUOTED = 80
+_MAX_SIMILAR = 5
 
 
 def quoted(value: Any) -> str:
@@ -148,8 +149,12 @@ def explained_in(problems: Iterable[FieldProblem], kind: Any) -> list[FieldProbl
     unknown = [each for each in problems if each.message == NO_FIELD][:MAX_EXPLAINED]
     meant = {}
     for each in unknown:
-        known = _fields_at(kind, each.field.split(".")[:-1])
+        *parents, name = each.field.split(".")
+        known = _fields_at(kind, parents)
         [meant[each]] = unknown_fields([each.field], known)
+        if parents and name in known:  # its name has a dot
+            what = f'{NO_FIELD}; send {{"{parents[-1]}": {{"{name}": …}}}}'
+            meant[each] = each.model_copy(update={"message": what})
     return [meant.get(each, each) for each in problems]
 
 
@@ -161,7 +166,13 @@ def _fields_at(kind: Any, path: Sequence[str]) -> list[str]:
         return list(fields)
     if path[0].isdecimal():
         return _fields_at(kind, path[1:])
-    return _fields_at(fields[path[0]].annotation, path[1:]) if path[0] in fields else []
+    if path[0] in fields:
+        return _fields_at(fields[path[0]].annotation, path[1:])
+    return _fields_at(kind, path[1:]) if _has_keys(kind) else []  # keys may have dots
+
+
+def _has_keys(kind: Any) -> bool:
+    return get_origin(kind) is dict or any(_has_keys(part) for part in get_args(kind))
 
 
 def _models_in(kind: Any) -> Iterator[type[BaseModel]]:
@@ -195,6 +206,15 @@ def _meant(name: str, known: list[str]) -> str:
     if not known:
         return ""
     return f"; use {'one of ' if len(known) > 1 else ''}{', '.join(known)}"
+
+
+def similar_ids(name: str, known: Iterable[str]) -> list[str]:
+    """Up to five known ids that contain this one, or else up to three like it, whatever the case."""
+    if not name:
+        return []
+    by_lower_case = {each.lower(): each for each in known}
+    similar = [each for each in by_lower_case if name.lower() in each][:_MAX_SIMILAR]
+    return [by_lower_case[each] for each in similar or similar_names(name.lower(), by_lower_case)]
 
 
 def similar_names(name: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:

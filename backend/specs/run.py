@@ -19,7 +19,7 @@ from backend.specs.problems import (
     explained,
     problems_of,
     quoted,
-    similar_names,
+    similar_ids,
     unknown_fields,
 )
 from backend.specs.run_fields import RunOptions, Seed
@@ -64,7 +64,6 @@ _NOT_AN_OBJECT = {
     "custom": "must be an object of settings",
 }
 _MAX_LISTED = 40
-_MAX_SIMILAR = 5
 """Maximum number of known ids that a message about an unknown one lists."""
 
 
@@ -186,12 +185,9 @@ def _known(kind: str, name: Any, known: dict[str, Any], problems: list[FieldProb
     elif len(known) <= _MAX_LISTED:
         message = f"unknown {kind} {quoted(name)}; use one of {', '.join(known)}"
     else:
-        by_lower_case = {each.lower(): each for each in known}
-        similar = [each for each in by_lower_case if name.lower() in each][:_MAX_SIMILAR]
-        similar = similar or similar_names(name.lower(), by_lower_case)
         message = f"unknown {kind} {quoted(name)}; " + (
-            f"did you mean {' or '.join(by_lower_case[each] for each in similar)}?"
-            if similar
+            f"did you mean {' or '.join(similar)}?"
+            if (similar := similar_ids(name, known))
             else f"the {kind.capitalize()}s page and GET /api/v1/{kind}s list the ids"
         )
     problems.append(FieldProblem(field=kind, message=message))

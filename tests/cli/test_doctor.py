@@ -94,6 +94,13 @@ def test_doctor_reports_failing_check_with_reason(
     assert message in str(findings[check]["message"])
 
 
+@pytest.mark.parametrize(("check", "printed"), [("variables", False), ("home", True)])
+def test_doctor_names_a_misspelt_variable_once(doctor: Doctor, check: str, printed: bool) -> None:
+    result, _ = doctor(check, CALLBOARD_HOSTNAME="b")
+    message = "CALLBOARD_HOSTNAME is not a setting; did you mean CALLBOARD_HOST_NAME?"
+    assert result.stderr == (f"callboard: {message}\n" if printed else "")
+
+
 @pytest.mark.parametrize("check", ["database", "worker"])
 def test_doctor_names_upgrade_command_for_empty_database(doctor: Doctor, tmp_path: Path, check: str) -> None:
     _, findings = doctor(check, CALLBOARD_DATABASE_URL=f"sqlite:///{tmp_path / 'empty.sqlite3'}")

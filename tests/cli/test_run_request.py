@@ -47,21 +47,53 @@ def test_settings_may_have_the_name_of_their_section() -> None:
     assert request["environment_config"] == {"frame_skip": 2}
 
 
-def test_setting_that_is_given_twice_is_refused() -> None:
-    given = ["train", "--algorithm", "paac", "--environment", "CartPole-v1", "--agent-steps", "9"]
-    result = CliRunner().invoke(app, [*given, "--set", "n_e=1", "--set", "config.n_e=2"])
-    assert (result.exit_code, result.stderr) == (2, "callboard: --set n_e: is given twice\n")
+TRAIN = ("train", "--algorithm", "paac", "--environment", "CartPole-v1", "--agent-steps", "9")
+SWEEP = ("sweeps", "start", *TRAIN[1:])
+RANGES = "use one of uniform, log_uniform, integer, log_integer"
 
 
-def test_setting_that_a_sweep_varies_cannot_be_set_too() -> None:
-    given = ["sweeps", "start", "--algorithm", "paac", "--environment", "CartPole-v1", "--agent-steps", "9"]
-    result = CliRunner().invoke(app, [*given, "--vary", "gamma=0.8,0.9", "--set", "gamma=0.7"])
-    message = "callboard: --vary gamma: is also set by --set: give it once\n"
-    assert (result.exit_code, result.stderr) == (2, message)
-
-
-def test_misspelt_range_of_a_sweep_is_refused() -> None:
-    given = ["sweeps", "start", "--algorithm", "paac", "--environment", "CartPole-v1", "--agent-steps", "9"]
-    result = CliRunner().invoke(app, [*given, "--vary", "gamma=loguniform:0.8:0.9"])
-    message = 'gamma=loguniform:0.8:0.9: unknown range "loguniform"; did you mean log_uniform?'
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((*TRAIN, "--set", "n_e=1", "--set", "config.n_e=2"), "--set n_e: is given twice"),
+        ((*TRAIN, "--set", "stop.agent_steps=7"), "--set stop.agent_steps: use --agent-steps 7"),
+        ((*TRAIN, "--set", "stop.score=7"), "--set stop.score: use --score 7"),
+        (
+            (*TRAIN, "--set", "environment_config.frame_skip=2"),
+            "--set environment_config.frame_skip: use --set-environment frame_skip=2",
+        ),
+        ((*TRAIN, "--set-environment", "config.n_e=2"), "--set-environment config.n_e: use --set n_e=2"),
+        ((*SWEEP, "--vary", "beta=1,2", "--vary", "config.beta=3"), "--vary beta: is given twice"),
+        (
+            ("sweeps", "extend", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "--add", "beta=1", "--add", "beta=2"),
+            "--add beta: is given twice",
+        ),
+        (
+            (*SWEEP, "--vary", "gamma=0.8,0.9", "--set", "config.gamma=0.7"),
+            "--vary gamma: is also set by --set: give it once",
+        ),
+        (
+            (*SWEEP, "--vary", "environment_config.x=1,2", "--set-environment", "x=3"),
+            "--vary environment_config.x: is also set by --set-environment: give it once",
+        ),
+        (
+            (*SWEEP, "--vary", "stop.agent_steps=10,20"),
+            "--vary stop.agent_steps: is also set by --agent-steps: give it once",
+        ),
+        (
+            (*SWEEP, "--wall-time-s", "9", "--vary", "stop.wall_time_s=10,20"),
+            "--vary stop.wall_time_s: is also set by --wall-time-s: give it once",
+        ),
+        (
+            (*SWEEP, "--vary", "gamma=loguniform:0.8:0.9"),
+            f'gamma=loguniform:0.8:0.9: unknown range "loguniform"; {RANGES}',
+        ),
+        (
+            (*SWEEP, "--vary", "gamma=normal:0:1"),
+            f'gamma=normal:0:1: unknown range "normal"; {RANGES}',
+        ),
+    ],
+)
+def test_ambiguous_or_misplaced_setting_is_refused(arguments: tuple[str, ...], message: str) -> None:
+    result = CliRunner().invoke(app, arguments)
     assert (result.exit_code, result.stderr) == (2, f"callboard: {message}\n")

@@ -43,8 +43,15 @@ def test_refused_requests_name_the_fields(target: Target) -> None:
             client.start("paac", "CartPole-v1", config={"n_e": -1, "nonsense": 1})
         assert set(refused.value.fields) == {"config.n_e", "config.nonsense"}
         assert refused.value.status == 422
-        for wrong, name in [({"seeds": 3}, "seeds"), ({"seed": 1}, "seed"), ({"stop": 9}, "stop")]:
-            with pytest.raises(ValueError, match=f"^{name}: "):
+        for wrong, message in [
+            ({"seeds": 3}, r"seeds: must be a list, such as range\(3\): got 3"),
+            ({"seeds": "10"}, r"seeds: must be a list, such as range\(3\): got '10'"),
+            ({"seeds": {7: "a"}}, "seeds: must be a list"),
+            ({"seeds": [1.5]}, r"seeds: must be a whole number: got 1\.5"),
+            ({"seed": 1}, "seed: "),
+            ({"stop": 9}, "stop: "),
+        ]:
+            with pytest.raises(ValueError, match=f"^{message}"):
                 client.start("paac", "CartPole-v1", **wrong)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="filter"):
             client.runs("score>")

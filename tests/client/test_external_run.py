@@ -3,7 +3,9 @@
 import hashlib
 import io
 import math
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +21,22 @@ from tests.client.support import Intermittent, Target
 from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.service
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"tags": "a,b"}, "tags: must be a list, such as [\"baseline\"]: got 'a,b'"),
+        ({"tags": 5}, 'tags: must be a list, such as ["baseline"]: got 5'),
+        ({"tags": {"a": 1}}, "tags: must be a list, such as [\"baseline\"]: got {'a': 1}"),
+        ({"seed": 1.5}, "seed: must be a whole number: got 1.5"),
+        ({"config": [1]}, "config: must be a mapping or a namespace: got [1]"),
+    ],
+)
+def test_wrong_argument_of_init_creates_no_run(target: Target, wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        callboard.init(algorithm="a", environment="e", **wrong)
+    assert target.runs() == []
 
 
 def test_run_shows_what_was_logged(target: Target, spools: Path) -> None:

@@ -5,6 +5,7 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from callboard.agents import Agent, load_agent
+from callboard.rows import count, items
 from callboard.runs import Run, Runs
 from callboard.spool import new_ulid
 from callboard.transport import Transport, find_server
@@ -66,13 +67,12 @@ class Client:
         """
         if "seed" in fields:
             raise ValueError(f"seed: give seeds, such as seeds=[{fields['seed']!r}]")
-        if not isinstance(seeds, Iterable):
-            raise ValueError(f"seeds: must be a list of seeds, such as range(3): got {seeds!r}")
         if not isinstance(stop, Mapping):
             raise ValueError(f'stop: must be limits, such as {{"agent_steps": 10_000_000}}: got {stop!r}')
         if config is not None and not isinstance(config, Mapping):
             raise ValueError(f'config: must be settings, such as {{"gamma": 0.9}}: got {config!r}')
-        body = fields | {"algorithm": algorithm, "environment": environment, "seeds": [int(s) for s in seeds]}
+        body = fields | {"algorithm": algorithm, "environment": environment}
+        body["seeds"] = [count("seeds", seed) for seed in items("seeds", seeds, "range(3)")]
         body |= {"config": dict(config or {}), "stop": dict(stop)}
         answer = self._transport.request("POST", "runs", body=body, idempotency_key=new_ulid())
         return Runs(self._transport, [Run(self._transport, item) for item in answer["items"]])

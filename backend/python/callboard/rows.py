@@ -182,6 +182,17 @@ def count(argument: str, value: SupportsIndex, *, minimum: int = 0) -> int:
     return found
 
 
+def items(argument: str, values: Any, example: str) -> list[Any]:
+    """The items of a list or of another iterable.
+
+    Raises:
+        ValueError: it is a text or a mapping, or cannot be iterated over.
+    """
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise ValueError(f"{argument}: must be a list, such as {example}: got {_short(values)}")
+    return list(values)
+
+
 def text(argument: str, value: Any, most: int, *, empty: bool = False) -> str:
     """A text of at most `most` characters that any database can store.
 

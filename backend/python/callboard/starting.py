@@ -24,6 +24,7 @@ from callboard.rows import (
     MAX_TAGS,
     count,
     flat_config,
+    items,
     text,
 )
 from callboard.spool import Manifest, Spool, new_ulid
@@ -140,9 +141,7 @@ def _read(transport: Transport, run_id: str) -> dict[str, Any]:
 
 
 def _tags(tags: Iterable[str]) -> list[str]:
-    if isinstance(tags, str):
-        raise ValueError(f"tags: must be a list of words, such as [{tags!r}]: got {tags!r}")
-    found = [text("tags", tag, MAX_TAG) for tag in tags]
+    found = [text("tags", tag, MAX_TAG) for tag in items("tags", tags, '["baseline"]')]
     if len(found) > MAX_TAGS:
         raise ValueError(f"tags: must be at most {MAX_TAGS}: got {len(found)}")
     return found

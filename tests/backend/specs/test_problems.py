@@ -4,7 +4,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from backend.specs.problems import problems_of, quoted, unknown_fields
+from backend.specs.problems import explained_in, problems_of, quoted, similar_ids, unknown_fields
+from backend.specs.sweep import SweepSpec
 
 
 class _Example(BaseModel):
@@ -79,3 +80,28 @@ def test_very_long_name_is_compared_with_none() -> None:
     similar, long = unknown_fields([known[1:], known + "g"], [known])
     assert similar.message == f"no such field; did you mean {known}?"
     assert long.message == f"no such field; use {known}"
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "message"),
+    [
+        ({"space": {"config.gamma": {"hig": 1}}}, "space.config.gamma.hig", "did you mean high?"),
+        ({"budget.runs": 3}, "budget.runs", 'send {"budget": {"runs": …}}'),
+        ({"budget": {"run": 3}}, "budget.run", "did you mean runs?"),
+        ({"budgets": {}}, "budgets", "did you mean budget?"),
+    ],
+)
+def test_unknown_field_at_any_depth_is_answered_with_what_is_meant(
+    body: dict[str, Any], field: str, message: str
+) -> None:
+    with pytest.raises(ValidationError) as raised:
+        SweepSpec.model_validate({"name": "a", "run": {}} | body)
+    found = {each.field: each.message for each in explained_in(problems_of(raised.value), SweepSpec)}
+    assert found[field] == f"no such field; {message}"
+
+
+def test_similar_ids_contain_the_name_or_are_like_it() -> None:
+    known = ["ALE/Pong-v5", "ALE/Breakout-v5", "CartPole-v1"]
+    assert similar_ids("pong", known) == ["ALE/Pong-v5"]
+    assert similar_ids("CartPool-v1", known) == ["CartPole-v1"]
+    assert similar_ids("", known) == similar_ids("zzz", known) == []

@@ -158,13 +158,13 @@ def test_memory_estimate_is_declared_by_each_algorithm_whatever_its_settings_are
             "a3c",
             {"config": {"network": "mlp"}},
             "config.network",
-            "use nips, nature, compact",
+            "use nips or nature or compact",
         ),
         (
             "ga3c",
             {"config": {"network": "mlp"}},
             "config.network",
-            "use nips, nature, large",
+            "use nips or nature or large",
         ),
         ("dqn", {"environment": "CartPole-v1", "config": {"network": "nips"}}, "config.network", "use mlp"),
         (
@@ -243,6 +243,9 @@ def test_every_algorithm_promises_what_its_processes_allow() -> None:
         ("config", "seed", "seed"),
         ("environment_config", "n_e", "config.n_e"),
         ("stop", "gamma", "config.gamma"),
+        ("config", "stop", "stop"),
+        ("config", "stop.agent_steps", "stop.agent_steps"),
+        ("stop", "config.gamma", "config.gamma"),
     ],
 )
 def test_setting_in_the_wrong_section_is_answered_with_the_right_one(
@@ -253,3 +256,8 @@ def test_setting_in_the_wrong_section_is_answered_with_the_right_one(
         parse_run_spec(request | {section: {name: 1, **request.get(section, {})}})  # type: ignore[dict-item]
     messages = {each.field: each.message for each in raised.value.problems}
     assert messages[f"{section}.{name}"] == f"no such field; did you mean {meant}?"
+
+
+def test_section_inside_itself_is_not_what_is_meant() -> None:
+    found = problems(PONG | {"stop": {"stop": {"agent_steps": 1}}})["stop.stop"]
+    assert found == "no such field; use one of agent_steps, wall_time_s, score"

@@ -39,9 +39,10 @@ def list_environments(request: Request, principal: Viewer, session: ReadSession)
 @router.get("/environments/{environment_id:path}")
 def read_environment(environment_id: str, principal: Viewer, session: ReadSession) -> EnvironmentOut:
     """One environment; its id may contain a slash, as in `ALE/Pong-v5`."""
-    found = service.environments(session).get(current_environment_id(environment_id))
+    known = service.environments(session)
+    found = known.get(current_environment_id(environment_id))
     if found is None:
-        similar = similar_ids(environment_id, service.environments(session))
+        similar = similar_ids(environment_id, known)
         hint = f"did you mean {' or '.join(similar)}?" if similar else "see GET /environments"
         raise NotFound(f"environment {quoted(environment_id)} does not exist: {hint}")
     return found

@@ -41,11 +41,11 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check this machine's installation; exit code 1 if a check fails."""
+    if "variables" not in (check or CHECKS):
+        variables.warn()
     unknown = set(check or []) - set(CHECKS)
     if unknown:
         raise fail(f"check: unknown check {', '.join(sorted(unknown))}; choose from {', '.join(CHECKS)}")
-    if "variables" not in (check or CHECKS):
-        variables.warn()
     settings = Settings()
     results = [_check(name, settings) for name in check or CHECKS]
     if as_json:

@@ -25,7 +25,7 @@ def load_spec(folder: Path) -> "RunSpec":
         return parse_run_spec(data)
     except (FileNotFoundError, NotADirectoryError):
         if not folder.exists():
-            raise fail(f"run_directory: {folder} does not exist") from None
+            raise fail(f"run_directory: {folder} does not exist: check the path") from None
         raise fail(f"run_directory: {folder} is not the directory of a run: it has no spec.json") from None
     except OSError as error:
         raise fail(f"run_directory: {error.filename} cannot be read: {error.strerror}") from None

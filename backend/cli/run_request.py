@@ -1,6 +1,7 @@
 """Options of a run on the command line, and the request body of `POST /runs` built from them."""
 
 import json
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, Literal
@@ -100,9 +101,13 @@ def _assignments(pairs: Sequence[str], section: str, *, limits: Iterable[str]) -
         name = name.removeprefix(f"{section}.")
         other, _, field = name.partition(".")
         if field and other in _OPTIONS:
-            raise fail(f"{option} {name}: use {_OPTIONS[other]} {field}={text}")
-        if other == "stop" and field in limits:
-            raise fail(f"{option} {name}: use --{field.replace('_', '-')} {text}")
+            raise fail(f"{option} {name}: use {_OPTIONS[other]} {shlex.quote(f'{field}={text}')}")
+        if other == "stop":
+            options = {limit: f"--{limit.replace('_', '-')}" for limit in limits}
+            right = (
+                f"{options[field]} {shlex.quote(text)}" if field in options else " or ".join(options.values())
+            )
+            raise fail(f"{option} {name}: use {right}")
         if name in values:
             raise fail(f"{option} {name}: is given twice")
         values[name] = value_of(text)

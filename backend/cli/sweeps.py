@@ -232,10 +232,7 @@ def extend(
     as_json: Json = False,
 ) -> None:
     """Give a sweep more seeds, configurations, values or budget, and continue it."""
-    dimensions = _dimensions("--add", add or [], with_n=False)
-    for path, dimension in dimensions.items():
-        if "values" not in dimension:
-            raise fail(f"--add {path}: expected values separated by commas")
+    dimensions = _dimensions("--add", add or [], with_n=None)
     body = _given({"max_seeds": max_seeds, "n_configurations": configurations})
     if dimensions:
         body["values"] = {path: dimension["values"] for path, dimension in dimensions.items()}
@@ -246,7 +243,7 @@ def extend(
         _report(remote, sweep, wait=wait, as_json=as_json)
 
 
-def _dimensions(option: str, texts: Sequence[str], *, with_n: bool) -> dict[str, dict[str, Any]]:
+def _dimensions(option: str, texts: Sequence[str], *, with_n: bool | None) -> dict[str, dict[str, Any]]:
     """The dimensions of an option's values, by field path.
 
     Raises:
@@ -266,8 +263,9 @@ def _path(assignment: str, section: str) -> str:
     return f"{section}.{assignment.partition('=')[0].removeprefix(f'{section}.')}"
 
 
-def _dimension(text: str, *, with_n: bool) -> tuple[str, dict[str, Any]]:
-    """The field path and the dimension of `name=values`.
+def _dimension(text: str, *, with_n: bool | None) -> tuple[str, dict[str, Any]]:
+    """The field path and the dimension of `name=values`; of a range with its number of values or without, or
+    with None of values only.
 
     Raises:
         typer.Exit: it is neither a list of values nor a range.
@@ -278,8 +276,14 @@ def _dimension(text: str, *, with_n: bool) -> tuple[str, dict[str, Any]]:
     path = name if "." in name else f"config.{name}"
     distribution, *bounds = values.split(":")
     known = get_args(Distribution)
+    misspelt = bool(bounds) and bool(similar_names(distribution, known))
+    looks_like_range = (
+        distribution in known or misspelt or (distribution.isidentifier() and _are_bounds(bounds))
+    )
+    if looks_like_range and with_n is None:
+        raise fail(f"{text}: expected values separated by commas")
     if distribution not in known:
-        if _is_range(bounds) or (bounds and similar_names(distribution, known)):
+        if looks_like_range:
             raise fail(f"{text}: unknown range {quoted(distribution)}; use one of {', '.join(known)}")
         return path, {"values": [value_of(value) for value in values.split(",")]}
     try:
@@ -292,9 +296,9 @@ def _dimension(text: str, *, with_n: bool) -> tuple[str, dict[str, Any]]:
     return path, {"distribution": distribution, "low": low, "high": high} | ({"n": int(n[0])} if n else {})
 
 
-def _is_range(bounds: Sequence[str]) -> bool:
+def _are_bounds(texts: Sequence[str]) -> bool:
     try:
-        return len([float(bound) for bound in bounds]) >= 2
+        return len([float(text) for text in texts]) >= 2
     except ValueError:
         return False
 

@@ -183,7 +183,7 @@ def _prepare(
         limits = {"stop", "annealing_agent_steps"}
         if differing := _differing(existing.model_dump(exclude=limits), spec.model_dump(exclude=limits)):
             raise fail(
-                f"run_directory: {folder} contains another run: {', '.join(differing)}; choose another "
+                f"run_directory: {folder} contains another run: {'; '.join(differing)}: choose another "
                 "directory"
             )
         spec = _resumed(existing, spec, annealing, checkpoint)

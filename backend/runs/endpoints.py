@@ -208,7 +208,8 @@ def resume_run(
     run_id: Ulid, principal: Operator, session: WriteSession, body: ResumeRequest | None = None
 ) -> RunOut:
     """Queue an ended run again; it resumes from its latest checkpoint. The limits that a finished run has
-    reached must be raised. A stopped or failed run at its limit is evaluated and finishes.
+    reached must be raised. A stopped or failed run at an unchanged limit completes what is missing, such as
+    its last evaluation, and finishes.
     """
     body = body or ResumeRequest()
     return RunOut.of(service.resume(session, run_id, body.stop, body.annealing))

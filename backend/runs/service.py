@@ -119,11 +119,12 @@ def resume(
 ) -> Run:
     """Queue an ended run again; it resumes from its latest intact checkpoint.
 
-    A stopped or failed run that has reached an unchanged limit, as one that was stopped during its last
-    evaluation, is evaluated and finishes. The log states what new limits do to an annealed learning rate.
+    A stopped or failed run at its limit completes what is missing, such as its last evaluation, and finishes,
+    unless its limits or schedule change. The log states what new limits do to an annealed learning rate.
 
     Raises:
-        Conflict: it has not ended, its limits are reached and no higher ones are given, or it is external.
+        Conflict: it has not ended, it is external, or a limit is reached of a run that has finished or whose
+            limits or schedule change.
         InvalidSpec: the new limits, or `annealing`, do not fit the run's settings.
     """
     run = get(session, run_id, for_update=True)
@@ -141,11 +142,12 @@ def resume(
         changes = spec.model_dump(mode="json", include={"stop", "annealing_agent_steps"})
         repository.change(session, run, changes)
         notice = annealing_notice(before, spec, run.agent_steps)
-        may_complete = may_complete and spec.stop == before.stop
+        may_complete = may_complete and spec == before
     reached = _reached(run)
     if reached and not may_complete:
         errors = [FieldProblem(field=f"stop.{name}", message=message) for name, message in reached]
-        raise Conflict(f"the run is {state}: {reached[0][1]}", errors)
+        hint = "" if state == RunState.FINISHED else "; without changes it completes what is missing"
+        raise Conflict(f"the run is {state}: {reached[0][1]}{hint}", errors)
     run.error = None
     run.attempts_without_checkpoint = 0
     run.host_deaths = 0

@@ -26,7 +26,8 @@ def moved(problems: Iterable[FieldProblem], section: str, elsewhere: Mapping[str
     return [
         _meant(each, f"did you mean {path}?")
         if each.message == NO_FIELD
-        and (path := elsewhere.get(each.field.removeprefix(f"{section}."))) not in (None, section)
+        and (path := elsewhere.get(each.field.removeprefix(f"{section}.")))
+        and path.partition(".")[0] != section
         else each
         for each in problems
     ]

@@ -56,6 +56,8 @@ _MAX_NAME = 64
 """Longer names are like no field's. Both bound the cost of a request, since comparing names is slow."""
 _MAX_QUOTED = 80
 _MAX_SIMILAR = 5
+_MIN_PART = 3
+"""Shorter names are part of too many ids."""
 
 
 def quoted(value: Any) -> str:
@@ -152,9 +154,9 @@ def explained_in(problems: Iterable[FieldProblem], kind: Any) -> list[FieldProbl
         *parents, name = each.field.split(".")
         known = _fields_at(kind, parents)
         [meant[each]] = unknown_fields([each.field], known)
-        if parents and name in known:  # its name has a dot
-            what = f'{NO_FIELD}; send {{"{parents[-1]}": {{"{name}": …}}}}'
-            meant[each] = each.model_copy(update={"message": what})
+        if name in known:  # a name with dots; if with several, the objects are unknown
+            what = f'; send {{"{parents[0]}": {{"{name}": …}}}}' if len(parents) == 1 else ""
+            meant[each] = each.model_copy(update={"message": NO_FIELD + what})
     return [meant.get(each, each) for each in problems]
 
 
@@ -162,13 +164,11 @@ def _fields_at(kind: Any, path: Sequence[str]) -> list[str]:
     """The fields of the models that a type may be at this path; none if it has none."""
     models = list(_models_in(kind))
     fields = {field.alias or name: field for model in models for name, field in model.model_fields.items()}
-    if not path:
+    if not path or _has_keys(kind):  # the rest is a key, which may have dots
         return list(fields)
     if path[0].isdecimal():
         return _fields_at(kind, path[1:])
-    if path[0] in fields:
-        return _fields_at(fields[path[0]].annotation, path[1:])
-    return _fields_at(kind, path[1:]) if _has_keys(kind) else []  # keys may have dots
+    return _fields_at(fields[path[0]].annotation, path[1:]) if path[0] in fields else []
 
 
 def _has_keys(kind: Any) -> bool:
@@ -210,10 +210,10 @@ def _meant(name: str, known: list[str]) -> str:
 
 def similar_ids(name: str, known: Iterable[str]) -> list[str]:
     """Up to five known ids that contain this one, or else up to three like it, whatever the case."""
-    if not name:
-        return []
     by_lower_case = {each.lower(): each for each in known}
-    similar = [each for each in by_lower_case if name.lower() in each][:_MAX_SIMILAR]
+    similar = []
+    if len(name) >= _MIN_PART:
+        similar = [each for each in by_lower_case if name.lower() in each][:_MAX_SIMILAR]
     return [by_lower_case[each] for each in similar or similar_names(name.lower(), by_lower_case)]
 
 

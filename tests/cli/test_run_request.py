@@ -59,6 +59,14 @@ RANGES = "use one of uniform, log_uniform, integer, log_integer"
         ((*TRAIN, "--set", "stop.agent_steps=7"), "--set stop.agent_steps: use --agent-steps 7"),
         ((*TRAIN, "--set", "stop.score=7"), "--set stop.score: use --score 7"),
         (
+            (*TRAIN, "--set", "stop.agent_step=7"),
+            "--set stop.agent_step: use --agent-steps or --wall-time-s or --score",
+        ),
+        (
+            (*SWEEP, "--vary", "beta=1,2", "--set", "stop.score=7"),
+            "--set stop.score: use --agent-steps or --wall-time-s",
+        ),
+        (
             (*TRAIN, "--set", "environment_config.frame_skip=2"),
             "--set environment_config.frame_skip: use --set-environment frame_skip=2",
         ),
@@ -67,6 +75,10 @@ RANGES = "use one of uniform, log_uniform, integer, log_integer"
         (
             ("sweeps", "extend", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "--add", "beta=1", "--add", "beta=2"),
             "--add beta: is given twice",
+        ),
+        (
+            ("sweeps", "extend", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "--add", "beta=normal:0:1"),
+            "beta=normal:0:1: expected values separated by commas",
         ),
         (
             (*SWEEP, "--vary", "gamma=0.8,0.9", "--set", "config.gamma=0.7"),

@@ -156,10 +156,10 @@ def test_train_prints_run_directory_which_rejects_other_settings_and_checkpoints
 
     before = (folder / "spec.json").read_text()
     for other, message in [
-        (("--seed", "3"), f"run_directory: {folder} contains another run: seed is 0, not 3; choose"),
+        (("--seed", "3"), f"run_directory: {folder} contains another run: seed is 0, not 3: choose"),
         (
             ("--set", "n_e=7"),
-            f"run_directory: {folder} contains another run: config.n_e is 16, not 7; choose",
+            f"run_directory: {folder} contains another run: config.n_e is 16, not 7: choose",
         ),
         ((), "stop.agent_steps: the run has completed 2,000 already: set a higher limit"),
     ]:
@@ -314,7 +314,7 @@ def test_train_and_evaluate_reject_directory_with_truncated_spec(tmp_path: Path)
 def test_evaluate_names_missing_directory(tmp_path: Path) -> None:
     refused = CliRunner().invoke(app, ["evaluate", str(tmp_path / "absent")])
     folder = tmp_path / "absent"
-    message = f"callboard: run_directory: {folder} does not exist\n"
+    message = f"callboard: run_directory: {folder} does not exist: check the path\n"
     assert (refused.exit_code, refused.stderr) == (2, message)
     folder.mkdir()
     refused = CliRunner().invoke(app, ["evaluate", str(folder)])

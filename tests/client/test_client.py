@@ -19,7 +19,12 @@ pytestmark = pytest.mark.service
 def test_runs_are_started_found_and_stopped(target: Target) -> None:
     with callboard.connect() as client:
         runs = client.start(
-            "paac", "CartPole-v1", seeds=range(3), config={"n_e": 8}, stop={"agent_steps": 1_000}, tags=["x"]
+            "paac",
+            "CartPole-v1",
+            seeds=np.arange(3.0),
+            config={"n_e": 8},
+            stop={"agent_steps": 1_000},
+            tags=["x"],
         )
         assert [run.seed for run in runs] == [0, 1, 2]
         assert {run.state for run in runs} == {"queued"}
@@ -47,7 +52,11 @@ def test_refused_requests_name_the_fields(target: Target) -> None:
             ({"seeds": 3}, r"seeds: must be a list, such as range\(3\): got 3"),
             ({"seeds": "10"}, r"seeds: must be a list, such as range\(3\): got '10'"),
             ({"seeds": {7: "a"}}, "seeds: must be a list"),
-            ({"seeds": [1.5]}, r"seeds: must be a whole number: got 1\.5"),
+            ({"seeds": bytearray(b"10")}, "seeds: must be a list"),
+            ({"seeds": np.array(3)}, "seeds: must be a list"),
+            ({"seeds": [1.5]}, r"seeds: must be whole numbers: got 1\.5"),
+            ({"seeds": ["1"]}, "seeds: must be a number: got '1'"),
+            ({"seeds": [-1]}, r"seeds\.0: must be an integer from 0 to"),
             ({"seed": 1}, "seed: "),
             ({"stop": 9}, "stop: "),
         ]:

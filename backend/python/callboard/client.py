@@ -5,7 +5,7 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from callboard.agents import Agent, load_agent
-from callboard.rows import count, items
+from callboard.rows import items, number
 from callboard.runs import Run, Runs
 from callboard.spool import new_ulid
 from callboard.transport import Transport, find_server
@@ -72,7 +72,7 @@ class Client:
         if config is not None and not isinstance(config, Mapping):
             raise ValueError(f'config: must be settings, such as {{"gamma": 0.9}}: got {config!r}')
         body = fields | {"algorithm": algorithm, "environment": environment}
-        body["seeds"] = [count("seeds", seed) for seed in items("seeds", seeds, "range(3)")]
+        body["seeds"] = [_seed(seed) for seed in items("seeds", seeds, "range(3)")]
         body |= {"config": dict(config or {}), "stop": dict(stop)}
         answer = self._transport.request("POST", "runs", body=body, idempotency_key=new_ulid())
         return Runs(self._transport, [Run(self._transport, item) for item in answer["items"]])
@@ -129,6 +129,14 @@ class Client:
         """
         data = self._transport.request("GET", f"runs/{run.id if isinstance(run, Run) else run}")
         return load_agent(self._transport, data, checkpoint, seed=seed, greedy=greedy)
+
+
+def _seed(value: Any) -> int:
+    """A seed, whose range the server checks."""
+    seed = number("seeds", value)
+    if not seed.is_integer():
+        raise ValueError(f"seeds: must be whole numbers: got {value!r}")
+    return int(seed)
 
 
 def connect(url: str | None = None, token: str | None = None) -> Client:

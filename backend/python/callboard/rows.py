@@ -186,11 +186,14 @@ def items(argument: str, values: Any, example: str) -> list[Any]:
     """The items of a list or of another iterable.
 
     Raises:
-        ValueError: it is a text or a mapping, or cannot be iterated over.
+        ValueError: it is a text, bytes or a mapping, or cannot be iterated over.
     """
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise ValueError(f"{argument}: must be a list, such as {example}: got {_short(values)}")
-    return list(values)
+    if not isinstance(values, str | bytes | bytearray | memoryview | Mapping):
+        try:
+            return list(iter(values))
+        except TypeError:
+            pass
+    raise ValueError(f"{argument}: must be a list, such as {example}: got {_short(values)}")
 
 
 def text(argument: str, value: Any, most: int, *, empty: bool = False) -> str:

@@ -30,7 +30,8 @@ def network_conflicts(
     problems = {}
     is_vector = run.observation == "vector"
     if (network in VECTOR_NETWORKS) != is_vector:
-        right = " or ".join(name for name in choices if (name in VECTOR_NETWORKS) == is_vector)
+        fitting = [name for name in choices if (name in VECTOR_NETWORKS) == is_vector]
+        right = f"{'one of ' if len(fitting) > 1 else ''}{', '.join(fitting)}"
         kind = "vector" if is_vector else "pixel"
         message = f"{run.environment} has {kind} observations: {network} does not take them; use {right}"
         problems["config.network"] = message

@@ -148,7 +148,8 @@ export interface paths {
         /**
          * Resume Run
          * @description Queue an ended run again; it resumes from its latest checkpoint. The limits that a finished run has
-         *     reached must be raised. A stopped or failed run at its limit is evaluated and finishes.
+         *     reached must be raised. A stopped or failed run at an unchanged limit completes what is missing, such as
+         *     its last evaluation, and finishes.
          */
         post: operations["resume_run"];
         delete?: never;

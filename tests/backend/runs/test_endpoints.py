@@ -323,15 +323,19 @@ def test_resume_at_reached_bound_needs_larger_bound(service: RunningService) -> 
 def test_run_that_ended_at_its_limit_unfinished_resumes_without_a_larger_one(
     service: RunningService, state: RunState
 ) -> None:
-    run = make_run(service.engine, state)
+    run = make_run(service.engine, state, config={"learning_rate_schedule": "linear"})
     with writing(service.engine) as session:
         found = repository.get(session, run.id, for_update=True)
         assert found is not None
         found.agent_steps, found.wall_time_s = 10_000, 50.0
+        found.spec = found.spec | {"annealing_agent_steps": 5_000}
     url = f"/api/v1/runs/{run.id}/resume"
     assert service.client.post(url, json={"stop": {"agent_steps": 9_000}}).status_code == 409
     beside_a_reached_one = {"agent_steps": 10_000, "wall_time_s": 500}
-    assert service.client.post(url, json={"stop": beside_a_reached_one}).status_code == 409
+    refused = service.client.post(url, json={"stop": beside_a_reached_one})
+    assert refused.status_code == 409
+    assert refused.json()["detail"].endswith("; without changes it completes what is missing")
+    assert service.client.post(url, json={"annealing": "extend"}).status_code == 409
     unchanged = service.client.get(f"/api/v1/runs/{run.id}").json()["spec"]["stop"]
     for body in (None, {"stop": unchanged}):
         resumed = service.client.post(url, json=body)

@@ -86,6 +86,7 @@ def test_very_long_name_is_compared_with_none() -> None:
     ("body", "field", "message"),
     [
         ({"space": {"config.gamma": {"hig": 1}}}, "space.config.gamma.hig", "did you mean high?"),
+        ({"space": {"config.n": {"hig": 1}}}, "space.config.n.hig", "did you mean high?"),
         ({"budget.runs": 3}, "budget.runs", 'send {"budget": {"runs": …}}'),
         ({"budget": {"run": 3}}, "budget.run", "did you mean runs?"),
         ({"budgets": {}}, "budgets", "did you mean budget?"),

@@ -158,13 +158,13 @@ def test_memory_estimate_is_declared_by_each_algorithm_whatever_its_settings_are
             "a3c",
             {"config": {"network": "mlp"}},
             "config.network",
-            "use nips or nature or compact",
+            "use one of nips, nature, compact",
         ),
         (
             "ga3c",
             {"config": {"network": "mlp"}},
             "config.network",
-            "use nips or nature or large",
+            "use one of nips, nature, large",
         ),
         ("dqn", {"environment": "CartPole-v1", "config": {"network": "nips"}}, "config.network", "use mlp"),
         (
@@ -246,6 +246,7 @@ def test_every_algorithm_promises_what_its_processes_allow() -> None:
         ("config", "stop", "stop"),
         ("config", "stop.agent_steps", "stop.agent_steps"),
         ("stop", "config.gamma", "config.gamma"),
+        ("stop", "stop.score", "score"),
     ],
 )
 def test_setting_in_the_wrong_section_is_answered_with_the_right_one(

@@ -18,10 +18,15 @@ function proposedBound(run: Run): string {
   return formatInteger(run.state === 'finished' ? nextBound(bound, run.agent_steps) : bound);
 }
 
-/** Whether the run ended at its bound unfinished, as when it was stopped during its last evaluation. */
-function lacksEvaluation(run: Run): boolean {
-  const bound = stopOf(run).agent_steps;
-  return run.state !== 'finished' && bound != null && run.agent_steps >= bound;
+/** Whether the run ended at a limit unfinished, for example because it was stopped during its last evaluation. */
+function isUnfinishedAtLimit(run: Run): boolean {
+  const { agent_steps, wall_time_s, score } = stopOf(run);
+  return (
+    run.state !== 'finished' &&
+    ((agent_steps != null && run.agent_steps >= agent_steps) ||
+      (wall_time_s != null && (run.wall_time_s ?? 0) >= wall_time_s) ||
+      (score != null && run.score != null && run.score >= score))
+  );
 }
 
 /** Describes an action, asks for confirmation, and runs it. */
@@ -29,10 +34,14 @@ export function ActionDialog({ run, action, onClose, onDeleted }: Props) {
   const [bound, setBound] = useState(() => proposedBound(run));
   const asksBound = action?.id === 'resume' && stopOf(run).agent_steps != null;
   const invalidBound = asksBound && !Number.isInteger(parseNumber(bound));
+  const completes =
+    action?.id === 'resume' &&
+    isUnfinishedAtLimit(run) &&
+    (!asksBound || parseNumber(bound) === stopOf(run).agent_steps);
   const [annealing, setAnnealing] = useState<Annealing>(
     run.spec.annealing_agent_steps == null ? 'extend' : 'keep',
   );
-  const annealed = asksBound && !invalidBound ? annealingChange(run, parseNumber(bound)) : null;
+  const annealed = asksBound && !invalidBound && !completes ? annealingChange(run, parseNumber(bound)) : null;
   const resumeRequest = (): ResumeRequest => {
     const stop = stopOf(run);
     const requested = parseNumber(bound);
@@ -80,9 +89,9 @@ export function ActionDialog({ run, action, onClose, onDeleted }: Props) {
           error={invalidBound && 'Enter a whole number of agent steps.'}
         />
       )}
-      {asksBound && lacksEvaluation(run) && parseNumber(bound) === stopOf(run).agent_steps && (
+      {completes && (
         <Text inherit mt={8}>
-          It has reached this limit: it is evaluated and finishes, without further training.
+          It has reached its limit: it completes what is missing, such as its last evaluation, and finishes.
         </Text>
       )}
       {annealed && (

@@ -76,8 +76,22 @@ describe('ActionMenu', () => {
     fireEvent.click(await item('Resume'));
     const bound = await screen.findByRole<HTMLInputElement>('textbox', { name: 'Train until' });
     expect(bound.value).toBe(row.proposed);
-    expect(screen.queryByText(/it is evaluated and finishes/) !== null).toBe(row.completes);
+    expect(screen.queryByText(/it completes what is missing/) !== null).toBe(row.completes);
     fireEvent.change(bound, { target: { value: '5000' } });
-    expect(screen.queryByText(/it is evaluated and finishes/)).toBeNull();
+    expect(screen.queryByText(/it completes what is missing/)).toBeNull();
+  });
+
+  it.each([
+    { stop: { wall_time_s: 60 }, completes: true },
+    { stop: { wall_time_s: 61 }, completes: false },
+    { stop: { score: 20 }, completes: true },
+    { stop: { score: 21 }, completes: false },
+  ])('states what a resume of a stopped run with the limits $stop does', async ({ stop, completes }) => {
+    const run = { ...RUN, state: 'stopped', wall_time_s: 60, score: 20, spec: { stop } } as unknown as Run;
+    await show('operator', run);
+    fireEvent.click(button());
+    fireEvent.click(await item('Resume'));
+    await screen.findByRole('button', { name: 'Resume' });
+    expect(screen.queryByText(/it completes what is missing/) !== null).toBe(completes);
   });
 });

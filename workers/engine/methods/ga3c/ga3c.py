@@ -201,11 +201,12 @@ class Ga3c:
         """Stop every agent and thread."""
         for thread in self.threads():
             thread.end()
-        self.agents.resize(0)
         for thread in self.threads():
             thread.join()
+        # An agent that waits because a queue is full ends when nobody reads it any more.
         self.predictions.close()
         self.trainings.close()
+        self.agents.resize(0)
         self._experiences.close()
 
     def threads(self) -> list[ModelThread]:

@@ -2,8 +2,10 @@
 
 import os
 import pickle
+import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -18,10 +20,11 @@ import torch
 from backend.specs.algorithms import ga3c as ga3c_spec
 from tests.support.devices import DEVICES
 from tests.support.waiting import PATIENCE_S, Patience, until
-from tests.workers.engine.methods.ga3c.ga3c_runs import agents, at_work, train_for
+from tests.workers.engine.methods.ga3c.ga3c_runs import agents, at_work, cartpole, train_for
 from workers.engine.methods.base import StepResult, histogram
 from workers.engine.methods.ga3c import model as ga3c_model
 from workers.engine.methods.ga3c.adjustment import ThreadCounts
+from workers.engine.methods.ga3c.ga3c import Ga3c
 from workers.engine.methods.ga3c.memory import REQUEST_BYTES, AgentRequest, Queue
 from workers.engine.methods.ga3c.model import LAG_EDGES, MIN_TPS_SAMPLES, Predictor, Stats, Trainer
 from workers.engine.processes import child
@@ -105,6 +108,25 @@ def test_policy_lag_is_zero_in_lock_step() -> None:
             if updates:
                 reported.append(metrics["ga3c/policy_lag_max"])
     assert reported == [0.0] * 20
+
+
+def test_close_ends_agents_that_wait_for_a_full_training_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "STOP_TIMEOUT_S", 10 * PATIENCE_S)  # none is killed for being late
+    learner = Ga3c(cartpole(n_actors=4, n_predictors=1, n_trainers=1, t_max=5))
+    for trainer in learner.trainers:
+        trainer.end()
+    # Filled with requests of processes that no longer exist, which are ignored.
+    with suppress(BlockingIOError):
+        while True:
+            learner.trainings.entrance.send(bytes(REQUEST_BYTES), socket.MSG_DONTWAIT)
+    learner.model.go()
+    try:
+        until(lambda: learner.counted()[0] >= 4 * 5)  # each has a rollout to submit
+    finally:
+        closing = threading.Thread(target=learner.close, daemon=True)
+        closing.start()
+        closing.join(PATIENCE_S)
+    assert not closing.is_alive()
 
 
 def test_predictors_and_trainers_overlap_in_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-DEVICES = [
-    "cpu",
-    pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")),
-]
+GPU = [pytest.mark.cuda, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
+"""Marks of a test, or of a parameter, that needs a GPU."""
+DEVICES = ["cpu", pytest.param("cuda", marks=GPU)]

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import torch
+
+from tests.support.engine_fixtures import one_thread as one_thread
+from tests.support.engine_fixtures import seeded as seeded
 
 if TYPE_CHECKING:
     from tests.support.scripted_environment import Script
@@ -14,18 +16,6 @@ if TYPE_CHECKING:
 # As runs set them. Ray reads them when it is first imported, which a unit may do before a run.
 os.environ["RAY_AUTH_MODE"] = "token"
 os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-
-
-@pytest.fixture(autouse=True, scope="session")
-def one_thread() -> None:
-    """As the engine's own processes have it."""
-    torch.set_num_threads(1)
-
-
-@pytest.fixture(autouse=True)
-def seeded() -> None:
-    """A network that a test draws without a seed is the same in any order of the tests."""
-    torch.manual_seed(0)
 
 
 @pytest.fixture

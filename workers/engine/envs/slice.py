@@ -6,6 +6,7 @@ same byte: for cheap environments, pickled requests would take longer than the s
 
 import socket
 import time
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,20 +19,22 @@ from workers.engine.envs.shared import MAX_LIVE_FRAME_BYTES, NOT_WATCHED, EnvArr
 from workers.engine.processes.child import Channel
 
 RESET = 255
-"""Command: start new episodes everywhere, into slot 0. Any smaller byte: step into that slot."""
+"""Command: start new episodes everywhere, into slot 0. Any smaller byte is slot * groups + group: step it."""
 INFO = "info"
 """Kind of a message: scalars of custom environments' `info`."""
 
 
 class EnvSlice:
-    """Environments `first` to `last - 1` over the arrays they share with the process that chooses actions."""
+    """Some environments of each group, over the arrays they share with the process that chooses actions."""
 
     def __init__(
-        self, spec: RunSpec, shared: EnvArrays, first: int, last: int, *, protocol: str | None = None
+        self, spec: RunSpec, shared: EnvArrays, groups: Sequence[range], *, protocol: str | None = None
     ) -> None:
+        """Build the environments; `groups` are the indices of this slice's part of each group."""
         config = env_config(spec, protocol)
         self._shared = shared
-        self._envs = {i: make_env(spec.environment, config) for i in range(first, last)}
+        self._groups = groups
+        self._envs = {i: make_env(spec.environment, config) for group in groups for i in group}
         infos = [info_of(env) for env in self._envs.values()]
         self._infos = [info for info in infos if info is not None]
         self._watched = NOT_WATCHED
@@ -45,11 +48,11 @@ class EnvSlice:
             shared.episode_return_B[i] = shared.episode_length_B[i] = shared.episode_frames_B[i] = 0
             self._begin(i, 0)
 
-    def step(self, slot: int) -> None:
-        """Take the decisions in `action_B`; where an episode ends the next begins immediately."""
+    def step(self, slot: int, group: int) -> None:
+        """Take a group's decisions in `action_B`; where an episode ends the next begins immediately."""
         if self._shared.live_environment[0] != self._watched:
             self._watch(int(self._shared.live_environment[0]))
-        for i in self._envs:
+        for i in self._groups[group]:
             if self._shared.acting_B[i]:
                 self._step(i, slot)
 
@@ -115,14 +118,13 @@ def run_slice(
     channel: Channel,
     spec: RunSpec,
     shared: EnvArrays,
-    first: int,
-    last: int,
+    groups: Sequence[range],
     protocol: str | None,
     with_info: bool,
     commands: socket.socket,
 ) -> None:
     """Entry point of a child process: step a slice until `commands` closes."""
-    envs = EnvSlice(spec, shared, first, last, protocol=protocol)
+    envs = EnvSlice(spec, shared, groups, protocol=protocol)
     with_info = with_info and envs.has_info
     info_sent_at = 0.0
     commands.sendall(bytes([RESET]))
@@ -130,7 +132,8 @@ def run_slice(
         if command[0] == RESET:
             envs.reset()
         else:
-            envs.step(command[0])
+            slot, group = divmod(command[0], len(groups))
+            envs.step(slot, group)
         if with_info and time.monotonic() - info_sent_at >= SEND_INTERVAL_S:
             info_sent_at = time.monotonic()
             channel.send(INFO, envs.take_info())

@@ -16,7 +16,7 @@ from workers.engine.envs.shared import NOT_WATCHED, EnvArrays
 from workers.engine.envs.slice import RESET, EnvSlice, run_slice
 from workers.engine.processes.child import Child, preload, stop
 
-MAX_SLOTS = RESET
+MAX_COMMANDS = RESET
 START_TIMEOUT_S = 120.0
 
 
@@ -37,7 +37,8 @@ class FinishedEpisode:
 class VectorEnv:
     """B environments behind one `step`; each begins its next episode in the step in which one ends.
 
-    Observations lie in shared memory, in `slots` slots; a step fills one of them and leaves the others.
+    Observations lie in shared memory, in `slots` slots; a step fills one of them and leaves the others. With
+    several groups, one group can step while the actions of another are computed: see `begin_step`.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class VectorEnv:
         processes: int,
         slots: int,
         next_seed: Callable[[int], int],
+        groups: int = 1,
         protocol: str | None = None,
         with_info: bool = False,
     ) -> None:
@@ -55,8 +57,9 @@ class VectorEnv:
 
         Args:
             environments: B.
-            processes: that step them, at most one an environment; 0 steps them in this process.
-            slots: S, at most 255.
+            processes: that step them, at most one an environment of a group; 0 steps them in this process.
+            slots: S; S times the number of groups is at most 255.
+            groups: equal parts of the environments, in order, that can step at different times.
             next_seed: environment index -> seed of its next episode (below 2**32).
             protocol: of an evaluation; None: play as in training.
             with_info: whether `take_info` will be called now and then.
@@ -64,6 +67,7 @@ class VectorEnv:
         Raises:
             ChildError: a process could not start.
             UnsupportedProtocolError: the environment does not have the protocol.
+            ValueError: too many slots, or groups of different sizes.
         """
         config = env_config(spec, protocol)
         probe = make_env(spec.environment, config)
@@ -73,9 +77,16 @@ class VectorEnv:
         self.observation_dtype = probe.observation_dtype
         self._with_info = with_info and info_of(probe) is not None
         probe.close()
-        if not 1 <= slots <= MAX_SLOTS:
-            raise ValueError(f"slots: 1 to {MAX_SLOTS}, got {slots}")
+        if not 1 <= slots * groups <= MAX_COMMANDS:
+            raise ValueError(f"slots times groups: 1 to {MAX_COMMANDS}, got {slots} times {groups}")
+        if environments % groups:
+            raise ValueError(
+                f"groups: {environments} environments cannot be split into {groups} equal groups"
+            )
         self._next_seed = next_seed
+        size = environments // groups
+        self.groups = [slice(g * size, (g + 1) * size) for g in range(groups)]
+        """The environments of each group."""
         self.shared = EnvArrays(
             slots=slots,
             environments=environments,
@@ -88,20 +99,23 @@ class VectorEnv:
         self.children: list[Child] = []
         self._local: EnvSlice | None = None
         if processes == 0:
-            self._local = EnvSlice(spec, self.shared, 0, environments, protocol=protocol)
+            everywhere = [range(group.start, group.stop) for group in self.groups]
+            self._local = EnvSlice(spec, self.shared, everywhere, protocol=protocol)
         else:
-            self._start(spec, environments, processes, protocol)
+            self._start(spec, processes, protocol)
         self.shared.close()
 
-    def _start(self, spec: RunSpec, environments: int, processes: int, protocol: str | None) -> None:
+    def _start(self, spec: RunSpec, processes: int, protocol: str | None) -> None:
         preload("workers.engine.envs.slice")
-        bounds = np.linspace(0, environments, min(processes, environments) + 1).astype(int)
+        size = self.groups[0].stop
+        bounds = np.linspace(0, size, min(processes, size) + 1).astype(int)
         for first, last in pairwise(bounds.tolist()):
             mine, theirs = socket.socketpair()
-            name = f"the process of environments {first} to {last - 1}"
+            parts = [range(group.start + first, group.start + last) for group in self.groups]
+            name = "the process of environments " + " and ".join(f"{p.start} to {p.stop - 1}" for p in parts)
             with theirs:
                 child = Child(
-                    run_slice, spec, self.shared, first, last, protocol, self._with_info, theirs, name=name
+                    run_slice, spec, self.shared, parts, protocol, self._with_info, theirs, name=name
                 )
             mine.settimeout(START_TIMEOUT_S)
             self._commands.append(mine)
@@ -114,7 +128,11 @@ class VectorEnv:
         """Begin an episode everywhere; the first observations are in slot 0."""
         for i in range(len(self.shared.seed_B)):
             self.shared.seed_B[i] = self._next_seed(i)
-        self._command(RESET)
+        if self._local is not None:
+            self._local.reset()
+        else:
+            self._send(RESET)
+        self._await_answers()
         self._reseed(range(len(self.shared.seed_B)))
 
     def step(
@@ -130,11 +148,41 @@ class VectorEnv:
         Raises:
             ChildError: a process failed, or has exited.
         """
-        shared = self.shared
-        shared.action_B[:] = action_B
-        shared.acting_B[:] = True if acting_B is None else acting_B
-        self._command(slot)
-        ended = np.flatnonzero(shared.episode_over_B & shared.acting_B).tolist()
+        for group, environments in enumerate(self.groups):
+            acting = None if acting_B is None else acting_B[environments]
+            self.begin_step(action_B[environments], slot, group, acting)
+        return [episode for group in range(len(self.groups)) for episode in self.finish_step(group)]
+
+    def begin_step(
+        self,
+        action_B: NDArray[Any],
+        slot: int,
+        group: int,
+        acting_B: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Start a decision in one group; `finish_step` waits for it. Arguments as of `step`, of the group.
+
+        Raises:
+            ChildError: a process failed, or has exited.
+        """
+        environments = self.groups[group]
+        self.shared.action_B[environments] = action_B
+        self.shared.acting_B[environments] = True if acting_B is None else acting_B
+        if self._local is not None:
+            self._local.step(slot, group)
+        else:
+            self._send(slot * len(self.groups) + group)
+
+    def finish_step(self, group: int) -> list[FinishedEpisode]:
+        """Wait for the decision that `begin_step` started in this group; the first started ends first.
+
+        Raises:
+            ChildError: a process failed, or has exited.
+        """
+        shared, environments = self.shared, self.groups[group]
+        self._await_answers()
+        over_B = shared.episode_over_B[environments] & shared.acting_B[environments]
+        ended = (environments.start + np.flatnonzero(over_B)).tolist()
         finished = [
             FinishedEpisode(
                 environment=i,
@@ -190,16 +238,12 @@ class VectorEnv:
         for i in environments:
             self.shared.seed_B[i] = self._next_seed(i)
 
-    def _command(self, command: int) -> None:
-        if self._local is not None:
-            self._local.reset() if command == RESET else self._local.step(command)
-            return
+    def _send(self, command: int) -> None:
         for commands, child in zip(self._commands, self.children, strict=True):
             try:
                 commands.sendall(bytes([command]))
             except OSError as error:
                 raise child.failure() from error
-        self._await_answers()
 
     def _await_answers(self) -> None:
         for commands, child in zip(self._commands, self.children, strict=True):

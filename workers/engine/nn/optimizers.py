@@ -151,22 +151,23 @@ class RMSProp:
         self.eps = eps
 
     @torch.no_grad()
-    def step(self, dtheta: Tensor, learning_rate: float) -> None:
+    def step(self, dtheta: Tensor, learning_rate: float | Tensor) -> None:
         """One update of theta, in place.
 
         Args:
             dtheta: gradient of the loss, (P,).
-            learning_rate: eta, alpha in Clemente et al. 2017.
+            learning_rate: eta, alpha in Clemente et al. 2017; a scalar on the GPU in a CUDA graph, which
+                would keep a number for ever.
         """
         rest = 1.0 - self.decay
         if _has_kernel(self.theta):
-            kernels = _kernels()
+            kernels, learning_rate = _kernels(), float(learning_rate)
             backwards = self._pass.backwards
             for theta, g, d in self._pass.parts(self.theta, self.g, dtheta):
                 kernels.rmsprop(theta, g, d, learning_rate, self.decay, rest, self.eps, backwards)
             return
         self.g.mul_(self.decay).addcmul_(dtheta, dtheta, value=rest)
-        self.theta.addcmul_(dtheta, self.g.add(self.eps).rsqrt_(), value=-learning_rate)
+        self.theta.sub_(self.g.add(self.eps).rsqrt_().mul_(dtheta).mul_(learning_rate))
 
 
 class MomentumSGD:

@@ -24,6 +24,8 @@ class Unroll(Protocol):
 
     state: tuple[Tensor, Tensor] | None
     """h and c of the LSTM, each (1, H), before the next decision; None without an LSTM."""
+    reuses_memory: bool
+    """Whether updates of equally many decisions use the same memory, so that `Graphs` can record them."""
 
     def begin(self) -> None:
         """Begin an update: drop the decisions of the last one; the LSTM's state stays."""
@@ -62,6 +64,7 @@ class AutogradUnroll:
     """
 
     state: tuple[Tensor, Tensor] | None
+    reuses_memory = False
 
     def __init__(self, body: nn.Module, lstm: Lstm | None, *, dtype: torch.dtype | None = None) -> None:
         """Arguments as of `create_unroll`."""

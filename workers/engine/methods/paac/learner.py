@@ -6,7 +6,8 @@ n_e t_max of them, by RMSProp with eps inside the root. Because acting and learn
 the activations of acting are kept for the backward pass: there is no second forward pass.
 
 Differences from the paper:
-- On a GPU, as in the paper, one master chooses all actions and n_w processes step the environments. On a
+- On a GPU, as in the paper, one master chooses all actions and n_w processes step the environments; while
+  half of them step, the actions of the other half are computed, by the same theta. On a
   CPU each rollout worker also chooses the actions of its own environments and computes its part of the
   gradient, on one thread, from the one theta in shared memory; the parts are added in a fixed order and
   applied in one step. The update is the same; no core waits for another between the t_max decisions. There is
@@ -32,16 +33,18 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from backend.specs.algorithms.synchronous import SynchronousConfig
 from backend.specs.run import RunSpec
 from workers.engine.envs import make_env
 from workers.engine.envs.info import Totals, add_totals
 from workers.engine.methods.base import Policy, StepResult, check_network
+from workers.engine.methods.paac.gpu_rollout import GpuRolloutWorker
 from workers.engine.methods.paac.method import RolloutMethodSpec, Slice
 from workers.engine.methods.paac.remote import ParameterMemory, RemoteRolloutWorker
 from workers.engine.methods.paac.rollout import RolloutResult, RolloutWorker, Timings
-from workers.engine.nn.devices import describe, resolve_device
+from workers.engine.nn.devices import Acceleration, describe, resolve_device
 from workers.engine.nn.optimizers import FlatParameters, RMSProp, clip_grad_norm_, load_kernels
 from workers.engine.nn.schedules import learning_rate
 from workers.engine.nn.seeds import episode_seed
@@ -55,7 +58,16 @@ PRINTED_N_E = 32
 class PaacLearner:
     """Trains a run by a method of the framework; see `workers.engine.methods.base.Learner`."""
 
-    def __init__(self, spec: RunSpec, method: RolloutMethodSpec) -> None:
+    def __init__(
+        self, spec: RunSpec, method: RolloutMethodSpec, *, acceleration: Acceleration | None = None
+    ) -> None:
+        """Start what the run needs.
+
+        Args:
+            spec: the run.
+            method: the method.
+            acceleration: how a GPU is used; on a CPU, None for rollout workers of its own kind.
+        """
         c: SynchronousConfig = method.config_of(spec)
         self.config = c
         self._spec = spec
@@ -70,22 +82,25 @@ class PaacLearner:
         env.close()
         workers = min(c.n_w, c.n_e, len(os.sched_getaffinity(0)))
         self.rollout_workers: Sequence[RolloutWorker | RemoteRolloutWorker]
-        if self._device.type == "cuda" or workers == 1:
+        if self._device.type == "cuda" and acceleration is None:
+            acceleration = Acceleration()
+        if acceleration is not None or workers == 1:
             self.flat = FlatParameters(self.network)
             self.theta_minus = self.flat.theta.clone()
-            processes = workers if self._device.type == "cuda" else 0
-            all_envs = Slice(0, c.n_e)
+            parts = (self.network, self.flat, self.theta_minus)
+        if acceleration is not None:
             self.rollout_workers = [
-                RolloutWorker(
+                GpuRolloutWorker(
                     spec,
                     method,
-                    all_envs,
-                    self.network,
-                    self.flat,
-                    self.theta_minus,
-                    processes=processes,
+                    *parts,
+                    update=self._update,
+                    acceleration=acceleration,
+                    processes=workers if workers > 1 else 0,
                 )
             ]
+        elif workers == 1:
+            self.rollout_workers = [RolloutWorker(spec, method, Slice(0, c.n_e), *parts, processes=0)]
         else:
             n_parameters = sum(p.numel() for p in self.network.parameters())
             self.memory = ParameterMemory(workers, n_parameters)
@@ -115,23 +130,26 @@ class PaacLearner:
         """One pass of Algorithm 1's outer loop: a rollout and an update."""
         c = self.config
         started = time.perf_counter()
-        for worker in self.rollout_workers:
-            worker.begin(self._frames, watched=watched)
-        results = [worker.finish() for worker in self.rollout_workers]
-        gathered = time.perf_counter()
-        if len(results) > 1:
-            self.flat.dtheta.copy_(results[0].dtheta)
-            for result in results[1:]:
-                self.flat.dtheta.add_(result.dtheta)
-        norm = clip_grad_norm_(self.flat.dtheta.mul_(c.gradient_scale), c.max_grad_norm)
         rate = c.learning_rate * (c.n_e / PRINTED_N_E if c.scale_learning_rate else 1)
         rate = learning_rate(rate, c.learning_rate_schedule, progress)
-        self._optimizer.step(self.flat.dtheta, rate)
+        for worker in self.rollout_workers:
+            worker.begin(self._frames, watched=watched)
+            if isinstance(worker, GpuRolloutWorker):
+                worker.set_learning_rate(rate)
+        results = [worker.finish() for worker in self.rollout_workers]
+        gathered = time.perf_counter()
+        norm = results[0].grad_norm
+        if norm is None:
+            if len(results) > 1:
+                self.flat.dtheta.copy_(results[0].dtheta)
+                for result in results[1:]:
+                    self.flat.dtheta.add_(result.dtheta)
+            norm = self._update(rate).item()
         frames = sum(result.frames for result in results)
         self._count(frames)
         names = {name: None for result in results for name in result.metrics}
         metrics = {name: sum(result.metrics.get(name, 0.0) for result in results) for name in names}
-        metrics |= {"optim/grad_norm": norm.item(), "optim/learning_rate": rate}
+        metrics |= {"optim/grad_norm": norm, "optim/learning_rate": rate}
         now = time.perf_counter()
         info: Totals = {}
         for result in results:
@@ -150,6 +168,13 @@ class PaacLearner:
             live_frames=[frame for result in results for frame in result.live_frames],
         )
 
+    def _update(self, rate: float | Tensor) -> Tensor:
+        """Line 18 of Algorithm 1: update theta by dtheta; returns its norm before clipping, a scalar."""
+        c, dtheta = self.config, self.flat.dtheta
+        norm = clip_grad_norm_(dtheta.mul_(c.gradient_scale), c.max_grad_norm)
+        self._optimizer.step(dtheta, rate)
+        return norm
+
     def change(self, config: SynchronousConfig) -> None:
         """Continue with this config."""
         self.config = config
@@ -163,12 +188,12 @@ class PaacLearner:
     def state(self) -> dict[str, Any]:
         """Parameters, accumulator, target network, and the state of each rollout worker."""
         state = {
-            "theta": self.flat.theta.clone(),  # its own storage, without the workers' gradients
-            "g": self._optimizer.g,
+            "theta": self.flat.theta.cpu().clone(),  # its own storage, without the workers' gradients
+            "g": self._optimizer.g.cpu(),
             "shares": [worker.state() for worker in self.rollout_workers],
         }
         if self._method.target_frames(self.config):
-            state |= {"theta_minus": self.theta_minus.clone(), "frames": self._frames}
+            state |= {"theta_minus": self.theta_minus.cpu().clone(), "frames": self._frames}
         return state
 
     def restore(self, state: dict[str, Any]) -> None:

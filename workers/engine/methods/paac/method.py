@@ -51,8 +51,8 @@ class RolloutMethod(Method[ConfigT_contra], Protocol[ConfigT_contra]):
             Each environment's epsilon (B,), if the method explores epsilon-greedily.
         """
 
-    def choose(self, features_BF: Tensor) -> BatchDecision:
-        """Choose actions, given the features of the current states."""
+    def choose(self, features_BF: Tensor, group: slice) -> BatchDecision:
+        """Choose actions, given the features of the current states of these of the worker's environments."""
 
     def value(self, observation_B: Tensor) -> Tensor:
         """Values (B,) of states that are not in the rollout."""

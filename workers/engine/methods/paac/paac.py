@@ -48,7 +48,7 @@ class PaacActorCritic:
     def begin(self, frames: int) -> None:
         """Nothing depends on the frames."""
 
-    def choose(self, features_BF: Tensor) -> BatchDecision:
+    def choose(self, features_BF: Tensor, group: slice) -> BatchDecision:
         """Sample from pi."""
         logits_BA, v_B = self._network.heads(features_BF)
         a_B, pi_BA = sample(logits_BA, self._generator)

@@ -56,20 +56,22 @@ class PaacNStepQ:
         self._generator = context.generator
         self._target_network: ActionValues = deepcopy(context.network)
         FlatParameters(self._target_network, theta=context.theta_minus)
+        first, last = context.environments
+        self._epsilon_B = torch.zeros(last - first, dtype=torch.float64, device=context.generator.device)
 
     def begin(self, frames: int) -> NDArray[np.float64]:
         """Anneal epsilon, which is constant within a rollout."""
         epsilon_B = epsilons(self._config, self._environments, frames)
-        self._epsilon_B = torch.from_numpy(epsilon_B).to(self._generator.device)
+        self._epsilon_B.copy_(torch.from_numpy(epsilon_B))
         return epsilon_B
 
-    def choose(self, features_BF: Tensor) -> BatchDecision:
+    def choose(self, features_BF: Tensor, group: slice) -> BatchDecision:
         """Epsilon-greedy by Q(s, .; theta)."""
         q_BA: Tensor = self._network.q(features_BF)
         B, A = q_BA.shape
         best = q_BA.max(-1)
         any_B = torch.randint(A, (B,), generator=self._generator, device=q_BA.device)
-        random_B = torch.rand(B, generator=self._generator, device=q_BA.device) < self._epsilon_B
+        random_B = torch.rand(B, generator=self._generator, device=q_BA.device) < self._epsilon_B[group]
         return BatchDecision(torch.where(random_B, any_B, best.indices), best.values, q_BA)
 
     def value(self, observation_B: Tensor) -> Tensor:

@@ -1,4 +1,7 @@
-"""A rollout worker of PAAC's framework: the rollout of some environments, and their part of the gradient."""
+"""A rollout worker of PAAC's framework: the rollout of some environments, and their part of the gradient.
+
+Read this; `workers.engine.methods.paac.gpu_rollout` computes the same on a GPU, faster.
+"""
 
 import time
 from dataclasses import dataclass, field
@@ -14,7 +17,7 @@ from backend.specs.run import RunSpec
 from workers.engine.envs.info import Totals
 from workers.engine.envs.vector import FinishedEpisode, VectorEnv
 from workers.engine.methods.base import RECORDED, EpisodeEnd
-from workers.engine.methods.paac.method import BatchDecision, RolloutContext, RolloutMethodSpec, Slice
+from workers.engine.methods.paac.method import RolloutContext, RolloutMethodSpec, Slice
 from workers.engine.methods.recording import EpisodeRecorder
 from workers.engine.nn.devices import to_device
 from workers.engine.nn.optimizers import FlatParameters
@@ -48,6 +51,16 @@ class RolloutResult:
     """JPEGs of the recorded environment, while a viewer watches."""
     dtheta: Any = None
     """(P,) gradient of the batch's mean loss through this worker's decisions; None in a message."""
+    grad_norm: float | None = None
+    """Norm of the gradient before clipping, if the worker made the update; None: the learner makes it."""
+
+
+class Outcomes(NamedTuple):
+    """What the environments answered to the decisions of a rollout."""
+
+    reward_TB: NDArray[np.float32]
+    terminated_TB: NDArray[np.bool_]
+    crashed_TB: NDArray[np.bool_]
 
 
 class RolloutWorker:
@@ -63,6 +76,7 @@ class RolloutWorker:
         theta_minus: Tensor,
         *,
         processes: int,
+        groups: int = 1,
     ) -> None:
         self._config: SynchronousConfig = method.config_of(spec)
         self._unroll = create_unroll(
@@ -82,6 +96,7 @@ class RolloutWorker:
             processes=processes,
             slots=1,
             next_seed=self._seeds.next,
+            groups=groups,
             with_info=True,
         )
         self._generator = torch.Generator(self._device).manual_seed(spec.seed * 1_000_003 + first)
@@ -112,54 +127,76 @@ class RolloutWorker:
     def finish(self) -> RolloutResult:
         """Lines 4 to 17 of Algorithm 1 for these environments."""
         c = self._config
-        shared = self._env.shared
         result = RolloutResult(dtheta=self._flat.dtheta, epsilon_B=self._method.begin(self._frames))
         actions = []
         self._unroll.begin()
-        reward_TB = np.empty((c.t_max, self._B), np.float32)
-        terminated_TB = np.empty((c.t_max, self._B), np.bool_)
-        crashed_TB = np.empty((c.t_max, self._B), np.bool_)
+        shape, everywhere = (c.t_max, self._B), slice(0, self._B)
+        outcomes = Outcomes(np.empty(shape, np.float32), np.empty(shape, np.bool_), np.empty(shape, np.bool_))
         environment_s = choosing_s = 0.0
         for t in range(c.t_max):
             started = time.perf_counter()
             with torch.no_grad():
-                choice = self._method.choose(self._unroll.step(self.observation()))
+                choice = self._method.choose(self._unroll.step(self.observation()), everywhere)
             action_B = choice.action_B.cpu().numpy()
             chosen = time.perf_counter()
             finished = self._env.step(action_B, 0)
             stepped = time.perf_counter()
             choosing_s += chosen - started
             environment_s += stepped - chosen
-            reward_TB[t] = shared.reward_B
-            if c.reward_clip:
-                np.clip(reward_TB[t], -c.reward_clip, c.reward_clip, out=reward_TB[t])
-            terminated_TB[t] = shared.terminated_B
-            crashed_TB[t] = shared.crashed_B
-            result.frames += int(shared.frames_B.sum())
-            if (frame := self._env.take_frame()) is not None:
-                result.live_frames.append(frame)
             if self._records:
-                self._record(action_B, choice)
-            if self._taken is not None:
-                self._remember(action_B)
-            if finished:
-                result.episodes += [self._episode_end(episode) for episode in finished]
-                self._bootstrap_truncated(reward_TB[t], terminated_TB[t])
+                value = float(choice.value_B[self._recorded])
+                self._record(action_B, value, choice.policy_BA[self._recorded].cpu().numpy())
+            self._receive(t, everywhere, action_B, finished, outcomes, result)
             actions.append(choice.action_B)
         started = time.perf_counter()
         with torch.no_grad():
             bootstrap_B = self._method.value(self.observation())
         R_TB = n_step_returns(
-            torch.from_numpy(reward_TB).to(self._device),
-            torch.from_numpy(terminated_TB).to(self._device),
+            torch.from_numpy(outcomes.reward_TB).to(self._device),
+            torch.from_numpy(outcomes.terminated_TB).to(self._device),
             bootstrap_B,
             c.gamma,
         )
-        kept_N = np.flatnonzero(~crashed_TB)
+        kept_N = np.flatnonzero(~outcomes.crashed_TB)
         result.metrics = self._learn(torch.cat(actions), R_TB.reshape(-1), kept_N)
         result.info = self._env.take_info()
         result.spent = Timings(environment_s, choosing_s, time.perf_counter() - started)
         return result
+
+    def _receive(
+        self,
+        t: int,
+        group: slice,
+        action_B: NDArray[Any],
+        finished: list[FinishedEpisode],
+        outcomes: Outcomes,
+        result: RolloutResult,
+    ) -> None:
+        """Add what the environments of a group answered to decision t.
+
+        Args:
+            t: number of the decision in the rollout.
+            group: the environments.
+            action_B: their actions.
+            finished: their episodes that ended.
+            outcomes: the rollout's, to which theirs are added.
+            result: the worker's, to which episodes, frames and images are added.
+        """
+        shared, clip = self._env.shared, self._config.reward_clip
+        reward_B = outcomes.reward_TB[t, group]
+        reward_B[:] = shared.reward_B[group]
+        if clip:
+            np.clip(reward_B, -clip, clip, out=reward_B)
+        outcomes.terminated_TB[t, group] = shared.terminated_B[group]
+        outcomes.crashed_TB[t, group] = shared.crashed_B[group]
+        result.frames += int(shared.frames_B[group].sum())
+        if (frame := self._env.take_frame()) is not None:
+            result.live_frames.append(frame)
+        if self._taken is not None:
+            self._remember(action_B, group)
+        if finished:
+            result.episodes += [self._episode_end(episode) for episode in finished]
+            self._bootstrap_truncated(group, reward_B, outcomes.terminated_TB[t, group])
 
     def _learn(self, action_N: Tensor, R_N: Tensor, kept_N: NDArray[np.int64]) -> dict[str, float]:
         """Compute this worker's part of the gradient of the batch's mean loss, and of the mean metrics.
@@ -217,12 +254,11 @@ class RolloutWorker:
         """(B, ...) newest observations on the network's device."""
         return to_device(self._env.shared.observation_SB[0], self._device)
 
-    def _remember(self, action_B: NDArray[Any]) -> None:
+    def _remember(self, action_B: NDArray[Any], group: slice) -> None:
         assert self._taken is not None
-        for taken, action, ended in zip(
-            self._taken, action_B.tolist(), self._env.shared.episode_over_B.tolist(), strict=True
-        ):
-            if ended:
+        over_B = self._env.shared.episode_over_B[group].tolist()
+        for taken, action, is_over in zip(self._taken[group], action_B.tolist(), over_B, strict=True):
+            if is_over:
                 taken.clear()
             else:
                 taken.append(action)
@@ -241,12 +277,12 @@ class RolloutWorker:
         self._taken = [list(taken) for taken in actions]
         self._recorder = None if self._records and actions[self._recorded] else EpisodeRecorder()
 
-    def _record(self, action_B: NDArray[Any], choice: BatchDecision) -> None:
+    def _record(self, action_B: NDArray[Any], value: float, policy_A: NDArray[Any]) -> None:
+        """Add a decision of the recorded environment, which has been taken, to its recording."""
         if self._recorder is None:
             return
         shared, i = self._env.shared, self._recorded
         lives = 0 if shared.episode_over_B[i] else int(shared.lives_B[i])
-        value, policy_A = float(choice.value_B[i]), choice.policy_BA[i].cpu().numpy()
         self._recorder.add(int(action_B[i]), float(shared.reward_B[i]), value, policy_A, lives)
 
     def _episode_end(self, episode: FinishedEpisode) -> EpisodeEnd:
@@ -262,18 +298,21 @@ class RolloutWorker:
             end.recording, self._recorder = self._recorder, EpisodeRecorder()
         return end
 
-    def _bootstrap_truncated(self, reward_B: NDArray[np.float32], terminated_B: NDArray[np.bool_]) -> None:
-        """End the returns of episodes that were truncated or crashed, by the value of their last state.
+    def _bootstrap_truncated(
+        self, group: slice, reward_B: NDArray[np.float32], terminated_B: NDArray[np.bool_]
+    ) -> None:
+        """End the returns of a group's episodes that were truncated or crashed, by their last state's value.
 
         Discounted, it is added to the last reward of a truncated episode. A decision that crashed is dropped:
         the value of its state takes the place of its return.
         """
         shared = self._env.shared
-        truncated_B = shared.episode_over_B & shared.truncated_B & ~shared.terminated_B
-        cut = np.flatnonzero(truncated_B | shared.crashed_B)
+        crashed_B = shared.crashed_B[group]
+        truncated_B = (shared.episode_over_B & shared.truncated_B & ~shared.terminated_B)[group]
+        cut = np.flatnonzero(truncated_B | crashed_B)
         if len(cut):
             with torch.no_grad():
-                v = self._method.value(to_device(shared.final_observation_B[cut], self._device)).cpu().numpy()
-            crashed = shared.crashed_B[cut]
-            reward_B[cut] = np.where(crashed, v, reward_B[cut] + self._config.gamma * v)
+                last_state = to_device(shared.final_observation_B[group][cut], self._device)
+                v = self._method.value(last_state).cpu().numpy()
+            reward_B[cut] = np.where(crashed_B[cut], v, reward_B[cut] + self._config.gamma * v)
             terminated_B[cut] = True

@@ -6,8 +6,7 @@ over the same states costs a fifth of an actor's time. So the activations of act
 pass takes them as one batch: the same gradient without a second forward pass. theta must not change between.
 `torch.compile` cannot do this: the environment answers between two decisions, so each is a graph of its own.
 
-On a GPU each decision of an update is a CUDA graph. It is recorded in the second update, when the memory of
-the activations no longer moves.
+Updates of equally many decisions use the same memory from the second on, so that `Graphs` can record them.
 """
 
 from typing import NamedTuple
@@ -15,7 +14,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from workers.engine.nn.fused.cuda_graphs import CudaGraphs
 from workers.engine.nn.fused.lstm import FusedLstm
 from workers.engine.nn.linear import Linear, add_gradient_, add_product_, product
 from workers.engine.nn.networks import Halve, Lstm, Standardise, as_input
@@ -109,6 +107,7 @@ class FusedUnroll:
     """A body of known layers, and perhaps an LSTM behind it; see `workers.engine.nn.unroll.Unroll`."""
 
     state: tuple[Tensor, Tensor] | None
+    reuses_memory = True
 
     def __init__(self, stages: Stages, lstm: Lstm | None, *, dtype: torch.dtype | None = None) -> None:
         """Keep the activations of `stages`.
@@ -129,17 +128,14 @@ class FusedUnroll:
         ]
         self._kept = [_Activations(self._dtype, weight.device) for _ in range(len(self._stages) + 1)]
         self._lstm = None if lstm is None else FusedLstm(lstm)
-        self._graphs = CudaGraphs(self._forward) if weight.is_cuda else None
-        self._t = self._t_before = 0
+        self._t = 0
         self.reset_state()
         self.begin()
 
     @torch.no_grad()
     def begin(self) -> None:
         """Begin an update: drop the activations and read the parameters; the LSTM's state stays."""
-        if self._graphs is not None and self._t != self._t_before:
-            self._graphs.clear()
-        self._t_before, self._t = self._t, 0
+        self._t = 0
         self._out: list[Tensor] = []
         self._state_before = self.state
         if self._dtype != self._own_dtype:
@@ -156,9 +152,7 @@ class FusedUnroll:
     @torch.no_grad()
     def step(self, observation: Tensor) -> Tensor:
         """Features (B, F) of the next decision's state, valid until the next update."""
-        memory_stays = self._t < self._t_before
-        forward = self._graphs if self._graphs is not None and memory_stays else self._forward
-        x = forward(self._t, observation)
+        x = self._forward(self._t, observation)
         self._t += 1
         if self._lstm is not None:
             assert self.state is not None

@@ -1,6 +1,7 @@
 """One update of PAAC and of its n-step Q in a scripted environment, against slow oracles of the papers."""
 
 import time
+from collections.abc import Iterator
 from copy import deepcopy
 from itertools import count
 from types import SimpleNamespace
@@ -15,16 +16,18 @@ from torch import nn
 from backend.specs.algorithms.paac import PaacConfig
 from backend.specs.algorithms.paac_q import PaacQConfig
 from backend.specs.run import parse_run_spec
-from tests.support.devices import DEVICES
+from tests.support.devices import GPU
 from workers.engine.envs.info import Totals
 from workers.engine.envs.vector import FinishedEpisode
 from workers.engine.methods.paac import rollout as paac_share
+from workers.engine.methods.paac.gpu_rollout import GpuRolloutWorker
 from workers.engine.methods.paac.learner import PRINTED_N_E, PaacLearner, time_usage
 from workers.engine.methods.paac.method import RolloutContext, RolloutMethodSpec, Slice
 from workers.engine.methods.paac.paac import PAAC
 from workers.engine.methods.paac.paac_q import PAAC_Q, epsilons
 from workers.engine.methods.paac.rollout import Timings
 from workers.engine.nn import networks, unroll
+from workers.engine.nn.devices import Acceleration
 from workers.engine.nn.networks import action_values
 from workers.engine.nn.optimizers import FlatParameters
 
@@ -32,6 +35,17 @@ METHODS: dict[str, RolloutMethodSpec] = {"paac": PAAC, "paac_q": PAAC_Q}
 T, B, ACTIONS, GAMMA = 3, 2, 2, 0.9
 REWARD_TB = np.array([[1.0, 5.0], [-7.0, 0.5], [0.25, 2.0]], np.float32)
 TERMINAL_TB = np.array([[False, False], [True, False], [False, False]])
+KINDS = [
+    pytest.param("cpu", None, id="cpu"),
+    pytest.param("cpu", Acceleration(groups=1), id="gpu worker on the cpu, one group"),
+    pytest.param("cpu", Acceleration(groups=2), id="gpu worker on the cpu, two groups"),
+    *(
+        pytest.param("cuda", Acceleration(graphs, groups), marks=GPU, id=f"cuda, {graphs=}, {groups=}")
+        for graphs in (False, True)
+        for groups in (1, 2)
+    ),
+]
+"""Device, and how it is used."""
 TRUNCATED_TB = np.array([[False, True], [False, False], [False, False]])
 """Environment 0 ends at decision 1; environment 1 is cut off at decision 0."""
 
@@ -39,14 +53,21 @@ TRUNCATED_TB = np.array([[False, True], [False, False], [False, False]])
 class ScriptedEnv:
     """Stands in for `VectorEnv`: the same arrays, filled from the tables above."""
 
-    def __init__(self) -> None:
+    def __init__(self, groups: int = 1) -> None:
         rng = np.random.default_rng(0)
         self.observation_TB = rng.normal(size=(T + 1, B, 4)).astype(np.float32)
+        self.observation_TB[T] = self.observation_TB[0]  # with `t` set to 0, the next rollout is the same
         self.final_TB = rng.normal(size=(T, B, 4)).astype(np.float32)
         self.action_TB = np.zeros((T, B), np.int64)
         self.t = 0
+        self.groups = [slice(g * B // groups, (g + 1) * B // groups) for g in range(groups)]
+        self.action_names = ("left", "right")
         self.shared = SimpleNamespace(
             observation_SB=np.zeros((2, B, 4), np.float32),
+            reward_B=np.zeros(B, np.float32),
+            terminated_B=np.zeros(B, np.bool_),
+            truncated_B=np.zeros(B, np.bool_),
+            episode_over_B=np.zeros(B, np.bool_),
             final_observation_B=np.zeros((B, 4), np.float32),
             frames_B=np.ones(B, np.int32),
             lives_B=np.zeros(B, np.int8),
@@ -59,15 +80,23 @@ class ScriptedEnv:
     def step(
         self, action_B: NDArray[np.int64], slot: int, acting_B: NDArray[np.bool_] | None = None
     ) -> list[FinishedEpisode]:
-        t, shared = self.t, self.shared
-        self.action_TB[t] = action_B
-        shared.observation_SB[slot] = self.observation_TB[t + 1]
-        shared.final_observation_B[:] = self.final_TB[t]
-        shared.reward_B = REWARD_TB[t].copy()
-        shared.terminated_B, shared.truncated_B = TERMINAL_TB[t].copy(), TRUNCATED_TB[t].copy()
-        shared.episode_over_B = shared.terminated_B | shared.truncated_B
-        self.t += 1
-        return [FinishedEpisode(int(i), 0, 1.0, 1, 1) for i in np.flatnonzero(shared.episode_over_B)]
+        for g, group in enumerate(self.groups):
+            self.begin_step(action_B[group], slot, g)
+        return [episode for g in range(len(self.groups)) for episode in self.finish_step(g)]
+
+    def begin_step(self, action_B: NDArray[np.int64], slot: int, g: int) -> None:
+        t, shared, group = self.t, self.shared, self.groups[g]
+        self.action_TB[t, group] = action_B
+        shared.observation_SB[slot, group] = self.observation_TB[t + 1, group]
+        shared.final_observation_B[group] = self.final_TB[t, group]
+        shared.reward_B[group] = REWARD_TB[t, group]
+        shared.terminated_B[group], shared.truncated_B[group] = TERMINAL_TB[t, group], TRUNCATED_TB[t, group]
+        shared.episode_over_B[group] = shared.terminated_B[group] | shared.truncated_B[group]
+        self.t += g == len(self.groups) - 1
+
+    def finish_step(self, g: int) -> list[FinishedEpisode]:
+        over = np.flatnonzero(self.shared.episode_over_B).tolist()
+        return [FinishedEpisode(i, 0, 1.0, 1, 1) for i in over if i in range(B)[self.groups[g]]]
 
     def watch(self, environment: int | None) -> None: ...
     def take_frame(self) -> None: ...
@@ -78,10 +107,25 @@ class ScriptedEnv:
     def close(self) -> None: ...
 
 
+_open: list[PaacLearner] = []
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    """Close the learners of a test: memory that stays pinned cannot be pinned again by the next."""
+    yield
+    while _open:
+        _open.pop().close()
+
+
 def learner(
-    monkeypatch: pytest.MonkeyPatch, algorithm: str = "paac", device: str = "cpu", **config: Any
+    monkeypatch: pytest.MonkeyPatch,
+    algorithm: str = "paac",
+    device: str = "cpu",
+    acceleration: Acceleration | None = None,
+    **config: Any,
 ) -> tuple[PaacLearner, ScriptedEnv]:
-    env = ScriptedEnv()
+    env = ScriptedEnv(1 if acceleration is None else acceleration.groups)
     monkeypatch.setattr(paac_share, "VectorEnv", lambda *_, **__: env)
     settings = {"n_e": B, "t_max": T, "gamma": GAMMA, "max_grad_norm": 1e6} | config
     spec = parse_run_spec(
@@ -93,7 +137,9 @@ def learner(
             "device": device,
         }
     )
-    return PaacLearner(spec, METHODS[algorithm]), env
+    paac = PaacLearner(spec, METHODS[algorithm], acceleration=acceleration)
+    _open.append(paac)
+    return paac, env
 
 
 def gelu_body(inputs: int) -> tuple[nn.Sequential, int]:
@@ -132,18 +178,26 @@ def gradient(paac: PaacLearner, env: ScriptedEnv, reward_TB: NDArray[np.float32]
     return torch.cat([p.grad.flatten() for p in parameters if p.grad is not None])
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("device", "acceleration"), KINDS)
 @pytest.mark.parametrize(
     ("config", "reward_TB"),
     [({"reward_clip": 0.0}, REWARD_TB), ({"reward_clip": 1.0}, np.clip(REWARD_TB, -1, 1))],
 )
 def test_paac_gradient_equals_algorithm_1(
-    monkeypatch: pytest.MonkeyPatch, config: dict[str, Any], reward_TB: NDArray[np.float32], device: str
+    monkeypatch: pytest.MonkeyPatch,
+    config: dict[str, Any],
+    reward_TB: NDArray[np.float32],
+    device: str,
+    acceleration: Acceleration | None,
 ) -> None:
-    paac, env = learner(monkeypatch, device=device, value_coefficient=0.3, beta=0.02, **config)
+    settings = {"value_coefficient": 0.3, "beta": 0.02, "learning_rate": 1e-9} | config
+    paac, env = learner(monkeypatch, "paac", device, acceleration, **settings)
     [share] = paac.rollout_workers
-    kept = share.finish().dtheta.cpu().double()
-    torch.testing.assert_close(kept, gradient(paac, env, reward_TB), rtol=1e-5, atol=1e-6)
+    for rollout in range(3):  # the second is recorded, the third replayed
+        env.t = 0
+        kept = share.finish().dtheta.cpu().double()
+        expected = gradient(paac, env, reward_TB)
+        torch.testing.assert_close(kept, expected, rtol=1e-5, atol=1e-6, msg=f"rollout {rollout}")
 
 
 def test_paac_gradient_of_a_network_without_fused_layers_equals_algorithm_1(
@@ -155,6 +209,75 @@ def test_paac_gradient_of_a_network_without_fused_layers_equals_algorithm_1(
     [worker] = paac.rollout_workers
     found = worker.finish().dtheta.double()
     torch.testing.assert_close(found, gradient(paac, env, REWARD_TB), rtol=1e-5, atol=1e-6)
+
+
+def trained(acceleration: Acceleration | None, device: str = "cpu", updates: int = 8, **config: Any) -> Any:
+    """theta, and what else a learner's state has, after some updates in the real CartPole."""
+    spec = parse_run_spec(
+        {
+            "algorithm": "paac",
+            "environment": "CartPole-v1",
+            "stop": {"agent_steps": 1_000},
+            "config": {"n_e": 4, "n_w": 1, "learning_rate": 0.01} | config,
+            "device": device,
+        }
+    )
+    paac = PaacLearner(spec, PAAC, acceleration=acceleration)
+    try:
+        metrics = [paac.advance(0.0, watched=False).metrics for _ in range(updates)]
+        return paac.state(), [m["loss/value"] for m in metrics], [m["optim/grad_norm"] for m in metrics]
+    finally:
+        paac.close()
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_gpu_worker_trains_as_the_other_does(precision: str) -> None:
+    """Bit for bit, with the same random numbers, which one group draws in the same order."""
+    state, *metrics = trained(None, precision=precision)
+    gpu_state, *gpu_metrics = trained(Acceleration(groups=1), precision=precision)
+    assert torch.equal(gpu_state["theta"], state["theta"])
+    assert torch.equal(gpu_state["g"], state["g"])
+    assert gpu_state["shares"][0]["actions"] == state["shares"][0]["actions"]
+    np.testing.assert_allclose(gpu_metrics, metrics, rtol=1e-6)
+
+
+@pytest.mark.parametrize("groups", [pytest.param(1, marks=GPU), pytest.param(2, marks=GPU)])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_graphs_compute_the_same_bit_for_bit(precision: str, groups: int) -> None:
+    eager, *metrics = trained(Acceleration(False, groups), "cuda", precision=precision)
+    graphs, *graph_metrics = trained(Acceleration(True, groups), "cuda", precision=precision)
+    assert torch.equal(graphs["theta"], eager["theta"])
+    assert graphs["shares"][0]["actions"] == eager["shares"][0]["actions"]
+    assert graph_metrics == metrics
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_gpu_worker_launches_and_copies_little(monkeypatch: pytest.MonkeyPatch, groups: int) -> None:
+    """A launch for each decision of a group, its bootstrap and the update; each observation goes up once."""
+    paac, env = learner(monkeypatch, acceleration=Acceleration(groups=groups))
+    [worker] = paac.rollout_workers
+    assert isinstance(worker, GpuRolloutWorker)
+    launched: list[Any] = []
+    uploads: list[int] = []
+    run, upload = worker.graphs.run, worker.upload
+
+    def count_launch(name: Any, function: Any) -> None:
+        launched.append(name)
+        run(name, function)
+
+    def count_upload(group: slice) -> torch.Tensor:
+        uploads.append(B // groups)
+        return upload(group)
+
+    monkeypatch.setattr(worker.graphs, "run", count_launch)
+    monkeypatch.setattr(worker, "upload", count_upload)
+    for rollout in range(3):
+        env.t = 0
+        launched.clear()
+        uploads.clear()
+        worker.finish()
+        assert len(launched) == (T + 1) * groups + 1
+        assert sum(uploads) == (T + (rollout == 0)) * B
 
 
 def test_paac_trains_to_the_same_parameters_with_and_without_fused_gradients(
@@ -186,7 +309,7 @@ def test_paac_trains_to_the_same_parameters_with_and_without_fused_gradients(
     torch.testing.assert_close(autograd, fused, rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("device", "acceleration"), KINDS)
 @pytest.mark.parametrize(
     ("schedule", "scaled", "progress", "rate", "initial_g"),
     [
@@ -205,6 +328,7 @@ def test_update_is_scaled_clipped_and_annealed(
     rate: float,
     initial_g: float,
     device: str,
+    acceleration: Acceleration | None,
 ) -> None:
     settings: dict[str, Any] = {
         "learning_rate": 0.01,
@@ -214,10 +338,10 @@ def test_update_is_scaled_clipped_and_annealed(
     }
     settings |= {"gradient_scale": 5.0, "max_grad_norm": 0.5, "rmsprop_decay": 0.9}
     settings |= {"rmsprop_initial_g": initial_g}
-    paac, _ = learner(monkeypatch, device=device, **settings)
+    paac, _ = learner(monkeypatch, "paac", device, acceleration, **settings)
     before = paac.flat.theta.cpu().double()
     advance = paac.advance(progress, watched=False)
-    unscaled, _ = learner(monkeypatch, device=device)
+    unscaled, _ = learner(monkeypatch, "paac", device, acceleration)
     [share] = unscaled.rollout_workers
     d = 5.0 * share.finish().dtheta.cpu().double()
     assert advance.metrics["optim/grad_norm"] == pytest.approx(float(d.norm()), rel=1e-5)
@@ -279,9 +403,11 @@ def q_gradient(master: PaacLearner, env: ScriptedEnv) -> torch.Tensor:
     return torch.cat([p.grad.flatten() for p in parameters if p.grad is not None])
 
 
-@pytest.mark.parametrize("device", DEVICES)
-def test_paac_q_gradient_equals_n_step_q(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
-    master, env = learner(monkeypatch, "paac_q", device)
+@pytest.mark.parametrize(("device", "acceleration"), KINDS)
+def test_paac_q_gradient_equals_n_step_q(
+    monkeypatch: pytest.MonkeyPatch, device: str, acceleration: Acceleration | None
+) -> None:
+    master, env = learner(monkeypatch, "paac_q", device, acceleration, learning_rate=1e-9)
     torch.manual_seed(1)
     master.theta_minus += 0.3 * torch.randn_like(master.theta_minus)
     [share] = master.rollout_workers
@@ -335,7 +461,7 @@ def test_fraction_of_random_actions_equals_epsilon(epsilon: float, share: float)
     theta = FlatParameters(network).theta
     method = PAAC_Q.method(RolloutContext(config, network, theta, network.body, Slice(0, 512), generator))
     method.begin(0)
-    choices = [method.choose(torch.randn(512, 128)) for _ in range(20)]
+    choices = [method.choose(torch.randn(512, 128), slice(512)) for _ in range(20)]
     other = torch.cat([c.action_B != c.policy_BA.argmax(-1) for c in choices]).float().mean()
     assert float(other) == pytest.approx(share, abs=0.02)
     assert all(torch.equal(c.value_B, c.policy_BA.max(-1).values) for c in choices)

@@ -158,6 +158,7 @@ def ga3c_loss(
     beta: float,
     value_coefficient: float,
     log_eps: float,
+    counts_N: Tensor | None = None,
 ) -> ActorCriticLoss:
     """Advantage actor-critic, summed over N experiences of an older policy.
 
@@ -176,17 +177,22 @@ def ga3c_loss(
         beta: weight of the entropy.
         value_coefficient: weight of the value loss.
         log_eps: keeps the logarithm and its gradient finite where pi underflows.
+        counts_N: 1 for an experience, 0 for what fills up a batch of a fixed size, (N,); None: all count.
 
     Returns:
         Scalars.
     """
+
+    def total_of(term_N: Tensor) -> Tensor:
+        return (term_N if counts_N is None else term_N * counts_N).sum()
+
     pi_NA = logits_NA.softmax(-1) + log_eps
     log_pi_NA = pi_NA.log()
     log_pi_a_N = log_pi_NA.gather(-1, action_N[:, None])[:, 0]
     advantage_N = R_N.detach() - value_N
-    policy = -(log_pi_a_N * advantage_N.detach()).sum()
-    value = advantage_N.square().sum()
-    entropy = -(pi_NA * log_pi_NA).sum()
+    policy = -total_of(log_pi_a_N * advantage_N.detach())
+    value = total_of(advantage_N.square())
+    entropy = -total_of((pi_NA * log_pi_NA).sum(-1))
     total = policy + value_coefficient * value - beta * entropy
     return ActorCriticLoss(total, policy, value, entropy)
 

@@ -10,6 +10,7 @@ from backend.specs.run import RunSpec
 from workers.engine.envs.base import Env
 from workers.engine.methods.base import RECORDED, EpisodeEnd, clipped, config_of
 from workers.engine.methods.episode_runner import EpisodeRunner
+from workers.engine.nn.host_forward import HostForward
 from workers.engine.nn.networks import ActionValues
 from workers.engine.nn.replay import FrameShape, Trajectory
 from workers.engine.nn.seeds import ACTION_STREAM, restore_rng, rng_state
@@ -44,7 +45,6 @@ class DqnActor:
         """
         self._clip = config_of(spec, ReplayedQConfig).reward_clip  # type: ignore[type-abstract]
         self.network = network
-        self._device = next(network.parameters()).device
         self._recorded = number == RECORDED
         self.play = EpisodeRunner(spec, number, recorded=self._recorded)
         self.play.episodes_begun = episodes_begun
@@ -53,6 +53,12 @@ class DqnActor:
             np.random.SeedSequence((spec.seed, ACTION_STREAM + number, episodes_begun))
         )
         self._n_actions = len(self.play.env.action_names)
+        device = next(network.parameters()).device
+        self._forward: HostForward | None = None
+        if device.type == "cuda":
+            env = self.play.env
+            shape, dtype = env.observation_shape, env.observation_dtype
+            self._forward = HostForward(lambda state_B: (network(state_B),), (1,), shape, dtype, device)
         self.shape = frame_shape(spec, self.play.env)
         self.trajectory = Trajectory(self.shape, independent_chunks=independent_chunks)
         self.frames = 0
@@ -104,9 +110,13 @@ class DqnActor:
         if random and not self._recorded:
             # Only recorded episodes show Q.
             return int(self._rng.integers(self._n_actions)), 0.0, np.zeros(self._n_actions, np.float32)
-        with torch.inference_mode():
-            observation = torch.from_numpy(self.play.observation).to(self._device)
-            q_A = np.asarray(self.network(observation)[0].cpu())
+        if self._forward is not None:
+            self._forward.observation_B[0] = self.play.observation[0]
+            [q_BA] = self._forward(1)
+            q_A = q_BA[0].copy()
+        else:
+            with torch.inference_mode():
+                q_A = self.network(torch.from_numpy(self.play.observation))[0].numpy()
         action = int(self._rng.integers(self._n_actions)) if random else int(q_A.argmax())
         return action, float(q_A.max()), q_A
 

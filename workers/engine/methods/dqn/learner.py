@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from backend.specs.algorithms.replayed import ReplayedQConfig
+from workers.engine.methods.dqn.gpu_minibatch import GpuMinibatch
 from workers.engine.nn.losses import dqn_loss
 from workers.engine.nn.networks import ActionValues, action_values, as_input
 from workers.engine.nn.optimizers import AdaGrad, CentredRMSProp, FlatParameters
@@ -83,6 +84,7 @@ class DqnNetworks:
         self.synced_at = 0
         """Updates of theta when it was last copied to theta_minus."""
         self._threads = threads
+        self._gpu: GpuMinibatch | None = None
         self._pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
 
     def sync_target(self, updates: int) -> bool:
@@ -131,6 +133,12 @@ class DqnNetworks:
         Returns:
             Metric -> mean over the minibatch.
         """
+        B = len(batch.action_B)
+        if self.torch_device.type == "cuda":
+            if self._gpu is None:
+                self._gpu = GpuMinibatch(self.write_gradient, batch, self.torch_device)
+            td_error, max_q, norm = self._gpu.compute(batch)
+            return {"loss/td": td_error / B, "value/max_q": max_q / B, "optim/grad_norm": norm}
         parts = zip(*(np.array_split(array, self._threads) for array in batch), strict=True)
         gradients = self._in_threads(self._gradient, [Batch(*part) for part in parts])
         by_parameter = zip(*(gradient.by_parameter for gradient in gradients), strict=True)
@@ -139,7 +147,6 @@ class DqnNetworks:
             parameter.grad.copy_(first)
             for other in others:
                 parameter.grad.add_(other)
-        B = len(batch.action_B)
         return {
             "loss/td": sum(gradient.td_error for gradient in gradients) / B,
             "value/max_q": sum(gradient.max_q for gradient in gradients) / B,
@@ -147,15 +154,27 @@ class DqnNetworks:
         }
 
     def _gradient(self, batch: Batch) -> Gradient:
-        state_B, action_B, reward_B, terminated_B, next_state_B = (
-            torch.from_numpy(array).to(self.torch_device) for array in batch
-        )
+        by_parameter, td_error, max_q = self._differentiate(*map(torch.from_numpy, batch))
+        return Gradient(by_parameter, td_error.item(), max_q.item())
+
+    def _differentiate(
+        self, state_B: Tensor, action_B: Tensor, reward_B: Tensor, terminated_B: Tensor, next_state_B: Tensor
+    ) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
+        """The gradient by each parameter tensor, and the sums of |delta| and of max_a Q(s, a; theta)."""
         with torch.no_grad():
             y_B = self.targets(reward_B, terminated_B, next_state_B)
         q_BA = self.q(self.network, state_B)
         loss = dqn_loss(q_BA, action_B, y_B)
         by_parameter = torch.autograd.grad(loss.total, tuple(self.network.parameters()))
-        return Gradient(by_parameter, loss.absolute.item(), q_BA.detach().max(-1).values.sum().item())
+        return by_parameter, loss.absolute, q_BA.detach().max(-1).values.sum()
+
+    def write_gradient(self, batch: tuple[Tensor, ...]) -> Tensor:
+        """Write the gradient to dtheta; returns both sums and its norm, (3,)."""
+        by_parameter, td_error, max_q = self._differentiate(*batch)
+        for parameter, gradient in zip(self.network.parameters(), by_parameter, strict=True):
+            assert parameter.grad is not None  # a view of dtheta
+            parameter.grad.copy_(gradient)
+        return torch.stack([td_error, max_q, torch.linalg.vector_norm(self.dtheta)])
 
     def _in_threads(self, function: Callable[[_Part], _Result], parts: Sequence[_Part]) -> list[_Result]:
         """The function's results for each part; the first is computed in the calling thread."""

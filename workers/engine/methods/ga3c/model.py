@@ -10,17 +10,20 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from backend.specs.algorithms.ga3c import Ga3cConfig
 from workers.engine.methods.base import histogram
 from workers.engine.methods.ga3c.adjustment import ThreadCounts
+from workers.engine.methods.ga3c.gpu_batches import SIZES, GpuBatches, Losses
 from workers.engine.methods.ga3c.memory import AgentRequest, Experiences, Queue, places
 from workers.engine.nn.devices import to_device
-from workers.engine.nn.losses import ga3c_loss
+from workers.engine.nn.host_forward import HostForward
+from workers.engine.nn.losses import ActorCriticLoss, ga3c_loss
 from workers.engine.nn.networks import ActorCritic
 from workers.engine.nn.optimizers import FlatParameters, RMSProp, clip_grad_norm_
 
-MAX_PREDICTION_BATCH = 256
+MAX_PREDICTION_BATCH = SIZES[-1]
 LAG_EDGES = (0, 1, 2, 4, 8, 16, 32, 64)
 """Lower edges of the bins of the policy lag's histogram."""
 MIN_TPS_SAMPLES = 8
@@ -69,6 +72,15 @@ class Model:
         self._gate = threading.Condition()
         self._open = False
         self._busy = 0
+
+    def update(self, dtheta: Tensor, max_norm: float, learning_rate: float | Tensor) -> Tensor:
+        """Update theta by a gradient, clipped to this norm; returns its norm before.
+
+        The caller holds `stepping`.
+        """
+        norm = clip_grad_norm_(dtheta, max_norm)
+        self.optimizer.step(dtheta, learning_rate)
+        return norm
 
     def go(self) -> None:
         """Let the threads work."""
@@ -234,6 +246,15 @@ class ModelThread(threading.Thread):
 class Predictor(ModelThread):
     """Answers every waiting request from one forward pass of the network."""
 
+    def __init__(self, queue: Queue, model: Model, experiences: Experiences, agents: Answers, stats: Stats):
+        super().__init__(queue, model, experiences, agents, stats)
+        self._forward: HostForward | None = None
+        if model.device.type == "cuda":
+            observation = experiences.observation_ASL[0, 0, 0]
+            self._forward = HostForward(
+                self._evaluate, SIZES, observation.shape, observation.dtype, model.device
+            )
+
     def work(self) -> None:
         """Answer every request that waits from one pass of the network."""
         requests = [r for r in self._queue.take(MAX_PREDICTION_BATCH) if self._agents.is_current(r)]
@@ -242,16 +263,26 @@ class Predictor(ModelThread):
         shared, model = self._experiences, self._model
         at = places(requests)
         version = model.updates
-        with torch.inference_mode():
-            observation_B = to_device(shared.observation_ASL[at], model.device)
-            logits_BA, value_B = model.network(observation_B)
-            policy_BA = logits_BA.softmax(-1).cpu().numpy()
+        if self._forward is not None:
+            for k, request in enumerate(requests):
+                observation = shared.observation_ASL[request.agent, request.segment, request.place]
+                self._forward.observation_B[k] = observation
+            policy_BA, value_B = self._forward(len(requests))
+        else:
+            with torch.inference_mode():
+                results = self._evaluate(to_device(shared.observation_ASL[at], model.device))
+            policy_BA, value_B = (result.numpy() for result in results)
         shared.policy_AN[at[0]] = policy_BA
-        shared.value_A[at[0]] = value_B.cpu().numpy()
+        shared.value_A[at[0]] = value_B
         shared.version_ASL[at] = version
         for request in requests:
             self._agents.answer_prediction(request)
         self._stats.predicted(len(requests))
+
+    def _evaluate(self, observation_B: Tensor) -> tuple[Tensor, Tensor]:
+        """The policy pi (B, A) and V (B,) of states (B, …)."""
+        logits_BA, value_B = self._model.network(observation_B)
+        return logits_BA.softmax(-1), value_B
 
 
 class Trainer(ModelThread):
@@ -262,6 +293,12 @@ class Trainer(ModelThread):
         # Its own gradients of the one theta.
         self._network = deepcopy(model.network)
         self._flat = FlatParameters(self._network, theta=model.theta)
+        self._gpu: GpuBatches | None = None
+        if model.device.type == "cuda":
+            observation = experiences.observation_ASL[0, 0, 0]
+            self._gpu = GpuBatches(
+                self._network, self._flat.dtheta, model.update, observation.shape, observation.dtype
+            )
         self._gathered: list[Submission] = []
 
     def work(self) -> None:
@@ -300,28 +337,49 @@ class Trainer(ModelThread):
         observation_N, action_N, R_N, version_N = (
             np.concatenate(column) for column in zip(*submissions, strict=True)
         )
-        logits_NA, value_N = self._network(to_device(observation_N, model.device))
+        n = len(R_N)
+        on_gpu = self._gpu if n <= SIZES[-1] else None
+        loss: ActorCriticLoss | None = None
+        if on_gpu is not None:
+            on_gpu.compute_gradient(observation_N, action_N, R_N, c)
+        else:
+            loss = self._compute_gradient(observation_N, action_N, R_N, c)
+        with model.stepping:
+            lag_N = model.updates - version_N
+            if on_gpu is not None:
+                losses = on_gpu.update(c, model.learning_rate)
+            else:
+                assert loss is not None
+                norm = model.update(self._flat.dtheta, c.max_grad_norm or math.inf, model.learning_rate)
+                losses = Losses(loss.policy.item(), loss.value.item(), loss.entropy.item(), norm.item())
+            model.updates += 1
+        metrics = {
+            "loss/policy": losses.policy / n,
+            "loss/value": losses.value / n,
+            "loss/entropy": losses.entropy / n,
+            "optim/grad_norm": losses.grad_norm,
+        }
+        self._stats.trained(n, lag_N, metrics)
+
+    def _compute_gradient(
+        self,
+        observation_N: NDArray[Any],
+        action_N: NDArray[np.int32],
+        R_N: NDArray[np.float32],
+        config: Ga3cConfig,
+    ) -> ActorCriticLoss:
+        """Write the gradient on N experiences to the trainer's dtheta."""
+        device = self._model.device
+        logits_NA, value_N = self._network(to_device(observation_N, device))
         loss = ga3c_loss(
             logits_NA,
             value_N,
-            to_device(action_N, model.device).long(),
-            to_device(R_N, model.device),
-            beta=c.beta,
-            value_coefficient=c.value_coefficient,
-            log_eps=c.log_eps,
+            to_device(action_N, device).long(),
+            to_device(R_N, device),
+            beta=config.beta,
+            value_coefficient=config.value_coefficient,
+            log_eps=config.log_eps,
         )
         self._flat.dtheta.zero_()
         loss.total.backward()  # type: ignore[no-untyped-call]
-        norm = clip_grad_norm_(self._flat.dtheta, c.max_grad_norm or math.inf)
-        with model.stepping:
-            lag_N = model.updates - version_N
-            model.optimizer.step(self._flat.dtheta, model.learning_rate)
-            model.updates += 1
-        n = len(value_N)
-        losses = {
-            "loss/policy": loss.policy.item() / n,
-            "loss/value": loss.value.item() / n,
-            "loss/entropy": loss.entropy.item() / n,
-            "optim/grad_norm": norm.item(),
-        }
-        self._stats.trained(n, lag_N, losses)
+        return loss

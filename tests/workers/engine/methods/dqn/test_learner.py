@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from backend.specs.algorithms.dqn import DqnConfig
+from tests.support.devices import DEVICES
+from workers.engine.methods.dqn.gpu_minibatch import GpuMinibatch
 from workers.engine.methods.dqn.learner import DqnNetworks
 from workers.engine.nn.replay import Batch
 
@@ -17,10 +19,14 @@ CONFIG = DqnConfig(network="mlp", gamma=GAMMA, learning_rate=0.01, target_update
 
 
 def learner(
-    config: DqnConfig = CONFIG, *, kind: type[DqnNetworks] = DqnNetworks, threads: int = 1
+    config: DqnConfig = CONFIG,
+    *,
+    kind: type[DqnNetworks] = DqnNetworks,
+    threads: int = 1,
+    device: str = "cpu",
 ) -> DqnNetworks:
     torch.manual_seed(0)
-    return kind(config, (4,), 3, torch.device("cpu"), threads=threads)
+    return kind(config, (4,), 3, torch.device(device), threads=threads)
 
 
 def batch(B: int = 16, scale: float = 1.0) -> Batch:
@@ -118,6 +124,25 @@ def test_gradient_is_the_same_with_several_threads(threads: int) -> None:
     torch.testing.assert_close(together.dtheta, alone.dtheta, rtol=1e-5, atol=1e-6)
     assert shared == pytest.approx(metrics, rel=1e-5)
     assert alone.dtheta.abs().max() > 0.1
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_gpu_minibatch_computes_the_same_gradient(device: str) -> None:
+    """Three minibatches: as it stands, recorded, replayed; with other parameters each time."""
+    plain, gpu = learner(), learner(device=device)
+    minibatch = GpuMinibatch(gpu.write_gradient, batch(), torch.device(device))
+    for seed in range(3):
+        torch.manual_seed(seed)
+        plain.theta.add_(0.05 * torch.randn_like(plain.theta))
+        gpu.theta.copy_(plain.theta)
+        b = batch(scale=1.0 + seed)
+        metrics = plain.compute_gradient(b)
+        td_error, max_q, norm = minibatch.compute(b)
+        torch.testing.assert_close(gpu.dtheta.cpu(), plain.dtheta, rtol=1e-4, atol=1e-5)
+        B = len(b.action_B)
+        assert td_error / B == pytest.approx(metrics["loss/td"], rel=1e-4)
+        assert max_q / B == pytest.approx(metrics["value/max_q"], rel=1e-4)
+        assert norm == pytest.approx(metrics["optim/grad_norm"], rel=1e-4)
 
 
 def test_gradient_in_bfloat16_is_close_to_that_in_float32() -> None:

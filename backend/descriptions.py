@@ -190,6 +190,8 @@ FIELDS: dict[str, str] = {
     "gpus": "One entry for each GPU.",
     "disk_free_bytes": "Free disk space under the worker's home.",
     "gpu_pct": "Use of the GPU in per cent.",
+    "power_w": "Power draw in watts.",
+    "power_limit_w": "Limit of the power draw in watts.",
     "memory_bytes": "Total memory.",
     "memory_used_bytes": "Memory in use.",
     "versions": "Package -> version.",

@@ -120,8 +120,12 @@ class Settings(BaseSettings):
     environments_file: Path | None = Field(
         None, description="TOML file with this worker host's custom gymnasium environments."
     )
-    slots: int = Field(
-        1, ge=1, le=64, description="Maximum number of runs that this worker trains at the same time."
+    slots: int | None = Field(
+        None,
+        ge=1,
+        le=64,
+        description="Maximum number of runs that this worker trains at the same time; default: the number of "
+        "its GPUs, at least 1.",
     )
     min_free_disk_bytes: int = Field(
         512 * 2**20, ge=0, description="With less free disk space under home, this worker claims no runs."
@@ -214,7 +218,7 @@ class Settings(BaseSettings):
             )
         return url.rstrip("/")
 
-    @field_validator("token", "url", mode="before")
+    @field_validator("slots", "token", "url", mode="before")
     @classmethod
     def _unset_if_empty(cls, text: object) -> object:
         return text or None

@@ -23,6 +23,7 @@ from backend.external import repository as external
 from backend.hosts.repository import CLAIM_ORDER
 from backend.metrics import repository as metrics
 from backend.runs import repository as runs
+from backend.specs.algorithms import ALGORITHMS
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import LEASED, RunState
 
@@ -43,6 +44,8 @@ class Claim:
     run_id: str
     attempt: int
     memory_estimate_bytes: int
+    may_use_gpu: bool
+    """Whether its network may be on a GPU: by its device and its algorithm."""
 
 
 def claim(
@@ -80,7 +83,10 @@ def claim(
     if run is None:
         return None
     start_attempt(session, run, host, lease_s)
-    return Claim(run.id, run.attempt, run.memory_estimate_bytes)
+    algorithm = ALGORITHMS.get(run.algorithm)
+    has_gpu_code = algorithm is not None and "cuda" in algorithm.devices
+    may_use_gpu = has_gpu_code and run.spec["device"] != "cpu"
+    return Claim(run.id, run.attempt, run.memory_estimate_bytes, may_use_gpu)
 
 
 def start_attempt(session: Session, run: Run, host: str, lease_s: float) -> None:

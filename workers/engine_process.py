@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,6 +35,7 @@ class EngineProcess:
         control: pass it one end of the socket pair as `--control-fd`.
         command: the engine's command.
         niceness: how far it yields a contended CPU, relative to its parent (nice(2)).
+        environment: variables in addition to this process's.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class EngineProcess:
         control: bool = False,
         command: Sequence[str] = ENGINE_COMMAND,
         niceness: int = 0,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._output = output
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -63,6 +65,7 @@ class EngineProcess:
                 stderr=error,
                 pass_fds=[theirs.fileno()] if control else [],
                 start_new_session=True,
+                env=os.environ | (environment or {}),
             )
         niceness = min(os.getpriority(os.PRIO_PROCESS, 0) + niceness, MAX_NICENESS)
         with suppress(ProcessLookupError):

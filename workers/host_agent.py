@@ -58,8 +58,11 @@ class HostAgent:
         self._command = command
         self._host = context.settings.host_name
         self.liveness = DatabaseLiveness(context.settings.lease_s)
-        gpus = host_facts.Gpus()
-        self._load = host_facts.Load(gpus)
+        self._gpus = host_facts.Gpus()
+        self._load = host_facts.Load(self._gpus)
+        slots = context.settings.slots
+        self.slots = max(1, len(self._gpus.devices)) if slots is None else slots
+        """Maximum number of runs that it trains at the same time."""
         self._disk = Disk(context.settings.runs_dir, context.settings.min_free_disk_bytes)
         self._disk_problem: str | None = None
         custom = host_facts.custom_environments(context.settings.environments_file)
@@ -68,10 +71,10 @@ class HostAgent:
             log.warning("environment.refused", environment=name, reason=reason)
         self._facts: dict[str, Any] = {
             "queues": self._settings.queues,
-            "slots": self._settings.slots,
+            "slots": self.slots,
             "cpu_count": host_facts.cpu_count(),
             "memory_bytes": host_facts.memory_bytes(),
-            "devices": [host_facts.cpu_device(), *gpus.names],
+            "devices": [host_facts.cpu_device(), *self._gpus.devices],
             "environments": [
                 *host_facts.environments(),
                 *(env.id for env in custom if env.id not in refused),
@@ -210,7 +213,7 @@ class HostAgent:
             expire(self._context)
         if draining or self._disk_problem is not None:
             return
-        while len(self.dispatcher.supervisors()) < self._settings.slots and not self._stopping.is_set():
+        while len(self.dispatcher.supervisors()) < self.slots and not self._stopping.is_set():
             if not self._claim():
                 break
         if (self._job is None or not self._job.is_alive()) and not self._stopping.is_set():
@@ -272,12 +275,15 @@ class HostAgent:
             )
         if claim is None:
             return False
-        log.info("run.claimed", run_id=claim.run_id, attempt=claim.attempt)
+        in_use = [supervisor.gpu for supervisor in self.dispatcher.supervisors()]
+        gpu = self._gpus.choose(in_use) if claim.may_use_gpu else None
+        log.info("run.claimed", run_id=claim.run_id, attempt=claim.attempt, gpu=gpu)
         supervisor = Supervisor(
             self._context,
             claim,
             gameplay=self._gameplay,
             command=self._command,
+            gpu=gpu,
             on_end=self.wake,
             on_disk_fault=self._disk.record_fault,
         )

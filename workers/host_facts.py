@@ -20,6 +20,7 @@ import psutil
 from backend.specs.algorithms.common import bf16_instructions
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.custom import FILE_VARIABLE, CustomEnvironment, read_custom_environments
+from workers.engine.training.nvml import visible_gpus
 
 _WORKER_ID_FILE = "worker-id"
 _PACKAGES = ("callboard", "torch", "gymnasium", "ale-py", "numpy", "av")
@@ -167,35 +168,35 @@ def available_memory_bytes() -> int:
 
 
 class Gpus:
-    """The machine's NVIDIA GPUs, by NVML; none without a driver."""
+    """The NVIDIA GPUs that this worker may use; none without a driver."""
 
     def __init__(self) -> None:
-        self._handles: list[Any] = []
-        self.names: list[str] = []
-        with suppress(ImportError):
-            import pynvml  # type: ignore[import-untyped]
+        self._gpus = visible_gpus()
 
-            self._nvml = pynvml
-            with suppress(pynvml.NVMLError):
-                pynvml.nvmlInit()
-                self._handles = [
-                    pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())
-                ]
-                self.names = [
-                    f"cuda:{i} ({pynvml.nvmlDeviceGetName(h)})" for i, h in enumerate(self._handles)
-                ]
+    @property
+    def devices(self) -> list[str]:
+        """The device name of each GPU, such as `cuda:0 (NVIDIA H200)`."""
+        return [gpu.device for gpu in self._gpus]
 
     def load(self) -> list[dict[str, float]]:
-        """Current use of each GPU; empty for one that does not answer."""
-        loads: list[dict[str, float]] = [{} for _ in self._handles]
-        for handle, now in zip(self._handles, loads, strict=True):
-            with suppress(self._nvml.NVMLError):
-                rates = self._nvml.nvmlDeviceGetUtilizationRates(handle)
-                memory = self._nvml.nvmlDeviceGetMemoryInfo(handle)
-                now["gpu_pct"] = float(rates.gpu)
-                now["memory_used_bytes"] = float(memory.used)
-                now["memory_bytes"] = float(memory.total)
-        return loads
+        """Current use of each GPU, with its number on the machine."""
+        return [{"index": gpu.index, **gpu.load()} for gpu in self._gpus]
+
+    def choose(self, in_use: Sequence[str | None]) -> str | None:
+        """UUID of the GPU for the next run; None with fewer than two, where CUDA needs no choice.
+
+        It is one with the fewest of this worker's runs. Other processes may use the GPUs, too: of those, it
+        is the one with the least memory in use.
+
+        Args:
+            in_use: the GPU of each run that this worker trains.
+        """
+        if len(self._gpus) < 2:
+            return None
+        return min(
+            self._gpus,
+            key=lambda gpu: (in_use.count(gpu.uuid), gpu.load().get("memory_used_bytes", 0.0)),
+        ).uuid
 
 
 class Load:
@@ -206,7 +207,7 @@ class Load:
         self._read_at: deque[float] = deque(maxlen=READINGS_KEPT)
         self._cpu: deque[float] = deque(maxlen=READINGS_KEPT)
         self._memory: deque[float] = deque(maxlen=READINGS_KEPT)
-        self._each_gpu = [deque[float](maxlen=READINGS_KEPT) for _ in gpus.names]
+        self._each_gpu = [deque[float](maxlen=READINGS_KEPT) for _ in gpus.devices]
 
     def read(self) -> dict[str, Any]:
         """A reading in the form of `backend.hosts.schemas.HostLoad`; CPU use is since the last reading."""

@@ -59,6 +59,7 @@ class Supervisor:
         claim: of the attempt.
         gameplay: publishes frames of the training.
         command: the engine's command.
+        gpu: UUID of the GPU that its engine may use; None: CUDA's choice.
         on_end: called when the attempt is over and its slot is free.
         on_disk_fault: called with the errno of a fault of this host's disk.
     """
@@ -70,10 +71,12 @@ class Supervisor:
         *,
         gameplay: Gameplay,
         command: Sequence[str] = ENGINE_COMMAND,
+        gpu: str | None = None,
         on_end: Callable[[], None] = lambda: None,
         on_disk_fault: Callable[[int], None] = lambda number: None,
     ) -> None:
         self.claim = claim
+        self.gpu = gpu
         self.outcome: Outcome | None = None
         """How the attempt ended; None before its end, and if it was superseded."""
         self._begun = threading.Lock()
@@ -204,6 +207,7 @@ class Supervisor:
             control=True,
             command=self._command,
             niceness=self._context.settings.engine_niceness,
+            environment=None if self.gpu is None else {"CUDA_VISIBLE_DEVICES": self.gpu},
         )
         ProcessIdentity(self._attempt_dir).write(process.pid)
         return process

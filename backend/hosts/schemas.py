@@ -61,11 +61,15 @@ class QueuePlace(BaseModel):
 
 
 class GpuLoad(BaseModel):
-    """Load of one GPU."""
+    """Load of one GPU; null for values it does not report."""
 
+    index: int | None = None
+    """Its number on the host, as `nvidia-smi` prints it."""
     gpu_pct: float | None = None
     memory_used_bytes: float | None = None
     memory_bytes: float | None = None
+    power_w: float | None = None
+    power_limit_w: float | None = None
 
 
 class RecentLoad(BaseModel):

@@ -54,7 +54,9 @@ METRICS: dict[str, Metric] = {
     "speed/predictions_per_s": Metric("Predictions (PPS)", "Predictions/s"),
     "system/cpu_pct": Metric("CPU usage", "% of one core"),
     "system/rss_bytes": Metric("Memory", "Memory (bytes)"),
-    "system/gpu_pct": Metric("GPU usage", "%"),
+    "system/gpu_pct": Metric("GPU usage", "% of the time"),
+    "system/gpu_memory_bytes": Metric("GPU memory", "GPU memory (bytes)"),
+    "system/gpu_power_w": Metric("GPU power", "Power (W)"),
 }
 
 

@@ -102,3 +102,12 @@ def test_database_of_earlier_versions_is_found_next_to_home_in_use(tmp_path: Pat
     assert Settings(home=home).sqlite_file == tmp_path / "a b" / "callboard.sqlite3"
     (home / "callboard.sqlite3").touch()
     assert Settings(home=home).sqlite_file == home / "callboard.sqlite3"
+
+
+def test_slots_are_left_to_the_worker_if_unset_or_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CALLBOARD_SLOTS", raising=False)
+    assert Settings().slots is None
+    monkeypatch.setenv("CALLBOARD_SLOTS", "")  # as a compose file passes a variable that is not set
+    assert Settings().slots is None
+    monkeypatch.setenv("CALLBOARD_SLOTS", "3")
+    assert Settings().slots == 3

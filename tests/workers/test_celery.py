@@ -76,7 +76,7 @@ def test_celery_tools_show_host_run_and_its_end(start: Start, engine: Engine, se
     run = fake_run(engine, agent_steps=ENDLESS)
     task_id = f"{run.id}-1"
     with _task_events(settings) as received:
-        start(command=FAKE_WORKER)
+        start(command=FAKE_WORKER, slots=2)
         until_state(engine, run.id, "running")
         app = create_app(settings)
         _await_worker(settings)
@@ -86,7 +86,7 @@ def test_celery_tools_show_host_run_and_its_end(start: Start, engine: Engine, se
         until(lambda: any(task["acknowledged"] for task in _only_reply(inspect.active())))
         (task,) = _only_reply(inspect.active())
         assert (task["id"], task["name"], task["args"]) == (task_id, TRAIN_TASK, [run.id, 1])
-        assert _only_reply(inspect.stats())["pool"]["max-concurrency"] == settings.slots + 1
+        assert _only_reply(inspect.stats())["pool"]["max-concurrency"] == 2 + 1
         patient = ("--timeout", f"{PATIENCE_S:g}", "--destination", "callboard@a")
         assert task_id in _celery(settings, "inspect", "active", *patient)
         app.control.revoke(task_id, terminate=True)

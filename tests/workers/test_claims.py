@@ -1,5 +1,6 @@
 from datetime import timedelta
 from threading import Barrier, Thread
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine, select
@@ -23,7 +24,7 @@ def test_claim_takes_lease_and_opens_attempt(engine: Engine) -> None:
     add_host(engine, "a")
     run = make_run(engine)
     won = claim(engine, lease_s=3000)
-    assert won == claims.Claim(run.id, 1, run.memory_estimate_bytes)
+    assert won == claims.Claim(run.id, 1, run.memory_estimate_bytes, True)
     row = run_row(engine, run.id)
     assert (row.state, row.host, row.attempt, row.attempts_without_checkpoint) == ("starting", "a", 1, 1)
     with reading(engine) as session:
@@ -32,6 +33,20 @@ def test_claim_takes_lease_and_opens_attempt(engine: Engine) -> None:
     assert row.lease_expires_at is not None
     assert timedelta(seconds=2000) < row.lease_expires_at - now <= timedelta(seconds=3000)
     assert (attempt.number, attempt.host, attempt.ended_at, attempt.log_offset_bytes) == (1, "a", None, 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "may_use_gpu"),
+    [({"device": "auto"}, True), ({"device": "cpu"}, False), ({"algorithm": "a3c"}, False)],
+)
+def test_claim_states_whether_the_run_may_use_a_gpu(
+    engine: Engine, changes: dict[str, Any], may_use_gpu: bool
+) -> None:
+    add_host(engine, "a", devices=["cpu", "cuda:0 (some card)"])
+    make_run(engine, **changes)
+    won = claim(engine)
+    assert won is not None
+    assert won.may_use_gpu == may_use_gpu
 
 
 def test_claim_prefers_highest_priority_then_oldest(engine: Engine) -> None:

@@ -23,10 +23,11 @@ from backend.live_settings import service as live_settings
 from backend.runs import service
 from backend.settings import Settings
 from backend.specs.environments import ENVIRONMENTS
-from tests.support import custom_environment
+from tests.support import custom_environment, nvml
 from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.frames import unpack_frame
-from tests.support.rows import add_host
+from tests.support.nvml import FakeGpu
+from tests.support.rows import add_host, make_run
 from tests.support.waiting import PATIENCE_S, until
 from tests.workers.support import (
     ENDLESS,
@@ -121,6 +122,43 @@ def test_agent_claims_runs_up_to_its_slots_and_finishes_them(
     for run in created:
         until_state(engine, run.id, "finished")
         assert stored_points(engine, run.id) == list(range(1, 31))
+
+
+def test_host_with_two_gpus_trains_a_run_on_each(
+    agents: Agents, engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _two_gpus(monkeypatch)
+    created = [fake_run(engine, agent_steps=ENDLESS) for _ in range(3)]
+    agents()
+    for run in created[:2]:
+        until_state(engine, run.id, "running")
+    _two_rounds(engine, "a")
+    assert run_row(engine, created[2].id).state == "queued"
+    assert sorted(_gpus_of(settings)) == ["GPU-0", "GPU-1"]
+
+
+def test_runs_without_gpu_get_none_and_surplus_runs_share_one(
+    agents: Agents, engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _two_gpus(monkeypatch)
+    changes: list[dict[str, Any]] = [{"device": "cpu"}, {"algorithm": "a3c"}, {"device": "cuda"}, {}, {}]
+    created = [make_run(engine, stop={"agent_steps": ENDLESS}, **changed) for changed in changes]
+    agents(slots=5)
+    for run in created:
+        until_state(engine, run.id, "running")
+    assert sorted(_gpus_of(settings)) == ["", "", "GPU-0", "GPU-1", "GPU-1"]
+
+
+def _two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the worker have two GPUs, the second with less memory in use, and memory for any number of runs."""
+    nvml.install(monkeypatch, FakeGpu(uuid="GPU-0"), FakeGpu(uuid="GPU-1", memory_used_bytes=0))
+    monkeypatch.setattr(host_facts, "available_memory_bytes", lambda: 2**50)
+
+
+def _gpus_of(settings: Settings) -> list[str]:
+    """What each engine's `CUDA_VISIBLE_DEVICES` is; empty if it has none."""
+    engines = engines_of(settings.runs_dir)
+    return [process.environ().get("CUDA_VISIBLE_DEVICES", "") for process in engines]
 
 
 def test_agent_resumes_run_of_killed_engine(agents: Agents, engine: Engine) -> None:

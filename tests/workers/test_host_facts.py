@@ -5,7 +5,12 @@ from threading import Barrier
 
 import pytest
 
-from workers.host_facts import known_worker_id, worker_id
+from backend.hosts.schemas import HostLoad
+from tests.support import nvml
+from tests.support.nvml import FakeGpu
+from workers.host_facts import Gpus, Load, known_worker_id, worker_id
+
+GIB = 2**30
 
 
 def test_workers_of_one_home_have_one_id_even_if_they_start_at_once(tmp_path: Path) -> None:
@@ -38,3 +43,43 @@ def test_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     for read in (known_worker_id, worker_id):
         with pytest.raises(IsADirectoryError):
             read(tmp_path)
+
+
+def test_load_of_gpus_has_use_memory_and_power(monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml.install(monkeypatch, FakeGpu(), FakeGpu("NVIDIA A100", "GPU-1", gpu_pct=75, power_w=None))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-1,0")
+    gpus = Gpus()
+    assert gpus.devices == ["cuda:1 (NVIDIA A100)", "cuda:0 (NVIDIA H200)"]
+    load = HostLoad.model_validate(Load(gpus).read())
+    first, second = load.gpus
+    assert (first.index, first.gpu_pct, first.memory_used_bytes, first.power_w) == (1, 75.0, GIB, None)
+    assert (second.index, second.gpu_pct, second.memory_bytes) == (0, 50.0, 80 * GIB)
+    assert (second.power_w, second.power_limit_w) == (300.0, 700.0)
+    assert load.recent.gpus == [[0.75], [0.5]]
+
+
+@pytest.mark.parametrize(
+    ("in_use", "chosen"),
+    [
+        ([], "GPU-1"),
+        (["GPU-1"], "GPU-2"),
+        (["GPU-1", None, "GPU-2"], "GPU-0"),
+        (["GPU-0", "GPU-1", "GPU-2"], "GPU-1"),
+        (["GPU-0", "GPU-1", "GPU-1", "GPU-2"], "GPU-2"),
+    ],
+)
+def test_next_run_gets_a_gpu_with_the_fewest_runs_then_the_least_memory_in_use(
+    monkeypatch: pytest.MonkeyPatch, in_use: list[str | None], chosen: str
+) -> None:
+    used = (70 * GIB, GIB, 2 * GIB)
+    nvml.install(
+        monkeypatch, *(FakeGpu(uuid=f"GPU-{i}", memory_used_bytes=used[i]) for i in range(len(used)))
+    )
+    assert Gpus().choose(in_use) == chosen
+
+
+def test_with_one_gpu_or_none_there_is_no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml.install(monkeypatch, FakeGpu())
+    assert Gpus().choose([]) is None
+    nvml.install(monkeypatch)
+    assert Gpus().choose([]) is None

@@ -14,7 +14,7 @@ _CALL_AGENT_STEPS = 400
 """Decisions per call of `learn`: several rollouts, so that its set-up time is negligible."""
 
 
-def a2c(environment: str, *, subprocesses: bool) -> RowGenerator:
+def a2c(environment: str, *, subprocesses: bool, device: str = "cpu") -> RowGenerator:
     """A2C: 16 environments, five decisions an update, RMSProp like TensorFlow's."""
     from stable_baselines3 import A2C
     from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
@@ -26,12 +26,12 @@ def a2c(environment: str, *, subprocesses: bool) -> RowGenerator:
         ent_coef=0.01,
         vf_coef=0.25,
         policy_kwargs={"optimizer_class": RMSpropTFLike, "optimizer_kwargs": {"eps": 1e-5}},
-        device="cpu",
+        device=device,
     )
     return _trained(model, envs)
 
 
-def dqn(environment: str) -> RowGenerator:
+def dqn(environment: str, *, device: str = "cpu") -> RowGenerator:
     """DQN: one environment, a minibatch of 32 every four decisions."""
     from stable_baselines3 import DQN
 
@@ -49,7 +49,7 @@ def dqn(environment: str) -> RowGenerator:
             train_freq=4,
             gradient_steps=1,
             exploration_final_eps=0.01,
-            device="cpu",
+            device=device,
         )
     return _trained(model, envs, learning_starts=LEARNING_STARTS)
 
@@ -63,6 +63,8 @@ def _envs(environment: str, n: int, *, subprocesses: bool) -> Any:
         n_envs=n,
         seed=0,
         vec_env_cls=SubprocVecEnv if subprocesses else DummyVecEnv,
+        # Forked, before the model uses a device: otherwise each process would import PyTorch.
+        vec_env_kwargs={"start_method": "fork"} if subprocesses else None,
     )
     return VecFrameStack(envs, n_stack=4)
 

@@ -97,6 +97,10 @@ class AlgorithmConfig(Strict, ABC):
         evaluation = processes * ENV_PROCESS_BYTES + evaluated * run.emulator_bytes
         return ENGINE_BYTES + self.training_bytes(run) + evaluation
 
+    def gpu_memory_advice(self) -> list[str]:
+        """What to change so that training needs less memory on a GPU, the most effective first."""
+        return []
+
     def conflicts(self, run: RunFacts) -> dict[str, str]:
         """Errors of settings that do not fit the rest of the run, by field, such as `config.network`."""
         return {}

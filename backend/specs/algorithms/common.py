@@ -128,6 +128,16 @@ def bf16_instructions(cpuinfo: str) -> list[str]:
     return [name for name in BF16_INSTRUCTIONS if name in flags]
 
 
+def lower_advice(**values: int) -> list[str]:
+    """Advice to lower these settings, given with their values, except for those at 1, their minimum."""
+    return [f"lower config.{name} ({value:,})" for name, value in values.items() if value > 1]
+
+
+def precision_advice(precision: str) -> list[str]:
+    """Advice to compute with less memory, if the precision does not do so yet."""
+    return ["set config.precision to bf16"] if precision == "fp32" else []
+
+
 BETA = setting(
     0.01,
     ge=0,

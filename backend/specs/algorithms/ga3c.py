@@ -11,6 +11,7 @@ from backend.specs.algorithms.common import (
     RMSPROP_DECAY,
     RMSPROP_EPS,
     RMSPROP_INITIAL_G,
+    lower_advice,
     network_conflicts,
     schedule_conflicts,
 )
@@ -25,6 +26,8 @@ from backend.specs.fields import setting
 
 MAX_AGENTS = 256
 MAX_THREADS = 16
+MAX_STRIDE = 4
+"""Stride of the first convolution of the papers' networks."""
 SEGMENTS = 4
 """Submissions of an agent that wait for trainers; before a fifth it waits itself."""
 MAX_WALKED_AGENTS = 32
@@ -47,9 +50,9 @@ class Ga3cConfig(AlgorithmConfig):
         "observations.",
     )
     first_layer_stride: int = setting(
-        4,
+        MAX_STRIDE,
         ge=1,
-        le=4,
+        le=MAX_STRIDE,
         title="First layer stride",
         group="network",
         shape=True,
@@ -206,6 +209,13 @@ class Ga3cConfig(AlgorithmConfig):
             side = (side - 4) // 2 + 1
         units = 1_024 if self.first_layer_stride == 1 else 256
         return 4 * 64 * side**2 * units
+
+    def gpu_memory_advice(self) -> list[str]:
+        """Smaller batches of predictions and of updates, or smaller layers."""
+        advice = lower_advice(n_actors=self.n_actors, min_training_batch=self.min_training_batch)
+        if self.network == "large" and self.first_layer_stride < MAX_STRIDE:
+            advice.append(f"raise config.first_layer_stride ({self.first_layer_stride})")
+        return advice
 
     def conflicts(self, run: RunFacts) -> dict[str, str]:
         """Errors of the network and of the learning rate schedule."""

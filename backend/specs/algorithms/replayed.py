@@ -9,8 +9,10 @@ from backend.specs.algorithms.common import (
     GAMMA,
     PRECISION,
     REWARD_CLIP,
+    lower_advice,
     network_conflicts,
     network_setting,
+    precision_advice,
 )
 from backend.specs.algorithms.memory import Network, RunFacts
 from backend.specs.fields import setting
@@ -132,6 +134,10 @@ class ReplayedQConfig(AlgorithmConfig):
         if value > info.data.get("replay_capacity", value):
             raise ValueError(f"must not exceed replay_capacity ({info.data['replay_capacity']:,})")
         return value
+
+    def gpu_memory_advice(self) -> list[str]:
+        """A smaller minibatch, or half its activations."""
+        return [*lower_advice(batch_size=self.batch_size), *precision_advice(self.precision)]
 
     def conflicts(self, run: RunFacts) -> dict[str, str]:
         """Errors of the network."""

@@ -10,8 +10,10 @@ from backend.specs.algorithms.common import (
     REWARD_CLIP,
     RMSPROP_EPS,
     RMSPROP_INITIAL_G,
+    lower_advice,
     network_conflicts,
     network_setting,
+    precision_advice,
     schedule_conflicts,
 )
 from backend.specs.algorithms.memory import (
@@ -128,6 +130,10 @@ class SynchronousConfig(AlgorithmConfig):
             return LEARNING_BYTES + ENV_FORK_SERVER_BYTES + self.n_e * environment
         worker = LEARNER_PROCESS_BYTES + 2 * NETWORK_BYTES[self.network]
         return LEARNER_FORK_SERVER_BYTES + workers * worker + self.n_e * environment
+
+    def gpu_memory_advice(self) -> list[str]:
+        """Fewer environments, whose decisions an update computes together, or half their activations."""
+        return [*lower_advice(n_e=self.n_e), *precision_advice(self.precision)]
 
     def conflicts(self, run: RunFacts) -> dict[str, str]:
         """Errors of the network and of the learning rate schedule."""

@@ -3295,9 +3295,14 @@ export interface components {
         };
         /**
          * GpuLoad
-         * @description Load of one GPU.
+         * @description Load of one GPU; null for values it does not report.
          */
         GpuLoad: {
+            /**
+             * Index
+             * @description Its number on the host, as `nvidia-smi` prints it.
+             */
+            index?: number | null;
             /**
              * Gpu Pct
              * @description Use of the GPU in per cent.
@@ -3313,6 +3318,16 @@ export interface components {
              * @description Total memory.
              */
             memory_bytes?: number | null;
+            /**
+             * Power W
+             * @description Power draw in watts.
+             */
+            power_w?: number | null;
+            /**
+             * Power Limit W
+             * @description Limit of the power draw in watts.
+             */
+            power_limit_w?: number | null;
         };
         /**
          * GroupCurve

@@ -20,11 +20,12 @@ from workers.engine.processes.phases import enter_phase
 from workers.engine.training.checkpoint import Checkpoints, DamagedCheckpointError
 from workers.engine.training.control import Control
 from workers.engine.training.evaluation import EvaluationInterrupted
+from workers.engine.training.gpu_memory import out_of_memory_reason
 from workers.engine.training.journal import Counters, Journal
 from workers.engine.training.replays import Replays
 from workers.engine.training.scoring import Scoring
 from workers.engine.training.start import log_provenance, log_started, logged_phases
-from workers.engine.training.usage import Usage
+from workers.engine.training.usage import Usage, gpu_of
 
 REPORT_INTERVAL_S = 1.0
 REPLAY_INTERVAL_S = 20.0
@@ -122,7 +123,8 @@ class Training:
 
     def _failed(self, error: Exception) -> EndedEvent:
         self._journal.emit_points()
-        return _ended("failed", f"{type(error).__name__}: {error}", traceback.format_exc())
+        reason = out_of_memory_reason(error, self.spec) or f"{type(error).__name__}: {error}"
+        return _ended("failed", reason, traceback.format_exc())
 
     def _start(self, learner: Learner, packages: dict[str, str]) -> None:
         journal = self._journal
@@ -137,7 +139,8 @@ class Training:
             self._last_evaluation_steps = state["last_evaluation_steps"]
             self._scoring.best = state.get("best_evaluation")
             self._last_replay_s = journal.counters.wall_time_s
-        log_started(journal, self.spec, learner, self._resume, packages)
+        self._usage.gpu = gpu_of(next(learner.network.parameters()).device)
+        log_started(journal, self.spec, learner, self._usage.gpu, self._resume, packages)
 
     def _train(self, learner: Learner) -> EndedEvent:
         counters = self._journal.counters

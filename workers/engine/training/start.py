@@ -13,6 +13,7 @@ from backend.specs.run import RunSpec
 from workers.engine.methods.base import Learner
 from workers.engine.processes.phases import listening
 from workers.engine.training.journal import Journal
+from workers.engine.training.nvml import Gpu
 from workers.engine.training.provenance import provenance
 
 
@@ -31,14 +32,23 @@ def log_provenance(journal: Journal, spec: RunSpec) -> dict[str, str]:
 
 
 def log_started(
-    journal: Journal, spec: RunSpec, learner: Learner, resumed_from: str | None, packages: dict[str, str]
+    journal: Journal,
+    spec: RunSpec,
+    learner: Learner,
+    gpu: Gpu | None,
+    resumed_from: str | None,
+    packages: dict[str, str],
 ) -> None:
-    """Log that the learner is ready to train, from the counters of the checkpoint that it resumed from."""
+    """Log that the learner is ready to train, from the counters of the checkpoint that it resumed from.
+
+    A GPU that NVML knows is logged by its number on the machine, otherwise by torch's in this process.
+    """
     agent_steps = journal.counters.agent_steps
+    device = learner.device if gpu is None else gpu.device
     journal.emit(
         StartedEvent(
             time=time.time(),
-            device=learner.device,
+            device=device,
             pid=os.getpid(),
             resumed_from=resumed_from,
             agent_steps=agent_steps,
@@ -50,9 +60,9 @@ def log_started(
     journal.log(
         f"resumed from {resumed_from} at {agent_steps:,} agent steps"
         if resumed_from
-        else f"training {spec.algorithm} on {spec.environment}, seed {spec.seed}, on {learner.device}"
+        else f"training {spec.algorithm} on {spec.environment}, seed {spec.seed}, on {device}"
     )
-    if (warning := bf16_warning(spec, learner.device)) is not None:
+    if (warning := bf16_warning(spec, device)) is not None:
         journal.log(warning, "warning")
     journal.flush()
 

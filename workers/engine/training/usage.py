@@ -1,16 +1,34 @@
-"""CPU and memory use of a run."""
+"""CPU, memory and GPU use of a run."""
 
 import time
+from collections.abc import Collection
 from contextlib import suppress
 
 import psutil
+import torch
+
+from workers.engine.training.nvml import Gpu, gpu_by_uuid
 
 INTERVAL_S = 10.0
 """Minimum time between two samples: each reads every process of the machine."""
 
 
+def gpu_of(device: torch.device) -> Gpu | None:
+    """The GPU that torch calls `device`; None if it is a CPU, or without NVML.
+
+    torch numbers the GPUs that `CUDA_VISIBLE_DEVICES` leaves, and in CUDA's order; NVML numbers all GPUs of
+    the machine, in that of their bus. Only the UUID is the same in both.
+    """
+    if device.type != "cuda":
+        return None
+    return gpu_by_uuid(f"GPU-{torch.cuda.get_device_properties(device).uuid}")
+
+
 class Usage:
-    """CPU time and memory of this process and its descendants."""
+    """CPU time and memory of this process and its descendants, and use of the GPU that it trains on."""
+
+    gpu: Gpu | None = None
+    """The GPU to sample, if there is one."""
 
     def __init__(self) -> None:
         self._own = psutil.Process()
@@ -29,7 +47,11 @@ class Usage:
         # The resident memory of each process includes the shared pages.
         shared = max(shared for _, _, _, shared in processes)
         own = sum(resident - shared for _, _, resident, shared in processes)
-        return {"system/cpu_pct": 100 * spent_s / passed_s, "system/rss_bytes": float(own + shared)}
+        return {
+            "system/cpu_pct": 100 * spent_s / passed_s,
+            "system/rss_bytes": float(own + shared),
+            **_gpu_metrics(self.gpu, self._cpu_s),
+        }
 
     def _read(self) -> list[tuple[int, float, int, int]]:
         """PID, CPU time in s, resident and shared memory in bytes of each process."""
@@ -39,3 +61,20 @@ class Usage:
                 times, memory = process.cpu_times(), process.memory_info()
                 found.append((process.pid, times.user + times.system, memory.rss, memory.shared))
         return found
+
+
+def _gpu_metrics(gpu: Gpu | None, pids: Collection[int]) -> dict[str, float]:
+    """Utilisation and power of a GPU, by all processes, and its memory that these processes use.
+
+    Where NVML does not report the memory of processes, it is what torch has reserved in this one: without
+    CUDA's context, which takes some 500 MiB.
+    """
+    if gpu is None:
+        return {}
+    load = gpu.load()
+    memory_bytes = max(gpu.process_bytes(pids), torch.cuda.memory_reserved())
+    metrics = {"system/gpu_memory_bytes": float(memory_bytes)}
+    for metric, value in (("system/gpu_pct", "gpu_pct"), ("system/gpu_power_w", "power_w")):
+        if value in load:
+            metrics[metric] = load[value]
+    return metrics

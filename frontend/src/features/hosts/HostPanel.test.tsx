@@ -70,3 +70,16 @@ it.each([
   const shown = [...(header?.querySelectorAll(':scope > span') ?? [])].map((element) => element.textContent);
   expect(shown.filter(Boolean).join(' ').replace(/\s/g, ' ')).toBe(expected);
 });
+
+it('HostPanel shows use, memory and power of each GPU by its number on the host', () => {
+  const use = { gpu_pct: 97.4, memory_used_bytes: 12 * 2 ** 30, memory_bytes: 141 * 2 ** 30 };
+  const gpus = [
+    { ...use, index: 3, power_w: 411.6, power_limit_w: 700 },
+    { ...use, index: null, power_w: null, power_limit_w: null },
+  ];
+  show({ load: { ...HOST.load, gpus } });
+  const text = (label: string) =>
+    screen.getByRole('meter', { name: label }).getAttribute('aria-valuetext')?.replaceAll('\u00a0', ' ');
+  expect(text('GPU 3')).toBe('97%, 12 GiB of 141 GiB, 412 W of 700 W');
+  expect(text('GPU 1')).toBe('97%, 12 GiB of 141 GiB');
+});

@@ -7,7 +7,7 @@ import { PermittedButton, useDenied } from '@/components/permission';
 import { ProgressBar } from '@/components/ProgressBar';
 import { StateBadge } from '@/components/run/StateBadge';
 import { TruncatedName, RelativeTime } from '@/components/text';
-import { DASH, formatBytes, formatCount, plural } from '@/lib/format';
+import { DASH, formatBytes, formatCount, formatInteger, plural } from '@/lib/format';
 import classes from './hosts.module.css';
 import { Meter } from './Meter';
 
@@ -15,6 +15,15 @@ function hostState(host: Host): string {
   if (host.stopped_at) return 'stopped';
   if (!host.alive) return 'offline';
   return host.draining ? 'draining' : 'accepting runs';
+}
+
+/** Use, memory and power of a GPU: "97%, 12 GiB of 141 GiB, 412 W of 700 W". */
+function gpuText(gpu: Host['load']['gpus'][number]): string {
+  const { gpu_pct: pct, memory_used_bytes: used, memory_bytes: total, power_w, power_limit_w } = gpu;
+  const watts = (power: number) => `${formatInteger(Math.round(power))} W`;
+  const power = power_w == null ? '' : `, ${watts(power_w)}`;
+  const limit = power_w == null || power_limit_w == null ? '' : ` of ${watts(power_limit_w)}`;
+  return `${Math.round(pct ?? 0)}%, ${formatBytes(used)} of ${formatBytes(total)}${power}${limit}`;
 }
 
 /** A host: its resources, load, versions and active runs. */
@@ -80,14 +89,14 @@ export function HostPanel({ host }: { host: Host }) {
           text={`${formatBytes(memory)} of ${formatBytes(host.memory_bytes)}`}
         />
         <DiskMeter load={host.load} />
-        {gpus.map(({ gpu_pct: gpu, memory_used_bytes: used, memory_bytes: total }, index) => (
+        {gpus.map((gpu, position) => (
           <Meter
-            key={index}
-            label={`GPU ${index}`}
-            history={recent.gpus[index]}
+            key={position}
+            label={`GPU ${gpu.index ?? position}`}
+            history={recent.gpus[position]}
             duration_s={recent.duration_s}
-            value={gpu == null ? null : gpu / 100}
-            text={`${Math.round(gpu ?? 0)}%, ${formatBytes(used)} of ${formatBytes(total)}`}
+            value={gpu.gpu_pct == null ? null : gpu.gpu_pct / 100}
+            text={gpuText(gpu)}
           />
         ))}
         <Meter

@@ -10,6 +10,8 @@ import pytest
 
 from backend.specs.events import ProvenanceEvent, StartedEvent
 from backend.specs.run import parse_run_spec
+from tests.support import nvml
+from tests.support.nvml import FakeGpu, FakeNvml
 from tests.workers.engine.training.training_runs import cartpole, only, train
 from workers.engine.training import provenance
 
@@ -75,42 +77,11 @@ def test_method_without_rollout_workers_reports_none(tmp_path: Path) -> None:
     assert started.rollout_workers is None
 
 
-class _Nvml:
-    """Stands in for `pynvml` on a machine with these GPUs; None: without a driver."""
-
-    class NVMLError(Exception):
-        """As NVML's own."""
-
-    def __init__(self, models: list[str] | None) -> None:
-        self._models = models
-        self.calls: list[str] = []
-
-    def nvmlInit(self) -> None:
-        if self._models is None:
-            raise self.NVMLError
-        self.calls.append("init")
-
-    def nvmlShutdown(self) -> None:
-        self.calls.append("shutdown")
-
-    def nvmlDeviceGetCount(self) -> int:
-        assert self._models is not None
-        return len(self._models)
-
-    def nvmlDeviceGetHandleByIndex(self, i: int) -> int:
-        return i
-
-    def nvmlDeviceGetName(self, handle: int) -> str:
-        assert self._models is not None
-        return self._models[handle]
-
-
 def test_gpus_are_the_models_that_nvml_reports(monkeypatch: pytest.MonkeyPatch) -> None:
-    two = _Nvml(["NVIDIA H200", "NVIDIA A100-SXM4-40GB"])
-    monkeypatch.setitem(sys.modules, "pynvml", two)
+    two = nvml.install(monkeypatch, FakeGpu("NVIDIA H200"), FakeGpu("NVIDIA A100-SXM4-40GB", "GPU-1"))
     assert provenance.provenance().gpus == ["NVIDIA H200", "NVIDIA A100-SXM4-40GB"]
     assert two.calls == ["init", "shutdown"]
-    monkeypatch.setitem(sys.modules, "pynvml", _Nvml(None))
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(None))
     assert provenance.gpus() == []
     monkeypatch.setitem(sys.modules, "pynvml", None)  # not installed
     assert provenance.gpus() == []

@@ -1,13 +1,22 @@
 import multiprocessing
+import os
 import time
 from multiprocessing.synchronize import Event
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
+from backend.specs.events import PointsEvent, StartedEvent
+from tests.support import nvml
+from tests.support.nvml import FakeGpu
 from tests.support.waiting import PATIENCE_S
-from workers.engine.training import usage
-from workers.engine.training.usage import Usage
+from tests.workers.engine.training.training_runs import cartpole, columns, only, train
+from workers.engine.training import loop, usage
+from workers.engine.training.nvml import gpu_by_uuid
+from workers.engine.training.usage import Usage, gpu_of
 
 
 def _work(ready: Event, done: Event) -> None:
@@ -42,3 +51,58 @@ def test_usage_includes_child_processes(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_usage_is_sampled_at_most_every_interval() -> None:
     assert Usage().sample() == {}
+
+
+def test_gpu_of_cuda_device_is_found_by_uuid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers differ: torch's count the visible GPUs only."""
+    nvml.install(monkeypatch, FakeGpu(uuid="GPU-aa"), FakeGpu(uuid="GPU-bb"))
+    properties = {torch.device("cuda", 0): SimpleNamespace(uuid="bb")}
+    monkeypatch.setattr(torch.cuda, "get_device_properties", properties.__getitem__)
+    gpu = gpu_of(torch.device("cuda", 0))
+    assert gpu is not None
+    assert gpu.device == "cuda:1 (NVIDIA H200)"
+    assert gpu_of(torch.device("cpu")) is None
+
+
+@pytest.mark.parametrize(
+    ("processes", "reserved", "memory"),
+    [
+        ({os.getpid(): 700, 1: 9_000}, 200, 700),
+        ({1: 9_000}, 200, 200),  # a container, whose PIDs NVML does not know
+        ({os.getpid(): None}, 200, 200),
+    ],
+)
+def test_gpu_memory_is_that_of_the_run(
+    monkeypatch: pytest.MonkeyPatch, processes: dict[int, int | None], reserved: int, memory: int
+) -> None:
+    nvml.install(monkeypatch, FakeGpu(process_bytes=processes))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: reserved)
+    monkeypatch.setattr(usage, "INTERVAL_S", 0.0)
+    measured = Usage()
+    measured.gpu = gpu_by_uuid("GPU-0")
+    sample = measured.sample()
+    assert sample["system/gpu_memory_bytes"] == memory
+    assert (sample["system/gpu_pct"], sample["system/gpu_power_w"]) == (50.0, 300.0)
+
+
+def test_run_on_a_gpu_reports_its_use_and_its_number_on_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A GPU that reports no power: its metric is missing, the others are not.
+    nvml.install(monkeypatch, FakeGpu(), FakeGpu("NVIDIA H200", "GPU-1", power_w=None))
+    monkeypatch.setattr(loop, "gpu_of", lambda device: gpu_by_uuid("GPU-1"))
+    monkeypatch.setattr(usage, "INTERVAL_S", 0.0)
+    logged = train(cartpole({"agent_steps": 40}, n_w=1), tmp_path)
+    [started] = only(StartedEvent, logged)
+    assert started.device == "cuda:1 (NVIDIA H200)"
+    assert columns(logged, "system/gpu_pct") == [(40, 50.0)]
+    assert len(columns(logged, "system/gpu_memory_bytes")) == 1
+    assert columns(logged, "system/gpu_power_w") == []
+
+
+def test_run_on_a_cpu_has_no_gpu_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml.install(monkeypatch, FakeGpu())
+    monkeypatch.setattr(usage, "INTERVAL_S", 0.0)
+    logged = train(cartpole({"agent_steps": 40}, n_w=1), tmp_path)
+    assert columns(logged, "system/cpu_pct")
+    assert [event.metric for event in only(PointsEvent, logged) if "gpu" in event.metric] == []

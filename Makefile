@@ -4,6 +4,8 @@ comma := ,
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+GPU_HOST := .venv-gpu-host
+GPU_HOST_PYTHON ?= $(BIN)/python
 PIP := timeout 1200 $(BIN)/pip --quiet --disable-pip-version-check --timeout 60 --retries 4
 PYTEST := $(BIN)/pytest
 
@@ -43,7 +45,7 @@ test: ## everything that a change must pass
 	@$(BIN)/python -m tests.gate
 	@echo "make test: all passed"
 
-test-long: ready ## what make test leaves out: tests/long.txt, and what is marked `long` where it stands
+test-long: ready $(GPU_HOST)/.ready ## what make test leaves out: tests/long.txt, and what is marked `long` where it stands
 	@$(BIN)/python -m tests.gate long
 
 check: check-python check-pages ## linters, types and import contracts
@@ -121,6 +123,21 @@ studies: $(VENV)/.ready-dev ## by hand, fifteen minutes: a sweep of 200 runs who
 
 mutants: $(VENV)/.ready-dev ## by hand, an hour: which of 300 small errors in the engine no unit test notices; options in ARGS
 	$(BIN)/python -m tests.mutants $(ARGS)
+
+.PHONY: gpu-bundle
+gpu-bundle: $(BIN)/pip ## gpu-bundle/, for a GPU host without a network: gpu-bundle/run measures there, see benchmarks/gpu
+	@$(BIN)/python -m benchmarks.gpu.bundle gpu-bundle
+
+# Where `make test-long` rehearses that: what the bundle needs of a GPU host, nothing else, and a bundle for the same
+# Python. With GPU_HOST_PYTHON=python3.12 the Python is a real host's too; PyTorch may then be a download of 3 GB.
+$(GPU_HOST)/.ready: $(VENV)/.ready constraints.txt benchmarks/gpu/packages.py
+	@echo "==> setting up $(GPU_HOST)"
+	@$(GPU_HOST_PYTHON) -m venv --clear $(GPU_HOST)
+	$(call fetch,$(PIP) --python $(GPU_HOST)/bin/python install --constraint constraints.txt \
+		$$($(BIN)/python -c 'from benchmarks.gpu.packages import NEEDED; print(*NEEDED)'))
+	$(call fetch,$(BIN)/python -m benchmarks.gpu.bundle $(GPU_HOST)/bundle --python $$($(GPU_HOST)/bin/python \
+		-c 'import sys; print(sys.version_info[0], sys.version_info[1], sep=".")'))
+	@touch $@
 
 # What `callboard bench engine` measures against, in an environment of its own.
 .PHONY: peers

@@ -17,10 +17,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".quick_cache" / "state.json"
-PACKAGES = ("backend", "workers", "callboard_environments", "tests")
+PACKAGES = ("backend", "benchmarks", "workers", "callboard_environments", "tests")
 DATA = (
     "alembic/**/*.py",
     "backend/**/*.csv",
+    "benchmarks/**/*.txt",
     "docs/constants.md",
     "workers/**/*.json",
     "pyproject.toml",

@@ -1,0 +1,165 @@
+"""Measures a machine with a GPU: `python -m benchmarks.gpu --out FOLDER --device cuda`.
+
+The stages run in this order, each within its own limit and all within the budget:
+
+    tests       the engine's tests marked `cuda`
+    agreement   gradients and one update on CPU and GPU, CUDA graphs, checkpoints from one to the other
+    throughput  the emulators alone; PAAC, GA3C and DQN on the GPU, A3C on the cores beside it
+    peers       Stable-Baselines3 on the same GPU
+    profile     where the time of the fastest row goes
+    pong        three minutes of Pong, full frame
+
+Results are written after each row: `results.json` and `table.md`. With `--device cpu --short` it rehearses:
+the same rows, seconds long, with the CPU in the GPU's place.
+"""
+
+import argparse
+import importlib
+import os
+import platform
+import sys
+import time
+import traceback
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from benchmarks.gpu.results import TABLE_FILE, Results
+from benchmarks.gpu.stages.base import StageContext
+from workers.engine.training.nvml import visible_gpus
+
+BUDGET_S = 480.0
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage and its part of the budget."""
+
+    name: str
+    """Of its module in `benchmarks.gpu.stages`."""
+    limit_s: float
+    reserve_s: float
+    """What the stages before must leave to it."""
+
+
+STAGES = (
+    Stage("tests", 50.0, 0.0),
+    Stage("agreement", 60.0, 25.0),
+    Stage("throughput", 200.0, 130.0),
+    Stage("peers", 45.0, 25.0),
+    Stage("profile", 20.0, 8.0),
+    Stage("pong", 260.0, 212.0),
+)
+
+
+def deadline_of(stage: Stage, later: tuple[Stage, ...], now_s: float, end_s: float) -> float:
+    """When a stage must have ended: at its limit, or earlier to leave the later ones their reserves.
+
+    Args:
+        stage: that starts now.
+        later: stages that run after it.
+        now_s: time of `time.monotonic`.
+        end_s: of the whole budget.
+    """
+    return min(now_s + stage.limit_s, end_s - sum(other.reserve_s for other in later))
+
+
+def main() -> int:
+    """Run the stages."""
+    args = _arguments()
+    end_s = time.monotonic() + args.budget_s
+    folder = args.out.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        sys.stderr.write(f"--out: {folder} is not empty; name a new folder\n")
+        return 2
+    results = Results(folder, _facts(args))
+    results.write()
+    stages = tuple(stage for stage in STAGES if not args.only or stage.name in args.only)
+    for k, stage in enumerate(stages):
+        _log(f"{stage.name} ...")
+        started = time.monotonic()
+        context = StageContext(
+            device=args.device,
+            is_short=args.short,
+            deadline=deadline_of(stage, stages[k + 1 :], started, end_s),
+            folder=folder,
+            add=_adder(results, stage.name),
+            rows_of=results.rows,
+        )
+        error = None
+        try:
+            importlib.import_module(f"benchmarks.gpu.stages.{stage.name}").run(context)
+        except Exception as problem:  # the next stage goes on
+            error = f"{type(problem).__name__}: {problem}"
+            traceback.print_exc()
+        results.end_stage(stage.name, time.monotonic() - started, error)
+        _log(f"{stage.name}: {time.monotonic() - started:.1f} s")
+    sys.stdout.write((folder / TABLE_FILE).read_text("utf-8"))
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--out", type=Path, required=True, help="folder of the results, which is created")
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--short", action="store_true", help="small sizes and times, for a rehearsal")
+    parser.add_argument("--only", nargs="+", choices=[stage.name for stage in STAGES], metavar="STAGE")
+    parser.add_argument("--budget-s", type=float, default=BUDGET_S, metavar="S", help="for all stages")
+    return parser.parse_args()
+
+
+def _adder(results: Results, stage: str) -> Any:
+    def add(row: str, record: dict[str, Any]) -> None:
+        results.add(stage, row, record)
+        if "error" in record:
+            _log(f"{stage}: {row}: {record['error']}")
+
+    return add
+
+
+def _facts(args: argparse.Namespace) -> dict[str, Any]:
+    """The machine, the versions and the arguments of this call."""
+    facts: dict[str, Any] = {
+        "device": args.device,
+        "short": args.short,
+        "budget_s": args.budget_s,
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "cores": len(os.sched_getaffinity(0)),
+        "load_before": os.getloadavg()[0],
+        "processor": _processor(),
+        "python": platform.python_version(),
+    }
+    for package in ("torch", "numpy", "ale-py", "gymnasium", "stable-baselines3", "callboard"):
+        with suppress(metadata.PackageNotFoundError):
+            facts[package] = metadata.version(package)
+    for gpu in visible_gpus()[:1]:
+        facts |= {"gpu": gpu.device} | {
+            name: gpu.load().get(name) for name in ("memory_bytes", "power_limit_w")
+        }
+    with suppress(OSError):
+        facts["driver"] = Path("/proc/driver/nvidia/version").read_text().splitlines()[0]
+    return facts
+
+
+def _processor() -> str:
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def _log(line: str) -> None:
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+"""The packages of a bare GPU host, and what the benchmark needs besides them.
+
+`python -m benchmarks.gpu.packages WHEELS [--device cpu]` checks this machine before anything is installed. It
+prints a line for each thing that is missing. It needs the standard library only.
+"""
+
+import argparse
+import platform
+import re
+import sys
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+
+HOST_PACKAGES = Path(__file__).with_name("host_packages.txt")
+"""Packages of a bare GPU host, one a line."""
+
+NEEDED = {
+    "torch": "the engine",
+    "numpy": "the engine",
+    "numba": "the engine",
+    "opencv-python-headless": "the engine",
+    "psutil": "the engine",
+    "threadpoolctl": "the engine",
+    "nvidia-ml-py": "the engine",
+    "cloudpickle": "gymnasium, Stable-Baselines3",
+    "pandas": "Stable-Baselines3",
+    "matplotlib": "Stable-Baselines3",
+    "pytest": "the tests marked `cuda`",
+    "pytest-timeout": "the tests marked `cuda`",
+    "pip": "the installation of the wheels",
+}
+"""Package that the host must have -> what needs it."""
+
+BUNDLED = (
+    "ale-py",
+    "annotated-types",
+    "farama-notifications",
+    "gymnasium",
+    "pydantic",
+    "pydantic-core",
+    "stable-baselines3",
+    "typing-extensions",  # the host has it, perhaps older than pydantic needs
+    "typing-inspection",
+)
+"""Packages that the bundle brings."""
+
+COMPILED = re.compile(r"-cp(\d)(\d+)-[^-]+-manylinux[^-]*?_(x86_64|[^-_]+)\.whl$")
+"""A compiled wheel's file name: Python's version and the architecture."""
+
+
+def normalize(name: str) -> str:
+    """A package's name as package indexes compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def read_host_packages() -> set[str]:
+    """The names of `HOST_PACKAGES`."""
+    lines = HOST_PACKAGES.read_text("utf-8").splitlines()
+    return {line for line in lines if not line.startswith("#")}
+
+
+def list_missing(needed: Iterable[str] = NEEDED) -> list[str]:
+    """Those of `needed` that are not installed."""
+    installed = {normalize(distribution.name) for distribution in metadata.distributions()}
+    return [name for name in needed if name not in installed]
+
+
+def check_interpreter(wheels: Iterable[str], version: tuple[int, int], machine: str) -> list[str]:
+    """Why Python `version` on `machine` cannot use `wheels`, which are file names."""
+    wanted = {match.groups() for wheel in wheels if (match := COMPILED.search(wheel))}
+    if not wanted:
+        return ["missing: the wheels; build them with `make gpu-bundle` in a checkout"]
+    (major, minor, architecture), *others = wanted
+    if not others and (int(major), int(minor), architecture) == (*version, machine):
+        return []
+    this = f"this is Python {version[0]}.{version[1]} on {machine}"
+    return [f"the wheels are for Python {major}.{minor} on {architecture}; {this}"]
+
+
+def check_gpu() -> list[str]:
+    """Why no GPU can be used, by NVML: PyTorch takes seconds to import."""
+    import pynvml  # type: ignore[import-untyped]
+
+    try:
+        pynvml.nvmlInit()
+        count = pynvml.nvmlDeviceGetCount()
+    except pynvml.NVMLError as error:
+        return [f"missing: a GPU with its driver ({error}); without one: --device cpu"]
+    return [] if count else ["missing: a GPU; without one: --device cpu"]
+
+
+def check(wheels: Path, device: str) -> list[str]:
+    """What keeps the benchmark from running on this machine."""
+    problems = check_interpreter(
+        [path.name for path in wheels.glob("*.whl")], sys.version_info[:2], platform.machine()
+    )
+    missing = list_missing()
+    problems += [f"missing: {name} (needed by {NEEDED[name]})" for name in missing]
+    if device != "cpu" and "nvidia-ml-py" not in missing:
+        problems += check_gpu()
+    return problems
+
+
+def main() -> int:
+    """Check this machine; returns the exit code."""
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("wheels", type=Path)
+    parser.add_argument("--device", default="cuda")
+    arguments, _ = parser.parse_known_args()  # the others are the benchmark's
+    problems = check(arguments.wheels, arguments.device)
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 2 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,276 @@
+"""Checks that a method computes the same on the GPU as on the CPU.
+
+Both devices start from the same theta and get the same observations, actions and returns: their random
+generators differ, so that runs would part at the first action.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from backend.specs.algorithms import ALGORITHMS
+from backend.specs.algorithms.ga3c import Ga3cConfig
+from backend.specs.algorithms.replayed import ReplayedQConfig
+from backend.specs.run import RunSpec
+from benchmarks.gpu.rows.learners import ROLLOUT_METHODS, create_learner, spec_of, update
+from workers.engine.envs import make_env
+from workers.engine.methods.base import Learner
+from workers.engine.methods.dqn.learner import DqnNetworks, create_optimizer
+from workers.engine.methods.ga3c import ga3c
+from workers.engine.methods.ga3c.memory import AgentRequest, Experiences, ExperienceShape, Queue
+from workers.engine.methods.ga3c.model import Model, Stats, Submission, Trainer
+from workers.engine.methods.paac.method import RolloutContext, Slice
+from workers.engine.nn.devices import Acceleration, prepare_torch, to_device
+from workers.engine.nn.optimizers import FlatParameters, RMSProp, clip_grad_norm_
+from workers.engine.nn.replay import Batch
+from workers.engine.nn.unroll import create_unroll
+from workers.engine.training.checkpoint import load, save
+
+GAME = "ALE/Pong-v5"
+T = 5
+PASSES = 2
+"""Forward and backward passes, of which the last is compared: from the second on, memory is used again."""
+BOUNDS = {"fp32": 1e-4, "bf16": 4e-2}
+"""Largest relative error against the CPU in fp32. bf16 has 8 bits of mantissa: one product is within 4e-3."""
+LEARNING_RATE = 1.0
+"""Of the compared update: the step is not lost in the rounding of theta."""
+
+
+class UpdateVectors(NamedTuple):
+    """One update: the gradient and the change of theta, each (P,) float32 on the CPU."""
+
+    dtheta: Tensor
+    step: Tensor
+
+
+class Decisions(NamedTuple):
+    """N = T B decisions, those of one time together."""
+
+    observation_N: NDArray[np.uint8]
+    action_N: NDArray[np.int64]
+    return_N: NDArray[np.float32]
+
+
+def gradient(
+    *, algorithm: str, network: str, precision: str, device: str, B: int
+) -> Iterator[dict[str, Any]]:
+    """Relative errors of the gradient and of one update on a device, against the CPU in fp32."""
+    prepare_torch()
+    compute = {"ga3c": _ga3c_update, "dqn": _dqn_update}.get(algorithm, _rollout_update)
+    decisions = _decisions(T * B)
+
+    def on(where: str, at: str) -> UpdateVectors:
+        config: dict[str, Any] = {"network": network}
+        if algorithm != "ga3c":
+            config["precision"] = at
+        spec = spec_of(algorithm, GAME, where, config)
+        torch.manual_seed(0)
+        return compute(spec, torch.device(where), decisions)
+
+    expected, actual = on("cpu", "fp32"), on(device, precision)
+    errors = _errors(actual, expected)
+    record: dict[str, Any] = {
+        "errors": errors,
+        "bound": BOUNDS[precision],
+        "passed": max(errors.values()) <= BOUNDS[precision],
+    }
+    if precision != "fp32":
+        record["errors_on_cpu"] = _errors(on("cpu", precision), expected)
+    yield record
+
+
+def graphs(*, algorithm: str, device: str, config: dict[str, Any], updates: int) -> Iterator[dict[str, Any]]:
+    """Whether a run with CUDA graphs has the same theta, bit for bit, as one without.
+
+    `repeatable`: whether two runs without graphs have the same.
+    """
+    prepare_torch()
+    torch.backends.cudnn.deterministic = True
+    torch.backends.cudnn.benchmark = False
+    spec = spec_of(algorithm, GAME, device, config)
+    plain = _trained_theta(spec, False, updates)
+    again = _trained_theta(spec, False, updates)
+    by_graphs = _trained_theta(spec, True, updates)
+    yield {
+        "updates": updates,
+        "repeatable": torch.equal(plain, again),
+        "max_difference": float((by_graphs - plain).abs().max()),
+        "passed": torch.equal(by_graphs, plain),
+    }
+
+
+def checkpoint(*, algorithm: str, device: str, folder: str) -> Iterator[dict[str, Any]]:
+    """A run on the CPU resumed on a device, and that run on the CPU again."""
+    prepare_torch()
+    path = Path(folder) / f"{algorithm}.pt"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    specs = {where: spec_of(algorithm, GAME, where, _SMALL[algorithm]) for where in ("cpu", device)}
+    state, record = None, dict[str, Any]()
+    for where in ("cpu", device, "cpu"):
+        with closing(create_learner(specs[where])) as learner:
+            if state is not None:
+                learner.restore(state["learner"])
+                restored = _theta(learner)
+                if not torch.equal(restored, state["learner"]["theta"]):
+                    raise ValueError(f"theta restored on {where} is not that of the checkpoint")
+            update(learner, 3)
+            # `state` and `save` raise if it holds NaN or Inf.
+            save(path, {"learner": learner.state()}, learner.network)
+            state = load(path)
+            if not state["learner"]["theta"].isfinite().all():
+                raise ValueError(f"theta is not finite after a resume on {where}")
+    record["passed"] = True
+    yield record
+
+
+def cpu_only() -> Iterator[dict[str, Any]]:
+    """The methods that train on CPUs only, by design."""
+    yield {"methods": [name for name, algorithm in ALGORITHMS.items() if "cuda" not in algorithm.devices]}
+
+
+_SMALL: dict[str, dict[str, Any]] = {
+    "paac": {"network": "nips", "n_e": 8, "n_w": 2},
+    "paac_q": {"network": "nips", "n_e": 8, "n_w": 2},
+    "ga3c": {"network": "nips", "n_actors": 4, "adjustment_interval_s": 0.0},
+    "dqn": {"network": "nips", "replay_capacity": 2_000, "learning_starts_agent_steps": 100},
+}
+"""Small runs of every method that trains on a GPU."""
+
+
+def _errors(actual: UpdateVectors, expected: UpdateVectors) -> dict[str, float]:
+    return {
+        name: float(torch.linalg.vector_norm(a - e) / torch.linalg.vector_norm(e))
+        for name, a, e in zip(UpdateVectors._fields, actual, expected, strict=True)
+    }
+
+
+def _decisions(n: int) -> Decisions:
+    """Consecutive states of random play, with random actions and returns.
+
+    The returns are positive: where the decisions' gradients cancel, their sum is mostly rounding.
+    """
+    rng = np.random.default_rng(0)
+    env = make_env(GAME, spec_of("paac", GAME, "cpu", {}).environment_config)
+    observation = np.empty(env.observation_shape, env.observation_dtype)
+    env.reset(0, observation)
+    n_actions = len(env.action_names)
+    states = []
+    for action in rng.integers(n_actions, size=n).tolist():
+        if env.step(action, observation).episode_over:
+            env.reset(1, observation)
+        states.append(observation.copy())
+    env.close()
+    return Decisions(
+        np.stack(states),
+        rng.integers(n_actions, size=n),
+        rng.uniform(0.5, 1.5, size=n).astype(np.float32),
+    )
+
+
+def _rollout_update(spec: RunSpec, device: torch.device, decisions: Decisions) -> UpdateVectors:
+    """PAAC's framework: the activations of acting, the method's loss, and RMSProp."""
+    method = ROLLOUT_METHODS[spec.algorithm]
+    c = method.config_of(spec)
+    env = make_env(spec.environment, spec.environment_config)
+    network = method.network(c, env).to(device)
+    env.close()
+    flat = FlatParameters(network)
+    dtype = torch.bfloat16 if c.precision == "bf16" else None
+    unroll = create_unroll(network.body, None, dtype=dtype)
+    N = len(decisions.action_N)
+    rollout = method.method(
+        RolloutContext(c, network, flat.theta.clone(), unroll.peek, Slice(0, N // T), torch.Generator(device))
+    )
+    action_N, R_N = (torch.from_numpy(array).to(device) for array in decisions[1:])
+    for _ in range(PASSES):
+        unroll.begin()
+        for observation_B in np.split(decisions.observation_N, T):
+            unroll.step(to_device(observation_B, device))
+        features_NF = unroll.features()
+        loss, _ = rollout.loss(features_NF, action_N, R_N)
+        flat.dtheta.zero_()
+        loss.backward()  # type: ignore[no-untyped-call]
+        assert features_NF.grad is not None
+        unroll.backward(features_NF.grad)
+    dtheta, theta = flat.dtheta.cpu().clone(), flat.theta.cpu().clone()
+    clip_grad_norm_(flat.dtheta, c.max_grad_norm)
+    optimizer = RMSProp(flat.theta, decay=c.rmsprop_decay, eps=c.rmsprop_eps, initial_g=c.rmsprop_initial_g)
+    optimizer.step(flat.dtheta, LEARNING_RATE)
+    return UpdateVectors(dtheta, flat.theta.cpu() - theta)
+
+
+def _dqn_update(spec: RunSpec, device: torch.device, decisions: Decisions) -> UpdateVectors:
+    """DQN's gradient on a minibatch, and centred RMSProp. Gorila's learners compute the same gradient."""
+    c = spec.config
+    assert isinstance(c, ReplayedQConfig)
+    env = make_env(spec.environment, spec.environment_config)
+    shape, n_actions = env.observation_shape, len(env.action_names)
+    env.close()
+    networks = DqnNetworks(c, shape, n_actions, device)
+    states = decisions.observation_N
+    networks.compute_gradient(
+        Batch(
+            states,
+            decisions.action_N,
+            decisions.return_N,
+            np.arange(len(states)) % 8 == 0,
+            np.roll(states, -1, 0),
+        )
+    )
+    dtheta, theta = networks.dtheta.cpu().clone(), networks.theta.cpu().clone()
+    create_optimizer(networks.theta, c).step(networks.dtheta, LEARNING_RATE)
+    return UpdateVectors(dtheta, networks.theta.cpu() - theta)
+
+
+class _NoAgents:
+    """Agents that wait for nothing; see `workers.engine.methods.ga3c.model.Answers`."""
+
+    def is_current(self, request: AgentRequest) -> bool:
+        return True
+
+    def answer_prediction(self, request: AgentRequest) -> None:
+        pass
+
+    def answer_training(self, request: AgentRequest) -> None:
+        pass
+
+
+def _ga3c_update(spec: RunSpec, device: torch.device, decisions: Decisions) -> UpdateVectors:
+    """One training of GA3C. g starts at 0, so that it has the gradient's squares afterwards."""
+    c = spec.config
+    assert isinstance(c, Ga3cConfig)
+    env = make_env(spec.environment, spec.environment_config)
+    model = Model(ga3c.network(c, env).to(device), device, c)
+    shape = ExperienceShape(
+        1, c.t_max, len(env.action_names), env.observation_shape, env.observation_dtype.name
+    )
+    env.close()
+    queue = Queue()
+    with closing(queue), closing(Experiences(shape)) as experiences:
+        trainer = Trainer(queue, model, experiences, _NoAgents(), Stats())
+        theta = model.theta.cpu().clone()
+        model.learning_rate = LEARNING_RATE
+        observation_N, action_N, R_N = decisions
+        trainer.train(
+            [Submission(observation_N, action_N.astype(np.int32), R_N, np.zeros(len(R_N), np.int64))]
+        )
+    step, g = model.theta.cpu() - theta, model.optimizer.g.cpu()
+    return UpdateVectors((g / (1 - c.rmsprop_decay)).sqrt() * -step.sign(), step)
+
+
+def _trained_theta(spec: RunSpec, has_graphs: bool, updates: int) -> Tensor:
+    learner = create_learner(spec, Acceleration(graphs=has_graphs))
+    with closing(learner):
+        update(learner, updates)
+        return _theta(learner)
+
+
+def _theta(learner: Learner) -> Tensor:
+    theta: Tensor = learner.state()["theta"]
+    return theta.cpu().clone()

@@ -1,0 +1,69 @@
+"""The learners of the benchmark's rows, and the measurement of what they do."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from backend.specs.run import RunSpec, parse_run_spec
+from benchmarks.gpu.gpu_meter import GpuMeter
+from workers.engine.methods.base import Learner
+from workers.engine.methods.paac.learner import PaacLearner
+from workers.engine.methods.paac.method import RolloutMethodSpec
+from workers.engine.methods.paac.paac import PAAC
+from workers.engine.methods.paac.paac_q import PAAC_Q
+from workers.engine.methods.registry import METHODS
+from workers.engine.nn.devices import Acceleration
+
+ROLLOUT_METHODS: dict[str, RolloutMethodSpec] = {"paac": PAAC, "paac_q": PAAC_Q}
+"""The methods of PAAC's framework, whose learner has switches."""
+
+
+def spec_of(algorithm: str, environment: str, device: str, config: dict[str, Any]) -> RunSpec:
+    """A run without a limit that matters, seed 0."""
+    return parse_run_spec(
+        {
+            "algorithm": algorithm,
+            "environment": environment,
+            "device": device,
+            "stop": {"agent_steps": 10**12},
+            "config": config,
+        }
+    )
+
+
+def create_learner(spec: RunSpec, acceleration: Acceleration | None = None) -> Learner:
+    """The learner of a run.
+
+    Args:
+        spec: the run.
+        acceleration: switches of PAAC's framework; None: the defaults.
+    """
+    method = ROLLOUT_METHODS.get(spec.algorithm)
+    if method is None or acceleration is None:
+        return METHODS[spec.algorithm].learner(spec)
+    return PaacLearner(spec, method, acceleration=acceleration)
+
+
+def update(learner: Learner, updates: int) -> None:
+    """Train for at least this many updates."""
+    while updates > 0:
+        updates -= learner.advance(0.0, watched=False).updates
+
+
+def measure(step: Callable[[], float], warm_up_s: float, measured_s: float) -> dict[str, Any]:
+    """Agent steps per second of a program, and how busy the machine is meanwhile.
+
+    Args:
+        step: does some work and returns its agent steps; called repeatedly.
+        warm_up_s: not counted.
+        measured_s: counted.
+    """
+    started = time.perf_counter()
+    while time.perf_counter() - started < warm_up_s:
+        step()
+    agent_steps = 0.0
+    with GpuMeter() as meter:
+        started = time.perf_counter()
+        while (passed_s := time.perf_counter() - started) < measured_s:
+            agent_steps += step()
+    return {"agent_steps_per_s": agent_steps / passed_s, "measured_s": round(passed_s, 2), **meter.usage()}

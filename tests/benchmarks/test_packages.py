@@ -1,0 +1,131 @@
+"""What the benchmark needs of a GPU host, and the check of it."""
+
+import ast
+import re
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from benchmarks.gpu import bundle, cuda_tests, packages
+from benchmarks.gpu.packages import BUNDLED, NEEDED, normalize, read_host_packages
+from tests import quick
+from tests.support import nvml
+from tests.support.nvml import FakeGpu
+
+ROOT = bundle.ROOT
+NAMES = {"cv2": "opencv-python-headless", "pynvml": "nvidia-ml-py"}
+"""Package by what is imported of it, if they differ by more than a hyphen."""
+LEFT_OUT = {"av", "envpool", "mujoco", "ray", "vizdoom"}
+"""What the engine imports for environments, methods and videos that the benchmark does without."""
+WHEELS = [
+    "ale_py-0.12.1-cp312-cp312-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl",
+    "gymnasium-1-py3-none-any.whl",
+]
+
+
+def sources() -> set[Path]:
+    """The benchmark, the engine, the tests marked `cuda`, and every module of ours that they import."""
+    waiting = [*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "workers/engine").rglob("*.py")]
+    waiting += [ROOT / name for name in cuda_tests.list_files()]
+    reached: set[Path] = set()
+    while waiting:
+        path = waiting.pop()
+        if path in reached:
+            continue
+        reached.add(path)
+        for name in quick.imports(path):
+            stem = ROOT / name.replace(".", "/")
+            waiting += [file for file in (stem.with_suffix(".py"), stem / "__init__.py") if file.is_file()]
+    return reached
+
+
+def imported(path: Path) -> set[str]:
+    """Packages that a file imports, at its top or later, besides ours and the standard library."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module)
+    return {name.partition(".")[0] for name in names} - sys.stdlib_module_names - set(quick.PACKAGES)
+
+
+def test_host_and_bundle_have_all_that_the_benchmark_and_the_engine_import() -> None:
+    files = sources()
+    assert ROOT / "tests/support/devices.py" in files
+    names = set().union(*(imported(path) for path in files))
+    needed = {NAMES.get(name, normalize(name)) for name in names}
+    assert needed - {*NEEDED, *BUNDLED} == LEFT_OUT
+
+
+def test_bundle_has_every_module_that_the_benchmark_and_the_engine_import(tmp_path: Path) -> None:
+    bundle.copy_source(tmp_path)
+    missing = {path for path in sources() if not (tmp_path / "source" / path.relative_to(ROOT)).is_file()}
+    assert missing == set()
+
+
+def test_packages_come_from_host_or_bundle_and_so_do_their_requirements() -> None:
+    host = read_host_packages()
+    assert {"torch", "numpy"} <= host
+    assert set(NEEDED) <= host
+    assert host & set(BUNDLED) == {"typing-extensions"}
+    lines = [line for name in BUNDLED for line in metadata.requires(name) or () if "extra ==" not in line]
+    names = {normalize(re.split(r"[^\w.-]", line)[0]) for line in lines}
+    assert "numpy" in names
+    assert names - host - set(BUNDLED) == set()
+
+
+def test_every_test_file_with_tests_marked_cuda_is_listed() -> None:
+    files = {ROOT / name for name in cuda_tests.list_files()}
+    assert ROOT / "tests/workers/engine/nn/test_devices.py" in files
+    users = {
+        path for path in (ROOT / "tests").rglob("test_*.py") if "tests.support.devices" in quick.imports(path)
+    }
+    assert users <= files
+
+
+def test_missing_packages_are_listed() -> None:
+    assert packages.list_missing(["numpy", "no-such-package", "torch"]) == ["no-such-package"]
+    assert packages.list_missing() == []
+
+
+def test_gpu_is_found_by_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml.install(monkeypatch, FakeGpu())
+    assert packages.check_gpu() == []
+    nvml.install(monkeypatch)
+    assert packages.check_gpu() == ["missing: a GPU; without one: --device cpu"]
+    monkeypatch.setitem(sys.modules, "pynvml", nvml.FakeNvml(None))
+    [problem] = packages.check_gpu()
+    assert problem.startswith("missing: a GPU with its driver")
+
+
+@pytest.mark.parametrize(
+    ("wheels", "version", "machine", "problem"),
+    [
+        (WHEELS, (3, 12), "x86_64", None),
+        (
+            WHEELS,
+            (3, 13),
+            "x86_64",
+            "the wheels are for Python 3.12 on x86_64; this is Python 3.13 on x86_64",
+        ),
+        (
+            WHEELS,
+            (3, 12),
+            "aarch64",
+            "the wheels are for Python 3.12 on x86_64; this is Python 3.12 on aarch64",
+        ),
+        (
+            WHEELS[1:],
+            (3, 12),
+            "x86_64",
+            "missing: the wheels; build them with `make gpu-bundle` in a checkout",
+        ),
+    ],
+)
+def test_interpreter_must_fit_the_wheels(
+    wheels: list[str], version: tuple[int, int], machine: str, problem: str | None
+) -> None:
+    assert packages.check_interpreter(wheels, version, machine) == ([problem] if problem else [])

@@ -46,11 +46,11 @@ class Stage:
 
 STAGES = (
     Stage("tests", 50.0, 0.0),
-    Stage("agreement", 60.0, 25.0),
+    Stage("agreement", 75.0, 40.0),
     Stage("throughput", 200.0, 130.0),
-    Stage("peers", 45.0, 25.0),
-    Stage("profile", 20.0, 8.0),
-    Stage("pong", 260.0, 212.0),
+    Stage("peers", 60.0, 38.0),
+    Stage("profile", 25.0, 17.0),
+    Stage("pong", 260.0, 205.0),
 )
 
 

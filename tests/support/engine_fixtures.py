@@ -6,8 +6,9 @@ import torch
 
 @pytest.fixture(autouse=True, scope="session")
 def one_thread() -> None:
-    """As the engine's own processes have it."""
+    """As `prepare_torch` sets up the engine's own processes: one thread, and no TF32 on a GPU."""
     torch.set_num_threads(1)
+    torch.backends.cudnn.allow_tf32 = False
 
 
 @pytest.fixture(autouse=True)

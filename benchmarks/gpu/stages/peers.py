@@ -7,7 +7,7 @@ from benchmarks.gpu.stages.throughput import GAME
 
 def run(context: StageContext) -> None:
     """Measure its A2C and its DQN, with RL Zoo's hyperparameters."""
-    measured_s = 1.5 if context.is_short else 6.0
+    measured_s = 1.5 if context.is_short else 4.0
     rows = [
         Row(
             name,

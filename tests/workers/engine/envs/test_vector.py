@@ -1,6 +1,8 @@
 """Vectorised environments: the same whatever steps them."""
 
+import socket
 from collections import defaultdict
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -24,16 +26,18 @@ def spec(environment: str = "CartPole-v1", **environment_config: int) -> RunSpec
     )
 
 
-def play(processes: int, steps: int) -> tuple[list[np.ndarray], list[FinishedEpisode]]:
-    seeds = EpisodeSeeds(11, range(5))
-    env = VectorEnv(spec(), environments=5, processes=processes, slots=2, next_seed=seeds.next)
+def play(
+    processes: int, steps: int, *, B: int = 5, groups: int = 1
+) -> tuple[list[np.ndarray], list[FinishedEpisode]]:
+    seeds = EpisodeSeeds(11, range(B))
+    env = VectorEnv(spec(), environments=B, processes=processes, slots=2, next_seed=seeds.next, groups=groups)
     try:
         env.reset()
         rng = np.random.default_rng(0)
         seen, finished = [env.shared.observation_SB[0].copy()], []
         for t in range(steps):
             slot = (t + 1) % 2
-            finished += env.step(rng.integers(2, size=5), slot)
+            finished += env.step(rng.integers(2, size=B), slot)
             seen.append(env.shared.observation_SB[slot].copy())
     finally:
         env.close()
@@ -48,6 +52,65 @@ def test_vector_env_is_the_same_with_processes() -> None:
         others, episodes = play(processes, 120)
         np.testing.assert_array_equal(np.stack(others), np.stack(seen))
         assert episodes == finished
+
+
+@pytest.mark.service
+def test_vector_env_is_the_same_in_groups() -> None:
+    seen, finished = play(0, 120, B=6)
+    for processes, groups in ((0, 2), (2, 2), (2, 3), (6, 3)):
+        others, episodes = play(processes, 120, B=6, groups=groups)
+        np.testing.assert_array_equal(np.stack(others), np.stack(seen))
+        assert episodes == finished
+
+
+class CountingSocket:
+    """A socket that counts what is sent through it."""
+
+    messages = 0
+
+    def __init__(self, wrapped: socket.socket) -> None:
+        self._wrapped = wrapped
+
+    def sendall(self, content: bytes) -> None:
+        CountingSocket.messages += 1
+        self._wrapped.sendall(content)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._wrapped, name)
+
+
+@pytest.mark.service
+def test_process_steps_its_environments_of_a_group_at_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    socketpair = socket.socketpair
+
+    def counted() -> tuple[Any, socket.socket]:
+        mine, theirs = socketpair()
+        return CountingSocket(mine), theirs
+
+    monkeypatch.setattr(socket, "socketpair", counted)
+    env = VectorEnv(spec(), environments=12, processes=2, slots=1, next_seed=lambda i: i, groups=2)
+    env.reset()
+    CountingSocket.messages = 0
+    for _ in range(10):
+        env.step(np.zeros(12, np.int64), 0)
+    env.close()
+    assert CountingSocket.messages == 10 * 2 * 2
+
+
+def test_one_group_steps_while_the_other_rests() -> None:
+    env = VectorEnv(spec(), environments=4, processes=0, slots=1, next_seed=lambda i: i, groups=2)
+    env.reset()
+    before = env.shared.observation_SB[0].copy()
+    env.begin_step(np.array([0, 1]), 0, 1)
+    assert env.finish_step(1) == []
+    np.testing.assert_array_equal(env.shared.observation_SB[0, :2], before[:2])
+    assert (env.shared.observation_SB[0, 2:] != before[2:]).any(-1).all()
+    env.close()
+
+
+def test_groups_of_different_sizes_are_refused() -> None:
+    with pytest.raises(ValueError, match="groups: 5 environments"):
+        VectorEnv(spec(), environments=5, processes=0, slots=1, next_seed=lambda i: i, groups=2)
 
 
 def test_finished_episodes_carry_seed_return_and_length() -> None:

@@ -221,7 +221,7 @@ class Settings(BaseSettings):
     @field_validator("slots", "token", "url", mode="before")
     @classmethod
     def _unset_if_empty(cls, text: object) -> object:
-        return text or None
+        return None if text == "" else text
 
     @field_validator("host_name")
     @classmethod

@@ -1,17 +1,4 @@
-"""Measures a machine with a GPU: `python -m benchmarks.gpu --out FOLDER --device cuda`.
-
-The stages run in this order, each within its own limit and all within the budget:
-
-    tests       the engine's tests marked `cuda`
-    agreement   gradients and one update on CPU and GPU, CUDA graphs, checkpoints from one to the other
-    throughput  the emulators alone; PAAC, GA3C and DQN on the GPU, A3C on the cores beside it
-    peers       Stable-Baselines3 on the same GPU
-    profile     where the time of the fastest row goes
-    pong        three minutes of Pong, full frame
-
-Results are written after each row: `results.json` and `table.md`. With `--device cpu --short` it rehearses:
-the same rows, seconds long, with the CPU in the GPU's place.
-"""
+"""Runs the stages of `benchmarks.gpu.arguments` and writes their results: `python -m benchmarks.gpu`."""
 
 import argparse
 import importlib
@@ -26,11 +13,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from benchmarks.gpu.arguments import parse
 from benchmarks.gpu.results import TABLE_FILE, Results
 from benchmarks.gpu.stages.base import StageContext
 from workers.engine.training.nvml import visible_gpus
-
-BUDGET_S = 480.0
 
 
 @dataclass(frozen=True)
@@ -68,13 +54,10 @@ def deadline_of(stage: Stage, later: tuple[Stage, ...], now_s: float, end_s: flo
 
 def main() -> int:
     """Run the stages."""
-    args = _arguments()
+    args = parse(sys.argv[1:])
     end_s = time.monotonic() + args.budget_s
     folder = args.out.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    if any(folder.iterdir()):
-        sys.stderr.write(f"--out: {folder} is not empty; name a new folder\n")
-        return 2
     results = Results(folder, _facts(args))
     results.write()
     stages = tuple(stage for stage in STAGES if not args.only or stage.name in args.only)
@@ -98,21 +81,7 @@ def main() -> int:
         results.end_stage(stage.name, time.monotonic() - started, error)
         _log(f"{stage.name}: {time.monotonic() - started:.1f} s")
     sys.stdout.write((folder / TABLE_FILE).read_text("utf-8"))
-    return 0
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.gpu",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--out", type=Path, required=True, help="folder of the results, which is created")
-    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
-    parser.add_argument("--short", action="store_true", help="small sizes and times, for a rehearsal")
-    parser.add_argument("--only", nargs="+", choices=[stage.name for stage in STAGES], metavar="STAGE")
-    parser.add_argument("--budget-s", type=float, default=BUDGET_S, metavar="S", help="for all stages")
-    return parser.parse_args()
+    return 1 if results.has_failures() else 0
 
 
 def _adder(results: Results, stage: str) -> Any:

@@ -17,6 +17,8 @@ from benchmarks.gpu.packages import BUNDLED, normalize
 
 ROOT = Path(__file__).resolve().parents[2]
 MAX_MIB = 35
+PARTS = {"run", "wheels", "source"}
+"""What a bundle consists of, and nothing else."""
 HOST_PYTHON = "3.12"
 PLATFORMS = [f"manylinux_2_{glibc}_x86_64" for glibc in (28, 27, 24, 17)] + ["manylinux2014_x86_64"]
 """Platforms of wheels that a GPU host can install, by the version of glibc."""
@@ -58,6 +60,7 @@ def download_wheels(folder: Path, python: str) -> None:
         "-m",
         "pip",
         "--quiet",
+        "--quiet",  # twice: no warnings about places without wheels
         "--disable-pip-version-check",
         "--timeout=60",
         "download",
@@ -105,8 +108,8 @@ def build(folder: Path, python: str) -> None:
     Raises:
         ValueError: the folder holds something else, or the bundle is larger than `MAX_MIB`.
     """
-    if folder.exists() and any(folder.iterdir()) and not (folder / "wheels").is_dir():
-        raise ValueError(f"{folder} is not a bundle; name another folder")
+    if folder.exists() and (others := {path.name for path in folder.iterdir()} - PARTS):
+        raise ValueError(f"{folder} holds {min(others)}, which is no part of a bundle; name another folder")
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "wheels").mkdir(parents=True)
     download_wheels(folder / "wheels", python)

@@ -1,16 +1,17 @@
 """The packages of a bare GPU host, and what the benchmark needs besides them.
 
-`python -m benchmarks.gpu.packages WHEELS [--device cpu]` checks this machine before anything is installed. It
+`python -m benchmarks.gpu.packages WHEELS ARGUMENTS` checks this machine before anything is installed. It
 prints a line for each thing that is missing. It needs the standard library only.
 """
 
-import argparse
 import platform
 import re
 import sys
 from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
+
+from benchmarks.gpu.arguments import parse
 
 HOST_PACKAGES = Path(__file__).with_name("host_packages.txt")
 """Packages of a bare GPU host, one a line."""
@@ -90,6 +91,11 @@ def check_gpu() -> list[str]:
     return [] if count else ["missing: a GPU; without one: --device cpu"]
 
 
+def check_torch(version: str) -> list[str]:
+    """Why this version of PyTorch cannot use a GPU; it is not imported."""
+    return [f"torch {version} is built for CPUs; without a GPU: --device cpu"] if "+cpu" in version else []
+
+
 def check(wheels: Path, device: str) -> list[str]:
     """What keeps the benchmark from running on this machine."""
     problems = check_interpreter(
@@ -97,18 +103,20 @@ def check(wheels: Path, device: str) -> list[str]:
     )
     missing = list_missing()
     problems += [f"missing: {name} (needed by {NEEDED[name]})" for name in missing]
-    if device != "cpu" and "nvidia-ml-py" not in missing:
-        problems += check_gpu()
+    if device != "cpu":
+        problems += [] if "nvidia-ml-py" in missing else check_gpu()
+        problems += [] if "torch" in missing else check_torch(metadata.version("torch"))
     return problems
 
 
 def main() -> int:
-    """Check this machine; returns the exit code."""
-    parser = argparse.ArgumentParser(allow_abbrev=False)
-    parser.add_argument("wheels", type=Path)
-    parser.add_argument("--device", default="cuda")
-    arguments, _ = parser.parse_known_args()  # the others are the benchmark's
-    problems = check(arguments.wheels, arguments.device)
+    """Check this machine and the benchmark's arguments; returns the exit code, 3 after `--help`."""
+    wheels, *others = sys.argv[1:]
+    try:
+        arguments = parse(others)
+    except SystemExit as end:
+        return 3 if end.code == 0 else 2
+    problems = check(Path(wheels), arguments.device)
     for problem in problems:
         print(problem, file=sys.stderr)
     return 2 if problems else 0

@@ -49,6 +49,15 @@ class Results:
         """The rows of one stage."""
         return [row for row in self._rows.values() if row["stage"] == stage]
 
+    def has_failures(self) -> bool:
+        """Whether a stage or a row ended with an error, or a test or check did not pass."""
+        rows = self._rows.values()
+        return (
+            any(stage["error"] is not None for stage in self._stages)
+            or any("error" in row or row.get("failed") for row in rows)
+            or any(row.get("passed") is False for row in rows)
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """Everything so far, as JSON values."""
         passed_s = round(time.monotonic() - self._started, 1)

@@ -171,13 +171,14 @@ def _paac(ceiling: float | None) -> Columns:
 
 
 def _comparisons(rows: list[Record]) -> list[Record]:
-    """The best of Callboard's rows of a method as a multiple of Stable-Baselines3's."""
+    """The best of Callboard's rows of a method on `nature`, as a multiple of Stable-Baselines3's."""
     comparisons = []
     for method, peer in (("paac", "sb3-a2c"), ("dqn", "sb3-dqn")):
-        own = max(_rates(row for row in rows if row.get("method") == method), default=None)
+        of_nature = [row for row in rows if row.get("method") == method and row.get("network") == "nature"]
+        own = max(_rates(of_nature), default=None)
         theirs = max(_rates(row for row in rows if row.get("method") == peer), default=None)
         if own and theirs:
-            comparisons.append({"row": f"best {method} / {peer}", "ratio": own / theirs})
+            comparisons.append({"row": f"best {method} nature / {peer}", "ratio": own / theirs})
     return comparisons
 
 

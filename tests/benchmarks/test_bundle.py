@@ -55,8 +55,12 @@ def test_bundle_replaces_a_former_one_and_is_bounded_in_size(
     with pytest.raises(ValueError, match="MiB; a bundle may be 35 MiB"):
         bundle.build(folder, "3.12")
     (tmp_path / "file").touch()
-    with pytest.raises(ValueError, match="is not a bundle"):
-        bundle.build(tmp_path, "3.12")
+    (folder / "results").mkdir()
+    for other in (tmp_path, folder):
+        kept = sorted(other.iterdir())
+        with pytest.raises(ValueError, match="is no part of a bundle"):
+            bundle.build(other, "3.12")
+        assert sorted(other.iterdir()) == kept
 
 
 @pytest.mark.service
@@ -68,7 +72,7 @@ def test_script_names_what_is_missing_before_it_installs_anything(tmp_path: Path
     path = os.pathsep.join([str(Path(sys.executable).parent), "/usr/bin", "/bin"])
     for folder, problem in (("wheels", "the wheels are for Python 3.9"), ("source", "missing: the wheels")):
         done = subprocess.run(
-            [tmp_path / "run", "--wheels", tmp_path / folder, "--device", "cpu"],
+            [tmp_path / "run", "--wheels", tmp_path / folder, "--device", "cpu", "--out", tmp_path / "out"],
             env={"PATH": path},
             capture_output=True,
             text=True,
@@ -76,4 +80,4 @@ def test_script_names_what_is_missing_before_it_installs_anything(tmp_path: Path
         )
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.startswith(problem)
-    assert not (tmp_path / "site").exists()
+    assert not list(tmp_path.glob("*/.site"))

@@ -212,7 +212,12 @@ class Ga3cConfig(AlgorithmConfig):
 
     def gpu_memory_advice(self) -> list[str]:
         """Smaller batches of predictions and of updates, or smaller layers."""
-        advice = lower_advice(n_actors=self.n_actors, min_training_batch=self.min_training_batch)
+        advice = lower_advice(
+            n_trainers=self.n_trainers,
+            n_predictors=self.n_predictors,
+            n_actors=self.n_actors,
+            min_training_batch=self.min_training_batch,
+        )
         if self.network == "large" and self.first_layer_stride < MAX_STRIDE:
             advice.append(f"raise config.first_layer_stride ({self.first_layer_stride})")
         return advice

@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.gpu.row_runner import AddRecord, Row, run_rows
 
+MAX_WORKERS = 64
 RowsOf = Callable[[str], list[dict[str, Any]]]
 """The rows so far of a stage, by its name."""
 
@@ -29,8 +30,8 @@ class StageContext:
 
     @property
     def cores(self) -> int:
-        """Cores that this process may use."""
-        return len(os.sched_getaffinity(0))
+        """Cores that this process may use, at most the number of workers that a run may have."""
+        return min(len(os.sched_getaffinity(0)), MAX_WORKERS)
 
     def run_rows(self, function: str, rows: Sequence[Row]) -> None:
         """As `benchmarks.gpu.row_runner.run_rows`."""

@@ -84,12 +84,16 @@ def test_ga3c_thread_without_gpu_memory_fails_the_run_with_what_to_change(
             {"precision": "bf16", "n_e": 1},
             "use a GPU with more memory or set device to cpu",
         ),
-        ("ga3c", {}, "lower config.n_actors (32)"),
+        (
+            "ga3c",
+            {},
+            "lower config.n_trainers (2), lower config.n_predictors (2) or lower config.n_actors (32)",
+        ),
         (
             "ga3c",
             {"network": "large", "first_layer_stride": 1, "min_training_batch": 40},
-            "lower config.n_actors (32), lower config.min_training_batch (40) or raise "
-            "config.first_layer_stride (1)",
+            "lower config.n_trainers (2), lower config.n_predictors (2), lower config.n_actors (32), "
+            "lower config.min_training_batch (40) or raise config.first_layer_stride (1)",
         ),
         ("dqn", {"batch_size": 4096}, "lower config.batch_size (4,096) or set config.precision to bf16"),
     ],

@@ -15,6 +15,7 @@ On a CPU it computes the same without graphs, which is how it is tested there.
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -58,11 +59,14 @@ class GpuRolloutWorker(RolloutWorker):
             theta_minus: parameters of the target network, (P,).
             update: updates theta by `flat.dtheta` at a learning rate, a scalar, and returns the gradient's
                 norm before clipping, a scalar.
-            acceleration: how the GPU is used; an odd number of environments is one group.
+            acceleration: how the GPU is used; environments that the groups do not divide, or too few for
+                each process to have one of each group, are one group.
             processes: that step the environments; 0 steps them in this process.
         """
         n_e = method.config_of(spec).n_e
-        groups = acceleration.groups if n_e % acceleration.groups == 0 else 1
+        groups = acceleration.groups
+        if n_e % groups or n_e // groups < processes:
+            groups = 1
         everywhere = Slice(0, n_e)
         super().__init__(
             spec, method, everywhere, network, flat, theta_minus, processes=processes, groups=groups
@@ -113,8 +117,10 @@ class GpuRolloutWorker(RolloutWorker):
         """Close the environments, and let go of their memory."""
         super().close()
         if self._stream is not None:
-            self._stream.synchronize()
-            unpin(self._in_memory_B)
+            # After an error of CUDA, which is why the run ends, every call raises it again.
+            with suppress(RuntimeError):
+                self._stream.synchronize()
+                unpin(self._in_memory_B)
 
     def _finish(self) -> RolloutResult:
         T, groups = self._config.t_max, list(enumerate(self._env.groups))
@@ -134,10 +140,13 @@ class GpuRolloutWorker(RolloutWorker):
                 if t < T:
                     self.graphs.run(("act", t, g), partial(self._act, t, g))
                     self._wait()
+                    chosen = time.perf_counter()
                     self._env.begin_step(self._chosen_B[group].numpy(), 0, g)
+                    environment_s += time.perf_counter() - chosen
                 else:
                     self.graphs.run(("bootstrap", g), partial(self._bootstrap, group))
-                choosing_s += time.perf_counter() - started
+                    chosen = time.perf_counter()
+                choosing_s += chosen - started
         started = time.perf_counter()
         self._learn_from(crashed_TB, result)
         result.info = self._env.take_info()

@@ -15,7 +15,6 @@ WHOLE_FILES = (
     "tests/cli/test_up.py",
     "tests/client/test_generated_client.py",
     "tests/golden/test_golden.py",
-    "tests/golden/test_rest.py",
     "tests/workers/engine/test_contract",
 )
 """Their tests share what takes long to start."""

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import JSON, Connection, Engine, MetaData, Table, bindparam, func, inspect, literal, select
 from sqlalchemy.orm import Session
 
@@ -32,12 +31,6 @@ def schema_revision(db_engine: Engine) -> str | None:
     """The database's schema; None for a database without one."""
     with db_engine.connect() as connection:
         return MigrationContext.configure(connection).get_current_revision()
-
-
-def is_known(revision: str) -> bool:
-    """Whether this version can upgrade a database of this schema."""
-    script = ScriptDirectory.from_config(migrate.config())
-    return revision in {each.revision for each in script.walk_revisions()}
 
 
 def snapshot(db_engine: Engine, target: Path) -> None:

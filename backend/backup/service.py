@@ -48,6 +48,7 @@ def create(settings: Settings, path: Path) -> BackupManifest:
     ):
         if _is_missing_sqlite(db_engine):
             raise BackupError(f"there is no database at {db_engine.url.database}: check CALLBOARD_HOME")
+        _refuse_unknown_schema(db_engine)
         if not migrate.is_current(db_engine):
             raise BackupError("the database has an older schema: run `callboard db upgrade` first")
         stack.enter_context(_holding(db_engine))
@@ -95,10 +96,10 @@ def restore(
     """
     report("checking the backup")
     manifest, identity = archive.verify(path)
-    if not repository.is_known(manifest.schema_revision):
+    if manifest.schema_revision not in migrate.known_revisions():
         raise BackupError(
             f"{path} was written by Callboard {manifest.version}, whose database this version "
-            f"({__version__}) does not know: install that version or a later one"
+            f"({__version__}) does not know: restore it with that version"
         )
     home, marker = settings.home_dir, settings.home_dir / _MARKER
     store = ArtifactStore(settings.artifacts)
@@ -130,13 +131,22 @@ def _check_target(settings: Settings, store: ArtifactStore, *, continues: bool) 
     """Check that a restore would not mix with other data; `continues`: apart from what it has restored."""
     hint = "restore into an empty installation: set CALLBOARD_HOME to a new folder"
     with _db_engine(settings) as db_engine:
-        if not _is_missing_sqlite(db_engine) and not repository.is_empty(db_engine):
-            where = db_engine.url.render_as_string(hide_password=True)
-            raise BackupError(f"the database {where} is not empty: {hint}, or CALLBOARD_DATABASE_URL")
+        if not _is_missing_sqlite(db_engine):
+            _refuse_unknown_schema(db_engine)
+            if not repository.is_empty(db_engine):
+                where = db_engine.url.render_as_string(hide_password=True)
+                raise BackupError(f"the database {where} is not empty: {hint}, or CALLBOARD_DATABASE_URL")
     if not continues and not store.is_empty():
         raise BackupError(f"the artifacts at {settings.artifacts} are not empty: {hint}")
     if settings.runs_dir.is_dir() and any(settings.runs_dir.iterdir()):
         raise BackupError(f"{settings.runs_dir} has run directories of another installation: {hint}")
+
+
+def _refuse_unknown_schema(db_engine: Engine) -> None:
+    try:
+        migrate.refuse_unknown_schema(db_engine)
+    except migrate.UnknownSchemaError as error:
+        raise BackupError(str(error)) from None
 
 
 def _add(writer: archive.ArchiveWriter, store: ArtifactStore, artifact: Artifact) -> str | None:

@@ -61,9 +61,8 @@ def upgrade(settings: Settings) -> None:
     """Migrate the database to the latest schema.
 
     Raises:
-        typer.Exit: it cannot be created or reached, or is newer than this version of Callboard.
+        typer.Exit: it cannot be created or reached, or its schema is of an unknown version of Callboard.
     """
-    from alembic.util import CommandError
     from sqlalchemy.exc import OperationalError
 
     from backend.db import migrate
@@ -75,10 +74,32 @@ def upgrade(settings: Settings) -> None:
             raise fail(f"the database {missing} cannot be created: {error.strerror}", 1) from None
     try:
         migrate.upgrade(settings.database)
-    except CommandError as error:
-        raise fail(f"the database belongs to another version of Callboard: {error}", 1) from None
+    except migrate.UnknownSchemaError as error:
+        raise fail(str(error), 1) from None
     except OperationalError as error:
         raise fail(f"the database is not available: {str(error).splitlines()[0]}", 1) from None
+
+
+def refuse_unknown_schema(settings: Settings) -> None:
+    """Check that the database, if there is one, is of a version whose schema this one knows.
+
+    Raises:
+        typer.Exit: it is not.
+    """
+    from sqlalchemy.exc import OperationalError
+
+    from backend.db import migrate
+    from backend.db.engine import opened
+
+    if missing_file(settings):
+        return
+    try:
+        with opened(settings.database) as engine:
+            migrate.refuse_unknown_schema(engine)
+    except migrate.UnknownSchemaError as error:
+        raise fail(str(error), 1) from None
+    except OperationalError:
+        return  # `upgrade` and `require_schema` report it
 
 
 def require_schema(settings: Settings, *, allow_unreachable: bool = False) -> None:
@@ -98,6 +119,7 @@ def require_schema(settings: Settings, *, allow_unreachable: bool = False) -> No
     from backend.db.engine import make_engine
     from backend.db.migrate import is_current
 
+    refuse_unknown_schema(settings)
     if missing := missing_file(settings):
         raise fail(f"there is no database {missing}: {NO_DATABASE}", 1)
     logging.getLogger("alembic").setLevel(logging.WARNING)

@@ -108,14 +108,17 @@ def _database(settings: Settings) -> str:
     from sqlalchemy.exc import SQLAlchemyError
 
     from backend.db.engine import make_engine
-    from backend.db.migrate import is_current
+    from backend.db.migrate import UnknownSchemaError, is_current, refuse_unknown_schema
 
     if missing := missing_file(settings):
         raise CheckFailed(f"there is no database {missing}: {NO_DATABASE}")
     engine = make_engine(settings.database)
     where = engine.url.render_as_string(hide_password=True)
     try:
+        refuse_unknown_schema(engine)
         current = is_current(engine)
+    except UnknownSchemaError as error:
+        raise CheckFailed(str(error)) from None
     except SQLAlchemyError as error:
         raise CheckFailed(f"{where}: {str(error).splitlines()[0]}") from None
     finally:

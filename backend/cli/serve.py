@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from backend.cli import fail, require_engine
-from backend.cli.database import require_schema
+from backend.cli.database import refuse_unknown_schema, require_schema
 from backend.cli.home import make_home
 from backend.cli.installation import Installation
 from backend.settings import Settings
@@ -25,6 +25,7 @@ def up() -> None:
     """Run everything on this machine, and print its address."""
     from backend.cli import up as installation
 
+    refuse_unknown_schema(Settings())  # before anything in the home changes
     settings = _settings()
     installation.run(settings)
 

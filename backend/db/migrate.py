@@ -7,13 +7,18 @@ from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, event, text
+from sqlalchemy import Connection, Engine, event, inspect, text
 
 from backend import files
+from backend.db.base import Base
 from backend.db.engine import make_engine
 
 UPGRADE_LOCK = 7_163_041
 """PostgreSQL advisory lock: if several processes start simultaneously, one of them upgrades."""
+
+
+class UnknownSchemaError(Exception):
+    """The tables are of a version whose schema this one does not know. Nothing was changed."""
 
 
 def config() -> Config:
@@ -27,8 +32,17 @@ def config() -> Config:
 
 def upgrade(url: str, revision: str = "head") -> None:
     """Upgrade the database at `url` to `revision`, in one transaction. Does nothing if it is there
-    already."""
-    _run(url, lambda cfg: command.upgrade(cfg, revision))
+    already.
+
+    Raises:
+        UnknownSchemaError: its tables are of another version.
+    """
+
+    def refuse_or_upgrade(cfg: Config) -> None:
+        _refuse_unknown_schema(cfg.attributes["connection"])
+        command.upgrade(cfg, revision)
+
+    _run(url, refuse_or_upgrade)
 
 
 def downgrade(url: str, revision: str) -> None:
@@ -46,6 +60,38 @@ def is_current(engine: Engine) -> bool:
     with engine.connect() as connection:
         found = MigrationContext.configure(connection).get_current_revision()
     return found == ScriptDirectory.from_config(config()).get_current_head()
+
+
+def known_revisions() -> set[str]:
+    """The schemas that this version can upgrade."""
+    return {script.revision for script in ScriptDirectory.from_config(config()).walk_revisions()}
+
+
+def refuse_unknown_schema(engine: Engine) -> None:
+    """Check that this version knows the schema of the database, if it has one.
+
+    Raises:
+        UnknownSchemaError: its tables are of another version.
+    """
+    with engine.connect() as connection:
+        _refuse_unknown_schema(connection)
+
+
+def _refuse_unknown_schema(connection: Connection) -> None:
+    revisions = MigrationContext.configure(connection).get_current_heads()
+    if unknown := sorted(set(revisions) - known_revisions()):
+        tables = f"the schema {', '.join(unknown)}"
+    elif not revisions and Base.metadata.tables.keys() & set(inspect(connection).get_table_names()):
+        tables = "tables without a schema version"
+    else:
+        return
+    url = connection.engine.url
+    where = url.database if url.get_backend_name() == "sqlite" else url.render_as_string(hide_password=True)
+    raise UnknownSchemaError(
+        f"the database {where} has {tables}, of another version of Callboard, and is left as it is: set "
+        "CALLBOARD_HOME to another folder (or CALLBOARD_DATABASE_URL to another database), or export its "
+        "runs with that version"
+    )
 
 
 def _run(url: str, action: Any) -> None:

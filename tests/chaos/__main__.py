@@ -11,8 +11,6 @@ from pathlib import Path
 from tests.chaos import campaign, more_faults
 from tests.chaos.databases import DATABASES
 
-MIGRATION_KILLS = 3
-
 
 def main() -> int:
     """Run the campaigns. Return 1 if any invariant was violated."""
@@ -35,7 +33,6 @@ def main() -> int:
             fake_engine=args.fake_engine,
             mean_pause_s=args.pause,
             kinds=more_faults.FAULTS,
-            migration_kills=MIGRATION_KILLS,
             on_event=print,
         )
         sys.stdout.write(f"{report}\n")

@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from backend.db import Run
 from backend.db.engine import reading
 from backend.specs.states import ENDED, RunState
-from tests.chaos import faults, invariants, migrations
+from tests.chaos import faults, invariants
 from tests.chaos.databases import DATABASES
 from tests.chaos.stack import Stack, running_stack
 from tests.support.databases import short_folder
@@ -146,11 +146,6 @@ class Campaign:
                 report.violations += invariants.check_run(session, run, runs_dirs, stack.damage)
                 report.violations += self._check_end(run)
 
-    def kill_migrations(self, n_kills: int) -> None:
-        """Kill upgrades of the database, which has the campaign's rows."""
-        self._report.violations += migrations.kill_upgrades(self._stack, self._rng, n_kills, self._log)
-        self._report.n_faults += n_kills
-
     def _check_end(self, run: Run) -> list[str]:
         allowed = {RunState.FINISHED} | ({RunState.STOPPED} if run.id in self._may_stop else set())
         if run.state not in allowed:
@@ -243,7 +238,6 @@ def run(
     fake_engine: bool = False,
     mean_pause_s: float = MEAN_PAUSE_S,
     kinds: Mapping[faults.Kind, int] = faults.FAULTS,
-    migration_kills: int = 0,
     on_event: Callable[[str], None] = lambda line: None,
 ) -> Report:
     """Run a campaign on a new stack.
@@ -255,7 +249,6 @@ def run(
         fake_engine: use an engine that only pretends to train, which takes no processor time.
         mean_pause_s: mean time between two faults.
         kinds: the faults to draw from, with their relative frequency.
-        migration_kills: after these faults, upgrades of the database that are killed.
         on_event: called with each line of the log.
     """
     report = Report(database, seed)
@@ -265,8 +258,6 @@ def run(
         campaign.cause_faults(n_faults)
         campaign.settle()
         campaign.check()
-        if migration_kills:
-            campaign.kill_migrations(migration_kills)
         if report.violations:
             report.log += _logs(folder)
     return report

@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pytest
 import typer
+from sqlalchemy import text
 from typer.testing import CliRunner
 
 from backend.cli.database import require_schema
 from backend.cli.main import app
+from backend.db.engine import opened
+from backend.db.migrate import upgrade
 from backend.settings import Settings
 
 
@@ -51,3 +54,23 @@ def test_database_whose_path_is_too_long_is_named_in_one_line() -> None:
 def test_token_without_a_name_is_refused() -> None:
     result = CliRunner().invoke(app, ["token", "create", " "])
     assert (result.exit_code, result.stderr) == (2, "callboard: name: must not be empty\n")
+
+
+@pytest.mark.parametrize("command", [["up"], ["web"], ["worker"], ["db", "upgrade"]])
+@pytest.mark.parametrize("revision", ["0023", "9999"])
+def test_home_of_another_schema_is_refused_in_one_line_and_left_as_it_is(
+    tmp_path: Path, command: list[str], revision: str
+) -> None:
+    home = tmp_path / "home"
+    file = home / "callboard.sqlite3"
+    home.mkdir(mode=0o700)
+    upgrade(f"sqlite:///{file}")
+    with opened(f"sqlite:///{file}") as engine, engine.begin() as connection:
+        connection.execute(text(f"UPDATE alembic_version SET version_num = '{revision}'"))
+    before = {path.name: path.read_bytes() for path in home.iterdir()}
+    result = CliRunner().invoke(app, command, env={"CALLBOARD_HOME": str(home)})
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert result.stderr.startswith(f"callboard: the database {file} has the schema {revision}, of another ")
+    assert "set CALLBOARD_HOME to another folder" in result.stderr
+    assert "export its runs with that version" in result.stderr
+    assert {path.name: path.read_bytes() for path in home.iterdir()} == before

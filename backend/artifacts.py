@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Literal
-from urllib.parse import quote
 from uuid import uuid4
 
 import fsspec
@@ -61,25 +60,13 @@ class ArtifactStore:
         # Other processes write to the store, so listings must not be cached.
         self._fs, self._root = fsspec.core.url_to_fs(url, use_listings_cache=False)
         self._local = isinstance(self._fs, LocalFileSystem)
-        self._roots = [self._root]
-        if self._local and (earlier := quote(self._root)) != self._root:
-            # Earlier versions stored files of a home such as `my runs` under `my%20runs`.
-            self._roots.append(earlier)
         self._checked: set[tuple[str, str, int]] = set()
 
-    def _paths(self, run_id: str, kind: ArtifactKind, file: str) -> list[str]:
-        """Where a file may be; it is stored in the first place."""
+    def _path(self, run_id: str, kind: ArtifactKind, file: str) -> str:
+        """Where a file is stored."""
         if not _RUN_ID.fullmatch(run_id):
             raise InvalidKey(f"not a run id: {run_id!r:.80}")
-        key = f"runs/{run_id}/{kind}/{check_file_name(file)}"
-        return [f"{root}/{key}" for root in self._roots]
-
-    def _found(self, run_id: str, kind: ArtifactKind, file: str) -> str:
-        """Where a file is; the first place if it is nowhere."""
-        first, *others = self._paths(run_id, kind, file)
-        if others and not os.path.exists(first):
-            return next(filter(os.path.exists, others), first)
-        return first
+        return f"{self._root}/runs/{run_id}/{kind}/{check_file_name(file)}"
 
     def put(self, local: Path, run_id: str, kind: ArtifactKind, file: str | None = None) -> None:
         """Store a complete local file under its own name or `file`, replacing an older one; it must not be
@@ -88,7 +75,7 @@ class ArtifactStore:
         Raises:
             FileNotFoundError: there is no such local file.
         """
-        target, *_ = self._paths(run_id, kind, local.name if file is None else file)
+        target = self._path(run_id, kind, local.name if file is None else file)
         if self._local:
             with _store():
                 _link_or_copy(local, Path(target))
@@ -110,7 +97,7 @@ class ArtifactStore:
         Raises:
             FileNotFoundError: the store has no such file.
         """
-        source, (target, *_) = self._found(run_id, kind, file), self._paths(to_run_id, kind, to_file)
+        source, target = self._path(run_id, kind, file), self._path(to_run_id, kind, to_file)
         with _store():
             if self._local:
                 _link_or_copy(Path(source), Path(target))
@@ -125,7 +112,7 @@ class ArtifactStore:
         """
         folder.mkdir(parents=True, exist_ok=True)
         target = folder / check_file_name(file)
-        path = self._found(run_id, kind, file)
+        path = self._path(run_id, kind, file)
         if self._local:
             with _store():
                 _link_or_copy(Path(path), target)
@@ -145,7 +132,7 @@ class ArtifactStore:
         Raises:
             FileNotFoundError: the store has no such file.
         """
-        path = self._found(run_id, kind, file)
+        path = self._path(run_id, kind, file)
         with _store():
             opened: IO[bytes] = self._fs.open(path, "rb")
         return opened
@@ -172,7 +159,7 @@ class ArtifactStore:
         """
         if sha256 is None:
             return
-        key = (self._found(run_id, kind, file), sha256, self.size_bytes(run_id, kind, file))
+        key = (self._path(run_id, kind, file), sha256, self.size_bytes(run_id, kind, file))
         if key in self._checked:
             return
         with self.open(run_id, kind, file) as opened, _store():
@@ -191,7 +178,7 @@ class ArtifactStore:
         Raises:
             FileNotFoundError: the store has no such file.
         """
-        path = self._found(run_id, kind, file)
+        path = self._path(run_id, kind, file)
         with _store():
             return int(self._fs.info(path)["size"])
 
@@ -204,23 +191,21 @@ class ArtifactStore:
 
     def delete(self, run_id: str, kind: ArtifactKind, file: str) -> None:
         """Delete a file, if it exists."""
-        for path in self._paths(run_id, kind, file):
-            with suppress(FileNotFoundError), _store():
-                self._fs.rm_file(path)
+        path = self._path(run_id, kind, file)
+        with suppress(FileNotFoundError), _store():
+            self._fs.rm_file(path)
 
     def is_empty(self) -> bool:
         """Whether no run has files in the store."""
-        for root in self._roots:
-            with suppress(FileNotFoundError), _store():
-                if self._fs.ls(f"{root}/runs", detail=False):
-                    return False
+        with suppress(FileNotFoundError), _store():
+            return not self._fs.ls(f"{self._root}/runs", detail=False)
         return True
 
     def delete_run(self, run_id: str) -> None:
         """Delete all files of a run, if there are any."""
-        for path in self._paths(run_id, "videos", "x"):
-            with suppress(FileNotFoundError), _store():
-                self._fs.rm(path.removesuffix("/videos/x"), recursive=True)
+        path = self._path(run_id, "videos", "x")
+        with suppress(FileNotFoundError), _store():
+            self._fs.rm(path.removesuffix("/videos/x"), recursive=True)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, urlsplit
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -320,12 +320,7 @@ class Settings(BaseSettings):
     @cached_property
     def sqlite_file(self) -> Path:
         """The embedded installation's database file."""
-        file = self.home_dir / "callboard.sqlite3"
-        # Earlier versions took a `%20` in a home's name for a space, and so on.
-        earlier = Path(unquote(str(file)))
-        if earlier != file and self.runs_dir.is_dir() and not file.exists() and earlier.exists():
-            return earlier
-        return file
+        return self.home_dir / "callboard.sqlite3"
 
     @cached_property
     def redis(self) -> str:

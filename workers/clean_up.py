@@ -16,7 +16,6 @@ from time import monotonic
 import structlog
 
 from backend.db import RemovedFile
-from backend.episodes.repository import observations_file
 from backend.retention import repository as retention
 from backend.runs import repository as runs
 from backend.storage import repository as storage
@@ -93,7 +92,6 @@ class CleanUpThread:
             self._step("copies", partial(host_files.remove_all_copies, context, stopping))
         self._step("retention", partial(apply_retention, context, stopping))
         self._step("purge", partial(purge_deleted_runs, context))
-        self._step("measure", partial(measure_episodes, context))
         self._step("delete", delete)
         if of_host:
             # Last, because it needs space.
@@ -188,23 +186,6 @@ def _is_deleted(context: Context, row: RemovedFile) -> bool:
         log.warning("clean_up.file_not_deleted", run_id=row.run_id, file=row.file, error=str(error))
         return False
     return True
-
-
-def measure_episodes(context: Context) -> None:
-    """Store the sizes of some replays and videos of earlier versions."""
-    with context.reading() as session:
-        episodes = storage.unmeasured_episodes(session)
-    sizes = {}
-    for episode in episodes:
-        replay = context.store.size_or_zero(episode.run_id, "replays", episode.replay)
-        files = (episode.video, observations_file(episode.id)) if episode.video else ()
-        sizes[episode.id] = (
-            replay,
-            sum(context.store.size_or_zero(episode.run_id, "videos", file) for file in files),
-        )
-    if sizes:
-        with context.writing() as session:
-            storage.set_sizes(session, sizes)
 
 
 def purge_deleted_runs(context: Context) -> list[str]:

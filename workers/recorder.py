@@ -23,7 +23,6 @@ from backend.live_settings import repository as live_settings
 from backend.metrics import repository as metrics
 from backend.runs import repository as runs
 from backend.specs import events
-from backend.specs.former_names import current_metric, current_protocol
 from backend.specs.states import RunState
 from backend.storage import repository as storage
 from workers import claims
@@ -76,7 +75,6 @@ class Recorder:
         """The stored files of the current batch, and their sizes."""
         self.has_started = False
         """Whether the engine's event `started` has been recorded."""
-        self._has_former_protocols: bool | None = None
         self._bounds = self._bounds_after = Bounds()
         """After the last committed batch, and after the current one."""
         self.has_final_event = False
@@ -179,7 +177,6 @@ class Recorder:
             return False
         log.log_offset_bytes = batch.offset
         revision = runs.touch(session, run, _parts(batch.events))
-        self._rename_former_protocols(run, batch)
         bounds = self._bounds_after = self._bounds.copied()
         points = bounds.points(session, run.id, batch.events)
         if points and metrics.append(session, run.id, self._attempt, revision, points):
@@ -228,23 +225,6 @@ class Recorder:
                     lines.append({"time": time, "level": event.level, "message": event.message})
         runs.add_log_lines(session, run.id, self._attempt, bounds.lines(lines))
         return True
-
-    def _rename_former_protocols(self, run: Run, batch: _Batch) -> None:
-        """Give the evaluations in a log of version 0.1.0 their protocols' current names."""
-        if self._has_former_protocols is None:
-            logged = (event for frame, _ in read_frames(self._path) for event in frame)
-            started = next((event for event in logged if isinstance(event, events.StartedEvent)), None)
-            if started is not None:
-                self._has_former_protocols = started.evaluation_protocol is None
-        if not self._has_former_protocols:
-            return
-        for at, event in enumerate(batch.events):
-            if isinstance(event, events.EvaluationEvent):
-                named = current_protocol(run.spec, event.protocol)
-                batch.events[at] = event.model_copy(update={"protocol": named})
-            elif isinstance(event, events.PointsEvent):
-                metric = current_metric(run.spec, event.metric)
-                batch.events[at] = event.model_copy(update={"metric": metric})
 
     def _committed(self, batch: _Batch) -> None:
         self._offset = batch.offset

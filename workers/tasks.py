@@ -7,7 +7,7 @@ from celery import Celery
 from celery.exceptions import Ignore
 from celery.worker.request import Request
 
-from backend.live.bus import FORMER_WAKE_TASK, TRAIN_TASK, WAKE_TASK
+from backend.live.bus import TRAIN_TASK, WAKE_TASK
 from backend.specs.states import RunState
 from workers.host_agent import HostAgent
 
@@ -29,12 +29,10 @@ def register(app: Celery, agent: HostAgent) -> None:
             else:
                 agent.revoke(*self.args, kill=signal == SIGKILL)
 
+    @app.task(name=WAKE_TASK, ignore_result=True)
     def wake() -> None:
         """Check for work now."""
         agent.wake()
-
-    for name in (WAKE_TASK, FORMER_WAKE_TASK):
-        app.task(name=name, ignore_result=True)(wake)
 
     @app.task(name=TRAIN_TASK, ignore_result=True, throws=(AttemptFailed,), Request=TrainRequest)
     def train(run_id: str, attempt: int) -> str:

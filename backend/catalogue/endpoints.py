@@ -7,7 +7,6 @@ from backend.catalogue import service
 from backend.catalogue.schemas import AlgorithmOut, AlgorithmPage, EnvironmentOut, EnvironmentPage
 from backend.dependencies import ReadSession
 from backend.errors import NotFound
-from backend.specs.former_names import current_environment_id
 from backend.specs.problems import quoted, similar_ids
 
 router = APIRouter(tags=["catalogue"])
@@ -40,7 +39,7 @@ def list_environments(request: Request, principal: Viewer, session: ReadSession)
 def read_environment(environment_id: str, principal: Viewer, session: ReadSession) -> EnvironmentOut:
     """One environment; its id may contain a slash, as in `ALE/Pong-v5`."""
     known = service.environments(session)
-    found = known.get(current_environment_id(environment_id))
+    found = known.get(environment_id)
     if found is None:
         similar = similar_ids(environment_id, known)
         hint = f"did you mean {' or '.join(similar)}?" if similar else "see GET /environments"

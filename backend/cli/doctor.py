@@ -49,8 +49,7 @@ def doctor(
     settings = Settings()
     results = [_check(name, settings) for name in check or CHECKS]
     if as_json:
-        # Scripts for version 0.1.0 read the message as `told`.
-        typer.echo(json.dumps([{**asdict(result), "told": result.message} for result in results]))
+        typer.echo(json.dumps([asdict(result) for result in results]))
     else:
         for result in results:
             typer.echo(f"{'ok   ' if result.ok else 'FAIL '}  {result.check:12} {result.message}")

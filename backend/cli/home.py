@@ -27,7 +27,7 @@ def make_home(home: Path) -> None:
 
 
 def make_private(home: Path) -> None:
-    """Make new files private, and those of an existing home that an earlier version or another umask left
+    """Make new files private, and those of an existing home that another umask left
     readable: the home itself, its files, and the folders in it, which hide everything below them.
 
     A folder that is not an installation's home, or belongs to another user, is left alone.

@@ -18,8 +18,8 @@ class RunningInstallation:
     pid: int
     url: str | None
     """Address of the server; None while it starts."""
-    database_digest: str | None
-    """As of `database_digest`; None if it was started by an earlier version."""
+    database_digest: str
+    """As of `database_digest`."""
 
     def require_database(self, settings: Settings) -> None:
         """Check that it uses the database of these settings: it knows no link or token in another one.
@@ -27,7 +27,7 @@ class RunningInstallation:
         Raises:
             typer.Exit: it uses another one.
         """
-        if self.database_digest not in (None, database_digest(settings)):
+        if self.database_digest != database_digest(settings):
             raise fail(
                 f"CALLBOARD_DATABASE_URL: process {self.pid} runs in {settings.home_dir} with another "
                 "database; use the same one, or set CALLBOARD_HOME to another folder"
@@ -69,7 +69,7 @@ class Installation:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             state = json.loads(self._path.read_text())
-            return RunningInstallation(state["pid"], state["url"], state.get("database_digest"))
+            return RunningInstallation(state["pid"], state["url"], state["database_digest"])
         except FileNotFoundError:
             pass
         return None

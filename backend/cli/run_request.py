@@ -116,11 +116,9 @@ def _assignments(pairs: Sequence[str], section: str, *, limits: Iterable[str]) -
 
 def _preset(algorithm: str, preset: str, environment: str) -> dict[str, Any]:
     from backend.specs.environments import ENVIRONMENTS
-    from backend.specs.former_names import current_preset_id
 
     if algorithm not in ALGORITHMS:
         return {}
-    preset = current_preset_id(algorithm, preset)
     known = {p.id: p for p in ALGORITHMS[algorithm].presets}
     entry = ENVIRONMENTS.get(environment)
     chosen = known.get(preset)

@@ -43,11 +43,10 @@ SEED_HELP = (
 
 def _spec(request: dict[str, Any]) -> "RunSpec":
     from backend.specs.environments.custom import CustomEnvironmentsError
-    from backend.specs.former_names import ENVIRONMENT_PREFIX, with_current_names
+    from backend.specs.fields import ENVIRONMENT_PREFIX
     from backend.specs.problems import InvalidSpec
     from backend.specs.run import parse_run_spec
 
-    request = with_current_names(request)
     try:
         if request["environment"].startswith(ENVIRONMENT_PREFIX):
             request["custom"] = _description(request["environment"])

@@ -182,7 +182,7 @@ def _by_training(
 def _protocol(some: Sequence[Run], done: Sequence[Evaluation]) -> str | None:
     """The protocol of the evaluations of a group: that of its config, else that of the latest evaluation.
 
-    Runs of former versions may have been evaluated in another way than their config states now.
+    The only evaluations of a run may have been requested under another protocol than that of its config.
     """
     ids = {run.id for run in some}
     own = [one for one in done if one.run_id in ids]

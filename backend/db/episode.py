@@ -30,16 +30,16 @@ class Episode(Base):
     replay: Mapped[str] = mapped_column(String(200))
     """File name of the replay in the artifact store."""
     replay_sha256: Mapped[str | None] = mapped_column(String(64))
-    """SHA-256 of the replay, in hexadecimal; None for replays of version 0.1.0."""
+    """SHA-256 of the replay, in hexadecimal; None: any content is accepted."""
     video: Mapped[str | None] = mapped_column(String(200))
     """File name of the rendered video; None until it is rendered."""
     video_sha256: Mapped[str | None] = mapped_column(String(64))
     """SHA-256 of the video; below, of the video of the network input, if there is one."""
     observations_sha256: Mapped[str | None] = mapped_column(String(64))
     replay_bytes: Mapped[int | None] = mapped_column(BigInteger)
-    """Size of the replay; None until it is measured."""
+    """Size of the replay."""
     video_bytes: Mapped[int | None] = mapped_column(BigInteger)
-    """Size of the video and of that of the network input; None without a video, or until it is measured."""
+    """Size of the video and of that of the network input; None without a video."""
     video_rendered_at: Mapped[datetime | None]
     superseded: Mapped[bool] = mapped_column(default=False)
     removed: Mapped[bool] = mapped_column(default=False)

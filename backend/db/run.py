@@ -127,7 +127,7 @@ class Attempt(Base):
     log_bytes: Mapped[int | None] = mapped_column(BigInteger)
     """Size of its compressed event log, 0 if it was removed; None: neither."""
     provenance: Mapped[dict[str, Any] | None]
-    """See `backend.specs.provenance`; None until the engine has reported it, and for attempts of 0.1.0."""
+    """See `backend.specs.provenance`; None until the engine has reported it."""
 
 
 class ExternalSource(Base):

@@ -169,7 +169,6 @@ def scatter(
     return _answer(request, service.draw_scatter(session, run, x, y, options), format, "scatter")
 
 
-@router.get("/internals", include_in_schema=False)  # the name in version 0.1.0
 @router.get("/diagnostics")
 def list_diagnostics(
     run: Annotated[Ulid, Query(description="Run id.")], principal: Viewer, session: ReadSession
@@ -181,7 +180,6 @@ def list_diagnostics(
     )
 
 
-@router.get("/internal", response_model=None, include_in_schema=False)  # the name in version 0.1.0
 @router.get("/diagnostic", response_model=None, responses=FORMATS)
 def diagnostic(
     request: Request,

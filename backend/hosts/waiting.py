@@ -166,7 +166,7 @@ def _too_large(run: Run, memory_bytes: int) -> str:
     )
     try:
         return f"{reason}: {memory_advice(parse_run_spec(run.spec), memory_bytes)}"
-    except InvalidSpec:  # of a former version, or of an environment that no longer exists
+    except InvalidSpec:  # stored by another version, whose settings were others
         return reason
 
 

@@ -26,10 +26,7 @@ LIFETIME_S = 3600.0
 """Maximum duration of a stream; the browser then reconnects and is authenticated again."""
 
 WAKE_TASK = "callboard.wake"
-"""Celery task that makes a worker look for work. Workers of version 0.1.0 discard it: they look every few
-seconds."""
-FORMER_WAKE_TASK = "callboard.poke"
-"""Its name in version 0.1.0, which workers accept too."""
+"""Celery task that makes a worker look for work."""
 
 TRAIN_TASK = "callboard.train"
 """Celery task that executes an attempt on the host that has claimed it."""

@@ -25,7 +25,6 @@ from backend.runs import repository as run_rows
 from backend.runs import service as run_service
 from backend.runs.groups import group_key, repetitions
 from backend.runs.lineage import roots
-from backend.specs.former_names import with_current_names
 from backend.specs.run import in_declared_order
 
 MAX_BUCKETS = 500_000
@@ -154,7 +153,7 @@ def export_runs(db_engine: Engine, run_ids: Sequence[str], file_format: Format) 
                     "name": run.name,
                     "tags": run.tags,
                     "notes": run.notes,
-                    "spec": in_declared_order(with_current_names(run.spec)),
+                    "spec": in_declared_order(run.spec),
                     "provenance": _provenance(session, run.id),
                 },
             )

@@ -18,7 +18,6 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from backend.runs.fields import Field, FieldKind, MetricField, RunField, UnknownField, resolve
-from backend.specs.former_names import current_environment_id
 from backend.specs.problems import quoted
 from backend.specs.states import RunState
 from backend.text import UNSTORABLE, is_storable
@@ -115,8 +114,6 @@ def term(field: str, operator: Operator, value: str) -> Term:
             value = value.lower()
         if field == "state" and value not in set(RunState):
             raise BadFilter(f"unknown state {quoted(value)}; use one of {', '.join(RunState)}")
-        if field == "environment":
-            value = current_environment_id(value)
     if kind in ("id", "text", "tag", "flag") and operator in (">", ">=", "<", "<="):
         raise BadFilter(f"{field} does not support {operator}: use :, = or !=")
     read = _value(field, kind, value)

@@ -12,7 +12,6 @@ from backend.db.base import new_run_id
 from backend.errors import Conflict, Invalid
 from backend.runs import external, repository, service
 from backend.specs.fields import Strict, marked
-from backend.specs.former_names import with_current_names
 from backend.specs.names import fork_name
 from backend.specs.problems import FieldProblem, quoted
 from backend.specs.run import RunSpec, StopSpec, parse_run_spec
@@ -117,10 +116,9 @@ def _checkpoint(session: Session, parent: Run, checkpoint_id: str | None) -> Che
 
 def _spec(parent: Run, before: RunSpec, request: ForkRequest) -> RunSpec:
     changes: dict[str, Any] = request.model_dump(exclude={"checkpoint"}, exclude_none=True)
-    stored, changes = with_current_names(parent.spec), with_current_names(changes)
     for section in ("config", "environment_config"):
-        changes[section] = stored[section] | changes[section]
-    spec = parse_run_spec(stored | changes)
+        changes[section] = parent.spec[section] | changes.get(section, {})
+    spec = parse_run_spec(parent.spec | changes)
     if request.name is not None:
         return spec
     return spec.model_copy(update={"name": fork_name(parent.name, before, spec)})

@@ -16,7 +16,6 @@ from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS, Environment, PublishedScore
 from backend.specs.environments.custom import CustomEnvironment
 from backend.specs.external import is_external
-from backend.specs.former_names import current_environment_id, with_current_names
 from backend.specs.problems import InvalidSpec
 from backend.specs.protocols import PROTOCOLS
 from backend.specs.run import default_config, parse_run_spec
@@ -36,7 +35,6 @@ def configs_of(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
     if is_external(spec):
         _, environment_config = _defaults("", spec["environment"], "null")
         return {"config": spec["config"], "environment_config": environment_config}
-    spec = with_current_names(spec)
     custom = json.dumps(spec.get("custom"), sort_keys=True)
     config, environment_config = _defaults(spec["algorithm"], spec["environment"], custom)
     return {
@@ -63,9 +61,8 @@ def _defaults(algorithm: str, environment: str, custom: str) -> tuple[dict[str, 
 def group_key(spec: dict[str, Any]) -> str:
     """Equal for runs that differ only in seed, name, notes, tags, host, priority, or in limits to which no
     learning rate is annealed."""
-    current = with_current_names(spec)
     names = ("algorithm", "environment", "group", *(("origin",) if is_external(spec) else ()))
-    parts = {name: current.get(name) for name in names}
+    parts = {name: spec.get(name) for name in names}
     configs = configs_of(spec)
     text = json.dumps(parts | configs | _annealing(spec, configs["config"]), sort_keys=True)
     return sha256(text.encode()).hexdigest()[:16]
@@ -193,8 +190,7 @@ def own_protocol(run: Run) -> str | None:
 
 def training_key(run: Run) -> str:
     """Equal for runs whose training returns can be compared: the same environment, observed alike."""
-    environment = current_environment_id(run.environment)
-    return _scored_as(environment, None, configs_of(run.spec)["environment_config"])
+    return _scored_as(run.environment, None, configs_of(run.spec)["environment_config"])
 
 
 def evaluation_key(run: Run, protocol: str | None) -> str:
@@ -203,8 +199,7 @@ def evaluation_key(run: Run, protocol: str | None) -> str:
     Settings of training that the protocol replaces, such as sticky actions, do not count; what the agent
     sees and does in the evaluation does: observation size, crop, action set, action repeat.
     """
-    environment = current_environment_id(run.environment)
-    return _scored_as(environment, protocol, configs_of(run.spec)["environment_config"])
+    return _scored_as(run.environment, protocol, configs_of(run.spec)["environment_config"])
 
 
 def is_measured_as_published(run: Run, environment: Environment, protocol: str) -> bool:

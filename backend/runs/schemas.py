@@ -21,7 +21,6 @@ from backend.rest import Page
 from backend.specs.annealing import Annealing
 from backend.specs.external import ExternalFields
 from backend.specs.fields import Strict
-from backend.specs.former_names import with_current_names
 from backend.specs.provenance import Provenance
 from backend.specs.run import StopSpec, in_declared_order
 from backend.specs.run_fields import (
@@ -180,7 +179,7 @@ class RunOut(BaseModel):
     def of(cls, run: Run) -> Self:
         """From a run's row."""
         row = {name: getattr(run, name) for name in cls.model_fields if hasattr(run, name)}
-        row["spec"] = in_declared_order(with_current_names(run.spec))
+        row["spec"] = in_declared_order(run.spec)
         return cls.model_validate(row | {"progress": progress(run), "time_left_s": time_left_s(run)})
 
 
@@ -222,7 +221,7 @@ class AttemptOut(BaseModel):
     outcome: str | None
     resumed_from_agent_steps: int
     provenance: Provenance | None
-    """What it was trained with; null before its engine has reported it, and for attempts of version 0.1.0."""
+    """What it was trained with; null before its engine has reported it."""
 
 
 class TransitionOut(BaseModel):

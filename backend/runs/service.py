@@ -16,7 +16,7 @@ from backend.runs.filters import All, Either, Node, Term, Word
 from backend.runs.grid import combinations, given_seeds, grid_problems, seed_problems, seeds_of, with_seed
 from backend.runs.schemas import RunChanges
 from backend.specs.annealing import Annealing, annealing_notice, with_annealing
-from backend.specs.former_names import ENVIRONMENT_PREFIX, current_environment_id, with_current_names
+from backend.specs.fields import ENVIRONMENT_PREFIX
 from backend.specs.problems import FieldProblem, InvalidSpec, quoted
 from backend.specs.run import RunSpec, StopSpec, parse_run_spec
 from backend.specs.run_fields import CALLBOARD, EXTERNAL
@@ -209,7 +209,7 @@ def listing(
             ("id", ids),
             ("state", states),
             ("algorithm", algorithms),
-            ("environment", [current_environment_id(name) for name in environments]),
+            ("environment", environments),
         )
         if values
     ]
@@ -340,8 +340,7 @@ def specs(session: Session, body: dict[str, Any]) -> list[RunSpec]:
 
 
 def described(session: Session, request: dict[str, Any]) -> dict[str, Any]:
-    """The request with current names, and with the description of a custom environment by its hosts."""
-    request = with_current_names(request)
+    """The request with the description of a custom environment by its hosts."""
     environment = request.get("environment")
     if not isinstance(environment, str) or not environment.startswith(ENVIRONMENT_PREFIX):
         return request

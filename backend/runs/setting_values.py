@@ -6,7 +6,6 @@ from backend.db import Run
 from backend.errors import Invalid
 from backend.runs.fields import ConfigField, MetricField, RunField, UnknownField, resolve
 from backend.runs.groups import configs_of
-from backend.specs.former_names import with_current_names
 from backend.specs.problems import quoted
 
 
@@ -29,7 +28,7 @@ def value_of(run: Run, field: RunField | ConfigField) -> Any:
     """A run's value of a field or setting; None if it has none."""
     if isinstance(field, RunField):
         return getattr(run, field.name, None)
-    value: Any = with_current_names(run.spec) | configs_of(run.spec)
+    value: Any = run.spec | configs_of(run.spec)
     for key in field.path:
         value = value.get(key) if isinstance(value, dict) else None
     return value

@@ -60,10 +60,8 @@ class StartedEvent(Event):
     """File name of the checkpoint it resumes from."""
     agent_steps: int = 0
     """Agent steps of earlier attempts."""
-    evaluation_protocol: str | None = None
-    """Protocol of its evaluations. None in logs of version 0.1.0, which named protocols by starts alone."""
     versions: dict[str, str] = {}
-    """Package -> version, as in `ProvenanceEvent`, which version 0.1.0 did not emit."""
+    """Package -> version, as in `ProvenanceEvent`."""
     rollout_workers: int | None = None
     """See `Provenance.rollout_workers`."""
 
@@ -121,8 +119,8 @@ class EpisodeEvent(Event):
     length_frames: int
     replay: str
     """File name in the run's `replays/`: seed, actions, rewards, values, policies."""
-    replay_sha256: str | None = None
-    """SHA-256 of the file, in hexadecimal; None in logs of version 0.1.0."""
+    replay_sha256: str
+    """SHA-256 of the file, in hexadecimal."""
 
 
 class EvaluationEvent(Event):

@@ -14,7 +14,9 @@ ULID = r"^[0-9A-HJKMNP-TV-Z]{26}$"
 METRIC = r"^[A-Za-z0-9_-]+(?:/[A-Za-z0-9_.-]+)+$"
 SHA256 = r"^[0-9a-f]{64}$"
 SUFFIX = r"^(\.[a-z0-9]{1,10})?$"
-CUSTOM_ID = r"^Custom/[A-Za-z0-9][A-Za-z0-9_-]{0,60}-v[0-9]{1,4}$"
+ENVIRONMENT_PREFIX = "Custom/"
+"""Prefix of the ids of hosts' custom environments."""
+CUSTOM_ID = rf"^{ENVIRONMENT_PREFIX}[A-Za-z0-9][A-Za-z0-9_-]{{0,60}}-v[0-9]{{1,4}}$"
 ENTRY_POINT = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 PATTERNS = {
     STORABLE: "must not contain null characters",

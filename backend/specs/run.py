@@ -10,8 +10,7 @@ from backend.specs.algorithms import ALGORITHMS, Algorithm, AlgorithmConfig
 from backend.specs.algorithms.memory import RunFacts
 from backend.specs.environments import ENVIRONMENTS, Environment, EnvironmentConfig
 from backend.specs.environments.custom import CustomConfig, CustomEnvironment
-from backend.specs.fields import Frozen, Strict, marked, setting
-from backend.specs.former_names import ENVIRONMENT_PREFIX, with_current_names
+from backend.specs.fields import ENVIRONMENT_PREFIX, Frozen, Strict, marked, setting
 from backend.specs.misplaced import moved, placed, places
 from backend.specs.problems import (
     FieldProblem,
@@ -260,13 +259,11 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
 
     Args:
         data: JSON values, with the fields of `RunSpec`; `config`, `environment_config` and `seed` are
-            optional. For a custom environment, `custom` is its host's description of it. Names of version
-            0.1.0 are accepted (see `former_names`).
+            optional. For a custom environment, `custom` is its host's description of it.
 
     Raises:
         InvalidSpec: with one problem per invalid field.
     """
-    data = with_current_names(data)
     problems: list[FieldProblem] = []
     algorithm = _known("algorithm", data.get("algorithm"), ALGORITHMS, problems)
     environment = _environment(data, problems)

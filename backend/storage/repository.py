@@ -8,11 +8,11 @@ A file that a request stores before its row is expected: it counts as removed fr
 transaction that adds its row keeps it. Without that row clean-up deletes it.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
 from typing import cast
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactKind
@@ -132,22 +132,6 @@ def forget(session: Session, removed: Collection[RemovedFile]) -> None:
             )
             session.execute(delete(Job).where(Job.kind == "video", Job.target_id.in_(removed_ids)))
             session.execute(delete(Episode).where(Episode.id.in_(removed_ids)))
-
-
-def unmeasured_episodes(session: Session) -> Sequence[Episode]:
-    """Episodes of earlier versions, whose files' sizes are unknown."""
-    unknown = select(Episode).where(
-        Episode.replay_bytes.is_(None) | (Episode.video.is_not(None) & Episode.video_bytes.is_(None))
-    )
-    return session.scalars(unknown.where(Episode.removed.is_(False)).limit(_BATCH)).all()
-
-
-def set_sizes(session: Session, sizes: Mapping[str, tuple[int, int]]) -> None:
-    """Store the sizes of episodes' replays and videos, by the episode's id."""
-    for episode_id, (replay_bytes, video_bytes) in sizes.items():
-        row = update(Episode).where(Episode.id == episode_id)
-        session.execute(row.values(replay_bytes=replay_bytes))
-        session.execute(row.where(Episode.video.is_not(None)).values(video_bytes=video_bytes))
 
 
 def files_of(session: Session, run_id: str) -> dict[tuple[ArtifactKind, str], bool]:

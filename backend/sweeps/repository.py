@@ -171,7 +171,7 @@ def reconcile(session: Session, sweep_id: str) -> bool:
         configuration = by_number[number]
         try:
             run_spec = member_spec(spec, configuration.settings, seed)
-        except InvalidSpec as error:  # of a former version, whose settings were others
+        except InvalidSpec as error:  # stored by another version, whose settings were others
             configuration.eliminated = f"its settings are no longer valid: {error}"
             continue
         run = runs.create(session, run_spec, created_by=sweep.created_by, reason=f"started by {sweep.name}")

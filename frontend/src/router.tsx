@@ -15,7 +15,6 @@ import {
   auditSearch,
   compareSearch,
   environmentsSearch,
-  hasRenamedTab,
   loginSearch,
   newRunSearch,
   replaySearch,
@@ -73,11 +72,6 @@ const runRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/runs/$runId',
   validateSearch: runSearch,
-  beforeLoad: ({ location, params, search }) => {
-    if (hasRenamedTab(location.search)) {
-      redirect({ to: '/runs/$runId', params, search, replace: true, throw: true });
-    }
-  },
   component: lazyRouteComponent(() => import('@/routes/RunPage')),
 });
 
@@ -113,14 +107,6 @@ const environmentsRoute = createRoute({
   path: '/environments',
   validateSearch: environmentsSearch,
   component: lazyRouteComponent(() => import('@/routes/EnvironmentsPage')),
-});
-
-// The page's URL before it was renamed.
-const worldsRoute = createRoute({
-  getParentRoute: () => shellRoute,
-  path: '/worlds',
-  validateSearch: environmentsSearch,
-  beforeLoad: ({ search }) => redirect({ to: '/environments', search, replace: true, throw: true }),
 });
 
 const hostsRoute = createRoute({
@@ -160,7 +146,6 @@ const routeTree = rootRoute.addChildren([
     sweepsRoute,
     sweepRoute,
     environmentsRoute,
-    worldsRoute,
     hostsRoute,
     storageRoute,
     auditRoute,

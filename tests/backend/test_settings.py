@@ -65,45 +65,6 @@ def test_redis_and_celery_connect_to_socket_in_folder_with_any_name(
             bus.close()
 
 
-@pytest.mark.parametrize(("name", "earlier"), [("my runs", "my%20runs"), ("me@corp", "me%40corp")])
-def test_artifacts_of_earlier_versions_are_found(tmp_path: Path, name: str, earlier: str) -> None:
-    _, run = _store(tmp_path / earlier, "old.pt")
-    old = tmp_path / earlier / "artifacts" / "runs" / run / "checkpoints" / "old.pt"
-    store, new_run = _store(tmp_path / name, "new.pt")
-    assert store.read(run, "checkpoints", "old.pt", None) == b"weights"
-    assert store.size_bytes(run, "checkpoints", "old.pt") == 7
-    assert store.get(run, "checkpoints", "old.pt", tmp_path / "local").read_bytes() == b"weights"
-    store.copy(run, "checkpoints", "old.pt", new_run, "copy.pt")
-    assert store.read(new_run, "checkpoints", "copy.pt", None) == b"weights"
-    in_home = sorted(path.name for path in (tmp_path / name / "artifacts").rglob("*.pt"))
-    assert in_home == ["copy.pt", "new.pt"]
-    store.delete_run(new_run)
-    assert old.is_file()
-    assert not store.is_empty()
-    store.delete(run, "checkpoints", "old.pt")
-    assert not old.exists()
-    store.delete_run(run)
-    assert store.is_empty()
-
-
-def test_file_in_home_has_precedence_over_one_of_an_earlier_version(tmp_path: Path) -> None:
-    _, run = _store(tmp_path / "my%20runs", "a.pt", b"old")
-    store = ArtifactStore(Settings(home=tmp_path / "my runs").artifacts)
-    (tmp_path / "a.pt").write_bytes(b"new")
-    store.put(tmp_path / "a.pt", run, "checkpoints")
-    assert store.read(run, "checkpoints", "a.pt", None) == b"new"
-
-
-def test_database_of_earlier_versions_is_found_next_to_home_in_use(tmp_path: Path) -> None:
-    _create_database(Settings(home=tmp_path / "a b").database)
-    home = tmp_path / "a%20b"
-    assert Settings(home=home).sqlite_file == home / "callboard.sqlite3", "another installation's"
-    (home / "runs").mkdir(parents=True)
-    assert Settings(home=home).sqlite_file == tmp_path / "a b" / "callboard.sqlite3"
-    (home / "callboard.sqlite3").touch()
-    assert Settings(home=home).sqlite_file == home / "callboard.sqlite3"
-
-
 def test_slots_are_left_to_the_worker_if_unset_or_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CALLBOARD_SLOTS", raising=False)
     assert Settings().slots is None

@@ -132,14 +132,3 @@ def test_invalid_search_parameters_are_dropped(page: Page, ended: str) -> None:
     page.goto(f"/compare?runs=a,{ended},b")
     expect(page.get_by_role("list", name="Compared runs").get_by_role("listitem")).to_have_count(1)
     expect(page.get_by_role("main").get_by_role("alert")).to_have_count(0)
-
-
-@pytest.mark.long
-def test_urls_of_renamed_pages_and_tabs_redirect(page: Page, ended: str) -> None:
-    page.goto("/worlds?q=pong")
-    page.wait_for_url("**/environments?q=pong")
-    expect(page.get_by_role("heading", name="Environments", level=1)).to_be_visible()
-    for old, tab in (("internals", "Diagnostics"), ("settings", "Config")):
-        page.goto(f"/runs/{ended}?tab={old}")
-        page.wait_for_url(f"**?tab={tab.lower()}")
-        expect(page.get_by_role("tab", name=tab)).to_have_attribute("aria-selected", "true")

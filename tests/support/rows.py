@@ -30,7 +30,7 @@ def external_request(**changes: Any) -> dict[str, Any]:
 
 
 PROVENANCE = Provenance(
-    version="0.1.0",
+    version="0.2.0",
     commit="0123456789abcdef0123456789abcdef01234567",
     dirty=True,
     packages={"python": "3.11.9", "torch": "2.9.0"},

@@ -14,7 +14,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactKind, ArtifactStore
-from backend.db import Attempt, Checkpoint, Episode, Evaluation, LogLine, Run, Series
+from backend.db import Attempt, Checkpoint, Episode, Evaluation, LogLine, Run
 from backend.db.engine import reading, writing
 from backend.evaluations import service as evaluations
 from backend.evaluations.schemas import EvaluationRequest
@@ -71,6 +71,7 @@ class ClaimedRun:
         if on_disk:
             self.file("replays", name)
         return events.EpisodeEvent(
+            replay_sha256="0" * 64,
             agent_steps=agent_steps, frames=agent_steps, wall_time_s=1.0, seed=7, episode_return=3.0,
             length_steps=10, length_frames=40, replay=name,
         )  # fmt: skip
@@ -233,35 +234,6 @@ def test_every_kind_of_event_is_stored_as_rows(context: Context, engine: Engine,
     assert not (claimed.folder / "replays" / episode.replay).exists(), "only the store needs it"
     with reading(engine) as session:
         assert session.scalars(select(Episode.replay_bytes)).one() == 7
-
-
-@pytest.mark.parametrize(
-    ("started", "named"),
-    [
-        (STARTED, "noop_starts_5min"),
-        (STARTED.model_copy(update={"evaluation_protocol": "noop_starts"}), "noop_starts"),
-    ],
-    ids=["version 0.1.0", "current"],
-)
-def test_evaluations_in_log_of_version_0_1_0_get_current_protocol(
-    context: Context, engine: Engine, started: events.StartedEvent, named: str
-) -> None:
-    add_host(engine, "a")
-    run = make_run(engine, algorithm="dqn", environment="ALE/Pong-v5")
-    assert claim(engine) is not None
-    claimed = ClaimedRun(context, run.id, 1)
-    claimed.write(started)
-    assert _recorder(context, claimed).record()
-    evaluation = events.EvaluationEvent(
-        protocol="noop_starts", agent_steps=80, frames=320, wall_time_s=1.0, checkpoint="a1-s80.pt", seed=3,
-        returns=[1.0], lengths_frames=[10], mean_return=1.0,
-    )  # fmt: skip
-    claimed.write(evaluation, points(80).model_copy(update={"metric": "eval/noop_starts/mean_return"}))
-    # A recorder that starts in the middle of the log.
-    assert _recorder(context, claimed).record()
-    with reading(engine) as session:
-        assert session.scalars(select(Evaluation.protocol)).one() == named
-        assert session.scalars(select(Series.metric)).one() == f"eval/{named}/mean_return"
 
 
 def test_new_recorder_resumes_at_stored_offset(context: Context, engine: Engine, claimed: ClaimedRun) -> None:

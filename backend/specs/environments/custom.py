@@ -18,12 +18,11 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, ValidationError
+from pydantic import Field, JsonValue, StringConstraints, ValidationError
 
 from backend.specs.algorithms.base import Actions, Observation
 from backend.specs.environments.base import USUAL_EPISODE_AGENT_STEPS, Environment, EnvironmentConfig
 from backend.specs.fields import CUSTOM_ID, ENTRY_POINT, WITHOUT_CONTROLS, Strict, setting
-from backend.specs.former_names import current_environment_id
 from backend.specs.problems import explained, problems_of
 
 FILE_VARIABLE = "CALLBOARD_ENVIRONMENTS_FILE"
@@ -55,11 +54,7 @@ class CustomConfig(EnvironmentConfig):
 class CustomEnvironment(Strict):
     """The public description of a custom environment, without its code."""
 
-    id: Annotated[
-        str,
-        BeforeValidator(current_environment_id),
-        StringConstraints(pattern=CUSTOM_ID),
-    ]
+    id: Annotated[str, StringConstraints(pattern=CUSTOM_ID)]
     title: Word
     summary: Annotated[str, StringConstraints(max_length=300)] = ""
     observation: Observation

@@ -1890,7 +1890,7 @@ export interface components {
              * @description Agent step of the checkpoint that it resumed from; null if it started from scratch.
              */
             resumed_from_agent_steps: number;
-            /** @description What it was trained with; null before its engine has reported it, and for attempts of version 0.1.0. */
+            /** @description What it was trained with; null before its engine has reported it. */
             provenance: components["schemas"]["Provenance"] | null;
         };
         /**

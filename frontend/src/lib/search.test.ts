@@ -10,11 +10,7 @@ describe('runSearch', () => {
     expect(Object.keys(search)).toEqual(expect.arrayContaining(['tab', 'x']));
   });
 
-  it.each([
-    ['internals', 'diagnostics'],
-    ['settings', 'config'],
-    ['log', 'log'],
-  ])('maps the tab %s to %s', (old, tab) => expect(runSearch({ tab: old }).tab).toBe(tab));
+  it('keeps the tab', () => expect(runSearch({ tab: 'log' }).tab).toBe('log'));
 
   it('keeps the selected video', () => expect(runSearch({ video: ID }).video).toBe(ID));
 });
@@ -74,7 +70,4 @@ describe('the charts of a page', () => {
       interval: undefined,
     });
   });
-
-  it('accept the scale of the learning curve in old addresses', () =>
-    expect(runSearch({ log: true }).log).toBe('rollout/episode_return'));
 });

@@ -134,14 +134,6 @@ const RUN_TABS = [
   'system',
 ] as const;
 
-/** Renamed tabs by their old names, which old URLs contain. */
-const RENAMED_TABS: ReadonlyMap<unknown, (typeof RUN_TABS)[number]> = new Map([
-  ['internals', 'diagnostics'],
-  ['settings', 'config'],
-] as const);
-
-export const hasRenamedTab = ({ tab }: Search): boolean => RENAMED_TABS.has(tab);
-
 const xAxis = (value: unknown) =>
   oneOf(
     value,
@@ -167,10 +159,6 @@ const names = (value: unknown): string | undefined =>
     .slice(0, 100)
     .join(',') || undefined;
 
-/** Charts with a logarithmic scale; `true` in old URLs is the learning curve. */
-const logCharts = (value: unknown): string | undefined =>
-  value === true ? 'rollout/episode_return' : names(value);
-
 /** How charts are shown. */
 const curveSearch = (search: Search) => ({
   x: xAxis(search.x),
@@ -178,12 +166,13 @@ const curveSearch = (search: Search) => ({
   smoothing: oneOf(search.smoothing, ['ema', 'window'] as const),
   scale: positive(search.scale),
   zoom: zoom(search.zoom),
-  log: logCharts(search.log),
+  /** Charts with a logarithmic scale. */
+  log: names(search.log),
 });
 
 export const runSearch = (search: Search) =>
   validated({
-    tab: RENAMED_TABS.get(search.tab) ?? oneOf(search.tab, RUN_TABS),
+    tab: oneOf(search.tab, RUN_TABS),
     ...curveSearch(search),
     episode: text(search.episode),
     /** The selected video of an external run. */

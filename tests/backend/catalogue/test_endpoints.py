@@ -146,16 +146,3 @@ def test_environment_that_its_host_refused_is_not_listed_and_not_queued(
             "message": "host attic cannot use it: observation space Dict() is not supported",
         }
     ]
-
-
-def test_former_name_of_custom_environment_is_accepted(sqlite_service: RunningService, attic: str) -> None:
-    client = sqlite_service.client
-    line = client.get("/api/v1/environments/Own/Line-v0").json()
-    assert (line["id"], line["family"], line["hosts"]) == ("Custom/Line-v0", "custom", [attic])
-    request = {"algorithm": "paac", "environment": "Own/Line-v0", "stop": {"agent_steps": 100}}
-    created = created_run(client.post("/api/v1/runs", json=request))
-    assert created["environment"] == created["spec"]["environment"] == "Custom/Line-v0"
-    for params in ({"environment": "Own/Line-v0"}, {"filter": "environment=Own/Line-v0"}):
-        assert client.get("/api/v1/runs", params=params).json()["total"] == 1
-    smuggled = client.post("/api/v1/runs", json=request | {"own": created["spec"]["custom"]})
-    assert [error["field"] for error in smuggled.json()["errors"]] == ["own"]

@@ -249,8 +249,9 @@ def test_evaluation_score_uses_protocol_of_the_run(client: Client, engine: Engin
     assert (group["protocol"], group["iqm"]["value"]) == ("plain_greedy", 999.0)
 
 
-def test_evaluation_score_of_older_runs_uses_the_protocol_they_had(client: Client, engine: Engine) -> None:
-    """Version 0.1.0 evaluated agents trained with sticky actions without them."""
+def test_evaluation_score_uses_another_protocol_without_one_of_the_config(
+    client: Client, engine: Engine
+) -> None:
     sticky = {"environment": "ALE/Pong-v5", "environment_config": {"sticky_actions": 0.25}}
     run_id = make_scored_run(engine, [1.0] * 10, **sticky)
     add_evaluation(engine, run_id, 50, 7.0, protocol="noop_starts")

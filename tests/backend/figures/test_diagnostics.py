@@ -90,9 +90,6 @@ def test_diagnostic_endpoints_list_panels_and_draw_figures(sqlite_service: Runni
     figure = client.get("/api/v1/figures/diagnostic", params={"run": run.id, "panel": "epsilon"}).json()
     assert [trace["name"] for trace in figure["data"]] == ["actor 0", "actor 9", "actor 10"]
     assert figure["data"][0]["meta"]["y"] == "smoothed"
-    former = client.get("/api/v1/figures/internal", params={"run": run.id, "panel": "epsilon"})
-    assert former.json() == figure
-    assert client.get("/api/v1/figures/internals", params={"run": run.id}).json()["items"] == [panel]
     refused = client.get("/api/v1/figures/diagnostic", params={"run": run.id, "panel": "nothing"})
     assert refused.status_code == 422
     assert "panel" in refused.json()["errors"][0]["field"]

@@ -131,26 +131,3 @@ def test_fork_cannot_change_settings_of_network_shape(service: RunningService, t
         answer = service.client.post(url, json=body)
         assert (answer.status_code, [e["field"] for e in answer.json()["errors"]]) == (422, [field])
         assert service.client.post(url, json={"environment_config": {"noop_max": 5}}).status_code == 201
-
-
-def test_fork_of_a_spec_stored_by_version_0_1_0_accepts_its_names(
-    service: RunningService, tmp_path: Path
-) -> None:
-    settings = {"observation_size": "42x42", "crop": True}
-    config = {"network": "compact"}
-    parent, _ = _parent(
-        service, tmp_path, 100, environment="ALE/Pong-v5", environment_config=settings, config=config
-    )
-    former = dict(parent.spec, own=None)
-    del former["custom"]
-    former["environment_config"] = dict(parent.spec["environment_config"], picture_size="42x42")
-    del former["environment_config"]["observation_size"]
-    with writing(service.engine) as session:
-        session.get_one(Run, parent.id).spec = former
-    url = f"/api/v1/runs/{parent.id}/fork"
-    fork = service.client.post(url, json={"environment_config": {"picture_size": "42x42", "noop_max": 5}})
-    assert fork.status_code == 201, fork.text
-    assert fork.json()["spec"]["environment_config"] == parent.spec["environment_config"] | {"noop_max": 5}
-    refused = service.client.post(url, json={"environment_config": {"picture_size": "84x84"}})
-    fields = {error["field"] for error in refused.json()["errors"]}
-    assert fields == {"environment_config.observation_size"}

@@ -48,6 +48,6 @@ def rng_state(rng: np.random.Generator, run_seed: int) -> dict[str, Any]:
 def restore_rng(rng: np.random.Generator, state: dict[str, Any], run_seed: int) -> None:
     """Continue from `rng_state`; the generator of a run with another seed (a fork) stays as it is."""
     kept = dict(state)
-    if kept.pop("run_seed", run_seed) == run_seed:
+    if kept.pop("run_seed") == run_seed:
         numbers = {name: int(value) for name, value in kept["state"].items()}
         rng.bit_generator.state = kept | {"state": numbers}

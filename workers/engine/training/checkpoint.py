@@ -19,8 +19,6 @@ from workers.engine.training.journal import Journal
 
 FORMAT = 2
 """Each vector of parameters is a tensor for each module path."""
-FLAT_FORMAT = 1
-"""Each vector of parameters is one flat tensor; such files are still read."""
 INDEX = "archive/parameters.json"
 """Member of the file that lists the shape of each parameter of theta and the member with its bytes."""
 KEPT = 3
@@ -90,7 +88,7 @@ def check_state(state: Any, path: tuple[str, ...] = ()) -> None:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Read a checkpoint of either format, with flat vectors of parameters. Never runs code from it.
+    """Read a checkpoint, with flat vectors of parameters. Never runs code from it.
 
     Raises:
         DamagedCheckpointError: not a checkpoint, torn, or of another format.
@@ -102,10 +100,9 @@ def load(path: Path) -> dict[str, Any]:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises many types for a damaged file
         raise DamagedCheckpointError(f"{path.name}: {error}") from error
-    if not isinstance(state, dict) or state.get("format") not in (FLAT_FORMAT, FORMAT):
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise DamagedCheckpointError(
-            f"{path.name}: not a checkpoint of format {FLAT_FORMAT} or {FORMAT}; a newer version may have "
-            "written it"
+            f"{path.name}: not a checkpoint of format {FORMAT}; another version may have written it"
         )
     flat: dict[str, Any] = without_names(state, state.pop("parameter_names", []))
     return flat

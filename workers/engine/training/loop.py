@@ -135,9 +135,9 @@ class Training:
             journal.counters = Counters(**state["counters"])
             self._returns.extend(state["returns"])
             self._best = state["best"]
-            self._best_saved = state.get("best_kept")
+            self._best_saved = state["best_kept"]
             self._last_evaluation_steps = state["last_evaluation_steps"]
-            self._scoring.best = state.get("best_evaluation")
+            self._scoring.best = state["best_evaluation"]
             self._last_replay_s = journal.counters.wall_time_s
         self._usage.gpu = gpu_of(next(learner.network.parameters()).device)
         log_started(journal, self.spec, learner, self._usage.gpu, self._resume, packages)

@@ -52,7 +52,6 @@ def log_started(
             pid=os.getpid(),
             resumed_from=resumed_from,
             agent_steps=agent_steps,
-            evaluation_protocol=spec.evaluation_protocol,
             versions=packages,
             rollout_workers=learner.n_rollout_workers,
         )

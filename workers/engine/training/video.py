@@ -1,10 +1,9 @@
 """Videos of replays: the exact pipeline repeats the actions and its frames are encoded as H.264."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import av
 import cv2
@@ -48,7 +47,7 @@ def render(spec: RunSpec, replay: Path, out: Path, observed: Path | None = None)
         actions = data["actions"]
         rewards = data["rewards"]
         seed = int(data["seed"])
-        protocol = _protocol(spec, data)
+        protocol = str(data["protocol"]) or None  # none: a training episode
     config = env_config(spec, protocol)
     env = make_env(spec.environment, config)
     observation = np.empty(env.observation_shape, env.observation_dtype)
@@ -73,14 +72,6 @@ def render(spec: RunSpec, replay: Path, out: Path, observed: Path | None = None)
                 )
     env.close()
     return video.n_frames
-
-
-def _protocol(spec: RunSpec, replay: Mapping[str, NDArray[Any]]) -> str | None:
-    """The protocol of a replay; None: a training episode."""
-    if "protocol" in replay:
-        return str(replay["protocol"]) or None
-    # Version 0.1.0 only wrote whether it was an evaluation, which had the environment's first protocol.
-    return spec.catalogue_environment.protocols[0] if replay["evaluation"] else None
 
 
 def side_by_side(observation: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { LARGE, SMALL } from '@/components/chart/panelSize';
+import { SMALL } from '@/components/chart/panelSize';
 import { type Arrangement, matching, ordered, reordered, resized, sizeOf, toggled } from './arrangement';
 
 it('ordered puts names of the order first and keeps the others as given', () => {
@@ -10,9 +10,8 @@ it('reordered keeps the order of names of other sections', () => {
   expect(reordered(['x', 'a', 'y'], ['b', 'a'])).toEqual(['x', 'y', 'b', 'a']);
 });
 
-it('resized keeps sizes by metric and reads those of earlier versions', () => {
-  const before: Arrangement = { hidden: [], large: ['a'], order: [] };
-  expect(sizeOf(before, 'a')).toEqual(LARGE);
+it('resized keeps sizes by metric', () => {
+  const before: Arrangement = { hidden: [], order: [] };
   const after = resized(before, 'a', { columns: 6, height: 300 });
   expect(sizeOf(after, 'a')).toEqual({ columns: 6, height: 300 });
   expect(sizeOf(resized(after, 'a', SMALL), 'a')).toEqual(SMALL);

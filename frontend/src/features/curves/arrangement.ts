@@ -1,19 +1,10 @@
 import { useLocalStorage } from '@mantine/hooks';
-import {
-  formatSizes,
-  LARGE,
-  type PanelSize,
-  parseSizes,
-  sameSize,
-  SMALL,
-} from '@/components/chart/panelSize';
+import { formatSizes, type PanelSize, parseSizes, sameSize, SMALL } from '@/components/chart/panelSize';
 
 /** The user's arrangement of the metric charts. */
 export type Arrangement = {
   hidden: readonly string[];
-  /** Charts of the largest size, as earlier versions stored them. */
-  large: readonly string[];
-  /** Other sizes, in the form of `formatSizes`. */
+  /** Sizes other than the default, in the form of `formatSizes`. */
   sizes?: string;
   order: readonly string[];
   /** Sections whose charts are folded. */
@@ -21,7 +12,7 @@ export type Arrangement = {
 };
 
 const KEY = 'callboard-run-charts';
-const DEFAULT: Arrangement = { hidden: [], large: [], order: [], collapsed: [] };
+const DEFAULT: Arrangement = { hidden: [], order: [], collapsed: [] };
 
 /** The arrangement, stored in this browser. */
 export function useArrangement(): [Arrangement, (next: Arrangement) => void] {
@@ -49,15 +40,14 @@ export const reordered = (order: readonly string[], names: readonly string[]): r
 ];
 
 /** The size of a metric's chart. */
-export const sizeOf = ({ large, sizes }: Arrangement, metric: string): PanelSize =>
-  parseSizes(sizes).get(metric) ?? (large.includes(metric) ? LARGE : SMALL);
+export const sizeOf = ({ sizes }: Arrangement, metric: string): PanelSize =>
+  parseSizes(sizes).get(metric) ?? SMALL;
 
 /** The arrangement with another size of a metric's chart. */
 export function resized(arrangement: Arrangement, metric: string, size: PanelSize): Arrangement {
   const sizes = new Map(parseSizes(arrangement.sizes)).set(metric, size);
   if (sameSize(size, SMALL)) sizes.delete(metric);
-  const large = arrangement.large.filter((each) => each !== metric);
-  return { ...arrangement, large, sizes: formatSizes(sizes) };
+  return { ...arrangement, sizes: formatSizes(sizes) };
 }
 
 /** The list without `name` if it contains it, otherwise with it. */

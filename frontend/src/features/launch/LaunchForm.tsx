@@ -72,7 +72,7 @@ const editedInitially = ({ preset, raw }: Draft): ReadonlySet<string> =>
 /** The form for a new run or a fork. */
 export function LaunchForm(props: Props) {
   const { name, catalogue, initialDraft, parent, checkpoint, all, onAll, onStarted, onSweepStarted } = props;
-  const [before] = useState(() => unsent(name, initialDraft, catalogue));
+  const [before] = useState(() => unsent(name, catalogue));
   const [restored, setRestored] = useState(before !== null);
   const [draft, setDraft] = useState(before?.draft ?? initialDraft);
   const [checkpointId, setCheckpointId] = useState(checkpoint ?? null);

@@ -10,12 +10,12 @@ export type Unsent = {
 const keyOf = (form: string): string => `callboard-launch-${form}`;
 
 /** What was entered in a form; null if nothing was, or if its algorithm or environment no longer exists. */
-export function unsent(form: string, initialDraft: Draft, catalogue: Catalogue): Unsent | null {
+export function unsent(form: string, catalogue: Catalogue): Unsent | null {
   const stored = sessionStorage.getItem(keyOf(form));
   if (stored === null) return null;
   const { draft, edited } = JSON.parse(stored) as Unsent;
   if (!environmentOf(catalogue, draft) || !algorithmOf(catalogue, draft)) return null;
-  return { draft: { ...initialDraft, ...draft }, edited }; // an earlier version stored fewer fields
+  return { draft, edited };
 }
 
 export const keepUnsent = (form: string, entered: Unsent): void =>

@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { runFieldsQuery, type RunField } from '@/api/runFields';
 import { formatInteger } from '@/lib/format';
-import { initialLayout, moved, toggled, type Layout } from './columnLayout';
+import { DEFAULT_LAYOUT, moved, toggled, type Layout } from './columnLayout';
 import { COLUMNS, extraColumn, FIXED } from './columns';
 import classes from './runs.module.css';
 
@@ -124,7 +124,7 @@ export function ColumnMenu({ layout, onLayout }: Props) {
           )}
           {offered.length === 0 && <li className="muted">No column has this name.</li>}
         </ul>
-        <Button variant="subtle" onClick={() => onLayout(initialLayout(null))}>
+        <Button variant="subtle" onClick={() => onLayout(DEFAULT_LAYOUT)}>
           Reset columns
         </Button>
       </Popover.Dropdown>

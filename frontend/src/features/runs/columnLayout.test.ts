@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { columnsOf, initialLayout, minWidth_px, moved, resized, toggled } from './columnLayout';
+import { columnsOf, DEFAULT_LAYOUT, minWidth_px, moved, resized, toggled } from './columnLayout';
 import { offeredColumns } from './ColumnMenu';
 import type { RunField } from '@/api/runFields';
 
@@ -19,15 +19,8 @@ const FIELDS = [
 ];
 
 describe('the columns of the list', () => {
-  it('start without those that were hidden before columns could be ordered', () => {
-    const { shown } = initialLayout('["tags","name"]');
-    expect(shown).not.toContain('tags');
-    expect(shown).toContain('name');
-    expect(initialLayout('not JSON').shown).toContain('tags');
-  });
-
   it('are added, moved, resized and removed', () => {
-    let layout = toggled(initialLayout(null), 'config.learning_rate');
+    let layout = toggled(DEFAULT_LAYOUT, 'config.learning_rate');
     expect(layout.shown.indexOf('config.learning_rate')).toBe(layout.shown.indexOf('progress') - 1);
     layout = moved(layout, 'config.learning_rate', 2);
     expect(layout.shown.slice(0, 3)).toEqual(['state', 'name', 'config.learning_rate']);
@@ -44,11 +37,11 @@ describe('the columns of the list', () => {
   });
 
   it('are wide enough to be seen however small they are dragged', () =>
-    expect(resized(initialLayout(null), 'name', -50).widths.name).toBe(36));
+    expect(resized(DEFAULT_LAYOUT, 'name', -50).widths.name).toBe(36));
 });
 
 describe('offeredColumns', () => {
-  const offered = (typed: string) => offeredColumns(initialLayout(null), FIELDS, typed).map(({ id }) => id);
+  const offered = (typed: string) => offeredColumns(DEFAULT_LAYOUT, FIELDS, typed).map(({ id }) => id);
 
   it('finds settings and statistics of metrics by words of their names', () => {
     expect(offered('learning')).toEqual(['config.learning_rate']);

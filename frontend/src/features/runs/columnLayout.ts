@@ -7,24 +7,13 @@ import { COLUMNS, extraColumn, FIXED, type Column } from './columns';
 export type Layout = { shown: readonly string[]; widths: Readonly<Record<string, number>> };
 
 const KEY = 'callboard-run-table';
-const FORMER_KEY = 'callboard-run-columns';
 /** In pixels. */
 export const MIN_WIDTH = 36;
 export const MAX_WIDTH = 800;
 
 const DEFAULT_SHOWN = COLUMNS.map(({ id }) => id).filter((id) => id !== 'actions');
 
-/** The default columns without those that were hidden when columns could only be hidden. */
-export function initialLayout(formerlyHidden: string | null): Layout {
-  let hidden: unknown = [];
-  try {
-    hidden = JSON.parse(formerlyHidden ?? '[]');
-  } catch {
-    // Not ours.
-  }
-  const ids = Array.isArray(hidden) ? hidden : [];
-  return { shown: DEFAULT_SHOWN.filter((id) => FIXED.has(id) || !ids.includes(id)), widths: {} };
-}
+export const DEFAULT_LAYOUT: Layout = { shown: DEFAULT_SHOWN, widths: {} };
 
 /** Where a new column is in sight: after what names the run, before its progress. */
 const BEFORE = 'progress';
@@ -75,10 +64,7 @@ export function useColumns(fields: readonly RunField[]) {
     defaultValue: null,
     getInitialValueInEffect: false,
   });
-  const layout = useMemo(
-    () => (isLayout(stored) ? stored : initialLayout(localStorage.getItem(FORMER_KEY))),
-    [stored],
-  );
+  const layout = isLayout(stored) ? stored : DEFAULT_LAYOUT;
   const columns = useMemo(() => columnsOf(layout, fields), [layout, fields]);
   return { columns, layout, setLayout };
 }

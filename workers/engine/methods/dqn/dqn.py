@@ -180,12 +180,9 @@ class Dqn(DqnNetworks):
             ValueError: the state is of another network.
         """
         check_network(len(state["theta"]), len(self.theta))
-        # Version 0.1.0 stored the optimizer as the one parameter shard of a Gorila run.
-        shard = state.get("shard")
-        self.updates = state["updates"] if shard is None else shard["updates"]
-        statistics = state["optimizer"] if shard is None else shard["statistics"]
+        self.updates = state["updates"]
         self.theta.copy_(state["theta"])
-        for name, vector in statistics.items():
+        for name, vector in state["optimizer"].items():
             parts = vector.tensor_split(len(self._optimizers))
             for optimizer, part in zip(self._optimizers, parts, strict=True):
                 if name in optimizer.statistics():

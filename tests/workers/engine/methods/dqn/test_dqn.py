@@ -91,21 +91,6 @@ def test_checkpoint_resumes_with_another_number_of_threads() -> None:
     assert sum(updates for _, _, updates, *_ in series(again, 10)) == 10
 
 
-def test_state_of_version_0_1_0_resumes_the_same_series() -> None:
-    learner = Dqn(spec_of())
-    series(learner, 60)
-    state = learner.state()
-    state["shard"] = {
-        "theta": state["theta"],
-        "statistics": state.pop("optimizer"),
-        "updates": state.pop("updates"),
-    }
-    expected = series(learner, 40)
-    again = Dqn(spec_of())
-    again.restore(state | {"learner": {"mean": 0.5, "_variance": 0.1, "_n": 36}})
-    assert series(again, 40) == expected
-
-
 @pytest.mark.parametrize("environment", ["CartPole-v1", pytest.param("Catch-v0", marks=pytest.mark.long)])
 def test_resuming_equals_never_having_stopped(tmp_path: Any, environment: str) -> None:
     more = {"network": "nips"} if environment == "Catch-v0" else {"learner_threads": 2}

@@ -13,6 +13,10 @@ Problem
 ├── TooMany         429  too many attempts: wait
 └── Unavailable     503  the database or the artifact store is unavailable or busy: try again
 
+A `code` names what was wrong for programs. Clients that keep what they cannot deliver, as the package
+`callboard` does, give up only because of a code that was made for it; a sentence may change, and a status
+alone may be that of a proxy.
+
 `InvalidSpec` and the framework's own errors are converted to one of these.
 """
 
@@ -52,6 +56,8 @@ class ProblemDocument(BaseModel):
     title: str
     status: int
     detail: str
+    code: str | None = None
+    """What was wrong, for programs, such as `run_not_found`; null if there is nothing to distinguish."""
     errors: list[FieldProblem] = []
     """Every invalid field, by its dotted path."""
     request_id: str | None = None
@@ -62,12 +68,19 @@ class Problem(Exception):
     """Root of the tree: an expected error with an HTTP status, not a bug."""
 
     status: ClassVar[HTTPStatus] = HTTPStatus.INTERNAL_SERVER_ERROR
+    code: str | None = None
+    """For programs; of the class unless a problem has one of its own."""
 
     def __init__(
-        self, detail: str, errors: Sequence[FieldProblem] = (), headers: Mapping[str, str] | None = None
+        self,
+        detail: str,
+        errors: Sequence[FieldProblem] = (),
+        headers: Mapping[str, str] | None = None,
+        code: str | None = None,
     ) -> None:
         super().__init__(detail)
         self.detail = detail
+        self.code = code or self.code
         self.errors = list(errors)
         self.headers = dict(headers or {})
 
@@ -76,12 +89,14 @@ class BadRequest(Problem):
     """The request cannot be read."""
 
     status = HTTPStatus.BAD_REQUEST
+    code = "bad_request"
 
 
 class Unauthenticated(Problem):
     """The request has no valid token or session."""
 
     status = HTTPStatus.UNAUTHORIZED
+    code = "unauthenticated"
 
     def __init__(self, detail: str = "log in, or send a token") -> None:
         super().__init__(detail, headers={"WWW-Authenticate": "Bearer"})
@@ -91,6 +106,7 @@ class Forbidden(Problem):
     """Logged in, but not allowed."""
 
     status = HTTPStatus.FORBIDDEN
+    code = "forbidden"
 
 
 class NotFound(Problem):
@@ -115,6 +131,7 @@ class TooLarge(Problem):
     """The body is longer than any request needs."""
 
     status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    code = "body_too_large"
 
 
 class BadRange(Problem):
@@ -127,14 +144,15 @@ class Invalid(Problem):
     """Invalid fields, each named."""
 
     status = HTTPStatus.UNPROCESSABLE_ENTITY
+    code = "invalid_fields"
 
-    def __init__(self, errors: Sequence[FieldProblem]) -> None:
-        super().__init__("; ".join(f"{e.field}: {e.message}" for e in errors), errors)
+    def __init__(self, errors: Sequence[FieldProblem], code: str | None = None) -> None:
+        super().__init__("; ".join(f"{e.field}: {e.message}" for e in errors), errors, code=code)
 
     @classmethod
-    def field(cls, field: str, message: str) -> "Invalid":
+    def field(cls, field: str, message: str, code: str | None = None) -> "Invalid":
         """With one invalid field."""
-        return cls([FieldProblem(field=field, message=message)])
+        return cls([FieldProblem(field=field, message=message)], code)
 
 
 class TooMany(Problem):
@@ -158,6 +176,7 @@ def respond(problem: Problem, request_id: str | None) -> Response:
         title=problem.status.phrase,
         status=problem.status,
         detail=problem.detail,
+        code=problem.code,
         errors=problem.errors,
         request_id=request_id,
     )

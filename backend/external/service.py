@@ -136,7 +136,8 @@ def external_run(session: Session, run_id: str, principal: Principal, *, for_upd
     if principal.only_external_runs and run.token_id != principal.credential.id:
         raise Forbidden("the run was not created with this token, which can write only its own external runs")
     if run.origin != EXTERNAL:
-        raise Conflict("the run is trained by Callboard: only external runs are written over REST")
+        detail = "the run is trained by Callboard: only external runs are written over REST"
+        raise Conflict(detail, code="run_not_external")
     return run
 
 
@@ -157,11 +158,13 @@ def _next(session: Session, run: Run, batch: PointColumns | NumberedBatch) -> Ex
         return None
     if batch.sequence > expected:
         problem = FieldProblem(field="sequence", message=f"must be {expected}, got {batch.sequence}")
-        raise Conflict(f"batch {expected} of source {batch.source} must be sent first", [problem])
+        detail = f"batch {expected} of source {batch.source} must be sent first"
+        raise Conflict(detail, [problem], code="batch_missing")
     if source is None:
         if repository.count_sources(session, run.id) >= MAX_SOURCES:
             problem = FieldProblem(field="source", message=f"the run has {MAX_SOURCES:,} already")
-            raise Conflict(f"a run may have {MAX_SOURCES:,} sources: create a new run", [problem])
+            detail = f"a run may have {MAX_SOURCES:,} sources: create a new run"
+            raise Conflict(detail, [problem], code="too_many_sources")
         source = repository.add_source(session, run.id, batch.source)
     source.sequence = batch.sequence
     return source

@@ -74,7 +74,8 @@ class Uploads:
             stored = os.fstat(descriptor).st_size
             if stored != offset:
                 problem = FieldProblem(field="offset", message=f"must be {stored}, got {offset}")
-                raise Conflict(f"{stored:,} bytes of upload {upload} are stored", [problem])
+                detail = f"{stored:,} bytes of upload {upload} are stored"
+                raise Conflict(detail, [problem], code="upload_offset")
             file.write(part)
         return offset + len(part)
 
@@ -89,9 +90,8 @@ class Uploads:
         found = path.stat().st_size if path.is_file() else 0
         if found < size_bytes:
             message = f"must be sent first: {found:,} of {size_bytes:,} bytes are stored"
-            raise Conflict(
-                f"the upload {upload} is not complete", [FieldProblem(field="upload", message=message)]
-            )
+            problem = FieldProblem(field="upload", message=message)
+            raise Conflict(f"the upload {upload} is not complete", [problem], code="upload_incomplete")
         digest = hashlib.sha256()
         with path.open("rb") as file:
             while block := file.read(_BLOCK_BYTES):
@@ -99,7 +99,8 @@ class Uploads:
             os.fsync(file.fileno())  # the client deletes its copy once it is confirmed
         if found != size_bytes or digest.hexdigest() != sha256:
             path.unlink(missing_ok=True)
-            raise Invalid.field("sha256", "does not match the upload, which was deleted: send it again")
+            message = "does not match the upload, which was deleted: send it again"
+            raise Invalid.field("sha256", message, code="upload_damaged")
         return path
 
     def remove(self, run_id: str, upload: str) -> None:

@@ -68,7 +68,7 @@ def get(session: Session, run_id: str, *, for_update: bool = False) -> Run:
     """
     run = repository.get(session, run_id, for_update=for_update)
     if run is None:
-        raise NotFound(f"run {run_id} does not exist or has been deleted")
+        raise NotFound(f"run {run_id} does not exist or has been deleted", code="run_not_found")
     return run
 
 

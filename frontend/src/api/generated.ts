@@ -7138,6 +7138,12 @@ export interface components {
              */
             detail: string;
             /**
+             * Code
+             * @description What was wrong, for programs, such as `run_not_found`; null if there is nothing to distinguish.
+             * @default null
+             */
+            code: string | null;
+            /**
              * Errors
              * @description Every invalid field, by its dotted path.
              * @default []

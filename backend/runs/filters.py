@@ -29,6 +29,11 @@ and are not counted."""
 MAX_DEPTH = 20
 
 
+_WHOLE = re.compile("[0-9]{16,19}")
+_MAX_EXACT = 2**53
+"""Whole numbers up to it are floats without loss; a seed may be larger."""
+
+
 class BadFilter(ValueError):
     """An invalid filter; the message states why."""
 
@@ -141,6 +146,8 @@ def _canonical(field: str, known: Field) -> str:
 
 def _value(field: str, kind: FieldKind, text: str) -> str | float | datetime | bool:
     if kind == "number":
+        if _WHOLE.fullmatch(text) and _MAX_EXACT < int(text) < 2**63:
+            return int(text)
         try:
             number = float(text)
         except ValueError:

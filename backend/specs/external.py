@@ -20,17 +20,18 @@ from backend.specs.run_fields import (
     MAX_ALGORITHM,
     MAX_ENVIRONMENT,
     MAX_NAME,
+    ExternalSeed,
     GroupName,
     Name,
     Notes,
-    Seed,
     Tags,
 )
 
 MAX_SETTINGS = 500
+MAX_SETTING_NAME = 100
 MAX_SETTING_TEXT = 1_000
 MAX_SETTING_ITEMS = 100
-_SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
+_SETTING = re.compile(rf"[A-Za-z_][A-Za-z0-9_.-]{{0,{MAX_SETTING_NAME - 1}}}")
 
 _Id = Annotated[str, StringConstraints(min_length=1, pattern=WITHOUT_QUOTES)]
 
@@ -63,7 +64,7 @@ class ExternalFields(Strict):
         description=f"At most {MAX_SETTINGS} settings: numbers, strings, Booleans, nulls or lists of these.",
     )
     name: Name | None = None
-    seed: Seed | None = Field(default=None, description="Seed of all random numbers; default: 0.")
+    seed: ExternalSeed | None = Field(default=None, description="Seed of the script; default: 0.")
     group: GroupName | None = None
     tags: Tags = ()
     notes: Notes | None = None

@@ -4,9 +4,10 @@ Their types, bounds and descriptions are declared here alone. `RunSpec`, the req
 or change a run, the table's columns, imports, the OpenAPI document and, from it, the forms use them.
 """
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from backend.specs.fields import WITHOUT_QUOTES, Strict, Text
 
@@ -22,6 +23,8 @@ MAX_NOTES = 20_000
 MAX_TAG = 50
 MAX_TAGS = 50
 MAX_SEED = 2**31 - 1
+MAX_EXTERNAL_SEED = 2**63 - 1
+"""The largest whole number that both databases store: a script may have any seed."""
 MAX_SEEDS = 100
 """Seeds of one configuration."""
 
@@ -44,6 +47,28 @@ Tags = Annotated[
     Field(max_length=MAX_TAGS, strict=False, description="Labels for finding and filtering runs."),
 ]
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED, description="Seed of all random numbers.")]
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, str) and re.fullmatch("[0-9]{1,30}", value) else value
+
+
+ExternalSeed = Annotated[
+    int,
+    BeforeValidator(_whole),
+    Field(ge=0, le=MAX_EXTERNAL_SEED),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 0, "maximum": MAX_EXTERNAL_SEED},
+                {"type": "string", "pattern": "^[0-9]{1,18}$"},
+            ],
+            "description": "Seed of the script, as a number or, for programs whose numbers are exact up to "
+            "2^53 only, as its digits.",
+        }
+    ),
+]
+"""A whole number: `5`, `5.0` and `"5"` are the same."""
 Priority = Annotated[int, Field(ge=-100, le=100, description="Runs with a higher priority start first.")]
 Device = Annotated[
     Literal["auto", "cpu", "cuda"],

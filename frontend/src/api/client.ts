@@ -1,5 +1,6 @@
 import { QueryClient } from '@tanstack/react-query';
 import createClient from 'openapi-fetch';
+import { namesSeeds, withExactSeeds } from './exactSeeds';
 import type { paths } from './generated';
 import { ApiProblem, toProblem } from './problem';
 
@@ -16,8 +17,13 @@ export const api = createClient<paths>({
 });
 
 api.use({
-  onResponse({ response }) {
+  async onResponse({ response, schemaPath }) {
     if (response.status === 401) signedOut();
+    if (!response.ok || response.status === 204 || !namesSeeds(schemaPath)) return undefined;
+    if (!response.headers.get('Content-Type')?.includes('json')) return undefined;
+    // Without its headers: the length may be that of a compressed body.
+    const headers = { 'Content-Type': 'application/json' };
+    return new Response(withExactSeeds(await response.text()), { status: response.status, headers });
   },
 });
 

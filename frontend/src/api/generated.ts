@@ -3106,10 +3106,9 @@ export interface components {
             name?: string | null;
             /**
              * Seed
-             * @description Seed of all random numbers; default: 0.
-             * @example 3
+             * @description Seed of the script; default: 0.
              */
-            seed?: number | null;
+            seed?: (number | string) | null;
             /**
              * Group
              * @description Name of the run's group.

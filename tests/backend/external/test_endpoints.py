@@ -165,6 +165,41 @@ def test_invalid_external_run_is_refused(sqlite_service: RunningService, subtest
     assert sqlite_service.client.get("/api/v1/runs").json()["total"] == 0
 
 
+def test_seed_of_an_external_run_is_any_whole_number_below_2_to_the_63(
+    sqlite_service: RunningService,
+) -> None:
+    given = (0, 5, 6.0, "7", 2**31, 2**53 + 1, str(2**53 + 3), 2**63 - 2, str(2**63 - 1))
+    for seed in given:
+        run = created_run(sqlite_service.client.post("/api/v1/runs", json=external_request(seed=seed)))
+        assert (run["seed"], run["spec"]["seed"]) == (int(seed), int(seed))
+        assert run["name"].endswith(f"seed {int(seed)}")
+        found = sqlite_service.client.get("/api/v1/runs", params={"filter": f"seed:{int(seed)}"}).json()
+        assert [each["id"] for each in found["items"]] == [run["id"]], "no other seed is equal to it"
+    for seed in (-1, 2**63, 2.0**63, 1.5, "1.5", "-1", "", "one", True, [1]):
+        answer = sqlite_service.post_json("/api/v1/runs", external_request(seed=seed))
+        assert answer.status_code == 422, seed
+        assert [error["field"] for error in answer.json()["errors"]] == ["seed"]
+
+
+def test_refusals_of_data_have_a_code_for_programs(service: RunningService) -> None:
+    run = create(service.client)
+    own = created_run(service.client.post("/api/v1/runs", json=CARTPOLE))["id"]
+    path = f"/api/v1/runs/{run['id']}"
+    cases: list[tuple[str, Any, int, str]] = [
+        ("/api/v1/runs/01ARZ3NDEKTSV4RRFFQ69G5FAV/points", batch(1, [1.0]), 404, "run_not_found"),
+        (f"/api/v1/runs/{own}/points", batch(1, [1.0]), 409, "run_not_external"),
+        (f"{path}/points", batch(3, [1.0]), 409, "batch_missing"),
+        (f"{path}/points", batch(0, [1.0]), 422, "invalid_fields"),
+        (f"{path}/log", {"lines": 1}, 422, "invalid_fields"),
+        ("/api/v1/runs", external_request(seed=-1), 422, "invalid_fields"),
+    ]
+    for address, body, status, code in cases:
+        answer = service.client.post(address, json=body)
+        assert (answer.status_code, answer.json()["code"]) == (status, code), address
+    nowhere = service.client.post("/api/v1/nothing", json={})
+    assert (nowhere.status_code, nowhere.json()["code"]) == (404, None), "only where programs need one"
+
+
 def test_silent_external_run_is_lost_until_it_sends_again(service: RunningService) -> None:
     run = create(service.client)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from backend.cli import fail
+from backend.specs.run_fields import MAX_EXTERNAL_SEED
 
 if TYPE_CHECKING:
     from backend.cli.imports.log import Log
@@ -26,7 +27,7 @@ Algorithm = Annotated[str | None, typer.Option(help="Name of the algorithm, inst
 Environment = Annotated[
     str | None, typer.Option(help="Id of the environment, such as ALE/Pong-v5, instead of the log's.")
 ]
-Seed = Annotated[int | None, typer.Option(min=0, help="Seed, instead of the log's.")]
+Seed = Annotated[int | None, typer.Option(min=0, max=MAX_EXTERNAL_SEED, help="Seed, instead of the log's.")]
 Group = Annotated[str | None, typer.Option(help="Group of the runs.")]
 Tag = Annotated[list[str] | None, typer.Option(help="Tag of the runs; repeatable.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per run.")]

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from callboard.rows import MAX_STEPS
+from callboard.limits import MAX_STEPS
+from callboard.rows import is_seed, seed_of
 
 
 class UnreadableLog(Exception):
@@ -80,8 +81,8 @@ class Log:
         self.environment = self.environment or _text(config, "env_id", "environment", "env")
         self.algorithm = self.algorithm or _text(config, "algorithm", "algo", "exp_name")
         seed = config.get("seed")
-        if self.seed is None and isinstance(seed, int | float) and float(seed).is_integer() and seed >= 0:
-            self.seed = int(seed)
+        if self.seed is None and is_seed(seed):
+            self.seed = seed_of(seed)
 
 
 def _text(config: Mapping[str, Any], *names: str) -> str | None:

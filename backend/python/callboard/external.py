@@ -12,10 +12,13 @@ from typing import Any, Self, SupportsFloat, SupportsIndex
 
 from callboard.background import Background
 from callboard.files import SentFile, checkpoint_of, video_of
-from callboard.rows import (
+from callboard.limits import (
     LEVELS,
     MAX_MESSAGE_CHARACTERS,
     MAX_METRIC_CHARACTERS,
+    MAX_REASON_CHARACTERS,
+)
+from callboard.rows import (
     MAX_VALUES_PER_CALL,
     Episode,
     Line,
@@ -175,7 +178,7 @@ class ExternalRun:
 
         Args:
             name: what the text is, or the whole line.
-            text: the text. A line of more than 8,000 characters is cut.
+            text: the text. A line of more than 10,000 characters is cut.
             agent_steps: agent steps of the run that the text belongs to, if any.
             level: `debug`, `info`, `warning` or `error`.
 
@@ -325,4 +328,4 @@ def _outcome(error: BaseException | None) -> tuple[str, str | None]:
         return "stopped", "interrupted from the keyboard"
     lines = str(error).strip().splitlines()
     name = type(error).__name__
-    return "failed", cleaned(f"{name}: {lines[-1]}" if lines else name, 2_000)
+    return "failed", cleaned(f"{name}: {lines[-1]}" if lines else name, MAX_REASON_CHARACTERS)

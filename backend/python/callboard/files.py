@@ -10,11 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-MAX_FILE_BYTES = 2**30
-MAX_VIDEO_BYTES = 256 * 2**20
-MAX_FPS = 240.0
-SIDE_PIXELS = (16, 4_096)
-MAX_FRAMES = 20_000
+from callboard.limits import MAX_FILE_BYTES, MAX_FPS, MAX_FRAMES, MAX_VIDEO_BYTES, SIDE_PIXELS
 
 _BLOCK_BYTES = 2**20
 

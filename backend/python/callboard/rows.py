@@ -8,26 +8,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, SupportsIndex
 
-MAX_NAME = 200
-MAX_GROUP = 200
-MAX_ALGORITHM = 50
-MAX_ENVIRONMENT = 200
-MAX_NOTES = 20_000
-MAX_TAG = 50
-MAX_TAGS = 50
-MAX_METRIC_CHARACTERS = 200
+from callboard.limits import (
+    MAX_CONFIG_FIELDS,
+    MAX_CONFIG_LIST,
+    MAX_CONFIG_TEXT,
+    MAX_EPISODES,
+    MAX_LINES,
+    MAX_MESSAGE_CHARACTERS,
+    MAX_POINTS,
+    MAX_SEED,
+    MAX_SETTING_CHARACTERS,
+    MAX_STEPS,
+)
+
 MAX_VALUES_PER_CALL = 1_000
-MAX_STEPS = 10**15
-MAX_MESSAGE_CHARACTERS = 8_000
-MAX_CONFIG_FIELDS = 500
-MAX_SETTING_CHARACTERS = 100
-MAX_CONFIG_TEXT = 1_000
-MAX_CONFIG_LIST = 100
 
-_ROWS_PER_FRAME = {"points": 10_000, "episodes": 5_000}
+_ROWS_PER_FRAME = {"points": MAX_POINTS, "episodes": MAX_EPISODES}
 _LOG_FRAME_CHARACTERS = 400_000
-
-LEVELS = ("debug", "info", "warning", "error")
 
 
 class Points(NamedTuple):
@@ -137,7 +134,7 @@ def _line_frames(lines: Iterable[Line]) -> Iterator[Frame]:
     part: list[dict[str, str | int]] = []
     n_characters = 0
     for line in lines:
-        if part and (n_characters + len(line.message) > _LOG_FRAME_CHARACTERS or len(part) == 1_000):
+        if part and (n_characters + len(line.message) > _LOG_FRAME_CHARACTERS or len(part) == MAX_LINES):
             yield "log", len(part), dumps(part)
             part, n_characters = [], 0
         time = datetime.fromtimestamp(line.time, UTC).isoformat()
@@ -146,6 +143,26 @@ def _line_frames(lines: Iterable[Line]) -> Iterator[Frame]:
         n_characters += len(line.message)
     if part:
         yield "log", len(part), dumps(part)
+
+
+def part_of(kind: str, rows: bytes, first: int, last: int) -> bytes:
+    """The rows of a frame from the first-th up to the one before the last-th; of points, the values."""
+    whole = json.loads(rows)
+    if kind != "points":
+        return dumps(whole[first:last])
+    part, at = [], 0
+    for series in whole:
+        n = len(series["value"])
+        begin, end = max(first - at, 0), min(last - at, n)
+        if begin < end:
+            part.append(
+                {
+                    name: column[begin:end] if isinstance(column, list) else column
+                    for name, column in series.items()
+                }
+            )
+        at += n
+    return dumps(part)
 
 
 def dumps(value: Any) -> bytes:
@@ -180,6 +197,29 @@ def count(argument: str, value: SupportsIndex, *, minimum: int = 0) -> int:
     if not minimum <= found <= MAX_STEPS:
         raise ValueError(f"{argument}: must be at least {minimum} and at most 10**15: got {found}")
     return found
+
+
+def is_seed(value: Any) -> bool:
+    """Whether a value is a whole number that can be a seed: `5`, `5.0` and `"5"` are the same."""
+    if isinstance(value, str):
+        return re.fullmatch("[0-9]{1,30}", value) is not None and int(value) <= MAX_SEED
+    if isinstance(value, bool):
+        return False
+    try:
+        return bool(0 <= value <= MAX_SEED and int(value) == value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        return False
+
+
+def seed_of(value: Any) -> int:
+    """A seed.
+
+    Raises:
+        ValueError: it is not a whole number, or is out of bounds.
+    """
+    if not is_seed(value):
+        raise ValueError(f"seed: must be a whole number from 0 to 2**63 - 1: got {_short(value)}")
+    return int(value)
 
 
 def items(argument: str, values: Any, example: str) -> list[Any]:

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import httpx
 
 from callboard.delivery import create_run
 from callboard.errors import Rejected, Unreachable
 from callboard.external import ExternalRun
-from callboard.rows import (
+from callboard.limits import (
     MAX_ALGORITHM,
     MAX_ENVIRONMENT,
     MAX_GROUP,
@@ -22,9 +22,11 @@ from callboard.rows import (
     MAX_NOTES,
     MAX_TAG,
     MAX_TAGS,
-    count,
+)
+from callboard.rows import (
     flat_config,
     items,
+    seed_of,
     text,
 )
 from callboard.spool import Manifest, Spool, new_ulid
@@ -42,7 +44,7 @@ def init(
     algorithm: str | None = None,
     environment: str | None = None,
     config: Mapping[str, Any] | object | None = None,
-    seed: int | None = None,
+    seed: SupportsIndex | float | str | None = None,
     group: str | None = None,
     tags: Iterable[str] = (),
     notes: str | None = None,
@@ -61,7 +63,7 @@ def init(
         environment: id of the environment, such as `ALE/Pong-v5`. Runs of the same environment are compared.
         config: hyperparameters: a mapping, or an object with attributes such as `argparse.Namespace`. Nested
             mappings become dotted names.
-        seed: seed of the run.
+        seed: seed of the run: a whole number from 0 to 2**63 - 1.
         group: name of a group to put the run into.
         tags: words to find and filter the run by.
         notes: free text, in Markdown.
@@ -88,7 +90,7 @@ def init(
             "algorithm": _word("algorithm", algorithm, MAX_ALGORITHM),
             "environment": _word("environment", environment, MAX_ENVIRONMENT),
             "config": flat_config(config),
-            "seed": None if seed is None else count("seed", seed),
+            "seed": None if seed is None else seed_of(seed),
             "group": None if group is None else text("group", group, MAX_GROUP),
             "tags": _tags(tags),
             "notes": None if notes is None else text("notes", notes, MAX_NOTES, empty=True),

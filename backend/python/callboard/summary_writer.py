@@ -11,7 +11,8 @@ from typing import Any, Self, SupportsFloat
 
 from callboard.external import BARE_SECTION, ExternalRun
 from callboard.files import frames_of_videos
-from callboard.rows import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_METRIC_CHARACTERS, MAX_NAME, flat_config
+from callboard.limits import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_METRIC_CHARACTERS, MAX_NAME
+from callboard.rows import flat_config
 from callboard.starting import init
 
 RENAMED = {

@@ -175,9 +175,9 @@ def test_seed_of_an_external_run_is_any_whole_number_below_2_to_the_63(
         assert run["name"].endswith(f"seed {int(seed)}")
         found = sqlite_service.client.get("/api/v1/runs", params={"filter": f"seed:{int(seed)}"}).json()
         assert [each["id"] for each in found["items"]] == [run["id"]], "no other seed is equal to it"
-    for seed in (-1, 2**63, 2.0**63, 1.5, "1.5", "-1", "", "one", True, [1]):
-        answer = sqlite_service.post_json("/api/v1/runs", external_request(seed=seed))
-        assert answer.status_code == 422, seed
+    for refused in (-1, 2**63, 2.0**63, 1.5, "1.5", "-1", "", "one", True, [1]):
+        answer = sqlite_service.post_json("/api/v1/runs", external_request(seed=refused))
+        assert answer.status_code == 422, refused
         assert [error["field"] for error in answer.json()["errors"]] == ["seed"]
 
 

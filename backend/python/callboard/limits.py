@@ -1,0 +1,40 @@
+"""What the server accepts. A test compares every entry with the server's own declaration.
+
+What exceeds a limit is refused or cut before it is logged: a refusal after hours of training helps nobody.
+"""
+
+MAX_NAME = 200
+MAX_GROUP = 200
+MAX_ALGORITHM = 50
+MAX_ENVIRONMENT = 200
+MAX_NOTES = 20_000
+MAX_TAG = 50
+MAX_TAGS = 50
+MAX_SEED = 2**63 - 1
+
+MAX_CONFIG_FIELDS = 500
+MAX_SETTING_CHARACTERS = 100
+MAX_CONFIG_TEXT = 1_000
+MAX_CONFIG_LIST = 100
+
+MAX_METRIC_CHARACTERS = 200
+MAX_STEPS = 10**15
+MAX_MESSAGE_CHARACTERS = 10_000
+MAX_REASON_CHARACTERS = 2_000
+"""Characters of the reason of a state."""
+LEVELS = ("debug", "info", "warning", "error")
+
+MAX_POINTS = 10_000
+"""Points of a request."""
+MAX_EPISODES = 5_000
+"""Episodes of a request, each of which is two points."""
+MAX_LINES = 1_000
+"""Log lines of a request."""
+
+MAX_FILE_BYTES = 2**30
+MAX_VIDEO_BYTES = 256 * 2**20
+MAX_FPS = 240.0
+SIDE_PIXELS = (16, 4_096)
+"""The least and the most pixels of a side of a frame."""
+MAX_FRAMES = 20_000
+"""Frames of a video."""

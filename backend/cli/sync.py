@@ -11,8 +11,14 @@ def sync(
         str | None, typer.Option(help="Address of the server; default: the one that each script logged to.")
     ] = None,
     run: Annotated[str | None, typer.Option(help="Only data of the run with this id.")] = None,
+    discard: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="Instead, delete what the server has refused of this run."),
+    ] = None,
 ) -> None:
     """Send data that scripts have logged but not sent, after a crash or without a reachable server."""
-    from callboard.__main__ import sync_and_report
+    from callboard.__main__ import ask_and_discard, sync_and_report
 
+    if discard is not None:
+        raise typer.Exit(ask_and_discard(folder, discard))
     raise typer.Exit(sync_and_report(folder, url, run))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from backend.auth.roles import Role
-from tests.client.support import Intermittent, Target
+from tests.client.support import Intermittent, Proxy, Target
 from tests.support.service import RunningService
 
 
@@ -33,6 +33,15 @@ def target(sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch) -> I
 def intermittent(target: Target, monkeypatch: pytest.MonkeyPatch) -> Iterator[Intermittent]:
     """A server to which `callboard.init` leads, and which does not run yet; `target` reads what it stores."""
     server = Intermittent(target.service)
+    monkeypatch.setenv("CALLBOARD_URL", server.url)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def proxy(target: Target, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    """A proxy before the service, to which `callboard.init` leads; `target` reads what the service stores."""
+    server = Proxy(target.service.url)
     monkeypatch.setenv("CALLBOARD_URL", server.url)
     yield server
     server.close()

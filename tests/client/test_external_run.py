@@ -17,7 +17,7 @@ from backend.backup.repository import named_files
 from backend.db import Video
 from backend.db.engine import reading
 from backend.external.uploads import Uploads
-from tests.client.support import Intermittent, Target
+from tests.client.support import NOBODY, Intermittent, Target
 from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.service
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.service
         ({"tags": "a,b"}, "tags: must be a list, such as [\"baseline\"]: got 'a,b'"),
         ({"tags": 5}, 'tags: must be a list, such as ["baseline"]: got 5'),
         ({"tags": {"a": 1}}, "tags: must be a list, such as [\"baseline\"]: got {'a': 1}"),
-        ({"seed": 1.5}, "seed: must be a whole number: got 1.5"),
+        ({"seed": 1.5}, "seed: must be a whole number from 0 to 2**63 - 1: got 1.5"),
         ({"config": [1]}, "config: must be a mapping or a namespace: got [1]"),
     ],
 )
@@ -37,6 +37,24 @@ def test_wrong_argument_of_init_creates_no_run(target: Target, wrong: dict[str, 
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         callboard.init(algorithm="a", environment="e", **wrong)
     assert target.runs() == []
+
+
+@pytest.mark.parametrize(
+    "seed", [0, 5, 5.0, "5", np.int64(7), np.float32(8), 2**53 + 1, 2**63 - 1, str(2**63 - 1)]
+)
+def test_seed_is_any_whole_number_below_2_to_the_63(target: Target, seed: Any) -> None:
+    with callboard.init(algorithm="a", environment="e", seed=seed) as run:
+        pass
+    assert target.run(run.id)["seed"] == int(seed)
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [-1, 2**63, 2.0**63, 1.5, math.nan, math.inf, "1.5", "-1", "", "x", b"1", [1], True, np.array([1, 2])],
+)
+def test_other_seeds_are_errors(seed: Any) -> None:
+    with pytest.raises(ValueError, match=r"^seed: must be a whole number from 0 to 2\*\*63 - 1: got "):
+        callboard.init(algorithm="a", environment="e", seed=seed, url=NOBODY, token="t")
 
 
 def test_run_shows_what_was_logged(target: Target, spools: Path) -> None:
@@ -171,7 +189,7 @@ def test_wrong_use_is_an_error_that_names_the_argument(target: Target) -> None:
         run.log({"loss/policy": 1.0}, agent_steps=1)
     for arguments in ({"environment": "e"}, {"algorithm": "a"}):
         with pytest.raises(ValueError, match=r"algorithm|environment"):
-            callboard.init(**arguments)  # type: ignore[arg-type]
+            callboard.init(**arguments)
     with pytest.raises(ValueError, match="id"):
         callboard.init("name", id=run.id)
     assert "loss/policy" not in target.points(run.id), "nothing of a wrong call is logged"
@@ -189,8 +207,10 @@ def test_agent_steps_that_go_back_are_dropped_and_logged(target: Target) -> None
 def test_server_that_refuses_the_run_is_an_error_at_init(
     target: Target, spools: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(callboard.Rejected, match="seed"):
-        callboard.init(algorithm="a", environment="e", seed=2**40)
+    with monkeypatch.context() as careless:
+        careless.setattr("callboard.starting.MAX_NAME", 1_000)
+        with pytest.raises(callboard.Rejected, match="name"):
+            callboard.init("x" * 1_000, algorithm="a", environment="e")
     with target.service.client_as(Role.VIEWER) as viewer:
         token = viewer.headers["Authorization"].removeprefix("Bearer ")
         with pytest.raises(callboard.Rejected):
@@ -331,9 +351,10 @@ def test_deleted_run_does_not_disturb_the_script(
         run.log({"loss/policy": 1.0}, agent_steps=1)
         assert not run.flush(timeout_s=PATIENCE_S), "at once: nothing of it can ever be sent"
         run.log({"loss/policy": 2.0}, agent_steps=2)
-        assert run.n_dropped == 1
-    [record] = [record for record in caplog.records if record.name == "callboard"]
-    assert "no longer accepts data for it" in record.getMessage()
+        assert run.n_dropped == 2
+    first, last = [record.getMessage() for record in caplog.records if record.name == "callboard"]
+    assert "no longer accepts data for it" in first
+    assert "what the server has refused is kept" in last
 
 
 def test_outage_of_the_server_loses_nothing(

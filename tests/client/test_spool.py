@@ -2,7 +2,6 @@
 
 import errno
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from callboard.errors import Unreachable
 from callboard.rows import Points, frames_of
 from callboard.spool import Manifest, Request, Spool, new_ulid
 from callboard.transport import Transport, find_server
-from tests.client.support import NOBODY, Intermittent, Target
+from tests.client.support import NOBODY, Intermittent, Target, rows_of
 from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -320,19 +319,6 @@ def test_everything_of_a_run_whose_scripts_are_killed_and_resumed_arrives_once_a
 def newest(spools: Path) -> Path:
     """The spool of the latest process; its name sorts by time."""
     return max(spools.iterdir(), default=spools)
-
-
-def rows_of(folder: Path, copy: Path) -> dict[str, int]:
-    """How many rows a spool has, by kind; it is left as it is."""
-    shutil.copytree(folder, copy)
-    spool = Spool.open(copy)
-    assert spool is not None
-    found: dict[str, int] = {}
-    while (request := spool.next()) is not None:
-        found[request.kind] = found.get(request.kind, 0) + request.n_rows
-        spool.confirm(request, stored=True)
-    spool.close()
-    return found
 
 
 def environment() -> dict[str, str]:

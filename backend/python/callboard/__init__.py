@@ -19,7 +19,7 @@ from callboard.runs import Run, Runs
 from callboard.series import Series
 from callboard.starting import init
 from callboard.summary_writer import SummaryWriter
-from callboard.syncing import Synced, sync
+from callboard.syncing import Refused, Synced, discard, sync
 
 if TYPE_CHECKING:
     from callboard.wrappers import RecordReturns
@@ -34,6 +34,7 @@ __all__ = [
     "NotConfigured",
     "RecordReturns",
     "RecordedEpisode",
+    "Refused",
     "Rejected",
     "Run",
     "Runs",
@@ -43,6 +44,7 @@ __all__ = [
     "Synced",
     "Unreachable",
     "connect",
+    "discard",
     "init",
     "sync",
 ]

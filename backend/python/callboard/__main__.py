@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from callboard.syncing import sync
+from callboard.syncing import Refused, discard, refused, sync
 
 
 def main() -> int:
@@ -14,7 +14,10 @@ def main() -> int:
     command.add_argument("--folder", help="folder of the spools; default: this user's")
     command.add_argument("--url", help="address of the server; default: the one that each script logged to")
     command.add_argument("--run", help="only data of the run with this id")
+    command.add_argument("--discard", metavar="RUN", help="instead, delete what was refused of this run")
     arguments = parser.parse_args()
+    if arguments.discard is not None:
+        return ask_and_discard(arguments.folder, arguments.discard)
     return sync_and_report(arguments.folder, arguments.url, arguments.run)
 
 
@@ -23,9 +26,34 @@ def sync_and_report(folder: str | None, url: str | None, run: str | None) -> int
     done = sync(folder, url=url, run=run)
     for problem in done.problems:
         sys.stderr.write(f"{problem}\n")
+    for each in done.refused:
+        sys.stderr.write(f"{_line(each)}\n")
+    if done.refused:
+        sys.stderr.write("what was refused is kept; `sync --discard RUN` deletes it\n")
     refused = f", {done.n_refused:,} refused" if done.n_refused else ""
     sys.stdout.write(f"{done.n_spools:,} spools sent: {done.n_rows:,} values, episodes and lines{refused}\n")
-    return 1 if done.problems else 0
+    return 1 if done.problems or done.refused else 0
+
+
+def ask_and_discard(folder: str | None, run: str) -> int:
+    """Delete what the server has refused of a run, after a question; 1 if nothing is deleted."""
+    kept = refused(folder, run=run)
+    if not kept:
+        sys.stderr.write(f"nothing of run {run} was refused\n")
+        return 1
+    for each in kept:
+        sys.stdout.write(f"{_line(each)}\n")
+    sys.stdout.write("Delete it? It cannot be restored. [y/N] ")
+    sys.stdout.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        sys.stdout.write("nothing was deleted\n")
+        return 1
+    sys.stdout.write(f"{discard(run, folder):,} values, episodes, lines and files were deleted\n")
+    return 0
+
+
+def _line(each: Refused) -> str:
+    return f"run {each.run}: {each.n_rows:,} rows were refused: {each.reason} (kept in {each.folder})"
 
 
 if __name__ == "__main__":

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 from callboard.delivery import Delivery, RunUnavailable
 from callboard.errors import Unreachable
+from callboard.limits import MAX_REASON_CHARACTERS
 from callboard.rows import Entry, File, Line, cleaned, dumps, frames_of
-from callboard.spool import Spool
+from callboard.spool import FILE_KINDS, Spool
 from callboard.transport import Transport
-from callboard.uploading import FILE_KINDS
 
 WRITE_INTERVAL_S = 0.5
 """A killed script loses at most what it has logged in this time."""
@@ -28,6 +28,8 @@ FIRST_RETRY_S, LAST_RETRY_S = 1.0, 30.0
 LAST_TRIES = 1
 """Number of tries to reach the server when the run is closed."""
 REPORT_INTERVAL_S = 60.0
+
+_LISTS = "`python -m callboard sync` lists it"
 
 log = logging.getLogger("callboard")
 
@@ -74,8 +76,9 @@ class Background:
 
     @property
     def n_refused(self) -> int:
-        """Rows that the server has refused."""
-        return self._delivery.delivered.n_refused
+        """Rows that the server has refused: they are set aside in the spool."""
+        n_rows = self._spool.n_waiting_rows if self._gone else 0
+        return self._delivery.delivered.n_refused + n_rows
 
     def start(self) -> None:
         """Start the threads."""
@@ -139,7 +142,9 @@ class Background:
         """
         if self._forked:
             return
-        self._final = dumps([{"state": state, "reason": None if reason is None else cleaned(reason, 2_000)}])
+        self._final = dumps(
+            [{"state": state, "reason": None if reason is None else cleaned(reason, MAX_REASON_CHARACTERS)}]
+        )
         self._to_write.set()
         self._writer.join()
         self._to_send.set()
@@ -150,8 +155,8 @@ class Background:
         if self._spool.n_waiting and not self._gone:
             log.warning("%s: the server cannot be reached; %s", self._name, self._later)
             self._spool.close()
-        else:
-            self._spool.remove()
+        elif not self._spool.finish():
+            log.warning("%s: what the server has refused is kept in %s: %s", self._name, self._folder, _LISTS)
         self._transport.close()
 
     @classmethod
@@ -167,7 +172,11 @@ class Background:
 
     @property
     def _later(self) -> str:
-        return f"the rest is in {self._spool.folder}: `python -m callboard sync` sends it"
+        return f"the rest is in {self._folder}: `python -m callboard sync` sends it"
+
+    @property
+    def _folder(self) -> Path:
+        return self._spool.folder
 
     def _write(self) -> None:
         while True:
@@ -212,7 +221,11 @@ class Background:
     def _report(self) -> list[Entry]:
         """A line of the run's log if rows were dropped or refused since the last one."""
         n_lost = self.n_dropped + self.n_refused
-        if n_lost == self._n_reported or (time.monotonic() < self._report_at and self._final is None):
+        if (
+            self._gone
+            or n_lost == self._n_reported
+            or (time.monotonic() < self._report_at and self._final is None)
+        ):
             return []
         self._n_reported, self._report_at = n_lost, time.monotonic() + REPORT_INTERVAL_S
         message = (
@@ -248,26 +261,29 @@ class Background:
                     if not self._spool.n_waiting:
                         self._to_send.wait(max(0.0, next_heartbeat - time.monotonic()))
                         self._to_send.clear()
-            except Unreachable as error:
-                n_last_tries += written
-                if n_last_tries > LAST_TRIES:
-                    return
-                if reachable:
-                    log.warning("%s: %s; what is logged is kept in %s", self._name, error, self._spool.folder)
-                reachable = False
-                if written:
-                    time.sleep(FIRST_RETRY_S)
-                else:
-                    self._written.wait(max(wait_s, min(error.retry_after_s or 0.0, LAST_RETRY_S)))
-                wait_s = min(2 * wait_s, LAST_RETRY_S)
             except RunUnavailable as error:
                 log.warning("%s: the server no longer accepts data for it: %s", self._name, error)
                 with self._mutex:
                     self._gone = True
                 return
-            except Exception:  # an error here must never end the script that trains
-                log.exception("%s: sending has failed; %s", self._name, self._later)
-                return
+            except Exception as error:  # nothing that goes wrong here ends the thread or the script
+                n_last_tries += written
+                if reachable:
+                    self._log_failure(error)
+                reachable = False
+                if n_last_tries > LAST_TRIES:
+                    return
+                asked_s = (isinstance(error, Unreachable) and error.retry_after_s) or 0.0
+                if written:
+                    time.sleep(FIRST_RETRY_S)
+                else:
+                    self._written.wait(max(wait_s, min(asked_s, LAST_RETRY_S)))
+                wait_s = min(2 * wait_s, LAST_RETRY_S)
+
+    def _log_failure(self, error: Exception) -> None:
+        unexpected = None if isinstance(error, Unreachable) else error
+        message = "%s: %s; what is logged is kept in %s"
+        log.warning(message, self._name, error or type(error).__name__, self._folder, exc_info=unexpected)
 
     def _on_refused(self, reason: str, n_rows: int) -> None:
         if not self._refusal_logged:

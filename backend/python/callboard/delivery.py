@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from callboard.errors import Rejected, Unreachable
-from callboard.spool import Manifest, Request, Spool
+from callboard.errors import Rejected, RequestTooLarge, Unreachable
+from callboard.spool import FILE_KINDS, Manifest, Request, Spool
 from callboard.transport import Transport
-from callboard.uploading import FILE_KINDS, CopyUnreadable, FileUpload, permitted
+from callboard.uploading import CopyUnreadable, FileUpload, permitted
 
 _PATHS = {
     "points": "points",
@@ -21,11 +21,21 @@ _PATHS = {
     "video": "videos",
 }
 _COLUMNS = {"points": "series", "episodes": "episodes", "log": "lines"}
-_NO_RUN = frozenset({404, 410})
+_ENDS_RUN = frozenset({(404, "run_not_found"), (409, "run_not_external"), (409, "too_many_sources")})
+"""Status and code of the problems after which nothing of a spool can be sent."""
+_ENDS_REQUEST = frozenset({(422, "invalid_fields")})
+"""Status and code of the problems after which a request cannot be sent, but the next one can."""
+
+REFUSES_START = (
+    _ENDS_RUN
+    | _ENDS_REQUEST
+    | frozenset({(400, "bad_request"), (401, "unauthenticated"), (403, "forbidden")})
+)
+"""Status and code of the problems after which a script that starts is told so at once."""
 
 
 class RunUnavailable(Exception):
-    """The server no longer has the run, or accepts no data for it: nothing can be sent."""
+    """The server no longer has the run, or accepts no data for it: what is left is set aside."""
 
 
 @dataclass
@@ -36,7 +46,7 @@ class Delivered:
     n_dropped: int = 0
     """Rows that the server has dropped: their agent steps went back."""
     n_refused: int = 0
-    """Rows of requests that the server has refused."""
+    """Rows of requests that the server has refused: they are set aside in the spool."""
 
 
 class Delivery:
@@ -61,7 +71,7 @@ class Delivery:
 
         Raises:
             Unreachable: not now; nothing is lost.
-            RunUnavailable: never; nothing of the spool can be sent.
+            RunUnavailable: never; all of the spool is set aside.
         """
         with _writing():
             return self._send_next()
@@ -78,25 +88,87 @@ class Delivery:
         except CopyUnreadable as error:
             self._refused(request, str(error))
             return True
+        except RequestTooLarge:
+            if request.n_rows < 2 or request.kind not in _COLUMNS:
+                raise
+            self._halve(run_id, request)
+            return True
         except Rejected as error:
-            if "upload" in error.fields and error.status == 409:
-                self._file = None  # the server has lost it
-                raise Unreachable(str(error)) from None
-            ends = error.status in _NO_RUN or (error.status == 409 and request.kind != "state")
-            if ends and request.kind not in FILE_KINDS:
-                raise RunUnavailable(str(error)) from None
-            self._refused(request, str(error))
+            self._judge(error, request)
             return True
         # Counted first: a caller that waits for the spool to be empty reads the counts next.
         self.delivered.n_rows += request.n_rows
-        self.delivered.n_dropped += int(answer.get("dropped") or 0)
+        self.delivered.n_dropped += answer.get("dropped", 0)
+        # A batch without rows, of `_halve`, may be stored after it, though the answer was lost.
+        request = replace(request, sequence=answer.get("sequence", request.sequence))
         self._confirm(request, stored=request.kind != "state")
         return True
 
+    def _judge(self, error: Rejected, request: Request) -> None:
+        """Set the request aside if the server never accepts it.
+
+        Raises:
+            Unreachable: it may accept it later.
+            RunUnavailable: it accepts nothing of the spool.
+        """
+        self._judge_run(error)
+        if (error.status, error.code) not in _ENDS_REQUEST:
+            self._file = None  # the server may have lost it
+            raise Unreachable(str(error)) from None
+        self._refused(request, str(error))
+
+    def _judge_run(self, error: Rejected, more: frozenset[tuple[int, str]] = frozenset()) -> None:
+        """Set aside all that is left if the server accepts nothing of it.
+
+        Raises:
+            RunUnavailable: it does not.
+        """
+        if (error.status, error.code) in _ENDS_RUN | more:
+            with _writing():
+                self._spool.refuse_all(str(error))
+            raise RunUnavailable(str(error)) from None
+
+    def _halve(self, run_id: str, request: Request) -> None:
+        """Send less at a time. An earlier try of the request may have been stored, and its answer lost.
+
+        A batch without rows and with the next number tells: the server stores it only after the request.
+        """
+        batch = replace(request, sequence=request.sequence + 1, rows=b"[]")
+        path = f"runs/{run_id}/{_PATHS[request.kind]}"
+        send = partial(self._transport.request, "POST", path, content=self._body(batch))
+        try:
+            answer = self._stored(request, permitted(send))
+        except Rejected as error:
+            self._judge_run(error)
+            if error.code != "batch_missing" or not 0 < (error.expected or 0) <= request.sequence:
+                raise Unreachable(str(error)) from None
+            self._spool.halve(self._spool.renumber(request, error.expected or 1))
+        else:
+            self.delivered.n_rows += request.n_rows
+            self._confirm(replace(request, sequence=answer["sequence"]), stored=True)
+
+    def _stored(self, request: Request, answer: Any) -> dict[str, Any]:
+        """The answer to a request, which says that it is stored.
+
+        Raises:
+            Unreachable: it does not: something else has answered.
+        """
+        if request.kind == "state":
+            return self._transport.fields_of(answer, state=str, stop_requested=bool)
+        stored = self._transport.fields_of(answer, sequence=int, stored=int, dropped=int)
+        if stored["sequence"] < request.sequence:
+            raise Unreachable(f"batch {stored['sequence']} is stored, not {request.sequence}")
+        return stored
+
     def _refused(self, request: Request, reason: str) -> None:
+        self._file = None
         self.delivered.n_refused += request.n_rows
+        try:
+            self._spool.refuse(request, reason)
+        except OSError:
+            self.delivered.n_refused -= request.n_rows
+            raise
         self._on_refused(reason, request.n_rows)
-        self._confirm(request, stored=False)
 
     def _confirm(self, request: Request, *, stored: bool) -> None:
         upload: str | None = None
@@ -125,8 +197,9 @@ class Delivery:
         try:
             answer = permitted(partial(self._transport.request, "POST", path, body={"state": "running"}))
         except Rejected as error:
-            raise RunUnavailable(str(error)) from None
-        return bool(answer["stop_requested"])
+            self._judge_run(error)
+            raise Unreachable(str(error)) from None
+        return bool(self._transport.fields_of(answer, state=str, stop_requested=bool)["stop_requested"])
 
     def run_id(self) -> str:
         """The run's id; creates the run if the server could not be reached before.
@@ -140,7 +213,8 @@ class Delivery:
             try:
                 run = permitted(partial(create_run, self._transport, manifest))
             except Rejected as error:
-                raise RunUnavailable(str(error)) from None
+                self._judge_run(error, _ENDS_REQUEST)
+                raise Unreachable(str(error)) from None
             manifest = replace(manifest, run=run)
             self._spool.set_manifest(manifest)
         assert manifest.run is not None
@@ -152,10 +226,11 @@ class Delivery:
         while True:
             content = self._body(request)
             try:
-                return request, permitted(partial(self._transport.request, "POST", path, content=content))
+                answer = permitted(partial(self._transport.request, "POST", path, content=content))
+                return request, self._stored(request, answer)
             except Rejected as error:
                 # A server restored from a backup expects less than it had confirmed.
-                if error.status != 409 or not 0 < (error.expected or 0) < request.sequence:
+                if error.code != "batch_missing" or not 0 < (error.expected or 0) < request.sequence:
                     raise
                 request = self._spool.renumber(request, error.expected or 1)
 
@@ -194,5 +269,6 @@ def create_run(transport: Transport, manifest: Manifest) -> str:
         Rejected: the server refuses it.
     """
     answer = transport.request("POST", "runs", body=manifest.create, idempotency_key=manifest.source)
-    [run] = answer["items"]
+    items = transport.fields_of(answer, items=list)["items"]
+    run = transport.fields_of(items[0] if len(items) == 1 else None, id=str)
     return str(run["id"])

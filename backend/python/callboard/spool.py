@@ -8,6 +8,9 @@ A spool is a folder `<source>` with these files:
   (u32, little-endian), the CRC-32 of the payload (u32) and the payload, a JSON array. Here it is
   `[kind, number of rows, [row, ...]]`. A crash can only tear the last frame, and a reader stops before it.
 - `<upload>.file`: a file that a frame of the kind `checkpoint` or `video` names, until it is sent.
+- `refused.log`: what the server has refused, in frames of `[reason, place, kind, number of rows,
+  [row, ...]]`, and `refused.json`: why the server accepts nothing at all of what is still in the segments.
+  They are kept until a user discards them.
 - `request.json`: the sequence number of the request that is being sent, and the part of the segments that it
   contains. It is written before the request is sent. After a crash exactly the same request is sent
   again, and the server stores a sequence number of a source only once.
@@ -23,12 +26,14 @@ import struct
 import threading
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Self
 
+from callboard.limits import MAX_EPISODES, MAX_LINES, MAX_POINTS
+from callboard.rows import part_of
 from callboard.transport import spool_root
 
 MAX_SPOOL_BYTES = 2 * 2**30
@@ -37,16 +42,20 @@ MAX_SPOOL_BYTES = 2 * 2**30
 SEGMENT_BYTES = 8 * 2**20
 MAX_FRAME_BYTES = 8 * 2**20
 
-MAX_REQUEST_BYTES = 1_800_000
+MAX_REQUEST_BYTES = 990_000
+"""Maximum size of a request's rows: proxies let requests of less than 1,000,000 bytes pass."""
 MAX_REQUEST_ROWS = {
-    "points": 10_000,
-    "episodes": 5_000,
-    "log": 1_000,
+    "points": MAX_POINTS,
+    "episodes": MAX_EPISODES,
+    "log": MAX_LINES,
     "state": 1,
     "checkpoint": 1,
     "video": 1,
 }
 """Maximum number of rows of a request, by kind. A kind's frames are joined up to this number."""
+
+FILE_KINDS = frozenset({"checkpoint", "video"})
+"""Kinds of frames that name a file."""
 
 _HEADER = struct.Struct("<II")
 _MIN_PAYLOAD_BYTES = 2
@@ -79,6 +88,8 @@ class Position:
 
     segment: int = 1
     offset: int = 0
+    row: int = 0
+    """Rows of the frame that come before it, if the frame is too large for one request."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +104,15 @@ class Request:
     begin: Position
     end: Position
     n_frames: int
+    """Frames that end with it."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What the server has refused, and why."""
+
+    reason: str
+    n_rows: int
 
 
 class Spool:
@@ -109,6 +129,9 @@ class Spool:
         self._n_bytes += sum(self._files.values())
         self._newest = segments[-1] if segments else 1
         self._n_waiting = 0
+        self._n_waiting_rows = 0
+        self._request_bytes = MAX_REQUEST_BYTES
+        self._n_bytes += _size(folder / "refused.log")
         self._file: int | None = None
         self._next = Position(segments[0] if segments else 1)
         self._sequence = 1
@@ -156,6 +179,11 @@ class Spool:
         """Frames that were appended since this object was created and are not confirmed."""
         return self._n_waiting
 
+    @property
+    def n_waiting_rows(self) -> int:
+        """Their rows."""
+        return self._n_waiting_rows
+
     def append(self, kind: str, n_rows: int, rows: bytes) -> None:
         """Write a frame.
 
@@ -168,7 +196,7 @@ class Spool:
             OSError: the disk or the spool is full; nothing was written.
         """
         payload = b'["%s",%d,%s]' % (kind.encode(), n_rows, rows)
-        frame = _HEADER.pack(len(payload), zlib.crc32(payload)) + payload
+        frame = _framed(payload)
         if len(payload) > MAX_FRAME_BYTES or self._n_bytes + len(frame) > MAX_SPOOL_BYTES:
             raise OSError(errno.ENOSPC, f"the spool {self.folder} is full")
         if self._file is None:
@@ -185,6 +213,7 @@ class Spool:
         with self._mutex:
             self._n_bytes += len(frame)
             self._n_waiting += 1
+            self._n_waiting_rows += n_rows
 
     def add_file(self, n_bytes: int, write: Callable[[Path], object]) -> str:
         """Store a file, until it is sent; return the id of its upload.
@@ -227,21 +256,44 @@ class Spool:
         first = self._frame(self._next)
         if first is None:
             return None
-        kind, n_rows, rows, end = first
-        begin, parts, n_bytes = self._next, [rows[1:-1]], len(rows)
-        while self._pending is None or end < self._pending:
+        begin, parts, n_frames = self._next, [first.rows[1:-1]], 1
+        kind, n_rows, n_bytes, end = first.kind, first.n_rows, len(first.rows), first.end
+        n_fitting = self._n_fitting(first)
+        if n_fitting < n_rows:
+            rows = part_of(kind, first.rows, 0, n_fitting)
+            parts, n_frames, n_rows = [rows[1:-1]], 0, n_fitting
+            end = replace(first.begin, row=first.begin.row + n_fitting)
+        while n_frames and (self._pending is None or end < self._pending):
             following = self._frame(end)
-            if following is None or following[0] != kind:
+            if following is None or following.kind != kind:
                 break
-            _, more, rows, after = following
-            too_many = n_rows + more > MAX_REQUEST_ROWS[kind] or n_bytes + len(rows) > MAX_REQUEST_BYTES
-            if too_many and self._pending is None:
+            too_many = n_rows + following.n_rows > MAX_REQUEST_ROWS[kind]
+            too_large = n_bytes + len(following.rows) > self._request_bytes
+            if self._pending is None and (too_many or too_large):
                 break
-            parts.append(rows[1:-1])
-            n_rows, n_bytes, end = n_rows + more, n_bytes + len(rows), after
+            parts.append(following.rows[1:-1])
+            n_frames, end = n_frames + 1, following.end
+            n_rows, n_bytes = n_rows + following.n_rows, n_bytes + len(following.rows)
         self._record(end)
         self._pending = end
-        return Request(kind, self._sequence, n_rows, b"[" + b",".join(parts) + b"]", begin, end, len(parts))
+        return Request(kind, self._sequence, n_rows, b"[" + b",".join(parts) + b"]", begin, end, n_frames)
+
+    def _n_fitting(self, frame: "_Frame") -> int:
+        """How many rows of a frame, at least one, the next request has room for."""
+        if self._pending is not None:
+            inside = replace(self._pending, row=0) == replace(frame.begin, row=0)
+            return self._pending.row - frame.begin.row if inside else frame.n_rows
+        n_rows, n_bytes = frame.n_rows, len(frame.rows)
+        while n_bytes > self._request_bytes and n_rows > 1:
+            n_rows = max(1, n_rows * self._request_bytes // n_bytes)
+            n_bytes = len(part_of(frame.kind, frame.rows, 0, n_rows))
+        return n_rows
+
+    def halve(self, request: Request) -> None:
+        """Make the following requests half as large as this one, which nobody has stored."""
+        self._request_bytes = max(1, len(request.rows) // 2)
+        self._pending = None
+        self._record(None)
 
     def confirm(self, request: Request, *, stored: bool, upload: str | None = None) -> None:
         """Forget a request: the server has stored it, or never will, and then its number is free again.
@@ -253,6 +305,7 @@ class Spool:
         """
         self._next, self._pending = request.end, None
         self._sequence = request.sequence + 1 if stored else request.sequence
+        self._request_bytes = min(MAX_REQUEST_BYTES, self._request_bytes + self._request_bytes // 8 + 1)
         with suppress(OSError):  # the server knows a request that is sent again
             self._record(None)
         for segment in range(request.begin.segment, request.end.segment):
@@ -267,6 +320,77 @@ class Spool:
         # Last: a caller that waits until nothing is waiting finds deleted what is stored.
         with self._mutex:
             self._n_waiting -= request.n_frames
+            self._n_waiting_rows -= request.n_rows
+
+    def refuse(self, request: Request, reason: str) -> None:
+        """Set a request aside that the server has refused, and its file; the next one can be sent.
+
+        Raises:
+            OSError: the disk is full; nothing has changed.
+        """
+        begin = request.begin
+        place = [begin.segment, begin.offset, begin.row]
+        head = json.dumps([reason, place, request.kind, request.n_rows]).encode()
+        refused = list(_refused(self.folder))
+        if not refused or refused[-1][1] != place:  # else a process has died before it confirmed
+            frame = _framed(head[:-1] + b"," + request.rows + b"]")
+            file = _open(self.folder / "refused.log")
+            try:
+                start = os.lseek(file, 0, os.SEEK_END)
+                if os.write(file, frame) != len(frame):
+                    os.ftruncate(file, start)
+                    raise OSError(errno.ENOSPC, "no space is left on the spool's disk")
+            finally:
+                os.close(file)
+            with self._mutex:
+                self._n_bytes += len(frame)
+        self.confirm(request, stored=False)
+
+    def refuse_all(self, reason: str) -> None:
+        """Set aside all that is not confirmed: the server accepts nothing of it.
+
+        Raises:
+            OSError: the disk is full; nothing has changed.
+        """
+        _replace(self.folder / "refused.json", {"reason": reason})
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the server accepts nothing of what is not confirmed."""
+        return (self.folder / "refused.json").exists()
+
+    def refusals(self) -> list[Refusal]:
+        """What is set aside, by reason."""
+        n_rows: dict[str, int] = {}
+        for reason, _, _, n, _ in _refused(self.folder):
+            n_rows[reason] = n_rows.get(reason, 0) + n
+        if self.is_refused:
+            try:
+                reason = str(json.loads((self.folder / "refused.json").read_text("utf-8"))["reason"])
+            except (OSError, ValueError, KeyError, TypeError):
+                reason = "unknown"
+            at, n = self._next, 0
+            while (frame := self._frame(at)) is not None:
+                at, n = frame.end, n + frame.n_rows
+            if n:
+                n_rows[reason] = n_rows.get(reason, 0) + n
+        return [Refusal(reason, n) for reason, n in n_rows.items()]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is waiting and nothing set aside."""
+        return self._frame(self._next) is None and not (self.folder / "refused.log").exists()
+
+    def discard(self) -> None:
+        """Delete what is set aside."""
+        if self.is_refused:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        for _, _, kind, _, rows in _refused(self.folder):
+            if kind in FILE_KINDS:
+                self.remove_file(rows[0]["upload"])
+        with self._mutex:
+            self._n_bytes -= _size(self.folder / "refused.log")
+        (self.folder / "refused.log").unlink(missing_ok=True)
 
     def renumber(self, request: Request, sequence: int) -> Request:
         """The same request with the number that the server expects."""
@@ -286,20 +410,35 @@ class Spool:
             self._file = None
         self._lock.close()
 
+    def finish(self) -> bool:
+        """Delete the folder but for what is set aside, and unlock; False if something is set aside."""
+        if self.refusals():
+            if not self.is_refused:
+                for segment in _segments(self.folder):
+                    with suppress(OSError):
+                        _path(self.folder, segment).unlink()
+            self.close()
+            return False
+        self.remove()
+        return True
+
     def remove(self) -> None:
         """Delete the folder and unlock."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.close()
 
-    def _frame(self, position: Position) -> tuple[str, int, bytes, Position] | None:
-        """Kind, number of rows, rows, and the place after the frame at a place; None if there is none yet."""
+    def _frame(self, position: Position) -> "_Frame | None":
+        """The frame at a place, or the rest of it; None if there is none yet."""
         while True:
             newest = self._newest  # before reading: what stood in older segments is complete
             payload = _read(_path(self.folder, position.segment), position.offset)
             if payload is not None:
-                kind, n_rows, rows = payload[:-1].split(b",", 2)
-                end = replace(position, offset=position.offset + _HEADER.size + len(payload))
-                return kind[2:-1].decode(), int(n_rows), rows, end
+                head, n, rows = payload[:-1].split(b",", 2)
+                kind, n_rows = head[2:-1].decode(), int(n)
+                if position.row:
+                    rows, n_rows = part_of(kind, rows, position.row, n_rows), n_rows - position.row
+                end = Position(position.segment, position.offset + _HEADER.size + len(payload))
+                return _Frame(kind, n_rows, rows, position, end)
             if position.segment >= newest:
                 return None
             position = Position(position.segment + 1)
@@ -312,6 +451,37 @@ class Spool:
             self._pending = None if record["end"] is None else Position(**record["end"])
         except (OSError, ValueError, KeyError, TypeError):
             pass
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """A frame, or the rest of one."""
+
+    kind: str
+    n_rows: int
+    rows: bytes
+    begin: Position
+    end: Position
+
+
+def _refused(folder: Path) -> Iterator[tuple[str, list[int], str, int, list[Any]]]:
+    """Reason, place, kind, number of rows and rows of each request that is set aside."""
+    path, offset = folder / "refused.log", 0
+    while (payload := _read(path, offset)) is not None:
+        offset += _HEADER.size + len(payload)
+        reason, place, kind, n_rows, rows = json.loads(payload)
+        yield reason, place, kind, n_rows, rows
+
+
+def _framed(payload: bytes) -> bytes:
+    return _HEADER.pack(len(payload), zlib.crc32(payload)) + payload
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _path(folder: Path, segment: int) -> Path:

@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex
 
 import httpx
 
-from callboard.delivery import create_run
+from callboard.delivery import REFUSES_START, create_run
 from callboard.errors import Rejected, Unreachable
 from callboard.external import ExternalRun
 from callboard.limits import (
@@ -24,12 +24,13 @@ from callboard.limits import (
     MAX_TAGS,
 )
 from callboard.rows import (
+    dumps,
     flat_config,
     items,
     seed_of,
     text,
 )
-from callboard.spool import Manifest, Spool, new_ulid
+from callboard.spool import MAX_REQUEST_BYTES, Manifest, Spool, new_ulid
 from callboard.transport import Transport, find_server
 
 _ULID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
@@ -95,6 +96,11 @@ def init(
             "tags": _tags(tags),
             "notes": None if notes is None else text("notes", notes, MAX_NOTES, empty=True),
         }
+        n_bytes = len(dumps(create))
+        if n_bytes > MAX_REQUEST_BYTES:
+            raise ValueError(
+                f"config: must have at most {MAX_REQUEST_BYTES:,} bytes as JSON: got {n_bytes:,}"
+            )
         manifest = Manifest(source, server.url, None, create, name or f"{algorithm} {environment}")
     transport = Transport(server)
     try:
@@ -117,12 +123,17 @@ def _start(transport: Transport, manifest: Manifest) -> ExternalRun:
             if manifest.run is None:
                 spool.set_manifest(replace(manifest, run=create_run(transport, manifest)))
             else:
-                transport.request("POST", f"runs/{manifest.run}/heartbeat", body={"state": "running"})
+                answer = transport.request(
+                    "POST", f"runs/{manifest.run}/heartbeat", body={"state": "running"}
+                )
+                transport.fields_of(answer, state=str, stop_requested=bool)
                 before = _read(transport, manifest.run)
                 spool.set_manifest(replace(manifest, name=before.get("name") or manifest.name))
-    except Rejected:
-        spool.remove()
-        raise
+    except Rejected as error:
+        if (error.status, error.code) in REFUSES_START:
+            spool.remove()
+            raise
+        log.warning("callboard: %s; what is logged is kept in %s", error, spool.folder)
     return ExternalRun(
         spool,
         transport,
@@ -134,12 +145,12 @@ def _start(transport: Transport, manifest: Manifest) -> ExternalRun:
 def _read(transport: Transport, run_id: str) -> dict[str, Any]:
     """The run as it is; nothing with a token that may only write."""
     try:
-        run: dict[str, Any] = transport.request("GET", f"runs/{run_id}")
+        answer = transport.request("GET", f"runs/{run_id}")
     except Rejected as error:
         if error.status != httpx.codes.FORBIDDEN:
             raise
         return {}
-    return run
+    return transport.fields_of(answer, id=str, name=str, wall_time_s=float, agent_steps=int)
 
 
 def _tags(tags: Iterable[str]) -> list[str]:

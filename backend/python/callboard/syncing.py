@@ -1,11 +1,12 @@
 """Sends what earlier scripts have left in their spools: `callboard.sync`."""
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from callboard.delivery import Delivery, RunUnavailable
-from callboard.errors import NotConfigured, Unreachable
+from callboard.errors import NotConfigured
 from callboard.spool import Manifest, Spool
 from callboard.transport import Server, Transport, find_server, spool_root
 
@@ -19,11 +20,27 @@ class Synced:
     n_rows: int = 0
     """Values, episodes and log lines that were sent."""
     n_refused: int = 0
-    """Those that the server has refused; they are deleted."""
+    """Those that the server has refused now; they are set aside."""
     n_remaining: int = 0
     """Spools that cannot be sent now."""
     problems: list[str] = field(default_factory=list)
-    """Why spools remain, or could not be sent; one line each."""
+    """Why spools remain; one line each."""
+    refused: list["Refused"] = field(default_factory=list)
+    """What the server has refused, now or earlier, and nobody has discarded."""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What the server has refused of what one process has logged. It is kept until it is discarded."""
+
+    run: str
+    """Id of the run, or its name if the server has not created it."""
+    n_rows: int
+    """Values, episodes, log lines and files."""
+    reason: str
+    """The server's."""
+    folder: Path
+    """Where it is."""
 
 
 def sync(
@@ -35,7 +52,7 @@ def sync(
 ) -> Synced:
     """Send what scripts have logged and not sent: they were killed, or the server could not be reached.
 
-    The spools of scripts that still run are left alone.
+    The spools of scripts that still run are left alone. What the server refuses is set aside and listed.
 
     Args:
         folder: of the spools; default: `CALLBOARD_HOME/spool`, else `~/.cache/callboard/spool`.
@@ -44,13 +61,9 @@ def sync(
         run: only what belongs to the run with this id.
     """
     done = Synced()
-    root = spool_root() if folder is None else Path(folder)
     transports: dict[str, Transport] = {}
     try:
-        for path in sorted(root.iterdir()) if root.is_dir() else ():
-            spool = Spool.open(path)
-            if spool is None:
-                continue
+        for spool in _spools(folder):
             if run is not None and spool.manifest.run != run:
                 spool.close()
                 continue
@@ -61,35 +74,87 @@ def sync(
     return done
 
 
+def refused(folder: str | Path | None = None, *, run: str | None = None) -> list[Refused]:
+    """What the server has refused and nobody has discarded.
+
+    Args:
+        folder: of the spools, as in `sync`.
+        run: only what belongs to the run with this id or, if it was never created, this name.
+    """
+    kept = []
+    for spool in _spools(folder):
+        if run is None or _run_of(spool) == run:
+            kept += _refused(spool)
+        spool.close()
+    return kept
+
+
+def discard(run: str, folder: str | Path | None = None) -> int:
+    """Delete what the server has refused of a run; returns how many rows. What can be sent is kept.
+
+    Args:
+        run: as `Refused` names it.
+        folder: of the spools, as in `sync`.
+    """
+    n_rows = 0
+    for spool in _spools(folder):
+        if _run_of(spool) == run and (kept := _refused(spool)):
+            n_rows += sum(each.n_rows for each in kept)
+            spool.discard()
+            if spool.is_empty:
+                spool.remove()
+        spool.close()
+    return n_rows
+
+
+def _spools(folder: str | Path | None) -> Iterator[Spool]:
+    """The spools that no process uses, locked."""
+    root = spool_root() if folder is None else Path(folder)
+    for path in sorted(root.iterdir()) if root.is_dir() else ():
+        spool = Spool.open(path)
+        if spool is not None:
+            yield spool
+
+
+def _run_of(spool: Spool) -> str:
+    return spool.manifest.run or spool.manifest.name
+
+
+def _refused(spool: Spool) -> list[Refused]:
+    return [Refused(_run_of(spool), each.n_rows, each.reason, spool.folder) for each in spool.refusals()]
+
+
 def _send(
     spool: Spool, transports: dict[str, Transport], url: str | None, token: str | None, done: Synced
 ) -> None:
-    name = f"run {spool.manifest.run or spool.manifest.name}"
+    name = f"run {_run_of(spool)}"
 
-    def refused(reason: str, n_rows: int) -> None:
+    def count_refused(reason: str, n_rows: int) -> None:
         done.n_refused += n_rows
-        done.problems.append(f"{name}: the server has refused {n_rows} rows: {reason}")
 
     try:
-        server = _server(spool.manifest, url, token)
-        if server.url not in transports:
-            transports[server.url] = Transport(server)
-        delivery = Delivery(spool, transports[server.url], refused)
-        try:
-            while delivery.send():
-                pass
-        finally:
-            done.n_rows += delivery.delivered.n_rows
-    except (Unreachable, NotConfigured) as error:
-        done.problems.append(f"{name}: {error}")
+        if not spool.is_refused:
+            server = _server(spool.manifest, url, token)
+            if server.url not in transports:
+                transports[server.url] = Transport(server)
+            delivery = Delivery(spool, transports[server.url], count_refused)
+            try:
+                while delivery.send():
+                    pass
+            finally:
+                done.n_rows += delivery.delivered.n_rows
+    except RunUnavailable:
+        pass  # what is left is set aside now
+    except Exception as error:  # whatever goes wrong with one spool, the others are sent
+        done.problems.append(f"{name}: {str(error) or type(error).__name__}")
         done.n_remaining += 1
+        done.refused += _refused(spool)
         spool.close()
-    except RunUnavailable as error:
-        done.problems.append(f"{name}: deleted unsent: the server no longer accepts data for it: {error}")
-        spool.remove()
-    else:
+        return
+    kept = _refused(spool)
+    done.refused += kept
+    if spool.finish():
         done.n_spools += 1
-        spool.remove()
 
 
 def _server(manifest: Manifest, url: str | None, token: str | None) -> Server:

@@ -4,16 +4,18 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from callboard.errors import NotConfigured, Rejected, Unreachable
+from callboard.errors import NotConfigured, Rejected, RequestTooLarge, Unreachable
 
 TIMEOUT = httpx.Timeout(30.0, connect=5.0)
+PROBLEM = "application/problem+json"
+"""Media type of the server's errors."""
 RETRIED = frozenset({408, 425, 429})
 """Statuses below 500 that ask to try again."""
 
@@ -117,7 +119,7 @@ class Transport:
             idempotency_key: with it, the server executes a repeated POST once.
 
         Raises:
-            Unreachable: no answer, or one that asks to try again.
+            Unreachable: no answer, one that asks to try again, or one of something else than the server.
             Rejected: the server refused the request.
         """
         headers = {"Content-Type": content_type} if content is not None else {}
@@ -128,10 +130,25 @@ class Transport:
             response = self._client.request(
                 method, path, json=body, content=content, params=query, headers=headers
             )
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise self._unreachable(error) from None
         check(response)
-        return response.json() if response.content else None
+        if not response.content:
+            return None
+        try:
+            return response.json()
+        except (ValueError, RecursionError):
+            raise _foreign(response) from None
+
+    def fields_of(self, answer: Any, **types: type) -> dict[str, Any]:
+        """An answer, which is an object with these fields.
+
+        Raises:
+            Unreachable: it is not; something else than the server has answered.
+        """
+        if isinstance(answer, dict) and all(type(answer.get(name)) is kind for name, kind in types.items()):
+            return answer
+        raise Unreachable(f"something else answered at {self.server.url}: {str(answer)[:80]!r}")
 
     @contextmanager
     def stream(
@@ -145,36 +162,62 @@ class Transport:
         """
         try:
             with self._client.stream("GET", path, params=params, timeout=timeout) as response:
-                if response.is_error:
+                if not response.is_success:
                     response.read()
                 check(response)
                 yield response
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise self._unreachable(error) from None
 
-    def _unreachable(self, error: httpx.HTTPError) -> Unreachable:
+    def _unreachable(self, error: httpx.HTTPError | httpx.InvalidURL) -> Unreachable:
         return Unreachable(f"{self.server.url}: {error or type(error).__name__}; is the server running?")
 
 
 def check(response: httpx.Response) -> None:
     """Raise what an answer without success means.
 
+    Only a problem document of the server can refuse a request. A proxy, a login page or another service that
+    answers at the same address knows nothing about the request: it may succeed later.
+
     Raises:
-        Unreachable: it asks to try again.
+        Unreachable: it asks to try again, or it is not a problem document.
         Rejected: it refuses the request.
     """
     if response.is_success:
         return
-    try:
-        problem = response.json()
-        fields = {fault["field"]: fault["message"] for fault in problem.get("errors", [])}
-        faults = "; ".join(f"{field}: {message}" for field, message in fields.items())
-        detail = faults or str(problem["detail"])
-    except (ValueError, KeyError, TypeError, AttributeError):
-        fields, detail = {}, f"{response.status_code} {response.reason_phrase}"
-    if response.status_code >= 500 or response.status_code in RETRIED:
+    if response.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
+        size = len(response.request.content)
+        raise RequestTooLarge(f"{response.url.host}: a request of {size:,} bytes is too large for it")
+    problem = _problem(response)
+    if problem is None and response.status_code < httpx.codes.INTERNAL_SERVER_ERROR:
+        raise _foreign(response)
+    problem = problem or {}
+    detail = str(problem.get("detail") or f"{response.status_code} {response.reason_phrase}")
+    fields: dict[str, str] = {}
+    with suppress(KeyError, TypeError):
+        fields = {str(fault["field"]): str(fault["message"]) for fault in problem.get("errors") or ()}
+        detail = "; ".join(f"{field}: {message}" for field, message in fields.items()) or detail
+    if response.status_code >= httpx.codes.INTERNAL_SERVER_ERROR or response.status_code in RETRIED:
         after = response.headers.get("retry-after", "")
         raise Unreachable(f"{response.url.host}: {detail}", float(after) if after.isdecimal() else None)
+    code = problem.get("code")
     found = re.match(r"must be (\d+)", fields.get("sequence") or fields.get("offset", ""))
     expected = None if found is None or response.status_code != httpx.codes.CONFLICT else int(found[1])
-    raise Rejected(response.status_code, detail, fields, expected)
+    raise Rejected(response.status_code, detail, fields, expected, code if isinstance(code, str) else None)
+
+
+def _problem(response: httpx.Response) -> dict[str, Any] | None:
+    """The problem document of an answer; None if it is something else."""
+    if response.headers.get("content-type", "").partition(";")[0].strip().lower() != PROBLEM:
+        return None
+    try:
+        problem = response.json()
+    except (ValueError, RecursionError):
+        return None
+    return problem if isinstance(problem, dict) and problem.get("status") == response.status_code else None
+
+
+def _foreign(response: httpx.Response) -> Unreachable:
+    kind = response.headers.get("content-type", "") or "nothing"
+    answer = f"{response.status_code} {response.reason_phrase}".strip()
+    return Unreachable(f"{response.url.host}: something else than Callboard answered: {answer}, {kind:.40}")

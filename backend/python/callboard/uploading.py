@@ -9,13 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from callboard.errors import Rejected, Unreachable
+from callboard.errors import Rejected, RequestTooLarge, Unreachable
 from callboard.transport import Transport
 
-PART_BYTES = 2**20
+PART_BYTES = 900_000
+MIN_PART_BYTES = 10_000
 _BLOCK_BYTES = 2**20
-FILE_KINDS = frozenset({"checkpoint", "video"})
-"""Kinds of frames that name a file."""
 
 _NPY_MAGIC = b"\x93NUMPY"
 
@@ -48,6 +47,7 @@ class FileUpload:
         with _reading():
             self._size_bytes = path.stat().st_size
         self._sent_bytes = 0
+        self._part_bytes = PART_BYTES
         self._sha256: str | None = None
 
     def send_part(self, transport: Transport, run_id: str) -> bool:
@@ -62,7 +62,7 @@ class FileUpload:
             return False
         with _reading(), self._path.open("rb") as file:
             file.seek(self._sent_bytes)
-            part = file.read(PART_BYTES)
+            part = file.read(self._part_bytes)
         send = partial(
             transport.request,
             "PUT",
@@ -72,11 +72,17 @@ class FileUpload:
             params={"offset": self._sent_bytes},
         )
         try:
-            self._sent_bytes = int(permitted(send)["received_bytes"])
+            answer = transport.fields_of(permitted(send), received_bytes=int)
+        except RequestTooLarge:
+            if len(part) <= MIN_PART_BYTES:
+                raise
+            self._part_bytes = len(part) // 2
         except Rejected as error:
             if error.expected is None or error.expected > self._size_bytes:
                 raise
             self._sent_bytes = error.expected  # of an earlier process, or after a lost answer
+        else:
+            self._sent_bytes = answer["received_bytes"]
         return True
 
     def checksum(self) -> dict[str, Any]:

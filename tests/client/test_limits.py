@@ -1,0 +1,99 @@
+"""The client's table of limits is the server's: what the client accepts is never refused for its size."""
+
+from types import ModuleType
+from typing import Any, get_args
+
+import pytest
+
+import callboard
+from backend.external import files, schemas
+from backend.specs import events, external, run_fields
+from callboard import limits
+from tests.client.support import NOBODY, Proxy, Target
+from workers.engine.training import uploaded_video
+
+
+def bound(model: Any, field: str, keyword: str) -> Any:
+    """A bound of a field in the JSON Schema of a model."""
+    schema = model.model_json_schema()["properties"][field]
+    return next(part[keyword] for part in (schema, *schema.get("anyOf", ())) if keyword in part)
+
+
+def server() -> dict[str, Any]:
+    """What the server declares, by the client's names."""
+    return {
+        "MAX_NAME": run_fields.MAX_NAME,
+        "MAX_GROUP": run_fields.MAX_GROUP,
+        "MAX_ALGORITHM": run_fields.MAX_ALGORITHM,
+        "MAX_ENVIRONMENT": run_fields.MAX_ENVIRONMENT,
+        "MAX_NOTES": run_fields.MAX_NOTES,
+        "MAX_TAG": run_fields.MAX_TAG,
+        "MAX_TAGS": run_fields.MAX_TAGS,
+        "MAX_SEED": run_fields.MAX_EXTERNAL_SEED,
+        "MAX_CONFIG_FIELDS": external.MAX_SETTINGS,
+        "MAX_SETTING_CHARACTERS": external.MAX_SETTING_NAME,
+        "MAX_CONFIG_TEXT": external.MAX_SETTING_TEXT,
+        "MAX_CONFIG_LIST": external.MAX_SETTING_ITEMS,
+        "MAX_METRIC_CHARACTERS": schemas.MAX_METRIC,
+        "MAX_STEPS": schemas.MAX_STEPS,
+        "MAX_MESSAGE_CHARACTERS": events.MAX_TEXT,
+        "MAX_REASON_CHARACTERS": bound(schemas.Heartbeat, "reason", "maxLength"),
+        "LEVELS": get_args(schemas.SentLine.model_fields["level"].annotation),
+        "MAX_POINTS": schemas.MAX_ROWS,
+        "MAX_EPISODES": schemas.MAX_ROWS // 2,
+        "MAX_LINES": schemas.MAX_LINES,
+        "MAX_FILE_BYTES": schemas.MAX_UPLOAD_BYTES,
+        "MAX_VIDEO_BYTES": files.MAX_VIDEO_BYTES,
+        "MAX_FPS": bound(schemas.VideoUpload, "fps", "maximum"),
+        "SIDE_PIXELS": (uploaded_video.MIN_SIDE_PIXELS, uploaded_video.MAX_SIDE_PIXELS),
+        "MAX_FRAMES": uploaded_video.MAX_FRAMES,
+    }
+
+
+def entries(module: ModuleType) -> dict[str, Any]:
+    """The constants of a module."""
+    return {name: value for name, value in vars(module).items() if name.isupper()}
+
+
+def test_every_limit_of_the_client_is_that_of_the_server() -> None:
+    assert entries(limits) == server()
+
+
+@pytest.mark.service
+@pytest.mark.parametrize("is_reachable", [True, False])
+def test_what_the_client_accepts_at_its_limits_is_stored(
+    target: Target, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, is_reachable: bool
+) -> None:
+    monkeypatch.setattr("callboard.background.FIRST_RETRY_S", 0.01)
+    create: dict[str, Any] = {
+        "name": "\N{SNOWMAN}" * limits.MAX_NAME,
+        "algorithm": "a" * limits.MAX_ALGORITHM,
+        "environment": "e" * limits.MAX_ENVIRONMENT,
+        "seed": limits.MAX_SEED,
+        "group": "g" * limits.MAX_GROUP,
+        "tags": [f"{at:02}" + "t" * (limits.MAX_TAG - 2) for at in range(limits.MAX_TAGS)],
+        "notes": "n" * limits.MAX_NOTES,
+        "config": {
+            "s" * 300: "x" * 3_000,
+            "list": ["y"] * limits.MAX_CONFIG_LIST,
+            "long": ["y"] * (limits.MAX_CONFIG_LIST + 1),
+            "large": 2**70,
+            "seed": 2**63 - 1,
+        }
+        | {f"f{at}": at for at in range(limits.MAX_CONFIG_FIELDS - 5)},
+    }
+    url = proxy.url if is_reachable else NOBODY
+    with callboard.init(**create, url=url) as run:
+        run.log({f"a/{'m' * (limits.MAX_METRIC_CHARACTERS - 10)}": 1.0}, agent_steps=limits.MAX_STEPS)
+        run.episode(1.0, limits.MAX_STEPS)
+        run.text("t" * 2 * limits.MAX_MESSAGE_CHARACTERS, agent_steps=limits.MAX_STEPS)
+        run.close("failed", "r" * 2 * limits.MAX_REASON_CHARACTERS)
+    assert run.n_dropped == 0
+    if not is_reachable:
+        manifest = run._spool.folder / "run.json"  # noqa: SLF001
+        manifest.write_text(manifest.read_text("utf-8").replace(NOBODY, proxy.url), "utf-8")
+        done = callboard.sync(token=None)
+        assert (done.n_remaining, done.refused, done.problems) == (0, [], [])
+    [stored] = target.runs()
+    assert (stored["seed"], stored["state"]) == (limits.MAX_SEED, "failed")
+    assert len(stored["spec"]["config"]) == limits.MAX_CONFIG_FIELDS

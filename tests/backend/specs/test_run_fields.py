@@ -3,11 +3,9 @@ from pydantic import BaseModel
 
 from backend.runs.fork import ForkRequest
 from backend.runs.schemas import RunChanges, RunFields
-from backend.specs import run_fields
 from backend.specs.external import ExternalFields
 from backend.specs.run import RunSpec
 from backend.specs.run_fields import RunOptions
-from callboard import rows
 
 TEXTS = ("title", "description", "default")
 FIELDS = {*RunOptions.model_fields, "seed"}
@@ -27,6 +25,8 @@ PLACED = {"device", "queue", "host"}
 def test_requests_have_the_bounds_of_the_spec(model: type[BaseModel]) -> None:
     common = FIELDS & set(model.model_fields)
     assert len(common) >= 5
+    if model is ExternalFields:
+        common.remove("seed")  # that of another program may be larger; it has tests of its own
     for field in common:
         bounds = _bounds(model, field)
         # A given name is not empty; without one, a run gets its default name.
@@ -56,11 +56,3 @@ def test_requests_have_every_field_of_a_run_except_the_listed(
     model: type[BaseModel], without: set[str]
 ) -> None:
     assert FIELDS - set(model.model_fields) == without
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["MAX_NAME", "MAX_GROUP", "MAX_ALGORITHM", "MAX_ENVIRONMENT", "MAX_NOTES", "MAX_TAG", "MAX_TAGS"],
-)
-def test_client_has_the_bounds_of_the_service(name: str) -> None:
-    assert getattr(rows, name) == getattr(run_fields, name)

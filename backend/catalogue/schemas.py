@@ -24,8 +24,10 @@ class PresetOut(BaseModel):
     config: dict[str, Any]
     environment_config: dict[str, Any]
     stop: dict[str, Any]
+    measured_on: str
+    """The machine of `measured`."""
     measured: str
-    """What runs of it reached on a machine with two cores; empty if no run is recorded."""
+    """What runs of it reached there; empty if no run is recorded."""
 
 
 class AlgorithmOut(BaseModel):

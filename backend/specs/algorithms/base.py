@@ -124,8 +124,10 @@ class Preset:
     config: dict[str, Any] = field(default_factory=dict)
     environment_config: dict[str, Any] = field(default_factory=dict)
     stop: dict[str, Any] = field(default_factory=dict)
+    measured_on: str = "two cores"
+    """The machine of `measured`."""
     measured: str = ""
-    """What runs of it reached on a machine with two cores (RESULTS.md); empty if no run is recorded."""
+    """What runs of it reached there (RESULTS.md); empty if no run is recorded."""
 
     def suits(self, environment: "Environment") -> bool:
         """Whether it is meant for this environment."""

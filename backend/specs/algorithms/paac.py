@@ -82,9 +82,9 @@ PAAC = Algorithm(
                 "evaluation_interval_agent_steps": 1_000_000,
             },
             stop={"agent_steps": 6_000_000},
-            measured="Pong, noop_starts, full frame, standardised, one seed, on an H200 with 16 cores: 19.9 "
-            "at 3.1 million agent steps (180 s); the last 100 training episodes averaged 18.2 at 2.07 "
-            "million (120 s).",
+            measured_on="16 cores with an H200",
+            measured="Pong, noop_starts, full frame, standardised, one seed: 19.9 at 3.1 million agent steps "
+            "(180 s); the last 100 training episodes averaged 18.2 at 2.07 million (120 s).",
         ),
         Preset(
             id="compact-cropped",

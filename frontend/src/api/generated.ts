@@ -4454,8 +4454,13 @@ export interface components {
                 [key: string]: unknown;
             };
             /**
+             * Measured On
+             * @description The machine of `measured`.
+             */
+            measured_on: string;
+            /**
              * Measured
-             * @description What runs of it reached on a machine with two cores; empty if no run is recorded.
+             * @description What runs of it reached there; empty if no run is recorded.
              */
             measured: string;
         };
@@ -12025,6 +12030,7 @@ export interface operations {
                      *               "config": {},
                      *               "environment_config": {},
                      *               "stop": {},
+                     *               "measured_on": "text",
                      *               "measured": "text"
                      *             }
                      *           ]
@@ -12093,6 +12099,7 @@ export interface operations {
                      *           "config": {},
                      *           "environment_config": {},
                      *           "stop": {},
+                     *           "measured_on": "text",
                      *           "measured": "text"
                      *         }
                      *       ]

@@ -37,6 +37,7 @@ const CATALOGUE = {
           id: 'small',
           title: 'Small environment',
           description: 'Trains in minutes.',
+          measured_on: 'two cores',
           measured: '',
           observation: 'vector',
           actions: [],

@@ -15,10 +15,10 @@ export function PresetPanel({ catalogue, draft, onEdit }: Props) {
         label="Preset"
         wide
         choices={[
-          ...presetsOf(catalogue, draft).map(({ id, title, description, measured }) => ({
+          ...presetsOf(catalogue, draft).map(({ id, title, description, measured, measured_on: on }) => ({
             id,
             title,
-            text: [description, measured ? `On two cores: ${measured}` : 'No measured result.'],
+            text: [description, measured ? `On ${on}: ${measured}` : 'No measured result.'],
           })),
           {
             id: DEFAULTS,

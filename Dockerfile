@@ -24,10 +24,12 @@ COPY pyproject.toml setup.py constraints.txt README.md LICENSE THIRD-PARTY.md ./
 COPY alembic alembic
 COPY backend backend
 COPY workers workers
+COPY client client
+COPY callboard_cli callboard_cli
 COPY callboard_environments callboard_environments
 
 FROM base AS web
-RUN pip install --constraint constraints.txt --editable ./backend/python --editable '.[s3]'
+RUN pip install --constraint constraints.txt --editable ./client --editable '.[s3]'
 COPY --from=pages /src/frontend/dist frontend/dist
 USER callboard
 EXPOSE 8642
@@ -40,7 +42,7 @@ FROM base AS worker
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends libegl1 libopengl0 libgl1-mesa-dri \
     && rm -rf /var/lib/apt/lists/*
-RUN pip install --constraint constraints.txt --editable ./backend/python --editable '.[worker,s3]'
+RUN pip install --constraint constraints.txt --editable ./client --editable '.[worker,s3]'
 # Where the engine's compiled loops are kept from run to run.
 ENV NUMBA_CACHE_DIR=/var/lib/callboard/numba
 USER callboard

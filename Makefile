@@ -51,8 +51,8 @@ test-long: ready $(GPU_HOST)/.ready ## what make test leaves out: tests/long.txt
 check: check-python check-pages ## linters, types and import contracts
 
 wheel: $(VENV)/.ready-dev frontend/dist/index.html ## dist/*.whl: the server with pages and migrations, and the client
-	rm -rf build backend/python/build
-	$(PIP) wheel --no-deps --wheel-dir dist ./backend/python .
+	rm -rf build client/build
+	$(PIP) wheel --no-deps --wheel-dir dist ./client .
 
 docs: $(VENV)/.ready-dev ## the documentation as a site, in site/; broken links fail
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -98,31 +98,31 @@ coverage: $(VENV)/.ready-dev frontend/dist/index.html chromium ## by hand: branc
 	$(PYTEST) --numprocesses=3 --dist=loadgroup --stage=tests --cov --cov-report=
 
 chaos: $(VENV)/.ready-dev ## by hand, minutes to hours: a hundred faults; options in ARGS
-	$(BIN)/python -m tests.chaos $(ARGS)
+	$(BIN)/python -m tests.campaigns.chaos $(ARGS)
 
 attacks: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, ten minutes: overload of an installation; options in ARGS
-	$(BIN)/python -m tests.attacks $(ARGS)
+	$(BIN)/python -m tests.campaigns.attacks $(ARGS)
 
 soak: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, two and a half hours: slopes of memory and files of an installation in use; options in ARGS
-	$(BIN)/python -m tests.soak $(ARGS)
+	$(BIN)/python -m tests.campaigns.soak $(ARGS)
 
 stability: $(VENV)/.ready-dev ## by hand, an hour: GA3C's stability by minimum training batch; options in ARGS
-	$(BIN)/python -m tests.stability $(ARGS)
+	$(BIN)/python -m tests.campaigns.stability $(ARGS)
 
 above-random: $(VENV)/.ready-dev ## by hand, a quarter of an hour: whether DQN or Gorila beats random play; options in ARGS
-	$(BIN)/python -m tests.above_random $(ARGS)
+	$(BIN)/python -m tests.campaigns.above_random $(ARGS)
 
 interval-coverage: $(VENV)/.ready-dev ## by hand, six minutes: coverage of intervals and false verdicts; options in ARGS
-	$(BIN)/python -m tests.interval_coverage $(ARGS)
+	$(BIN)/python -m tests.campaigns.interval_coverage $(ARGS)
 
 racing-errors: $(VENV)/.ready-dev ## by hand, five minutes: how often races of sweeps go wrong, and what they save
-	$(BIN)/python -m tests.racing_errors
+	$(BIN)/python -m tests.campaigns.racing_errors
 
 studies: $(VENV)/.ready-dev ## by hand, fifteen minutes: a sweep of 200 runs whose processes are killed
 	$(PYTEST) -s --stage=benchmark tests/backend/sweeps
 
 mutants: $(VENV)/.ready-dev ## by hand, an hour: which of 300 small errors in the engine no unit test notices; options in ARGS
-	$(BIN)/python -m tests.mutants $(ARGS)
+	$(BIN)/python -m tests.campaigns.mutants $(ARGS)
 
 .PHONY: gpu-bundle
 gpu-bundle: $(BIN)/pip ## gpu-bundle/, for a GPU host without a network: gpu-bundle/run measures there, see benchmarks/gpu
@@ -139,7 +139,7 @@ $(GPU_HOST)/.ready: $(VENV)/.ready constraints.txt benchmarks/gpu/packages.py
 		-c 'import sys; print(sys.version_info[0], sys.version_info[1], sep=".")'))
 	@touch $@
 
-# What `callboard bench engine` measures against, in an environment of its own.
+# What `python -m benchmarks engine` measures against, in an environment of its own.
 .PHONY: peers
 peers:
 	$(PYTHON) -m venv .venv-peers
@@ -163,9 +163,9 @@ done; cat "$$log"; echo "$@: a download failed three times; check the network an
 endef
 
 # The client first, in the same command: else pip would look for it in the registry.
-EDITABLE := install --constraint constraints.txt --editable ./backend/python --editable
+EDITABLE := install --constraint constraints.txt --editable ./client --editable
 
-$(VENV)/.ready: $(BIN)/pip pyproject.toml constraints.txt setup.py backend/__init__.py backend/python/pyproject.toml
+$(VENV)/.ready: $(BIN)/pip pyproject.toml constraints.txt setup.py backend/__init__.py client/pyproject.toml
 	@echo "==> installing the Python packages, about a minute"
 	$(call fetch,$(PIP) $(EDITABLE) '.[worker]')
 	@touch $@

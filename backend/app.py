@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter, Depends, FastAPI
 from starlette.routing import BaseRoute
 
-from backend import __version__, descriptions, docs, errors, files, frontend, health, openapi
+from backend import __version__, descriptions, docs, errors, files, frontend, health
 from backend.artifacts import ArtifactStore
 from backend.audit import endpoints as audit
 from backend.auth import endpoints as auth
@@ -20,30 +20,31 @@ from backend.catalogue import endpoints as catalogue
 from backend.checkpoints import endpoints as checkpoints
 from backend.comparisons import endpoints as comparisons
 from backend.db.engine import make_engine
-from backend.dependencies import AppState
 from backend.episodes import endpoints as episodes
 from backend.evaluations import endpoints as evaluations
 from backend.external import endpoints as external
 from backend.external.files import uploads_of
 from backend.figures import endpoints as figures
 from backend.hosts import endpoints as hosts
-from backend.idempotency import route as idempotency
+from backend.http import openapi
+from backend.http.dependencies import AppState
+from backend.http.idempotency import route as idempotency
+from backend.http.parameters import refuse_unknown
+from backend.http.routing import HttpMethods
+from backend.http.security import SecurityMiddleware
+from backend.http.transfer import CompressionMiddleware, LargeResponses
 from backend.instruments import Instruments
 from backend.live import endpoints as live
 from backend.live import gameplay
-from backend.live.bus import Bus
-from backend.live.subscription import Subscription
 from backend.live_settings import endpoints as live_settings
 from backend.metrics import endpoints as metrics
-from backend.parameters import refuse_unknown
+from backend.pubsub.bus import Bus
+from backend.pubsub.subscription import Subscription
 from backend.retention import endpoints as retention
-from backend.routing import HttpMethods
 from backend.runs import endpoints as runs
-from backend.security import SecurityMiddleware
 from backend.settings import Settings
 from backend.sweeps import endpoints as sweeps
 from backend.tokens import endpoints as tokens
-from backend.transfer import CompressionMiddleware, LargeResponses
 from backend.users import endpoints as users
 from backend.videos import endpoints as videos
 

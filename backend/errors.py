@@ -38,7 +38,7 @@ from starlette.responses import Response
 from backend.artifacts import StoreUnavailable
 from backend.db.engine import QUERY_TIMEOUT_S, is_query_timeout
 from backend.db.keyset import BadCursor
-from backend.routing import HttpMethods
+from backend.http.routing import HttpMethods
 from backend.specs.problems import FieldProblem, InvalidSpec, explained_in, message_of
 
 SECRET_FIELDS = frozenset({"password", "current", "new"})

@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from backend.routing import HttpMethods
+from backend.http.routing import HttpMethods
 
 router = APIRouter(include_in_schema=False)
 

@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from backend.auth.access import find_viewer
 from backend.db.engine import reading
-from backend.dependencies import AppStateDep
 from backend.errors import Unauthenticated
+from backend.http.dependencies import AppStateDep
 
 _WRITTEN_BYTES = 2**16
 

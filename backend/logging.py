@@ -105,7 +105,7 @@ def configure(settings: Settings) -> None:
         logger = logging.getLogger(name)
         logger.handlers = []
         logger.propagate = True
-    # `backend.security` logs every request, with its id.
+    # `backend.http.security` logs every request, with its id.
     logging.getLogger("uvicorn.access").disabled = True
     # Alembic names each of its plugins when it is imported.
     logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)

@@ -6,7 +6,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from backend.app import create_app
-from backend.connections import HttpConnection, WebSocketConnection
+from backend.http.connections import HttpConnection, WebSocketConnection
 from backend.settings import Settings
 
 KEEP_ALIVE_S = 8

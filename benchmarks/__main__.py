@@ -1,4 +1,4 @@
-"""`callboard bench`: measures the service, environments and engines on this machine against goals."""
+"""`python -m benchmarks`: measures the service, environments and engines on this machine against goals."""
 
 import json
 import logging
@@ -10,12 +10,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from backend.cli import fail
 from backend.specs.problems import quoted
-from workers.bench import engine as bench_engine
+from benchmarks import engine as bench_engine
+from callboard_cli import fail
 
 if TYPE_CHECKING:
-    from workers.bench.ga3c import Measurement
+    from benchmarks.ga3c import Measurement
 
 app = typer.Typer(help="Measure this machine.", no_args_is_help=True)
 app.command("engine")(bench_engine.engine)
@@ -68,7 +68,7 @@ def service(
 
     Without a URL, both databases are temporary.
     """
-    from workers.bench import service as bench_service
+    from benchmarks import service as bench_service
 
     # Alembic logs every migration.
     logging.getLogger("alembic").setLevel(logging.WARNING)
@@ -102,7 +102,7 @@ def environments(
 ) -> None:
     """Measure environments in agent steps/s, single and batched, and those of gymnasium and EnvPool."""
     from backend.specs.environments import ENVIRONMENTS
-    from workers.bench import environments as envs
+    from benchmarks import environments as envs
 
     for one in ids or []:
         if one not in ENVIRONMENTS:
@@ -113,7 +113,7 @@ def environments(
     if as_json:
         typer.echo(json.dumps({"machine": machine, "batch": envs.BATCH, "environments": results}))
         return
-    table = Table(title="callboard bench environments: agent steps per second")
+    table = Table(title="python -m benchmarks environments: agent steps per second")
     table.add_column("environment")
     columns = ("single", "batched", "gymnasium", "envpool")
     for column in columns:
@@ -140,7 +140,7 @@ def ga3c(
 ) -> None:
     """Measure GA3C's dynamic adjustment of N_A, N_P and N_T against a grid, in trainings per second."""
     from backend.specs.problems import InvalidSpec
-    from workers.bench import ga3c as ga3c_bench
+    from benchmarks import ga3c as ga3c_bench
     from workers.engine.nn.devices import prepare_torch
 
     prepare_torch()
@@ -186,7 +186,7 @@ def gorila(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure Gorila over N_act, N_learn and N_param, and DQN against Stable-Baselines3's, if installed."""
-    from workers.bench import gorila as gorila_bench
+    from benchmarks import gorila as gorila_bench
     from workers.engine.nn.devices import prepare_torch
 
     bench_engine.check_game(environment)
@@ -237,7 +237,7 @@ def _bar_table(title: str, measured: list["Measurement"], rows: int | None = Non
 
 
 def _table(results: dict[str, dict[str, float]]) -> Table:
-    table = Table(title="callboard bench service")
+    table = Table(title="python -m benchmarks service")
     table.add_column("what")
     table.add_column("goal", justify="right")
     for name in results:
@@ -261,3 +261,7 @@ def _cell(figure: str, value: float) -> str:
 
 def _is_rate(figure: str) -> bool:
     return figure.endswith("_per_s")
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m benchmarks")

@@ -6,9 +6,9 @@ from ctypes import Array, c_longlong
 import numpy as np
 
 from backend.specs.environments import ENVIRONMENTS
-from workers.bench.plain_a2c import ale
-from workers.bench.rows import RowGenerator, RowProgress
-from workers.bench.step_counter import count_agent_steps
+from benchmarks.plain_a2c import ale
+from benchmarks.rows import RowGenerator, RowProgress
+from benchmarks.step_counter import count_agent_steps
 from workers.engine.envs import make_env
 
 

@@ -1,4 +1,4 @@
-"""`callboard bench engine`: every method compared with this machine's emulators and with other libraries."""
+"""`python -m benchmarks engine`: every method beside this machine's emulators and other libraries."""
 
 import json
 import os
@@ -8,12 +8,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from backend.cli import fail
 from backend.specs.problems import quoted
+from callboard_cli import fail
 
 if TYPE_CHECKING:
-    from workers.bench.rounds import RoundResults
-    from workers.bench.rows import Goal, Row
+    from benchmarks.rounds import RoundResults
+    from benchmarks.rows import Goal, Row
 
 DQN_ROUNDS = 3
 
@@ -32,8 +32,8 @@ def engine(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Measure methods in agent steps/s, the emulators and, after `make peers`, other libraries."""
-    from workers.bench import rounds as bench_rounds
-    from workers.bench.rows import goals, rows
+    from benchmarks import rounds as bench_rounds
+    from benchmarks.rows import goals, rows
 
     check_game(environment)
     cores = len(os.sched_getaffinity(0))
@@ -76,8 +76,8 @@ def check_game(environment: str) -> None:
 
 def dqn_beside_sb3(environment: str, seconds: float) -> dict[str, float]:
     """Agent steps/s of Callboard's DQN and, if installed, Stable-Baselines3's, and their ratio."""
-    from workers.bench import rounds as bench_rounds
-    from workers.bench.rows import rows
+    from benchmarks import rounds as bench_rounds
+    from benchmarks.rows import rows
 
     ids = {"dqn-nature": "callboard", "sb3-dqn": "stable_baselines3"}
     selected = [row for row in rows(len(os.sched_getaffinity(0))) if row.id in ids]
@@ -136,7 +136,7 @@ def _plain(selected: list["Row"], aims: list["Goal"], results: "RoundResults") -
 
 
 def _table(environment: str, selected: list["Row"], aims: list["Goal"], results: "RoundResults") -> Table:
-    table = Table(title=f"callboard bench engine: {environment}")
+    table = Table(title=f"python -m benchmarks engine: {environment}")
     table.add_column("what")
     for column in ("agent steps/s", "of the ceiling", "environment, choosing, learning, rest"):
         table.add_column(column, justify="right")

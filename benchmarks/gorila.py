@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import Any
 
 from backend.specs.run import RunSpec, parse_run_spec
-from workers.bench.rows import LEARNING_STARTS, REPLAY_CAPACITY
+from benchmarks.rows import LEARNING_STARTS, REPLAY_CAPACITY
 
 PARTS = ((1, 1, 1), (1, 2, 1), (2, 1, 1), (2, 2, 1), (2, 2, 2), (4, 4, 1), (4, 4, 4))
 """N_act, N_learn and N_param of each measurement; bundled if the first two are equal, else global."""

@@ -7,14 +7,14 @@ from time import perf_counter
 
 import numpy as np
 
+from backend.coordination import claims
+from backend.coordination.context import Context
 from backend.db.engine import writing
 from backend.hosts import repository as hosts
 from backend.runs import repository as runs
 from backend.settings import Settings
 from backend.specs.events import AnyEvent, PointsEvent, ReportEvent, StartedEvent
 from backend.specs.run import parse_run_spec
-from workers import claims
-from workers.context import Context
 from workers.engine.training.event_log import EventLog
 from workers.recorder import Recorder
 

@@ -1,4 +1,4 @@
-"""Our own formats compared with those of libraries: `python -m workers.bench.libraries`.
+"""Our own formats compared with those of libraries: `python -m benchmarks.libraries`.
 
 Bytes and time of the column codec and pyarrow's two formats, of the event files and TensorBoard's
 writer, and of a file's range and Starlette's `FileResponse`. RESULTS.md has what was measured.
@@ -20,9 +20,9 @@ import typer
 from starlette.responses import FileResponse, Response
 
 from backend.artifacts import ArtifactStore
+from backend.http.streaming import send_file
 from backend.metrics import tfevents
 from backend.metrics.chunks import CHUNK_ROWS, Columns, decode, encode
-from backend.streaming import send_file
 
 SIZES = (20, 256, CHUNK_ROWS)
 """Rows: a live series' last second, an open chunk, a closed chunk."""

@@ -15,7 +15,7 @@ import psutil
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.algorithms.synchronous import SynchronousConfig
 from backend.specs.run import RunSpec, parse_run_spec
-from workers.bench.rows import PARTS, RowGenerator, RowProgress
+from benchmarks.rows import PARTS, RowGenerator, RowProgress
 from workers.engine.methods.asynchronous import a3c
 from workers.engine.methods.asynchronous import q as async_q
 from workers.engine.methods.asynchronous.actor import ActorContext, ActorMethod, ActorMethodSpec

@@ -9,7 +9,7 @@ import torch
 from ale_py.vector_env import AtariVectorEnv
 from gymnasium.vector import AutoresetMode
 
-from workers.bench.rows import RowGenerator, RowProgress
+from benchmarks.rows import RowGenerator, RowProgress
 from workers.engine.nn.losses import actor_critic_loss
 from workers.engine.nn.networks import actor_critic
 from workers.engine.nn.returns import n_step_returns

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.atari import AtariConfig
-from workers.bench.rows import RowGenerator
-from workers.bench.step_counter import count_agent_steps
+from benchmarks.rows import RowGenerator
+from benchmarks.step_counter import count_agent_steps
 from workers.engine.envs import make_env
 from workers.engine.methods.asynchronous.a3c import LSTM_CELLS
 from workers.engine.nn.devices import prepare_torch

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import psutil
 
-from workers.bench.rows import Row
-from workers.bench.turn import MISSING
+from benchmarks.rows import Row
+from benchmarks.turn import MISSING
 from workers.engine_process import kill_tree
 
 START_TIMEOUT_S = 300.0
@@ -110,7 +110,7 @@ def measure(
 
 def _turn(results: RoundResults, row: Row, environment: str, seconds: float, cores: int) -> None:
     python = str(PEERS) if row.foreign and PEERS.exists() else sys.executable
-    command = [python, "-m", "workers.bench.turn", row.id, environment]
+    command = [python, "-m", "benchmarks.turn", row.id, environment]
     command += ["--seconds", str(seconds), "--cores", str(cores), "--parent", str(os.getpid())]
     before = {child.pid for child in psutil.Process().children()}
     out, error = b"", f"took longer than {seconds + START_TIMEOUT_S:.0f} s"

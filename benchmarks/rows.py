@@ -1,6 +1,6 @@
-"""The rows of `callboard bench engine`, and the goals that compare them.
+"""The rows of `python -m benchmarks engine`, and the goals that compare them.
 
-Every row is measured in its own process by `workers.bench.turn`, which calls the row's function with the
+Every row is measured in its own process by `benchmarks.turn`, which calls the row's function with the
 environment and the row's arguments.
 """
 

@@ -8,7 +8,7 @@ from typing import Any
 import ale_py
 import gymnasium
 
-from workers.bench.rows import LEARNING_STARTS, REPLAY_CAPACITY, RowGenerator, RowProgress
+from benchmarks.rows import LEARNING_STARTS, REPLAY_CAPACITY, RowGenerator, RowProgress
 
 _CALL_AGENT_STEPS = 400
 """Decisions per call of `learn`: several rollouts, so that its set-up time is negligible."""

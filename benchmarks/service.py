@@ -1,4 +1,4 @@
-"""The measurements of `callboard bench service`, and their databases."""
+"""The measurements of `python -m benchmarks service`, and their databases."""
 
 import tempfile
 from collections.abc import Generator
@@ -6,15 +6,15 @@ from pathlib import Path
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from backend.cli import fail, servers
 from backend.db import migrate
 from backend.db.engine import make_engine, reading
 from backend.hosts import repository as hosts
 from backend.runs import repository as runs
 from backend.settings import Settings, sqlite_url
-from workers.bench import ingest as bench_ingest
-from workers.bench import metrics as series
-from workers.bench import runs as lists
+from benchmarks import ingest as bench_ingest
+from benchmarks import metrics as series
+from benchmarks import runs as lists
+from callboard_cli import fail, servers
 
 
 def databases(given: str | None) -> Generator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from ctypes import c_longlong
 from multiprocessing.sharedctypes import RawArray
 from typing import Any
 
-from workers.bench.rows import RowGenerator, RowProgress
+from benchmarks.rows import RowGenerator, RowProgress
 from workers.engine.processes.child import die_with_parent
 
 POLL_INTERVAL_S = 0.05

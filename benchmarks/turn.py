@@ -1,6 +1,6 @@
 """Measures one row in this process; prints one JSON line.
 
-    python -m workers.bench.turn ROW ENVIRONMENT --seconds S --cores N --parent PID
+    python -m benchmarks.turn ROW ENVIRONMENT --seconds S --cores N --parent PID
 
 The first `WARM_UP_S` are not counted. Exit codes: 0 done; `MISSING` if a package that the row needs is not
 installed, which standard error names.
@@ -15,7 +15,7 @@ from collections import defaultdict
 from contextlib import closing
 from typing import Any
 
-from workers.bench.rows import PARTS, Row, RowGenerator, rows
+from benchmarks.rows import PARTS, Row, RowGenerator, rows
 from workers.engine.processes.child import die_with_parent
 
 WARM_UP_S = 1.0
@@ -29,7 +29,7 @@ def start(row: Row, environment: str) -> RowGenerator:
         ModuleNotFoundError: it needs a package that is not installed.
     """
     module, function = row.function.split(":")
-    row_generator: RowGenerator = getattr(importlib.import_module(f"workers.bench.{module}"), function)(
+    row_generator: RowGenerator = getattr(importlib.import_module(f"benchmarks.{module}"), function)(
         environment, **row.arguments
     )
     return row_generator

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from backend.cli import fail
-from backend.cli.home import make_home
-from backend.cli.installation import Installation
 from backend.settings import Settings
+from callboard_cli import fail
+from callboard_cli.home import make_home
+from callboard_cli.installation import Installation
 
 
 def backup(

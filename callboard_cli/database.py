@@ -5,8 +5,8 @@ from pathlib import Path
 
 import typer
 
-from backend.cli import fail
 from backend.settings import Settings
+from callboard_cli import fail
 
 NO_DATABASE = "correct CALLBOARD_HOME or CALLBOARD_DATABASE_URL, or create it with `callboard db upgrade`"
 

@@ -13,9 +13,9 @@ from typing import Annotated
 import typer
 
 from backend import files
-from backend.cli import fail, variables
-from backend.cli.database import NO_DATABASE, missing_file
 from backend.settings import Settings
+from callboard_cli import fail, variables
+from callboard_cli.database import NO_DATABASE, missing_file
 
 MIN_FREE_BYTES = 2**30
 REDIS_TIMEOUT_S = 30.0
@@ -128,7 +128,7 @@ def _database(settings: Settings) -> str:
 
 
 def _redis(settings: Settings) -> str:
-    from backend.cli.servers import redis_answers
+    from callboard_cli.servers import redis_answers
 
     if not redis_answers(settings.redis, REDIS_TIMEOUT_S):
         hint = "check CALLBOARD_REDIS_URL" if settings.redis_url else "`callboard up` starts it"

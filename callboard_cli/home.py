@@ -5,7 +5,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from backend.cli import fail
+from callboard_cli import fail
 
 PRIVATE_UMASK = 0o077
 """New files are readable by their owner alone."""

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from backend.cli import fail
-from backend.cli.database import upgrade
-from backend.cli.run_directory import load_spec
 from backend.settings import Settings
 from backend.specs.states import RunState
+from callboard_cli import fail
+from callboard_cli.database import upgrade
+from callboard_cli.run_directory import load_spec
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
+    from backend.coordination.context import Context
     from backend.db import Run
     from backend.specs.events import EndedEvent
-    from workers.context import Context
 
 LEASE_S = 3600.0
 """Longer than an import takes; after it, a worker would claim the run."""
@@ -36,9 +36,9 @@ def import_run(
     numbers = [int(p.name) for p in (run_directory / "attempts").glob("*") if p.name.isdigit()]
     if not numbers:
         raise fail(f"run_directory: {run_directory} contains no attempt")
+    from backend.coordination import claims
+    from backend.coordination.context import Context
     from backend.runs import repository as runs
-    from workers import claims
-    from workers.context import Context
     from workers.host_files import COMPRESSED, decompress
     from workers.recorder import Recorder
 
@@ -61,8 +61,8 @@ def import_run(
 
 def _resume_attempt(context: "Context", run_id: str, number: int) -> None:
     """Set the checkpoint that an attempt resumed from, according to its log."""
+    from backend.coordination import claims
     from backend.specs.events import StartedEvent
-    from workers import claims
     from workers.engine.training.event_log import read_frames
 
     log = context.run_dir(run_id) / "attempts" / str(number) / "events.log"
@@ -75,7 +75,7 @@ def _resume_attempt(context: "Context", run_id: str, number: int) -> None:
 
 
 def _start_next(session: "Session", run: "Run", final_event: "EndedEvent | None") -> None:
-    from workers import claims
+    from backend.coordination import claims
 
     reason = final_event.reason if final_event else "its engine died"
     claims.release(session, run, RunState.QUEUED, reason)
@@ -83,7 +83,7 @@ def _start_next(session: "Session", run: "Run", final_event: "EndedEvent | None"
 
 
 def _end(session: "Session", run: "Run", final_event: "EndedEvent | None") -> None:
-    from workers import claims
+    from backend.coordination import claims
 
     if final_event is None:
         claims.release(session, run, RunState.STOPPED, "its engine died")

@@ -6,9 +6,9 @@ import os
 from dataclasses import asdict, dataclass
 from typing import IO
 
-from backend.cli import fail
-from backend.cli.database import database_digest
 from backend.settings import Settings
+from callboard_cli import fail
+from callboard_cli.database import database_digest
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
 from backend import __version__
-from backend.cli import (
+from backend.settings import Settings
+from backend.specs.problems import message_of
+from callboard_cli import (
     backup,
-    bench,
     database,
     doctor,
     fail,
@@ -21,10 +22,8 @@ from backend.cli import (
     train,
     variables,
 )
-from backend.cli.home import make_private
-from backend.cli.imports import commands as imports
-from backend.settings import Settings
-from backend.specs.problems import message_of
+from callboard_cli.home import make_private
+from callboard_cli.imports import commands as imports
 
 app = typer.Typer(
     name="callboard",
@@ -46,7 +45,6 @@ app.command("train")(train.train)
 app.command("evaluate")(train.evaluate)
 app.command("sync")(sync.sync)
 app.add_typer(database.app, name="db")
-app.add_typer(bench.app, name="bench")
 app.add_typer(runs.app, name="runs")
 app.add_typer(sweeps.app, name="sweeps")
 app.add_typer(imports.app, name="import")

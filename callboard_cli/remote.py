@@ -10,11 +10,11 @@ import httpx
 from ulid import ULID
 
 from backend.auth.roles import Role
-from backend.cli import BAD_INPUT, fail
-from backend.cli.home import make_home
-from backend.cli.installation import Installation
-from backend.cli.tokens import create_token
 from backend.settings import Settings
+from callboard_cli import BAD_INPUT, fail
+from callboard_cli.home import make_home
+from callboard_cli.installation import Installation
+from callboard_cli.tokens import create_token
 
 TIMEOUT_S = 30.0
 MAX_PAGE = 200

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backend.cli import fail
+from callboard_cli import fail
 
 if TYPE_CHECKING:
     from backend.specs.run import RunSpec

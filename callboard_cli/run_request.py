@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from backend.cli import fail
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.problems import quoted
+from callboard_cli import fail
 
 AlgorithmId = Annotated[str, typer.Option(help=f"Algorithm id: {', '.join(ALGORITHMS)}.")]
 EnvironmentId = Annotated[str, typer.Option(help="Environment id, such as ALE/Pong-v5.")]

@@ -11,9 +11,12 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from backend.cli import estimate_text, fail, printable, score_text
-from backend.cli.import_run import import_run
-from backend.cli.run_request import (
+from backend.settings import Settings
+from backend.specs.problems import quoted
+from backend.specs.states import ENDED, RunState
+from callboard_cli import estimate_text, fail, printable, score_text
+from callboard_cli.import_run import import_run
+from callboard_cli.run_request import (
     AgentSteps,
     AlgorithmId,
     AnnealingChoice,
@@ -26,12 +29,9 @@ from backend.cli.run_request import (
     WallTime,
     run_request,
 )
-from backend.settings import Settings
-from backend.specs.problems import quoted
-from backend.specs.states import ENDED, RunState
 
 if TYPE_CHECKING:
-    from backend.cli.remote import Remote
+    from callboard_cli.remote import Remote
 
 WAIT_INTERVAL_S = 1.0
 MAX_COMPARED = 100
@@ -279,7 +279,7 @@ def _console() -> Console:
 
 def _remote() -> "Remote":
     # Importing httpx takes a fifth of `callboard --help`.
-    from backend.cli.remote import Remote
+    from callboard_cli.remote import Remote
 
     return Remote(Settings())
 

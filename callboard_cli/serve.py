@@ -11,19 +11,19 @@ from typing import Annotated
 
 import typer
 
-from backend.cli import fail, require_engine
-from backend.cli.database import refuse_unknown_schema, require_schema
-from backend.cli.home import make_home
-from backend.cli.installation import Installation
 from backend.settings import Settings
 from backend.specs.problems import quoted
+from callboard_cli import fail, require_engine
+from callboard_cli.database import refuse_unknown_schema, require_schema
+from callboard_cli.home import make_home
+from callboard_cli.installation import Installation
 
 LOCK_INTERVAL_S = 0.2
 
 
 def up() -> None:
     """Run everything on this machine, and print its address."""
-    from backend.cli import up as installation
+    from callboard_cli import up as installation
 
     refuse_unknown_schema(Settings())  # before anything in the home changes
     settings = _settings()
@@ -35,11 +35,11 @@ def web(
 ) -> None:
     """Run a web process."""
     from backend.app import create_app
-    from backend.connections import raise_descriptor_limit
+    from backend.coordination.context import Context
+    from backend.coordination.lease_expiry import LeaseExpiry
+    from backend.coordination.reconciler import SweepReconciler
+    from backend.http.connections import raise_descriptor_limit
     from backend.server import WebServer
-    from workers.context import Context
-    from workers.lease_expiry import LeaseExpiry
-    from workers.sweeps import SweepReconciler
 
     require_schema(Settings(), allow_unreachable=True)
     settings = _settings()
@@ -85,7 +85,7 @@ def worker(
 
 def login_link() -> None:
     """Print a login link that works once."""
-    from backend.cli.up import login_url
+    from callboard_cli.up import login_url
 
     settings = _settings()
     running = Installation(settings).running()

@@ -10,8 +10,12 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from backend.cli import estimate_text, fail, printable, score_text
-from backend.cli.run_request import (
+from backend.settings import Settings
+from backend.specs.fields import ULID
+from backend.specs.problems import quoted, similar_names
+from backend.specs.sweep import Distribution
+from callboard_cli import estimate_text, fail, printable, score_text
+from callboard_cli.run_request import (
     AgentSteps,
     AlgorithmId,
     Assignments,
@@ -24,13 +28,9 @@ from backend.cli.run_request import (
     value_of,
     whole_number,
 )
-from backend.settings import Settings
-from backend.specs.fields import ULID
-from backend.specs.problems import quoted, similar_names
-from backend.specs.sweep import Distribution
 
 if TYPE_CHECKING:
-    from backend.cli.remote import Remote
+    from callboard_cli.remote import Remote
 
 WAIT_INTERVAL_S = 1.0
 
@@ -313,7 +313,7 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
 
 def _remote() -> "Remote":
     # Importing httpx takes a fifth of `callboard --help`.
-    from backend.cli.remote import Remote
+    from callboard_cli.remote import Remote
 
     return Remote(Settings())
 

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from backend.auth.roles import EXTERNAL_RUNS, Role
-from backend.cli import fail
-from backend.cli.database import require_schema, upgrade
-from backend.cli.home import make_home
 from backend.settings import Settings
 from backend.specs.problems import quoted
+from callboard_cli import fail
+from callboard_cli.database import require_schema, upgrade
+from callboard_cli.home import make_home
 
 MIN_PASSWORD_CHARACTERS = 10
 

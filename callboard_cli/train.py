@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from ulid import ULID
 
-from backend.cli import fail, require_engine
-from backend.cli.run_directory import load_spec
-from backend.cli.run_request import (
+from backend.settings import Settings
+from backend.specs.algorithms import ALGORITHMS
+from backend.specs.problems import quoted
+from backend.specs.protocols import UnsupportedProtocolError
+from callboard_cli import fail, require_engine
+from callboard_cli.run_directory import load_spec
+from callboard_cli.run_request import (
     AgentSteps,
     AlgorithmId,
     AnnealingChoice,
@@ -24,10 +28,6 @@ from backend.cli.run_request import (
     WallTime,
     run_request,
 )
-from backend.settings import Settings
-from backend.specs.algorithms import ALGORITHMS
-from backend.specs.problems import quoted
-from backend.specs.protocols import UnsupportedProtocolError
 
 if TYPE_CHECKING:
     from backend.specs.annealing import Annealing
@@ -110,7 +110,7 @@ def train(
     folder = run_directory or Settings().runs_dir / str(ULID())
     attempt, resume, spec = _prepare(folder, spec, annealing)
 
-    from backend.cli.training_terminal import TrainingTerminal
+    from callboard_cli.training_terminal import TrainingTerminal
     from workers.engine.nn.devices import prepare_torch
     from workers.engine.processes.child import ChildDiedError
     from workers.engine.training.checkpoint import DamagedCheckpointError

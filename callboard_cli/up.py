@@ -15,16 +15,16 @@ import typer
 from sqlalchemy.exc import SQLAlchemyError
 
 from backend.auth import service as auth
-from backend.cli import fail, servers
-from backend.cli.children import ServiceProcess
-from backend.cli.database import require_schema, upgrade
-from backend.cli.home import make_home
-from backend.cli.installation import Installation
-from backend.cli.remote import LocalToken
-from backend.cli.serve import listen, refuse_open_bind
 from backend.db.engine import make_engine, opened, reading, writing
 from backend.hosts import service as hosts
 from backend.settings import Settings
+from callboard_cli import fail, servers
+from callboard_cli.children import ServiceProcess
+from callboard_cli.database import require_schema, upgrade
+from callboard_cli.home import make_home
+from callboard_cli.installation import Installation
+from callboard_cli.remote import LocalToken
+from callboard_cli.serve import listen, refuse_open_bind
 
 START_TIMEOUT_S = 300.0
 CHECK_INTERVAL_S = 0.5
@@ -93,7 +93,7 @@ def _children(settings: Settings, listener: socket.socket, url: str) -> list[Ser
         "CALLBOARD_REDIS_URL": settings.redis,
         "CALLBOARD_PORT": str(listener.getsockname()[1]),
     }
-    callboard = [sys.executable, "-m", "backend.cli.main"]
+    callboard = [sys.executable, "-m", "callboard_cli.main"]
     children = []
     if settings.redis_url is None:
         servers.create_socket_folder(settings.redis_socket)

@@ -1,4 +1,4 @@
-"""Agents of checkpoints that act in one's own program: `Client.agent`. They need `callboard[worker]`."""
+"""Trained agents of a server's runs, which act in a program of one's own. They need `callboard[worker]`."""
 
 import hashlib
 import tempfile
@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from backend.specs.run import parse_run_spec
+from callboard.client import Client
 from callboard.errors import CallboardError
+from callboard.runs import Run
 from callboard.transport import Transport
+from callboard_environments.env import CallboardEnv
+from workers.engine.envs import make_env
+from workers.engine.training.evaluation import GreedyPolicy, load_policy
 
 if TYPE_CHECKING:
     import gymnasium
@@ -22,7 +28,7 @@ class Agent:
     """An agent of a checkpoint. It acts as in evaluations, on this machine's CPU."""
 
     def __init__(self, spec: Any, policy: Any, env: Any, checkpoint: dict[str, Any]) -> None:
-        """Use `Client.agent`.
+        """Use `load_agent`.
 
         Args:
             spec: of the run.
@@ -83,8 +89,6 @@ class Agent:
         Raises:
             ValueError: it is a custom environment of another host.
         """
-        from callboard_environments.env import CallboardEnv
-
         if self._spec.custom is not None:
             raise ValueError(f"environment: {self._spec.environment} is a custom one: create it yourself")
         config = self._spec.environment_config.model_dump()
@@ -92,26 +96,29 @@ class Agent:
 
 
 def load_agent(
-    transport: Transport, run: dict[str, Any], checkpoint: str, *, seed: int, greedy: bool
+    client: Client, run: Run | str, checkpoint: str = "best", *, seed: int = 0, greedy: bool = False
 ) -> Agent:
-    """Download a checkpoint, and load its agent. The arguments are those of `Client.agent`.
+    """Download a checkpoint, and load its agent.
+
+    Args:
+        client: a client of the server.
+        run: a run that Callboard has trained, or its id.
+        checkpoint: `best`: the one with the highest mean return of an evaluation under the run's own
+            protocol; `latest`; or the id of a checkpoint.
+        seed: of the agent's random actions. The same seed and observations give the same actions.
+        greedy: always choose the best action; default: act as the method's paper evaluates agents.
 
     Raises:
-        ImportError: `callboard[worker]` is not installed.
-        ValueError: there is no such checkpoint, or no agent of this program can be in it.
+        ValueError: no such run or checkpoint, or none was evaluated; or the run is an external one.
         CallboardError: what came is not what the server has.
         Unreachable: the server cannot be reached.
     """
-    if run["spec"].get("origin") == "external":
-        raise ValueError(f"run: {run['id']} is an external run: only its own script can load its agent")
-    try:
-        from backend.specs.run import parse_run_spec
-        from workers.engine.envs import make_env
-        from workers.engine.training.evaluation import GreedyPolicy, load_policy
-    except ImportError as error:
-        raise ImportError(f"an agent needs an installation of Callboard with [worker] ({error})") from None
-    chosen = _chosen(transport, run["id"], checkpoint)
-    spec = parse_run_spec(run["spec"])
+    transport = client.transport
+    data = transport.request("GET", f"runs/{run.id if isinstance(run, Run) else run}")
+    if data["spec"].get("origin") == "external":
+        raise ValueError(f"run: {data['id']} is an external run: only its own script can load its agent")
+    chosen = _chosen(transport, data["id"], checkpoint)
+    spec = parse_run_spec(data["spec"])
     with tempfile.TemporaryDirectory(prefix="callboard-agent-") as folder:
         path = Path(folder) / Path(chosen["file"]).name
         digest = hashlib.sha256()

@@ -10,7 +10,7 @@ HERE = Path(__file__).resolve().parent
 
 def version() -> str:
     """Version of the checkout; in a source distribution, which has no server, that of its own metadata."""
-    server, metadata = HERE.parent / "__init__.py", HERE / "PKG-INFO"
+    server, metadata = HERE.parent / "backend" / "__init__.py", HERE / "PKG-INFO"
     path, pattern = (
         (metadata, r"^Version: (.+)$") if metadata.is_file() else (server, r'^__version__ = "(.+)"$')
     )

@@ -20,10 +20,10 @@ from mkdocs.structure.files import File, Files
 
 import callboard
 from backend.app import create_app
-from backend.cli.main import app
 from backend.settings import Settings
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
+from callboard_cli.main import app
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = ("RESULTS", "CHANGELOG", "CONTRIBUTING", "SECURITY", "CODE_OF_CONDUCT", "THIRD-PARTY")

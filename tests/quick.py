@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".quick_cache" / "state.json"
-PACKAGES = ("backend", "benchmarks", "workers", "callboard_environments", "tests")
+PACKAGES = ("backend", "benchmarks", "callboard_cli", "callboard_environments", "workers", "tests")
 DATA = (
     "alembic/**/*.py",
     "backend/**/*.csv",
@@ -50,7 +50,7 @@ def is_module(key: str) -> bool:
 
 def name_of(key: str) -> str:
     """The module that a file is."""
-    path = key.removeprefix("backend/python/").removesuffix(".py").removesuffix("/__init__")
+    path = key.removeprefix("client/").removesuffix(".py").removesuffix("/__init__")
     return path.replace("/", ".")
 
 

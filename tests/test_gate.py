@@ -119,7 +119,10 @@ SIX = (
             id="cut off",
         ),
         pytest.param(
-            {"tests/workers/test_claims.py": FAILS_ONCE}, [], "may be a race in the product", id="race"
+            {"tests/backend/coordination/test_claims.py": FAILS_ONCE},
+            [],
+            "may be a race in the product",
+            id="race",
         ),
         pytest.param(
             {"tests/backend/runs/test_repository.py": FAILS_ONCE},

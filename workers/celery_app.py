@@ -17,12 +17,12 @@ import structlog
 from celery import Celery, bootsteps
 from celery.signals import setup_logging, worker_shutting_down
 
+from backend.coordination.claims import Claim
+from backend.coordination.context import Context
 from backend.db.changes import host_queue
-from backend.live.bus import TRAIN_TASK, Bus, celery_url
+from backend.pubsub.bus import TRAIN_TASK, Bus, celery_url
 from backend.settings import Settings
 from workers import tasks
-from workers.claims import Claim
-from workers.context import Context
 from workers.engine_process import ENGINE_COMMAND
 from workers.host_agent import HostAgent
 

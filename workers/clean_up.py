@@ -15,12 +15,12 @@ from time import monotonic
 
 import structlog
 
+from backend.coordination.context import TRANSIENT_ERRORS, Context
 from backend.db import RemovedFile
 from backend.retention import repository as retention
 from backend.runs import repository as runs
 from backend.storage import repository as storage
 from workers import host_files
-from workers.context import TRANSIENT_ERRORS, Context
 
 CHECK_INTERVAL_S = 60.0
 PASS_INTERVAL_S = 3600.0

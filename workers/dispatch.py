@@ -12,7 +12,7 @@ from time import monotonic
 
 import structlog
 
-from workers.claims import Claim
+from backend.coordination.claims import Claim
 from workers.supervisor import Supervisor
 
 MESSAGE_TIMEOUT_S = 2.0

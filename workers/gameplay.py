@@ -6,7 +6,7 @@ from time import monotonic
 import structlog
 from redis import Redis, RedisError
 
-from backend.live.bus import WATCH_CHANNEL, WATCH_EXPIRES_S, frames_channel
+from backend.pubsub.bus import WATCH_CHANNEL, WATCH_EXPIRES_S, frames_channel
 
 TIMEOUT_S = 1.0
 """How long Redis may block a supervisor: frames may be lost, recorded data may not."""

@@ -12,23 +12,24 @@ from typing import Any
 
 import structlog
 
+from backend.coordination import claims
+from backend.coordination.context import TRANSIENT_ERRORS, Context
+from backend.coordination.lease_expiry import DatabaseLiveness, expire
+from backend.coordination.reconciler import SweepReconciler
 from backend.db.clock import database_now
 from backend.hosts import repository as hosts
 from backend.live_settings import repository as live_settings
 from backend.runs import repository as runs
 from backend.specs.commands import ChangeSettings
 from backend.specs.states import LEASED
-from workers import claims, host_facts, jobs
+from workers import host_facts, jobs
 from workers.clean_up import CleanUpThread
-from workers.context import TRANSIENT_ERRORS, Context
 from workers.disk import Disk
 from workers.dispatch import MESSAGE_TIMEOUT_S, Dispatcher, Send
 from workers.engine_process import ENGINE_COMMAND
 from workers.gameplay import Gameplay
 from workers.jobs import JobRunner
-from workers.lease_expiry import DatabaseLiveness, expire
 from workers.supervisor import Supervisor
-from workers.sweeps import SweepReconciler
 
 log = structlog.get_logger(__name__)
 

@@ -13,13 +13,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactKind
+from backend.coordination.context import Context
 from backend.db import Attempt
 from backend.retention import repository as retention
 from backend.runs import repository as runs
 from backend.specs.retention import RESUMABLE
 from backend.specs.states import ENDED
 from backend.storage import repository as storage
-from workers.context import Context
 from workers.engine.training.event_log import read_frames
 
 UNCHANGED_S = 60.0

@@ -18,6 +18,7 @@ import structlog
 from sqlalchemy.orm import Session
 
 from backend.checkpoints import repository as checkpoints
+from backend.coordination.context import TRANSIENT_ERRORS, Context
 from backend.db import Checkpoint, Episode, Evaluation, Run, Video
 from backend.db.base import storable
 from backend.db.clock import database_now
@@ -27,7 +28,6 @@ from backend.runs import repository as runs
 from backend.specs import machine_faults
 from backend.videos import repository as videos
 from workers import resume
-from workers.context import TRANSIENT_ERRORS, Context
 from workers.engine.files import file_sha256
 from workers.engine_process import ENGINE_COMMAND, EngineProcess
 

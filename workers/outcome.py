@@ -3,12 +3,12 @@
 import signal
 from dataclasses import dataclass
 
+from backend.coordination import claims
 from backend.db import Run
 from backend.runs.repository import LogLevel
 from backend.specs import machine_faults
 from backend.specs.events import EndedEvent
 from backend.specs.states import RunState
-from workers import claims
 
 
 @dataclass(frozen=True)

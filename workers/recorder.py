@@ -13,6 +13,8 @@ from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactKind
 from backend.checkpoints import repository as checkpoints
+from backend.coordination import claims
+from backend.coordination.context import Context
 from backend.db import Attempt, Checkpoint, Episode, Evaluation, Run
 from backend.db.base import new_id
 from backend.db.changes import record_run_change
@@ -25,9 +27,7 @@ from backend.runs import repository as runs
 from backend.specs import events
 from backend.specs.states import RunState
 from backend.storage import repository as storage
-from workers import claims
 from workers.bounds import Bounds
-from workers.context import Context
 from workers.engine.training.event_log import read_frames, tail_is_damaged
 
 MAX_BATCH_BYTES = 4 * 2**20

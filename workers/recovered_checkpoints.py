@@ -11,14 +11,14 @@ from pathlib import Path
 import structlog
 
 from backend.checkpoints import repository as checkpoints
+from backend.coordination import claims
+from backend.coordination.claims import Claim
+from backend.coordination.context import Context
 from backend.db import Checkpoint
 from backend.db.base import new_id
 from backend.db.clock import database_now
 from backend.runs import repository as runs
 from backend.specs.events import CheckpointSavedEvent, ReportEvent
-from workers import claims
-from workers.claims import Claim
-from workers.context import Context
 from workers.engine.files import file_sha256
 from workers.engine.training.event_log import LogGap, is_damaged, read_frames, tail_is_damaged
 

@@ -9,15 +9,16 @@ import structlog
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactKind
+from backend.coordination import claims
+from backend.coordination.claims import Claim
+from backend.coordination.context import Context
 from backend.db import Checkpoint, Episode, Run, Video
 from backend.db.clock import database_now
 from backend.runs import repository as runs
 from backend.specs.events import EndedEvent
 from backend.specs.run import parse_run_spec
 from backend.specs.states import RunState
-from workers import claims, recovered_checkpoints
-from workers.claims import Claim
-from workers.context import Context
+from workers import recovered_checkpoints
 from workers.engine.files import file_sha256
 from workers.engine_process import ProcessIdentity
 from workers.recorder import Recorder

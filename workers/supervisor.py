@@ -14,14 +14,15 @@ from typing import TypeVar
 import structlog
 from sqlalchemy.orm import Session
 
+from backend.coordination import claims
+from backend.coordination.claims import Claim, Superseded
+from backend.coordination.context import TRANSIENT_ERRORS, Context
 from backend.db import Run
 from backend.specs import machine_faults
 from backend.specs.commands import ChangeSettings, Stop, Watch
 from backend.specs.events import EndedEvent
 from backend.specs.states import RunState
-from workers import claims, resume
-from workers.claims import Claim, Superseded
-from workers.context import TRANSIENT_ERRORS, Context
+from workers import resume
 from workers.engine_process import ENGINE_COMMAND, EngineProcess, ProcessIdentity
 from workers.gameplay import Gameplay
 from workers.outcome import Outcome, attempt_outcome, machine_fault

@@ -7,7 +7,7 @@ from celery import Celery
 from celery.exceptions import Ignore
 from celery.worker.request import Request
 
-from backend.live.bus import TRAIN_TASK, WAKE_TASK
+from backend.pubsub.bus import TRAIN_TASK, WAKE_TASK
 from backend.specs.states import RunState
 from workers.host_agent import HostAgent
 

@@ -11,10 +11,10 @@ from backend.audit import export, repository
 from backend.audit.repository import Filter
 from backend.audit.schemas import AuditEntryOut, AuditPage
 from backend.auth.access import Admin
-from backend.dependencies import AppStateDep, ReadSession
 from backend.errors import Invalid
-from backend.rest import Cursor, Limit
-from backend.streaming import ExportSlot
+from backend.http.dependencies import AppStateDep, ReadSession
+from backend.http.pages import Cursor, Limit
+from backend.http.streaming import ExportSlot
 from backend.text import Text
 
 router = APIRouter(prefix="/audit", tags=["audit"])

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from backend.rest import Page
+from backend.http.pages import Page
 
 
 class AuditEntryOut(BaseModel):

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from backend.audit import repository
 from backend.errors import SECRET_FIELDS
-from backend.rest import SAFE_METHODS, address_of
+from backend.http.pages import SAFE_METHODS, address_of
 
 MAX_PATH = 2_000
 MAX_FIELDS = 100

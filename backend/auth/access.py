@@ -11,9 +11,9 @@ from backend.auth import service
 from backend.auth.roles import Role
 from backend.auth.service import Principal
 from backend.db.engine import reading
-from backend.dependencies import AppStateDep, get_state
 from backend.errors import Forbidden, Unauthenticated
-from backend.rest import address_of
+from backend.http.dependencies import AppStateDep, get_state
+from backend.http.pages import address_of
 
 COOKIE = "callboard_session"
 

@@ -26,9 +26,9 @@ from backend.auth.schemas import (
 )
 from backend.db import User
 from backend.db.engine import reading, writing
-from backend.dependencies import AppState, AppStateDep, LoginSession, ReadSession, WriteSession
 from backend.errors import Forbidden, NotFound, TooMany, Unauthenticated
-from backend.rest import Cursor, Limit, Ulid, address_of
+from backend.http.dependencies import AppState, AppStateDep, LoginSession, ReadSession, WriteSession
+from backend.http.pages import Cursor, Limit, Ulid, address_of
 from backend.specs.problems import FieldProblem
 
 MAX_USER_AGENT = 300

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from backend.auth.passwords import MAX_CHARACTERS, MIN_CHARACTERS
 from backend.auth.roles import Role
 from backend.db import LoginSession
-from backend.rest import Page
+from backend.http.pages import Page
 from backend.specs.fields import Strict
 from backend.text import Text
 

@@ -5,8 +5,8 @@ from fastapi import APIRouter, Request, Response
 from backend.auth.access import Viewer
 from backend.catalogue import service
 from backend.catalogue.schemas import AlgorithmOut, AlgorithmPage, EnvironmentOut, EnvironmentPage
-from backend.dependencies import ReadSession
 from backend.errors import NotFound
+from backend.http.dependencies import ReadSession
 from backend.specs.problems import quoted, similar_ids
 
 router = APIRouter(tags=["catalogue"])

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from backend.rest import Page
+from backend.http.pages import Page
 from backend.specs.algorithms import Actions, Observation, Reproducibility
 
 

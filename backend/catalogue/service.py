@@ -9,11 +9,11 @@ from sqlalchemy.orm import Session
 
 from backend.catalogue.schemas import AlgorithmOut, AlgorithmPage, EnvironmentOut, EnvironmentPage
 from backend.hosts.repository import custom_environments
+from backend.http.transfer import JsonDocument
 from backend.specs.algorithms import ALGORITHMS, Algorithm
 from backend.specs.environments import ENVIRONMENTS, Environment
 from backend.specs.environments.custom import CustomEnvironment
 from backend.specs.protocols import protocols_of
-from backend.transfer import JsonDocument
 
 
 @cache

@@ -7,11 +7,11 @@ from fastapi import APIRouter, Header, Query, Response
 from backend.auth.access import Viewer
 from backend.checkpoints import repository
 from backend.checkpoints.schemas import CheckpointOut, CheckpointPage
-from backend.dependencies import Artifacts, ReadSession
 from backend.errors import NotFound
-from backend.rest import Cursor, Limit, Ulid
+from backend.http.dependencies import Artifacts, ReadSession
+from backend.http.pages import Cursor, Limit, Ulid
+from backend.http.streaming import BINARY, DownloadSlot, send_file
 from backend.runs import service as runs
-from backend.streaming import BINARY, DownloadSlot, send_file
 
 router = APIRouter(tags=["checkpoints"])
 

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict
 
-from backend.rest import Page
+from backend.http.pages import Page
 from backend.runs.schemas import Number
 
 

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Query
 from backend.auth.access import Viewer
 from backend.comparisons import run_groups, service
 from backend.comparisons.schemas import At, Comparison, RunGroupPage, Score
-from backend.dependencies import ReadSession
-from backend.rest import Cursor, Limit, Ulid
+from backend.http.dependencies import ReadSession
+from backend.http.pages import Cursor, Limit, Ulid
 from backend.runs import service as runs
 from backend.specs.states import RunState
 from backend.text import Text

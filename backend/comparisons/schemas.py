@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from backend.rest import Page
+from backend.http.pages import Page
 from backend.runs.schemas import Number
 from backend.specs.states import RunState
 from backend.statistics.estimates import Estimate

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactStore
 from backend.db import engine as database
-from backend.live.bus import Bus
+from backend.pubsub.bus import Bus
 from backend.settings import Settings
 
 TRANSIENT_ERRORS = (exc.OperationalError, exc.InterfaceError, exc.TimeoutError, OSError)

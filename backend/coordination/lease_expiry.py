@@ -5,8 +5,8 @@ from time import monotonic
 
 import structlog
 
-from workers import claims
-from workers.context import TRANSIENT_ERRORS, Context
+from backend.coordination import claims
+from backend.coordination.context import TRANSIENT_ERRORS, Context
 
 log = structlog.get_logger(__name__)
 

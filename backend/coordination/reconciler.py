@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import structlog
 
+from backend.coordination.context import TRANSIENT_ERRORS, Context
 from backend.sweeps import repository
-from workers.context import TRANSIENT_ERRORS, Context
 
 log = structlog.get_logger(__name__)
 

@@ -1,7 +1,7 @@
 """Notifications of a transaction's changes, kept in its session until the commit.
 
 A repository records changes while it writes. After the commit, the owner of the transaction passes
-them to `backend.live.bus.Bus.publish_changes`. Changes of a rolled back transaction are never published.
+them to `backend.pubsub.bus.Bus.publish_changes`. Changes of a rolled back transaction are never published.
 """
 
 from collections.abc import Collection

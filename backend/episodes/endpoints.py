@@ -11,15 +11,15 @@ from starlette.concurrency import run_in_threadpool
 from backend.auth.access import Viewer
 from backend.db import Episode, Job
 from backend.db.engine import writing
-from backend.dependencies import AppStateDep, Artifacts, ReadSession
 from backend.episodes import repository, service
 from backend.episodes.schemas import EpisodeOut, EpisodePage, Trace, VideoPending
 from backend.errors import NotFound
+from backend.http.dependencies import AppStateDep, Artifacts, ReadSession
+from backend.http.pages import Cursor, Limit, Ulid
+from backend.http.streaming import BINARY, DownloadSlot, send_file
+from backend.http.transfer import json_response
 from backend.jobs import repository as jobs
-from backend.rest import Cursor, Limit, Ulid
 from backend.runs import service as runs
-from backend.streaming import BINARY, DownloadSlot, send_file
-from backend.transfer import json_response
 
 router = APIRouter(tags=["episodes"])
 

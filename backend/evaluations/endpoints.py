@@ -5,14 +5,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from backend.auth.access import Operator, Viewer
-from backend.dependencies import ReadSession, WriteSession
 from backend.evaluations import repository, service
 from backend.evaluations.schemas import EvaluationOut, EvaluationPage, EvaluationRequest, Protocols
-from backend.idempotency.route import IdempotentRoute
+from backend.http.dependencies import ReadSession, WriteSession
+from backend.http.idempotency.route import IdempotentRoute
+from backend.http.pages import Cursor, Limit, Ulid
+from backend.http.transfer import json_response
 from backend.jobs import repository as jobs
-from backend.rest import Cursor, Limit, Ulid
 from backend.runs import service as runs
-from backend.transfer import json_response
 
 router = APIRouter(prefix="/runs/{run_id}/evaluations", tags=["evaluations"], route_class=IdempotentRoute)
 

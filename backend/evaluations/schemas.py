@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from backend.db import Evaluation, Job, Run
-from backend.rest import Page
+from backend.http.pages import Page
 from backend.runs.groups import human_normalised_pct
 from backend.runs.schemas import Number
 from backend.specs.fields import Strict

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request
 
 from backend.auth.access import ExternalWriter
-from backend.dependencies import AppStateDep, IngestSession
 from backend.errors import Invalid
 from backend.external import columns, files, service
 from backend.external.schemas import (
@@ -19,8 +18,9 @@ from backend.external.schemas import (
     Stored,
     UploadOut,
 )
-from backend.idempotency.route import IdempotentRoute
-from backend.rest import Ulid
+from backend.http.dependencies import AppStateDep, IngestSession
+from backend.http.idempotency.route import IdempotentRoute
+from backend.http.pages import Ulid
 from backend.runs.schemas import DescribedAs
 from backend.specs.fields import ULID
 from backend.specs.problems import quoted

@@ -14,12 +14,12 @@ from backend.checkpoints import repository as checkpoints
 from backend.db import Run
 from backend.db.base import new_id
 from backend.db.engine import reading, writing
-from backend.dependencies import AppState, AppStateDep
 from backend.errors import Invalid, Unavailable
 from backend.external import repository, service
 from backend.external.schemas import CheckpointUpload, CompletedUpload, Stored, VideoUpload
 from backend.external.uploads import Uploads
-from backend.rest import Ulid
+from backend.http.dependencies import AppState, AppStateDep
+from backend.http.pages import Ulid
 from backend.runs import repository as runs
 from backend.storage import repository as storage
 from backend.videos import repository as videos

@@ -8,19 +8,19 @@ from pydantic import BaseModel
 
 from backend.auth.access import Viewer
 from backend.db.base import ID_ALPHABET
-from backend.dependencies import Artifacts, ReadSession
 from backend.errors import Invalid
 from backend.figures import service
 from backend.figures.diagnostics import BY_ID
 from backend.figures.figure import Figure
 from backend.figures.service import FigureOptions
 from backend.figures.theme import DASHES, Theme, colours
+from backend.http.dependencies import Artifacts, ReadSession
+from backend.http.pages import Ulid
+from backend.http.transfer import conditional_response
 from backend.metrics.axes import ChosenSpread, SmoothedAxes
 from backend.metrics.catalogue import EPISODE_RETURN
-from backend.rest import Ulid
 from backend.specs.problems import quoted
 from backend.text import Text
-from backend.transfer import conditional_response
 
 router = APIRouter(prefix="/figures", tags=["figures"])
 

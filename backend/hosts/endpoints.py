@@ -3,12 +3,12 @@
 from fastapi import APIRouter, Response
 
 from backend.auth.access import Operator, Viewer
-from backend.dependencies import AppStateDep, ReadSession, WriteSession
 from backend.hosts import service
 from backend.hosts.schemas import HostOut, HostPage
-from backend.idempotency.route import IdempotentRoute
+from backend.http.dependencies import AppStateDep, ReadSession, WriteSession
+from backend.http.idempotency.route import IdempotentRoute
+from backend.http.transfer import json_response
 from backend.text import Text
-from backend.transfer import json_response
 
 router = APIRouter(prefix="/hosts", tags=["hosts"], route_class=IdempotentRoute)
 

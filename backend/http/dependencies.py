@@ -17,11 +17,11 @@ from backend.audit import service as audit
 from backend.auth.last_use import OpenStreams, Uses
 from backend.auth.login_limits import LoginPool
 from backend.db.engine import read_session, reading, writing
-from backend.idempotency import repository as idempotency
+from backend.http.idempotency import repository as idempotency
+from backend.http.limits import Limits
 from backend.instruments import Instruments
-from backend.limits import Limits
-from backend.live.bus import Bus
-from backend.live.subscription import Subscription
+from backend.pubsub.bus import Bus
+from backend.pubsub.subscription import Subscription
 from backend.settings import Settings
 
 if TYPE_CHECKING:

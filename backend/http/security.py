@@ -18,8 +18,8 @@ from ulid import ULID
 from backend.auth.access import COOKIE
 from backend.auth.login_limits import network_of
 from backend.errors import BadRequest, Forbidden, Problem, TooLarge, respond
+from backend.http.pages import SAFE_METHODS
 from backend.instruments import Instruments
-from backend.rest import SAFE_METHODS
 from backend.specs.problems import quoted
 
 MAX_BODY_BYTES = 2 * 2**20

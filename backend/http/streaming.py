@@ -1,10 +1,10 @@
 """Responses in parts: exports, and files of the artifact store, whole or in part.
 
-Their number is bounded (`backend.limits`), a client that does not read is disconnected
-(`backend.connections`), and what a response holds is freed when it ends, however it ends.
+Their number is bounded (`backend.http.limits`), a client that does not read is disconnected
+(`backend.http.connections`), and what a response holds is freed when it ends, however it ends.
 
 Not Starlette's `FileResponse`: it serves local files only, and takes three times as long for a whole one. A
-range takes it 2 ms instead of 3 (`python -m workers.bench.libraries`).
+range takes it 2 ms instead of 3 (`python -m benchmarks.libraries`).
 """
 
 import re
@@ -20,9 +20,9 @@ from starlette.types import Receive, Scope, Send
 
 from backend.artifacts import ArtifactKind, ArtifactStore
 from backend.auth.access import Viewer
-from backend.dependencies import AppStateDep
 from backend.errors import BadRange
-from backend.limits import Limits, Slots
+from backend.http.dependencies import AppStateDep
+from backend.http.limits import Limits, Slots
 
 BLOCK_BYTES = 256 * 1024
 """A client that takes longer than `connections.SEND_TIMEOUT_S` for one is disconnected."""

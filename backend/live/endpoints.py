@@ -8,10 +8,10 @@ from fastapi import APIRouter
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from backend.auth.access import Viewer
-from backend.dependencies import AppState, AppStateDep
-from backend.live.bus import LIFETIME_S
-from backend.live.subscription import Signal
-from backend.streaming import StreamSlot
+from backend.http.dependencies import AppState, AppStateDep
+from backend.http.streaming import StreamSlot
+from backend.pubsub.bus import LIFETIME_S
+from backend.pubsub.subscription import Signal
 
 router = APIRouter(tags=["live"])
 

@@ -11,10 +11,10 @@ from starlette.websockets import WebSocketState
 from backend.auth.access import find_viewer
 from backend.auth.service import Principal
 from backend.db.engine import reading
-from backend.dependencies import AppState
 from backend.errors import TooMany, respond
-from backend.live.bus import LIFETIME_S, WATCH_CHANNEL, WATCH_INTERVAL_S
-from backend.live.subscription import Frames, cancel_all
+from backend.http.dependencies import AppState
+from backend.pubsub.bus import LIFETIME_S, WATCH_CHANNEL, WATCH_INTERVAL_S
+from backend.pubsub.subscription import Frames, cancel_all
 from backend.runs import repository as runs
 
 router = APIRouter()

@@ -7,9 +7,9 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from backend.auth.access import Operator, Viewer
-from backend.dependencies import ReadSession, WriteSession
+from backend.http.dependencies import ReadSession, WriteSession
+from backend.http.pages import Page, Ulid
 from backend.live_settings import repository, service
-from backend.rest import Page, Ulid
 from backend.runs import service as runs
 from backend.runs.schemas import Number
 from backend.specs.fields import Strict

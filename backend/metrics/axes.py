@@ -5,8 +5,8 @@ from typing import Annotated
 
 from fastapi import Depends, Query
 
-from backend.dependencies import AppStateDep
 from backend.errors import Invalid
+from backend.http.dependencies import AppStateDep
 from backend.metrics.charts import Axes
 from backend.metrics.grouping import Centre, Interval, Spread
 from backend.metrics.schemas import X

@@ -10,7 +10,7 @@ A few rows, such as the last second of a live run, are stored uncompressed: comp
 it saves.
 
 Not a library's format: Parquet takes 1.3 to 1.7 times the bytes of a closed chunk and 3 to 18 times as long
-to read two columns, Arrow's IPC format more bytes still (`python -m workers.bench.libraries`, RESULTS.md).
+to read two columns, Arrow's IPC format more bytes still (`python -m benchmarks.libraries`, RESULTS.md).
 """
 
 import struct

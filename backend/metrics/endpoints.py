@@ -5,8 +5,11 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Response
 
 from backend.auth.access import Viewer
-from backend.dependencies import AppStateDep, ReadSession
 from backend.errors import Invalid
+from backend.http.dependencies import AppStateDep, ReadSession
+from backend.http.pages import Ulid
+from backend.http.streaming import BINARY, Download, ExportSlot
+from backend.http.transfer import json_response
 from backend.metrics import run_fields, service
 from backend.metrics.axes import ChosenSpread, RequestedAxes
 from backend.metrics.catalogue import describe
@@ -21,10 +24,7 @@ from backend.metrics.schemas import (
     SeriesInfo,
     SeriesInfos,
 )
-from backend.rest import Ulid
-from backend.streaming import BINARY, Download, ExportSlot
 from backend.text import Text
-from backend.transfer import json_response
 
 router = APIRouter(tags=["series"])
 

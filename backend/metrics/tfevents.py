@@ -3,7 +3,7 @@
 A file is a list of records: length (8 bytes), its checksum (4), data, the data's checksum (4), all little
 endian; the data is a `tensorflow.Event` message. Checksums are CRC-32C with TFRecord's mask.
 
-Not TensorBoard's own writer: it takes 25 times as long (`python -m workers.bench.libraries`), and a web host
+Not TensorBoard's own writer: it takes 25 times as long (`python -m benchmarks.libraries`), and a web host
 would need TensorBoard. Tests read the files with TensorBoard.
 """
 

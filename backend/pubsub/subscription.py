@@ -12,7 +12,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from backend.live.bus import CHANNEL, frames_channel
+from backend.pubsub.bus import CHANNEL, frames_channel
 
 RECONNECT_S = 1.0
 WAIT_S = 0.5

@@ -7,11 +7,12 @@ from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactStore
 from backend.auth.access import ExternalWriter, Operator, Viewer
-from backend.dependencies import AppStateDep, Artifacts, ReadSession, WriteSession
 from backend.hosts import service as hosts
 from backend.hosts.schemas import QueuePlace
-from backend.idempotency.route import IdempotentRoute
-from backend.rest import Cursor, Limit, Ulid
+from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, WriteSession
+from backend.http.idempotency.route import IdempotentRoute
+from backend.http.pages import Cursor, Limit, Ulid
+from backend.http.transfer import json_response
 from backend.runs import bulk, fork, log_lines, repository, service
 from backend.runs.bulk import BulkOut, BulkRequest
 from backend.runs.estimate import estimate, warnings
@@ -37,7 +38,6 @@ from backend.specs.run_fields import GroupName
 from backend.specs.states import RunState
 from backend.storage import repository as storage
 from backend.text import Text
-from backend.transfer import json_response
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
 reading = APIRouter()

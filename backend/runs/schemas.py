@@ -17,7 +17,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from backend.db import Run
-from backend.rest import Page
+from backend.http.pages import Page
 from backend.specs.annealing import Annealing
 from backend.specs.external import ExternalFields
 from backend.specs.fields import Strict

@@ -3,13 +3,13 @@
 from fastapi import APIRouter, Response
 
 from backend.auth.access import Operator, Viewer
-from backend.dependencies import ReadSession, WriteSession
-from backend.idempotency.route import IdempotentRoute
-from backend.rest import Cursor, Limit, Ulid
+from backend.http.dependencies import ReadSession, WriteSession
+from backend.http.idempotency.route import IdempotentRoute
+from backend.http.pages import Cursor, Limit, Ulid
+from backend.http.transfer import json_response
 from backend.specs.sweep import SweepSpec
 from backend.sweeps import repository, service
 from backend.sweeps.schemas import SweepChanges, SweepDetail, SweepExtension, SweepOut, SweepPage
-from backend.transfer import json_response
 
 router = APIRouter(prefix="/sweeps", tags=["sweeps"], route_class=IdempotentRoute)
 

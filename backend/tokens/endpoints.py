@@ -7,9 +7,9 @@ from fastapi import APIRouter, Query
 from backend.auth import repository
 from backend.auth.access import Viewer
 from backend.auth.roles import Role
-from backend.dependencies import ReadSession, WriteSession
 from backend.errors import Forbidden
-from backend.rest import Cursor, Limit, Ulid
+from backend.http.dependencies import ReadSession, WriteSession
+from backend.http.pages import Cursor, Limit, Ulid
 from backend.tokens import service
 from backend.tokens.schemas import NewToken, TokenPage, TokenRequest
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from backend.auth.roles import Role
 from backend.db import Token, User
-from backend.rest import Page
+from backend.http.pages import Page
 from backend.specs.fields import Strict
 from backend.text import Text
 

@@ -4,9 +4,9 @@ from fastapi import APIRouter
 
 from backend.auth import repository
 from backend.auth.access import Admin
-from backend.dependencies import AppStateDep, ReadSession, WriteSession
-from backend.idempotency.route import IdempotentRoute
-from backend.rest import Cursor, Limit, Ulid
+from backend.http.dependencies import AppStateDep, ReadSession, WriteSession
+from backend.http.idempotency.route import IdempotentRoute
+from backend.http.pages import Cursor, Limit, Ulid
 from backend.users import service
 from backend.users.schemas import UserChanges, UserOut, UserPage, UserRequest
 

@@ -6,11 +6,11 @@ from fastapi import APIRouter, Header, Response
 
 from backend.artifacts import Damaged
 from backend.auth.access import Viewer
-from backend.dependencies import Artifacts, ReadSession
 from backend.errors import Gone, NotFound
-from backend.rest import Cursor, Limit, Ulid
+from backend.http.dependencies import Artifacts, ReadSession
+from backend.http.pages import Cursor, Limit, Ulid
+from backend.http.streaming import BINARY, DownloadSlot, send_file
 from backend.runs import service as runs
-from backend.streaming import BINARY, DownloadSlot, send_file
 from backend.videos import repository
 from backend.videos.schemas import VideoOut, VideoPage
 

@@ -33,7 +33,6 @@ SOURCES = (
     "tests/workers/engine",
     "workers/__init__.py",
     "workers/engine_process.py",
-    "workers/bench",
     "workers/engine",
 )
 """Files and folders of the checkout that are copied to `source/`."""

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from backend.cli import fail
 from backend.specs.run_fields import MAX_EXTERNAL_SEED
+from callboard_cli import fail
 
 if TYPE_CHECKING:
-    from backend.cli.imports.log import Log
-    from backend.cli.imports.sending import Imported
+    from callboard_cli.imports.log import Log
+    from callboard_cli.imports.sending import Imported
 
 app = typer.Typer(
     help="Record logs of other tools as runs. (For runs of Callboard itself: `callboard runs import`.)",
@@ -49,7 +49,7 @@ def tensorboard(
 
     A second import of the same files adds only what is new.
     """
-    from backend.cli.imports.tensorboard import read
+    from callboard_cli.imports.tensorboard import read
 
     fields = {"algorithm": algorithm, "environment": environment, "seed": seed, "group": group, "tags": tag}
     _import([path], read, fields, as_json)
@@ -80,8 +80,8 @@ def table(
 
     A second import of the same file adds only new rows.
     """
-    from backend.cli.imports.tables import Mapped, read
     from callboard.summary_writer import metric_of
+    from callboard_cli.imports.tables import Mapped, read
 
     pairs = [each.rpartition("=") for each in metric or []]
     for column, _, name in pairs:
@@ -97,10 +97,10 @@ def table(
 
 def _import(paths: Iterable[Path], read: Any, fields: dict[str, Any], as_json: bool) -> None:
     """Read and send; exit code 1 if something could not be imported, 2 if nothing could be read."""
-    from backend.cli.imports.log import UnreadableLog
-    from backend.cli.imports.sending import Imported, send
     from callboard.errors import NotConfigured, Unreachable
     from callboard.transport import Transport, find_server
+    from callboard_cli.imports.log import UnreadableLog
+    from callboard_cli.imports.sending import Imported, send
 
     done: list[Imported] = []
     try:

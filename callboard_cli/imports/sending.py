@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from backend.cli.imports.log import Log
 from backend.specs.run_fields import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_NAME, MAX_NOTES
 from callboard.errors import Rejected, Unreachable
 from callboard.rows import Line, cleaned, dumps, flat_config, frames_of
 from callboard.spool import new_ulid
 from callboard.transport import Transport
+from callboard_cli.imports.log import Log
 
 MAX_BATCH = 10_000
 MAX_METRICS = 5_000

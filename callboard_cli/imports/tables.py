@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from backend.cli.imports.log import Log, UnreadableLog
 from backend.specs.problems import quoted
 from callboard.summary_writer import metric_of
+from callboard_cli.imports.log import Log, UnreadableLog
 
 STEP_COLUMNS = ("agent_steps", "global_step", "total_timesteps", "timesteps", "step", "time/total_timesteps")
 """Names of the column of agent steps: the first that a table has, unless one is named."""

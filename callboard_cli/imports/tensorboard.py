@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from backend.cli.imports.log import Log, UnreadableLog
 from callboard.summary_writer import metric_of
+from callboard_cli.imports.log import Log, UnreadableLog
 
 MAX_RECORD_BYTES = 2**28
 

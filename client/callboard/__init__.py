@@ -10,7 +10,6 @@ returns = runs.wait().series("rollout/episode_return").to_pandas()
 
 from typing import TYPE_CHECKING, Any
 
-from callboard.agents import Agent
 from callboard.client import Client, connect
 from callboard.errors import CallboardError, NotConfigured, Rejected, Unreachable
 from callboard.external import ExternalRun
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from callboard.wrappers import RecordReturns
 
 __all__ = [
-    "Agent",
     "CallboardError",
     "Change",
     "Client",

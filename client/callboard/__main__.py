@@ -1,14 +1,39 @@
-"""`python -m callboard sync`: send data that scripts have logged but not sent."""
+"""The script `callboard`: the client's commands and, where the server is installed, the server's.
+
+An installed server names its commands in the entry-point group `callboard.commands`.
+"""
 
 import argparse
 import sys
+from importlib.metadata import entry_points
 
 from callboard.syncing import Refused, discard, refused, sync
+
+GROUP = "callboard.commands"
+"""Entry points: functions that run the command of `sys.argv`, and exit."""
+
+COMMANDS = ("sync",)
+"""What the client does without a server's installation."""
 
 
 def main() -> int:
     """Run the command given by the arguments; return its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m callboard", description="The client of Callboard.")
+    for server in entry_points(group=GROUP):
+        server.load()()
+        return 0
+    return run_client()
+
+
+def run_client() -> int:
+    """Run a command of the client alone."""
+    word = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
+    if word is not None and word not in COMMANDS:
+        sys.stderr.write(
+            f"callboard: {word!r} is no command of the client ({', '.join(COMMANDS)}); the commands of the "
+            "server come with the package callboard: pip install callboard\n"
+        )
+        return 2
+    parser = argparse.ArgumentParser(prog="callboard", description="The client of Callboard.")
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("sync", help="send data that scripts have logged but not sent")
     command.add_argument("--folder", help="folder of the spools; default: this user's")

@@ -29,7 +29,7 @@ LAST_TRIES = 1
 """Number of tries to reach the server when the run is closed."""
 REPORT_INTERVAL_S = 60.0
 
-_LISTS = "`python -m callboard sync` lists it"
+_LISTS = "`callboard sync` lists it"
 
 log = logging.getLogger("callboard")
 
@@ -172,7 +172,7 @@ class Background:
 
     @property
     def _later(self) -> str:
-        return f"the rest is in {self._folder}: `python -m callboard sync` sends it"
+        return f"the rest is in {self._folder}: `callboard sync` sends it"
 
     @property
     def _folder(self) -> Path:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
-from callboard.agents import Agent, load_agent
 from callboard.rows import items, number
 from callboard.runs import Run, Runs
 from callboard.spool import new_ulid
@@ -19,7 +18,8 @@ class Client:
     """A client of one server. Close it, or use it as a context manager."""
 
     def __init__(self, transport: Transport) -> None:
-        self._transport = transport
+        self.transport = transport
+        """Sends the requests: for programs that need an address which no method reads."""
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -34,11 +34,11 @@ class Client:
     @property
     def url(self) -> str:
         """Address of the server."""
-        return self._transport.server.url
+        return self.transport.server.url
 
     def close(self) -> None:
         """Close the connections."""
-        self._transport.close()
+        self.transport.close()
 
     def start(
         self,
@@ -74,8 +74,8 @@ class Client:
         body = fields | {"algorithm": algorithm, "environment": environment}
         body["seeds"] = [_seed(seed) for seed in items("seeds", seeds, "range(3)")]
         body |= {"config": dict(config or {}), "stop": dict(stop)}
-        answer = self._transport.request("POST", "runs", body=body, idempotency_key=new_ulid())
-        return Runs(self._transport, [Run(self._transport, item) for item in answer["items"]])
+        answer = self.transport.request("POST", "runs", body=body, idempotency_key=new_ulid())
+        return Runs(self.transport, [Run(self.transport, item) for item in answer["items"]])
 
     def run(self, id: str) -> Run:
         """A run by its id.
@@ -83,7 +83,7 @@ class Client:
         Raises:
             Rejected: there is no such run.
         """
-        return Run(self._transport, self._transport.request("GET", f"runs/{id}"))
+        return Run(self.transport, self.transport.request("GET", f"runs/{id}"))
 
     def runs(
         self, query: str | None = None, *, sort: str = "-created_at", limit: int | None = None, **fields: Any
@@ -103,32 +103,12 @@ class Client:
         params = fields | {"filter": query, "sort": sort, "cursor": None}
         while limit is None or len(found) < limit:
             params["limit"] = _PAGE if limit is None else min(_PAGE, limit - len(found))
-            page = self._transport.request("GET", "runs", params=params)
-            found += [Run(self._transport, item) for item in page["items"]]
+            page = self.transport.request("GET", "runs", params=params)
+            found += [Run(self.transport, item) for item in page["items"]]
             params["cursor"] = page["next_cursor"]
             if params["cursor"] is None:
                 break
-        return Runs(self._transport, found)
-
-    def agent(
-        self, run: Run | str, checkpoint: str = "best", *, seed: int = 0, greedy: bool = False
-    ) -> Agent:
-        """The agent of a checkpoint, to act in a program of one's own. Needs `callboard[worker]`.
-
-        Args:
-            run: a run that Callboard has trained, or its id.
-            checkpoint: `best`: the one with the highest mean return of an evaluation under the run's own
-                protocol; `latest`; or the id of a checkpoint.
-            seed: of its random actions. The same seed and observations give the same actions.
-            greedy: always choose the best action; default: act as the method's paper evaluates agents.
-
-        Raises:
-            ImportError: `callboard[worker]` is not installed.
-            ValueError: no such run or checkpoint, or none was evaluated; or the run is an external one.
-            Unreachable: the server cannot be reached.
-        """
-        data = self._transport.request("GET", f"runs/{run.id if isinstance(run, Run) else run}")
-        return load_agent(self._transport, data, checkpoint, seed=seed, greedy=greedy)
+        return Runs(self.transport, found)
 
 
 def _seed(value: Any) -> int:

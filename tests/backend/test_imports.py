@@ -8,7 +8,7 @@ import time
 import pytest
 
 HEAVY = {
-    "backend.cli.main": (
+    "callboard_cli.main": (
         "sqlalchemy",
         "httpx",
         "structlog",
@@ -20,7 +20,7 @@ HEAVY = {
     "backend.app": ("alembic", "authlib", "joserfc", "pyarrow", "plotly", "workers"),
 }
 LIMIT_S = {
-    (sys.executable, "-m", "backend.cli.main", "--help"): 0.4,
+    (sys.executable, "-m", "callboard_cli.main", "--help"): 0.4,
     (sys.executable, "-c", "import backend.app"): 1.5,
 }
 

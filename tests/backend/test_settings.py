@@ -5,12 +5,12 @@ from redis import ConnectionPool
 from sqlalchemy import text
 
 from backend.artifacts import ArtifactStore
-from backend.cli.servers import temporary_redis
 from backend.db.base import new_id
 from backend.db.engine import make_engine
-from backend.live import bus as bus_module
-from backend.live.bus import Bus
+from backend.pubsub import bus as bus_module
+from backend.pubsub.bus import Bus
 from backend.settings import Settings
+from callboard_cli.servers import temporary_redis
 from tests.support.waiting import PATIENCE_S
 
 HOMES = ["my runs", "a%20b", "100%", "a#b?c", "me@corp+x", "höme", "[a]*"]

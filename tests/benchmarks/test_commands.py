@@ -6,18 +6,19 @@ import pytest
 from sqlalchemy import Engine, make_url, select
 from typer.testing import CliRunner
 
-from backend.cli import bench, servers
-from backend.cli.main import app
 from backend.db import Run
 from backend.db.engine import reading
 from backend.metrics import repository as metrics
+from benchmarks import __main__ as bench
+from benchmarks import ingest as bench_ingest
+from benchmarks import metrics as series
+from benchmarks import runs as lists
+from benchmarks.__main__ import app
+from callboard_cli import servers
 from tests.support.databases import short_folder, start_patiently
 from tests.support.rows import make_run
 from tests.support.waiting import until
 from tests.workers.support import running
-from workers.bench import ingest as bench_ingest
-from workers.bench import metrics as series
-from workers.bench import runs as lists
 
 pytestmark = pytest.mark.service
 
@@ -40,7 +41,7 @@ def _points_by_metric(engine: Engine) -> dict[str, list[int]]:
 
 
 def test_bench_service_measures_given_database_and_stores_its_rows(engine: Engine, database_url: str) -> None:
-    done = CliRunner().invoke(app, ["bench", "service", "--database-url", database_url, "--json"])
+    done = CliRunner().invoke(app, ["service", "--database-url", database_url, "--json"])
     assert done.exit_code == 0, done.output
     answer = json.loads(done.stdout)
     assert answer["goals"] == bench.GOALS
@@ -56,7 +57,7 @@ def test_bench_service_measures_given_database_and_stores_its_rows(engine: Engin
 
 def test_bench_service_rejects_database_with_runs(engine: Engine, database_url: str) -> None:
     run = make_run(engine)
-    done = CliRunner().invoke(app, ["bench", "service", "--database-url", database_url])
+    done = CliRunner().invoke(app, ["service", "--database-url", database_url])
     assert done.exit_code == 2
     assert "use an empty one" in done.stderr
     with reading(engine) as session:
@@ -67,7 +68,7 @@ def test_bench_service_rejects_database_with_runs(engine: Engine, database_url: 
     "url", ["nonsense", "postgresql+psycopg://127.0.0.1:1/none", "sqlite:////proc/no.db"]
 )
 def test_bench_service_with_unreachable_database_prints_one_line(url: str) -> None:
-    done = CliRunner().invoke(app, ["bench", "service", "--database-url", url])
+    done = CliRunner().invoke(app, ["service", "--database-url", url])
     assert done.exit_code == 2
     assert done.stderr.splitlines()[-1].startswith("callboard: --database-url: ")
 
@@ -76,7 +77,7 @@ def test_bench_service_without_url_compares_private_databases_with_goals(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "140")
-    done = CliRunner().invoke(app, ["bench", "service"])
+    done = CliRunner().invoke(app, ["service"])
     assert done.exit_code == 0, done.output
     header = next(line for line in done.stdout.splitlines() if "goal" in line)
     assert "sqlite" in header

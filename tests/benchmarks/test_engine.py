@@ -1,4 +1,4 @@
-"""`callboard bench engine`: its statistics, its clean-up, and a short run of it."""
+"""`python -m benchmarks engine`: its statistics, its clean-up, and a short run of it."""
 
 import json
 import signal
@@ -13,16 +13,16 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
-from backend.cli.main import app
 from backend.specs.algorithms import ALGORITHMS
+from benchmarks import engine as bench_engine
+from benchmarks import methods
+from benchmarks import rounds as bench_rounds
+from benchmarks.__main__ import app
+from benchmarks.rounds import INSTALL, RoundResults, RoundSpread
+from benchmarks.rows import Row, RowProgress, goals, rows
+from benchmarks.turn import measure
 from tests.support.waiting import PATIENCE_S, until
 from tests.workers.support import running
-from workers.bench import engine as bench_engine
-from workers.bench import methods
-from workers.bench import rounds as bench_rounds
-from workers.bench.rounds import INSTALL, RoundResults, RoundSpread
-from workers.bench.rows import Row, RowProgress, goals, rows
-from workers.bench.turn import measure
 
 ROW = Row("fake", "a fake row", "methods", "none:none")
 SLEEP = "sh -c 'echo $$ >>pids; exec sleep 10000000'"
@@ -70,7 +70,7 @@ def test_measure_counts_after_warm_up_and_returns_share_of_all_cores(
 ) -> None:
     clock = iter(range(100))
     # Not of the whole process: other threads look at it too.
-    monkeypatch.setattr("workers.bench.turn.time", SimpleNamespace(perf_counter=lambda: float(next(clock))))
+    monkeypatch.setattr("benchmarks.turn.time", SimpleNamespace(perf_counter=lambda: float(next(clock))))
     # Starts at 0, warms up until 2, measures at 3 and 4, and ends at 5.
     turns = (RowProgress(steps, {"environment": 2.0, "choosing": 1.0}) for steps in (10_000, 20, 25))
     measured = measure(turns, seconds=3, cores=4)
@@ -91,14 +91,14 @@ def test_every_goal_names_existing_rows(cores: int) -> None:
 
 def test_every_algorithm_is_measured() -> None:
     measured = {row.arguments["algorithm"] for row in rows(2) if row.group == "methods"}
-    assert measured == set(ALGORITHMS), "add a row to _methods of workers/bench/rows.py"
+    assert measured == set(ALGORITHMS), "add a row to _methods of benchmarks/rows.py"
 
 
 def test_bench_engine_names_unknown_row_or_environment() -> None:
-    done = CliRunner().invoke(app, ["bench", "engine", "--only", "paac"])
+    done = CliRunner().invoke(app, ["engine", "--only", "paac"])
     assert done.exit_code == 2
     assert '--only: no row or group "paac"; choose from ' in done.stderr
-    done = CliRunner().invoke(app, ["bench", "engine", "CartPole-v1"])
+    done = CliRunner().invoke(app, ["engine", "CartPole-v1"])
     assert done.exit_code == 2
     assert 'environment: "CartPole-v1" is not an Atari game' in done.stderr
 
@@ -152,7 +152,7 @@ def turns(pid: int, row: str, least: int) -> list[psutil.Process]:
 @pytest.mark.long
 def test_interrupt_ends_bench_and_its_processes() -> None:
     row = "emulators-scalar"
-    command = [sys.executable, "-m", "backend.cli.main", "bench", "engine", "--only", row, "--seconds", "600"]
+    command = [sys.executable, "-m", "benchmarks", "engine", "--only", row, "--seconds", "600"]
     with subprocess.Popen(
         command,
         stdout=subprocess.DEVNULL,
@@ -183,7 +183,7 @@ def test_bench_engine_measures_every_kind_of_row_and_leaves_no_process(
     before = {child.pid for child in psutil.Process().children()}
     only = [word for row in ids for word in ("--only", row)]
     options = ["--rounds", "1", "--seconds", "2", "--json", *only]
-    done = CliRunner().invoke(app, ["bench", "engine", *options])
+    done = CliRunner().invoke(app, ["engine", *options])
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
     assert {child.pid for child in psutil.Process().children()} <= before

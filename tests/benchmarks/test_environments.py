@@ -1,12 +1,12 @@
-"""`callboard bench environments`, for a moment."""
+"""`python -m benchmarks environments`, for a moment."""
 
 import json
 
 import pytest
 from typer.testing import CliRunner
 
-from backend.cli.main import app
-from workers.bench import environments as bench
+from benchmarks import environments as bench
+from benchmarks.__main__ import app
 
 
 @pytest.fixture(autouse=True)
@@ -16,7 +16,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.service
 def test_environment_benchmark_reports_our_rates_and_theirs() -> None:
-    done = CliRunner().invoke(app, ["bench", "environments", "CartPole-v1", "Catch-v0", "--json"])
+    done = CliRunner().invoke(app, ["environments", "CartPole-v1", "Catch-v0", "--json"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)["environments"]
     assert {"single", "batched", "gymnasium"} <= set(found["CartPole-v1"])
@@ -25,7 +25,7 @@ def test_environment_benchmark_reports_our_rates_and_theirs() -> None:
 
 
 def test_environment_benchmark_names_an_unknown_environment() -> None:
-    done = CliRunner().invoke(app, ["bench", "environments", "Pong"])
+    done = CliRunner().invoke(app, ["environments", "Pong"])
     assert done.exit_code == 2
     assert 'environment: unknown environment "Pong"' in done.output
 

@@ -1,13 +1,13 @@
-"""`callboard bench ga3c`: what it makes of what it measured, and a moment of it."""
+"""`python -m benchmarks ga3c`: what it makes of what it measured, and a moment of it."""
 
 import json
 
 import pytest
 from typer.testing import CliRunner
 
-from backend.cli.main import app
-from workers.bench import ga3c as ga3c_bench
-from workers.bench.ga3c import AdjustmentResult, Measurement
+from benchmarks import ga3c as ga3c_bench
+from benchmarks.__main__ import app
+from benchmarks.ga3c import AdjustmentResult, Measurement
 from workers.engine.methods.ga3c.adjustment import ThreadCounts
 
 
@@ -30,7 +30,7 @@ def test_ga3c_benchmark_compares_adjusted_tps_with_the_best_of_the_grid() -> Non
 
 @pytest.mark.service
 def test_ga3c_benchmark_names_an_unsupported_environment() -> None:
-    done = CliRunner().invoke(app, ["bench", "ga3c", "Pendulum-v1"])
+    done = CliRunner().invoke(app, ["ga3c", "Pendulum-v1"])
     assert done.exit_code == 2
     assert "environment: GA3C supports discrete actions, not continuous" in done.output
 
@@ -41,7 +41,7 @@ def test_ga3c_benchmark_measures_grid_and_adjustment(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(ga3c_bench, "AGENTS", (1, 2))
     monkeypatch.setattr(ga3c_bench, "THREADS", ((1, 1), (2, 1)))
     options = ["--grid-seconds", "2", "--walk-seconds", "30", "--json"]
-    done = CliRunner().invoke(app, ["bench", "ga3c", "CartPole-v1", *options])
+    done = CliRunner().invoke(app, ["ga3c", "CartPole-v1", *options])
     assert done.exit_code == 0, done.output
     reported = json.loads(done.stdout)
     settings = [(one["n_actors"], one["n_predictors"], one["n_trainers"]) for one in reported["grid"]]

@@ -1,13 +1,13 @@
-"""`callboard bench gorila`, for a moment."""
+"""`python -m benchmarks gorila`, for a moment."""
 
 import json
 
 import pytest
 from typer.testing import CliRunner
 
-from backend.cli.main import app
-from workers.bench import engine as bench_engine
-from workers.bench import gorila as gorila_bench
+from benchmarks import engine as bench_engine
+from benchmarks import gorila as gorila_bench
+from benchmarks.__main__ import app
 
 
 @pytest.mark.long
@@ -17,7 +17,7 @@ def test_gorila_benchmark_reports_rates_by_process_count_and_of_dqn(monkeypatch:
     monkeypatch.setattr(gorila_bench, "PARTS", ((1, 1, 1), (1, 2, 2)))
     monkeypatch.setattr(bench_engine, "DQN_ROUNDS", 1)
     monkeypatch.setattr(gorila_bench, "LEARNING_STARTS", 100)
-    done = CliRunner().invoke(app, ["bench", "gorila", "--seconds", "1", "--json"])
+    done = CliRunner().invoke(app, ["gorila", "--seconds", "1", "--json"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert [(row["n_actors"], row["n_learners"], row["n_shards"]) for row in found["gorila"]] == [
@@ -29,6 +29,6 @@ def test_gorila_benchmark_reports_rates_by_process_count_and_of_dqn(monkeypatch:
 
 
 def test_gorila_benchmark_names_an_environment_that_is_not_an_atari_game() -> None:
-    done = CliRunner().invoke(app, ["bench", "gorila", "CartPole-v1"])
+    done = CliRunner().invoke(app, ["gorila", "CartPole-v1"])
     assert done.exit_code == 2
     assert 'environment: "CartPole-v1" is not an Atari game' in done.output

@@ -4,7 +4,7 @@ from sqlalchemy import select
 from backend.db import Run
 from backend.db.engine import opened, reading
 from backend.metrics import repository
-from workers.bench import metrics as bench
+from benchmarks import metrics as bench
 
 pytestmark = pytest.mark.service
 

@@ -3,7 +3,7 @@ from sqlalchemy import Engine
 
 from backend.db.engine import reading
 from backend.runs import filters, repository
-from workers.bench import runs as bench
+from benchmarks import runs as bench
 
 pytestmark = pytest.mark.service
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner, Result
 
+from backend.coordination.context import Context
 from backend.settings import Settings
 from tests.support.waiting import await_worker_threads
-from workers.context import Context
 
 if TYPE_CHECKING:
     # Imported by the fixtures that need them: units need neither the web service nor a worker.
@@ -30,7 +30,7 @@ def context(database_url: str, redis_url: str, tmp_path: Path) -> Iterator[Conte
 @pytest.fixture
 def callboard(sqlite_service: "RunningService") -> Callable[..., Result]:
     """Return a function that runs a command against the local service."""
-    from backend.cli.main import app
+    from callboard_cli.main import app
 
     settings = sqlite_service.settings
     local = {

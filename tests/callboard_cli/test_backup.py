@@ -2,11 +2,11 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from backend.cli.installation import Installation
-from backend.cli.main import app
 from backend.db.engine import make_engine
 from backend.db.migrate import upgrade
 from backend.settings import Settings
+from callboard_cli.installation import Installation
+from callboard_cli.main import app
 from tests.support.rows import make_checkpoint, make_run
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from backend.cli import children
-from backend.cli.children import ServiceProcess, cpu_waits_s
+from callboard_cli import children
+from callboard_cli.children import ServiceProcess, cpu_waits_s
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.service

@@ -7,11 +7,11 @@ import typer
 from sqlalchemy import text
 from typer.testing import CliRunner
 
-from backend.cli.database import require_schema
-from backend.cli.main import app
 from backend.db.engine import opened
 from backend.db.migrate import upgrade
 from backend.settings import Settings
+from callboard_cli.database import require_schema
+from callboard_cli.main import app
 
 
 @pytest.mark.parametrize("command", [["web"], ["worker"], ["token", "create", "script"]])

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from backend.cli.doctor import CHECKS
-from backend.cli.main import app
+from backend.coordination.context import Context
+from callboard_cli.doctor import CHECKS
+from callboard_cli.main import app
 from tests.support.waiting import until
-from workers.context import Context
 from workers.host_agent import HostAgent
 
 pytestmark = pytest.mark.service

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from backend.cli.home import make_private
-from backend.cli.main import app
+from callboard_cli.home import make_private
+from callboard_cli.main import app
 
 
 @pytest.fixture(autouse=True)

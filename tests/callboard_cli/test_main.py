@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from backend.cli.main import app
+from callboard_cli.main import app
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_version_is_printed() -> None:
 def test_training_without_its_packages_is_refused_in_one_line(
     monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
-    monkeypatch.setattr("backend.cli.find_spec", lambda name: None)
+    monkeypatch.setattr("callboard_cli.find_spec", lambda name: None)
     result = CliRunner().invoke(app, command)
     message = "callboard: this installation cannot train: install Callboard with [worker]\n"
     assert (result.exit_code, result.stderr) == (1, message)

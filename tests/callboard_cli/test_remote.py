@@ -5,8 +5,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import typer
 
-from backend.cli.remote import Remote
 from backend.settings import Settings
+from callboard_cli.remote import Remote
 
 
 class Breaking(ThreadingHTTPServer):

@@ -2,8 +2,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from backend.cli.main import app
-from backend.cli.run_request import run_request, whole_number
+from callboard_cli.main import app
+from callboard_cli.run_request import run_request, whole_number
 
 
 @pytest.mark.parametrize(

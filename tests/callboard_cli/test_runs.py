@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from backend.auth.roles import Role
-from backend.cli.main import app
 from backend.db import Attempt
 from backend.db.engine import reading
 from backend.metrics import repository as metrics
+from callboard_cli.main import app
 from tests.backend.comparisons.test_endpoints import two_rates
 from tests.support.rows import make_run
 from tests.support.service import RunningService

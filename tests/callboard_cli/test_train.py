@@ -12,19 +12,19 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from backend.cli.main import app
-from backend.cli.training_terminal import TrainingTerminal
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments.custom import FILE_VARIABLE
 from backend.specs.events import EvaluationEvent
 from backend.specs.run import parse_run_spec
+from callboard_cli.main import app
+from callboard_cli.training_terminal import TrainingTerminal
 from tests.support import custom_environment
 from tests.support.waiting import PATIENCE_S
 
 
 def callboard(home: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "backend.cli.main", *arguments],
+        [sys.executable, "-m", "callboard_cli.main", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -16,11 +16,11 @@ import pytest
 import typer
 
 import callboard
-from backend.cli.serve import await_name, host_name_lock
-from backend.cli.up import WorkerHeartbeat
 from backend.db.engine import opened
 from backend.db.migrate import upgrade
 from backend.settings import Settings
+from callboard_cli.serve import await_name, host_name_lock
+from callboard_cli.up import WorkerHeartbeat
 from tests.support.databases import short_folder
 from tests.support.installation import CALLBOARD, Installation, environment, installation
 from tests.support.rows import add_host
@@ -140,7 +140,7 @@ def test_second_worker_of_the_same_name_is_refused(running: Installation) -> Non
 def test_worker_waits_for_the_name_of_one_that_stops(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path, host_name="lab")
     code = (
-        "import sys; from backend.cli.serve import host_name_lock; from backend.settings import Settings\n"
+        "import sys; from callboard_cli.serve import host_name_lock; from backend.settings import Settings\n"
         "with host_name_lock(Settings(home=sys.argv[1], host_name='lab'), 0):\n"
         "    print('held', flush=True); input()"
     )

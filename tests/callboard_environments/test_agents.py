@@ -1,4 +1,4 @@
-"""`Client.agent`: agents of runs that were really trained act in one's own program."""
+"""Agents of runs that were really trained act in one's own program."""
 
 import re
 from collections.abc import Sequence
@@ -11,8 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 import callboard
-from backend.cli.main import app
 from backend.specs.run import parse_run_spec
+from callboard_cli.main import app
+from callboard_environments.agents import load_agent
 from tests.client.support import Target
 from workers.engine.training.evaluation import load_policy
 
@@ -45,7 +46,7 @@ def test_agent_acts_as_the_engine_does_with_the_same_checkpoint(target: Target, 
     observations = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
     with callboard.connect() as client:
         run = client.run(run_id)
-        agent = client.agent(run, checkpoint="best", seed=3)
+        agent = load_agent(client, run, checkpoint="best", seed=3)
         assert agent.checkpoint["file"] == best["checkpoint"]
         assert len(scored) == 2
         actions = [agent.act(observation) for observation in observations]
@@ -57,9 +58,9 @@ def test_agent_acts_as_the_engine_does_with_the_same_checkpoint(target: Target, 
         assert actions == wanted
         assert len(set(actions)) == 2
 
-        latest = client.agent(run_id, checkpoint="latest", greedy=True)
+        latest = load_agent(client, run_id, checkpoint="latest", greedy=True)
         assert latest.checkpoint["agent_steps"] == 1_000
-        by_id = client.agent(run_id, checkpoint=latest.checkpoint["id"], greedy=True, seed=9)
+        by_id = load_agent(client, run_id, checkpoint=latest.checkpoint["id"], greedy=True, seed=9)
         both = by_id.act(observations)
         assert both.tolist() == [latest.act(observation) for observation in observations]
 
@@ -79,7 +80,7 @@ def test_agent_acts_as_the_engine_does_with_the_same_checkpoint(target: Target, 
         with pytest.raises(ValueError, match=r"must have the shape \(4,\).*got \(3,\)"):
             agent.act(np.zeros(3))
         with pytest.raises(ValueError, match="must be best, latest or the id"):
-            client.agent(run_id, checkpoint="newest")
+            load_agent(client, run_id, checkpoint="newest")
 
 
 @pytest.mark.long
@@ -93,7 +94,7 @@ def test_agent_with_continuous_actions_and_one_of_pixels_act_in_their_environmen
     with callboard.connect() as client:
         for n, (options, shape) in enumerate(cases):
             run_id = trained(target, tmp_path / str(n), *options, until=[200])
-            agent = client.agent(run_id, checkpoint="latest")
+            agent = load_agent(client, run_id, checkpoint="latest")
             env = agent.make_env()
             observation, _ = env.reset(seed=0)
             for _ in range(5):
@@ -112,8 +113,8 @@ def test_runs_without_an_agent_are_refused(target: Target) -> None:
     with callboard.connect() as client:
         assert run.id is not None
         with pytest.raises(ValueError, match="external run"):
-            client.agent(run.id)
+            load_agent(client, run.id)
         queued = client.start("paac", "CartPole-v1")
         with pytest.raises(ValueError, match="has no checkpoint"):
-            client.agent(queued[0])
+            load_agent(client, queued[0])
         queued.stop()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import callboard
-from backend.live.bus import Bus
+from backend.pubsub.bus import Bus
 from callboard.series import read_csv
 from tests.client.support import Target
 from tests.support.waiting import PATIENCE_S

@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 import callboard
+from backend.coordination.context import Context
 from tests.client.support import Target
 from tests.support.waiting import await_worker_threads
 from tests.workers.support import FAKE_ENGINE
-from workers.context import Context
 from workers.host_agent import HostAgent
 
 pytestmark = pytest.mark.service
@@ -45,7 +45,7 @@ def run(script: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
 def environment(**more: str) -> dict[str, str]:
     """Of a script that imports the client of this checkout, with `python` of these tests."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    paths = [str(ROOT / "backend/python"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(ROOT / "client"), *filter(None, [os.environ.get("PYTHONPATH")])]
     return os.environ | {"PATH": path, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"} | more
 
 

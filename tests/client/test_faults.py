@@ -77,7 +77,7 @@ def test_ten_scripts_log_while_web_and_database_are_killed(
         token = until(lambda: key.read_text("utf-8") if key.is_file() else None)
         monkeypatch.setenv("CALLBOARD_URL", running.url)
         monkeypatch.setenv("CALLBOARD_TOKEN", token)
-        env = os.environ | {"PYTHONPATH": str(ROOT / "backend/python")}
+        env = os.environ | {"PYTHONPATH": str(ROOT / "client")}
         started = [
             scripts.enter_context(
                 subprocess.Popen(

@@ -14,11 +14,11 @@ from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 from typer.testing import CliRunner, Result
 
-from backend.cli.imports.log import Log
-from backend.cli.main import app
 from backend.metrics import tfevents
 from callboard.errors import Unreachable
 from callboard.transport import Transport
+from callboard_cli.imports.log import Log
+from callboard_cli.main import app
 from tests.client.support import Target
 
 pytestmark = pytest.mark.service
@@ -167,8 +167,8 @@ def test_torn_and_damaged_files_are_read_as_far_as_they_can_be(target: Target, t
 def test_interrupted_import_continues_and_stores_each_point_once(
     target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("backend.cli.imports.sending.MAX_BATCH", 30)
-    monkeypatch.setattr("backend.cli.imports.sending.TRIES", 1)
+    monkeypatch.setattr("callboard_cli.imports.sending.MAX_BATCH", 30)
+    monkeypatch.setattr("callboard_cli.imports.sending.TRIES", 1)
     folder = tmp_path / "a"
     events_file(folder, 1e9, [(step, float(step)) for step in range(100)])
     events_file(folder, 1e9 + 500, [(step, -float(step)) for step in range(50)], tag="loss/value")
@@ -203,7 +203,7 @@ def test_refused_log_leaves_no_run(target: Target, tmp_path: Path, monkeypatch: 
     refused = imported("tensorboard", tmp_path, "--group", "g" * 201)
     assert (refused.exit_code, target.runs()) == (1, [])
     assert "group" in refused.output
-    monkeypatch.setattr("backend.cli.imports.sending.MAX_BATCH", 20_000)
+    monkeypatch.setattr("callboard_cli.imports.sending.MAX_BATCH", 20_000)
     done = imported("tensorboard", tmp_path, "--json")
     assert done.exit_code == 1
     a, b = (json.loads(line) for line in done.stdout.splitlines())

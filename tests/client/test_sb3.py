@@ -211,7 +211,7 @@ def test_value_that_is_not_a_metric_becomes_a_log_line_or_a_warning(
 @pytest.mark.service
 def test_importing_the_client_does_not_import_the_library() -> None:
     code = "import callboard, sys; sys.exit('stable_baselines3' in sys.modules)"
-    folder = str(ROOT / "backend/python")
+    folder = str(ROOT / "client")
     assert (
         subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": folder}, check=False).returncode == 0
     )

@@ -323,7 +323,7 @@ def newest(spools: Path) -> Path:
 
 def environment() -> dict[str, str]:
     """Of a script that imports the client of this checkout."""
-    return os.environ | {"PYTHONPATH": str(ROOT / "backend/python")}
+    return os.environ | {"PYTHONPATH": str(ROOT / "client")}
 
 
 def kill_when(condition: Any, script: str = LOGS_FOR_EVER, *arguments: str) -> int:

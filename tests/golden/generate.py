@@ -25,10 +25,10 @@ import numpy as np
 import torch
 from typer.testing import CliRunner
 
-from backend.cli.main import app
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.events import AnyEvent
 from backend.specs.run import RunSpec, parse_run_spec
+from callboard_cli.main import app
 from workers.engine.nn.devices import prepare_torch
 from workers.engine.training import checkpoint
 from workers.engine.training.event_log import read_frames

@@ -20,7 +20,6 @@ import typer
 from pydantic import BaseModel
 
 import callboard
-from backend.cli.main import app
 from backend.external.schemas import CheckpointUpload, EpisodesBatch, PointsBatch, VideoUpload
 from backend.runs.schemas import RunFields
 from backend.specs.algorithms import ALGORITHMS
@@ -30,6 +29,7 @@ from backend.specs.external import ExternalFields
 from backend.specs.retention import InstallationPolicy
 from backend.specs.sweep import SweepSpec
 from backend.users.schemas import UserChanges
+from callboard_cli.main import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

@@ -54,11 +54,11 @@ def test_wheel_contains_pages_migrations_data_and_licences(wheel: zipfile.ZipFil
 def test_client_is_a_wheel_of_its_own_that_shares_no_file_with_the_server(
     wheel: zipfile.ZipFile, tmp_path: Path
 ) -> None:
-    with build(ROOT / "backend/python", tmp_path) as client:
+    with build(ROOT / "client", tmp_path) as client:
         names = set(client.namelist())
         info = f"callboard_client-{backend.__version__}.dist-info"
         assert {name.partition("/")[0] for name in names} == {"callboard", info}
-        sources = {path.name for path in (ROOT / "backend/python/callboard").glob("*.py")}
+        sources = {path.name for path in (ROOT / "client/callboard").glob("*.py")}
         assert {f"callboard/{name}" for name in (*sources, "py.typed")} <= names
         assert f"{info}/licenses/LICENSE" in names
         metadata = client.read(f"{info}/METADATA").decode()
@@ -69,11 +69,12 @@ def test_client_is_a_wheel_of_its_own_that_shares_no_file_with_the_server(
 
 
 @pytest.mark.service
-def test_wheel_installs_three_packages_and_one_command(wheel: zipfile.ZipFile) -> None:
+def test_wheel_installs_four_packages_and_the_commands_of_the_server(wheel: zipfile.ZipFile) -> None:
     info = f"callboard-{backend.__version__}.dist-info"
     folders = {name.partition("/")[0] for name in wheel.namelist()} - {info}
-    assert folders == {"backend", "workers", "callboard_environments"}
-    assert "callboard = backend.cli.main:app" in wheel.read(f"{info}/entry_points.txt").decode()
+    assert folders == {"backend", "callboard_cli", "callboard_environments", "workers"}
+    points = wheel.read(f"{info}/entry_points.txt").decode().split()
+    assert points == ["[callboard.commands]", "server", "=", "callboard_cli.main:app"]
     assert "License-Expression: MIT" in wheel.read(f"{info}/METADATA").decode()
 
 

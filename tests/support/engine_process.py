@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, sleep
 
-from backend.cli.children import cpu_waits_s
 from backend.specs.events import AnyEvent
+from callboard_cli.children import cpu_waits_s
 from tests.support.waiting import PATIENCE_S, SCALE, rounds, until
 from workers.engine.training.event_log import read_frames
 

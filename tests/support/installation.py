@@ -15,7 +15,7 @@ import psutil
 
 from tests.support.waiting import PATIENCE_S
 
-CALLBOARD = (sys.executable, "-m", "backend.cli.main")
+CALLBOARD = (sys.executable, "-m", "callboard_cli.main")
 
 
 def environment(home: Path, **settings: object) -> dict[str, str]:

@@ -10,9 +10,9 @@ from xdist.scheduler import LoadScopeScheduling
 BROWSER_FILES = sorted(path.name for path in Path(__file__).parents[1].glob("browser/test_*.py"))
 WHOLE_FILES = (
     "tests/backend/auth/oidc/test_endpoints.py",
-    "tests/backend/test_openapi.py",
+    "tests/backend/http/test_openapi.py",
     "tests/backend/figures/test_rendering.py",
-    "tests/cli/test_up.py",
+    "tests/callboard_cli/test_up.py",
     "tests/client/test_generated_client.py",
     "tests/golden/test_golden.py",
     "tests/workers/engine/test_contract",

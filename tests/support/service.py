@@ -13,7 +13,6 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
-from backend import limits
 from backend.app import create_app
 from backend.artifacts import ArtifactStore
 from backend.auth import repository as auth_rows
@@ -21,8 +20,9 @@ from backend.auth.roles import Role
 from backend.auth.service import create_login_link, create_token
 from backend.db.base import new_id
 from backend.db.engine import writing
-from backend.dependencies import AppState
-from backend.live import bus
+from backend.http import limits
+from backend.http.dependencies import AppState
+from backend.pubsub import bus
 from backend.server import WebServer
 from backend.settings import Settings
 from tests.support.waiting import PATIENCE_S

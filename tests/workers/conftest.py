@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from backend.coordination.context import Context
     from backend.settings import Settings
     from tests.workers.support import Start
-    from workers.context import Context
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def settings(
     database_url: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> "Settings":
     """A worker's settings, with a temporary home. No lease runs out but by `expire_lease` and `lose`."""
-    from backend.live import bus
+    from backend.pubsub import bus
     from backend.settings import Settings
     from tests.support.waiting import PATIENCE_S
 
@@ -37,8 +37,8 @@ def settings(
 @pytest.fixture
 def context(settings: "Settings") -> "Iterator[Context]":
     """A worker's connections."""
+    from backend.coordination.context import Context
     from tests.support.waiting import await_worker_threads
-    from workers.context import Context
 
     context = Context.from_settings(settings)
     yield context

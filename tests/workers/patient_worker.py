@@ -1,6 +1,6 @@
 """`callboard worker`, whose engines may take long to stop, as they do on a slow machine."""
 
-from backend.cli.main import app
+from callboard_cli.main import app
 from tests.support.waiting import PATIENCE_S
 from workers import celery_app, supervisor
 

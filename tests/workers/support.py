@@ -15,6 +15,8 @@ from sqlalchemy import Engine, update
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
+from backend.coordination import claims
+from backend.coordination.context import Context
 from backend.db import Checkpoint, Run
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
@@ -24,8 +26,6 @@ from backend.specs import events
 from tests.support.rows import checkpoint_row, make_run
 from tests.support.waiting import PATIENCE_S, until
 from tests.workers.fake_engine import PIDS
-from workers import claims
-from workers.context import Context
 
 GIB = 2**30
 

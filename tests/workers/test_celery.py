@@ -12,7 +12,7 @@ import pytest
 from redis import Redis
 from sqlalchemy import Engine
 
-from backend.live.bus import TRAIN_TASK, Bus
+from backend.pubsub.bus import TRAIN_TASK, Bus
 from backend.settings import Settings
 from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.installation import environment
@@ -22,7 +22,7 @@ from workers.celery_app import create_app
 
 pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
 
-FAKE_WORKER = (sys.executable, "-m", "tests.chaos.fake_worker")
+FAKE_WORKER = (sys.executable, "-m", "tests.campaigns.chaos.fake_worker")
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from sqlalchemy import Engine, event, func, select, update
 from backend.artifacts import ArtifactStore
 from backend.auth import repository as auth
 from backend.auth.roles import Role
+from backend.coordination.context import Context
 from backend.db import Attempt, Checkpoint, Episode, LogLine, RemovedFile, Run
 from backend.db.engine import reading, writing
 from backend.retention import repository as retention
@@ -26,7 +27,6 @@ from tests.support.rows import add_attempt, episode_row, evaluation_row, make_ch
 from tests.support.waiting import PATIENCE_S, until
 from workers import host_files
 from workers.clean_up import CleanUpThread, apply_retention, delete_removed_files
-from workers.context import Context
 from workers.engine.training.event_log import EventLog
 
 pytestmark = pytest.mark.service

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, update
 
+from backend.coordination.context import Context
 from backend.db import Run
 from backend.db.base import new_id
 from backend.db.engine import writing
@@ -19,7 +20,6 @@ from workers.clean_up import (
     purge_deleted_runs,
     remove_deleted_runs,
 )
-from workers.context import Context
 
 pytestmark = pytest.mark.service
 

@@ -12,14 +12,15 @@ from redis import Redis
 from sqlalchemy import Engine
 
 from backend.artifacts import ArtifactStore
+from backend.coordination import claims
 from backend.db import Host, Run
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
 from backend.hosts import service as hosts
 from backend.hosts.schemas import HostLoad
-from backend.live.bus import WATCH_CHANNEL, Bus, frames_channel
 from backend.live_settings import repository as live_settings_rows
 from backend.live_settings import service as live_settings
+from backend.pubsub.bus import WATCH_CHANNEL, Bus, frames_channel
 from backend.runs import service
 from backend.settings import Settings
 from backend.specs.environments import ENVIRONMENTS
@@ -43,7 +44,7 @@ from tests.workers.support import (
     stored_points,
     until_state,
 )
-from workers import claims, host_agent, host_facts, jobs, supervisor
+from workers import host_agent, host_facts, jobs, supervisor
 from workers.engine.training.event_log import read_frames
 from workers.host_agent import HostAgent
 from workers.supervisor import FRAME_TICK_S

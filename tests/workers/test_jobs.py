@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Engine
 
+from backend.coordination.context import Context
 from backend.db import Episode, Evaluation, Job, Run
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
@@ -25,7 +26,6 @@ from tests.workers.support import (
     until_state,
 )
 from workers import jobs
-from workers.context import Context
 from workers.host_agent import HostAgent
 from workers.jobs import JobRunner
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from backend.coordination.context import Context
 from backend.specs.events import EndedEvent
 from backend.specs.run import RunSpec
 from backend.specs.states import RunState
@@ -15,7 +16,6 @@ from tests.support.service import RunningService, created_run
 from tests.workers.engine.training.training_runs import only
 from tests.workers.support import claim
 from workers import resume
-from workers.context import Context
 from workers.engine import __main__ as engine_process
 from workers.engine.nn import devices
 from workers.engine.training.control import Control

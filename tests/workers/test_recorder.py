@@ -14,19 +14,20 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactKind, ArtifactStore
+from backend.coordination import claims
+from backend.coordination.context import Context
 from backend.db import Attempt, Checkpoint, Episode, Evaluation, LogLine, Run
 from backend.db.engine import reading, writing
 from backend.evaluations import service as evaluations
 from backend.evaluations.schemas import EvaluationRequest
-from backend.live.bus import CHANNEL
+from backend.pubsub.bus import CHANNEL
 from backend.specs import events
 from backend.specs.states import RunState
 from tests.support.rows import PROVENANCE, add_host, make_run
 from tests.support.waiting import PATIENCE_S, Patience
 from tests.workers.support import claim, expire_lease, points, run_row, stored_points
-from workers import claims, recorder
+from workers import recorder
 from workers.clean_up import delete_removed_files
-from workers.context import Context
 from workers.engine.training.event_log import EventLog
 from workers.recorder import Recorder
 

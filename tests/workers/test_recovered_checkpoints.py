@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, select
 
+from backend.coordination import claims
+from backend.coordination.context import Context
 from backend.db import Checkpoint, LogLine
 from backend.db.engine import reading
 from backend.specs import events
@@ -13,8 +15,7 @@ from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.rows import add_host
 from tests.workers.fake_engine import flip_bit
 from tests.workers.support import claim, expire_lease, fake_run, points, stored_points
-from workers import claims, resume
-from workers.context import Context
+from workers import resume
 from workers.engine.files import file_sha256
 from workers.engine.training.event_log import EventLog
 from workers.recorder import Recorder

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, select, update
 
+from backend.coordination.context import Context
 from backend.db import Job, LogLine, RemovedFile, Run, Video
 from backend.db.base import new_id
 from backend.db.engine import reading, writing
@@ -21,7 +22,6 @@ from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.rows import make_run
 from tests.support.waiting import PATIENCE_S
 from workers import jobs
-from workers.context import Context
 from workers.host_files import is_of_worker
 from workers.jobs import JobRunner
 

@@ -14,6 +14,9 @@ import pytest
 from sqlalchemy import Engine, select
 
 from backend.artifacts import ArtifactKind, ArtifactStore
+from backend.coordination import claims
+from backend.coordination.claims import Claim
+from backend.coordination.context import Context
 from backend.db import Attempt, Checkpoint, LogLine, Run
 from backend.db.engine import reading, writing
 from backend.runs import repository as runs
@@ -40,9 +43,7 @@ from tests.workers.support import (
     stored_points,
     until_state,
 )
-from workers import claims, supervisor
-from workers.claims import Claim
-from workers.context import Context
+from workers import supervisor
 from workers.engine.training.event_log import EventLog
 from workers.engine_process import MAX_NICENESS, ProcessIdentity
 from workers.gameplay import Gameplay

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from websockets.sync.client import connect
 
 from backend.auth.roles import Role
-from backend.live.bus import frames_channel
+from backend.pubsub.bus import frames_channel
 from backend.settings import Settings
 from backend.specs.events import PointsEvent, StartedEvent
 from tests.support.databases import ON_SQLITE_FIRST

@@ -7,13 +7,14 @@ import sys
 import pytest
 from sqlalchemy import Engine
 
+from backend.coordination import claims
 from backend.db import Attempt, Run
 from backend.db.engine import reading, writing
 from backend.episodes import repository as episodes
 from backend.episodes import service as episode_service
 from backend.hosts import repository as hosts
-from backend.live.bus import Bus
 from backend.metrics import repository as metrics
+from backend.pubsub.bus import Bus
 from backend.runs import repository as runs
 from backend.runs import service
 from backend.settings import Settings
@@ -22,7 +23,6 @@ from tests.support.redis_server import RedisServer
 from tests.support.rows import make_run
 from tests.support.waiting import PATIENCE_S, until
 from tests.workers.support import Start, engines_of, moves, run_row, until_state
-from workers import claims
 from workers.engine.training.event_log import read_frames
 
 pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]

@@ -17,9 +17,9 @@ from backend.auth.oidc import service
 from backend.auth.oidc.attempt import LIFETIME_S, SignInAttempt, own_path
 from backend.auth.oidc.identity import Code, Identity, ProviderUnavailable, Refused
 from backend.db.engine import writing
-from backend.dependencies import AppState, AppStateDep
 from backend.errors import NotFound, TooMany
-from backend.rest import address_of
+from backend.http.dependencies import AppState, AppStateDep
+from backend.http.pages import address_of
 
 if TYPE_CHECKING:
     from backend.auth.oidc.provider import Provider

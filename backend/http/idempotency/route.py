@@ -17,9 +17,9 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from backend.db.engine import reading
-from backend.dependencies import Repeated, get_state
 from backend.errors import Conflict, Invalid, respond
-from backend.idempotency import repository
+from backend.http.dependencies import Repeated, get_state
+from backend.http.idempotency import repository
 from backend.specs.problems import FieldProblem
 
 HEADER = "Idempotency-Key"

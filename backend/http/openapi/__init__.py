@@ -11,8 +11,8 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from backend import descriptions
-from backend.openapi import errors, examples
-from backend.openapi.events import EVENT_SCHEMAS
+from backend.http.openapi import errors, examples
+from backend.http.openapi.events import EVENT_SCHEMAS
 
 
 def operation_id(route: APIRoute) -> str:

@@ -10,9 +10,9 @@ from starlette.routing import BaseRoute
 from backend.auth.access import RequireRole
 from backend.auth.roles import Role
 from backend.errors import MEDIA_TYPE, ProblemDocument
-from backend.idempotency.route import HEADER, KEY_PATTERN, IdempotentRoute
-from backend.rest import SAFE_METHODS
-from backend.security import MAX_BODY_BYTES
+from backend.http.idempotency.route import HEADER, KEY_PATTERN, IdempotentRoute
+from backend.http.pages import SAFE_METHODS
+from backend.http.security import MAX_BODY_BYTES
 
 ERRORS: dict[str, tuple[str, str, str]] = {
     "401": ("Unauthorized", "No valid token or session.", "log in, or send a token"),

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
+from benchmarks import sb3
 from benchmarks.gpu.rows.learners import measure
-from workers.bench import sb3
 
 
 def train(

@@ -91,7 +91,7 @@ def emulators(
     if kind == "vector_env":
         yield _vector_env(environment, n_e, processes, warm_up_s, measured_s)
         return
-    from workers.bench import emulators as bench
+    from benchmarks import emulators as bench
 
     if kind == "processes":
         generator = bench.scalar(environment, processes=processes)

@@ -1,4 +1,4 @@
-"""Stable-Baselines3 on the same GPU, in the same minutes; see `workers.bench.sb3`."""
+"""Stable-Baselines3 on the same GPU, in the same minutes; see `benchmarks.sb3`."""
 
 from benchmarks.gpu.row_runner import Row
 from benchmarks.gpu.stages.base import StageContext

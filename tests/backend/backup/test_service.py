@@ -217,8 +217,8 @@ def test_backup_has_state_of_one_moment_although_files_are_removed_meanwhile(
 ) -> None:
     before, files = _rows(source.database), _files(source.home_dir / "artifacts")
     engine, opened = make_engine(source.database), ArtifactStore.open
+    from backend.coordination.context import Context
     from workers.clean_up import delete_removed_files, purge_deleted_runs
-    from workers.context import Context
 
     context = Context.from_settings(source)
 

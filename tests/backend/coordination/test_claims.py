@@ -7,6 +7,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
 from backend.checkpoints import repository as checkpoints
+from backend.coordination import claims
 from backend.db import Attempt, Checkpoint, Episode, Evaluation, Host, Run
 from backend.db.base import new_id
 from backend.db.clock import database_now
@@ -17,7 +18,6 @@ from backend.specs.states import RunState
 from tests.support.rows import add_host, episode_row, evaluation_row, make_run
 from tests.support.waiting import Patience
 from tests.workers.support import GIB, add_checkpoint, claim, expire_lease, run_row
-from workers import claims
 
 
 def test_claim_takes_lease_and_opens_attempt(engine: Engine) -> None:

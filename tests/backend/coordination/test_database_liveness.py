@@ -1,4 +1,4 @@
-from workers.lease_expiry import DatabaseLiveness
+from backend.coordination.lease_expiry import DatabaseLiveness
 
 
 def test_may_expire_waits_one_lease_after_database_outage() -> None:

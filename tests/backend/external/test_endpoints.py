@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 from sqlalchemy import update
 
+from backend.coordination import claims
+from backend.coordination.context import Context
 from backend.db import ExternalSource, RemovedFile, Run, Series
 from backend.db.base import new_id
 from backend.db.engine import reading, writing
@@ -17,9 +19,7 @@ from tests.support.arrow import arrow_stream
 from tests.support.external import SOURCE, batch, checkpoint, create, drawn, episodes, send, upload
 from tests.support.rows import CARTPOLE, external_request
 from tests.support.service import RunningService, created_run
-from workers import claims
 from workers.clean_up import delete_removed_files
-from workers.context import Context
 
 pytestmark = pytest.mark.service
 

@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from backend import connections
+from backend.http import connections
 from tests.support.service import RunningService
 from tests.support.sockets import await_closed, connected, status_of
 from tests.support.waiting import until

@@ -8,9 +8,9 @@ from time import monotonic
 import httpx
 import pytest
 
-from backend import limits
 from backend.errors import Unavailable
-from backend.limits import WriteQueue
+from backend.http import limits
+from backend.http.limits import WriteQueue
 from tests.support import asynchronous
 from tests.support.artifacts import make_episode
 from tests.support.rows import CARTPOLE, make_run

@@ -18,7 +18,7 @@ from backend.db.changes import (
     record_sweep_change,
     take_changes,
 )
-from backend.openapi import examples
+from backend.http.openapi import examples
 from backend.settings import Settings
 from tests.support.service import RunningService
 

@@ -6,7 +6,7 @@ import pytest
 from fastapi.routing import APIRoute, iter_route_contexts
 
 from backend.app import create_app
-from backend.parameters import parameters_of
+from backend.http.parameters import parameters_of
 from backend.settings import Settings
 from backend.specs.algorithms import ALGORITHMS
 from tests.support.service import RunningService

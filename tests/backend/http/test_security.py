@@ -1,9 +1,9 @@
 import httpx
 import pytest
 
-from backend import security
 from backend.auth.access import COOKIE
-from backend.security import MAX_BODY_BYTES, SECURITY_HEADERS
+from backend.http import security
+from backend.http.security import MAX_BODY_BYTES, SECURITY_HEADERS
 from tests.support.rows import CARTPOLE
 from tests.support.service import RunningService
 from tests.support.sockets import connected

@@ -11,14 +11,14 @@ import redis
 from starlette.types import Message
 from websockets.sync.client import connect
 
-from backend import connections
 from backend.auth.roles import Role
 from backend.db.engine import writing
 from backend.episodes.repository import observations_file
-from backend.limits import Slots
-from backend.live.bus import CHANNEL, frames_channel
+from backend.http import connections
+from backend.http.limits import Slots
+from backend.http.streaming import BLOCK_BYTES, Download
+from backend.pubsub.bus import CHANNEL, frames_channel
 from backend.specs.states import RunState
-from backend.streaming import BLOCK_BYTES, Download
 from tests.backend.metrics.oracle import METRICS, RecordedRun
 from tests.support import asynchronous
 from tests.support.rows import episode_row, make_checkpoint, make_run, video_row

@@ -6,8 +6,8 @@ import pytest
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from backend import transfer
-from backend.transfer import BLOCK_BYTES, LargeResponses
+from backend.http import transfer
+from backend.http.transfer import BLOCK_BYTES, LargeResponses
 from tests.support import asynchronous
 from tests.support.artifacts import make_episode
 from tests.support.rows import make_run

@@ -6,8 +6,8 @@ import time
 import pytest
 import redis
 
-from backend.live import bus as bus_module
-from backend.live.bus import CHANNEL, WAKE_TASK, Bus, celery_url
+from backend.pubsub import bus as bus_module
+from backend.pubsub.bus import CHANNEL, WAKE_TASK, Bus, celery_url
 from tests.support.databases import short_folder
 from tests.support.redis_server import RedisServer
 from tests.support.waiting import PATIENCE_S

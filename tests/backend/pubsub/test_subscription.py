@@ -4,7 +4,7 @@ import pytest
 import redis
 
 from backend.auth.roles import Role
-from backend.live.subscription import MAX_UNSENT, Events, Frames, Signal
+from backend.pubsub.subscription import MAX_UNSENT, Events, Frames, Signal
 from backend.specs.states import RunState
 from tests.support import asynchronous
 from tests.support.rows import make_run

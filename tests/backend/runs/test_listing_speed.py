@@ -1,4 +1,4 @@
-"""A list of many runs takes one page query and one count, whatever matches; `callboard bench` times it."""
+"""A list of many runs takes one page query and one count, whatever matches."""
 
 import random
 from collections.abc import Iterator

@@ -5,7 +5,7 @@ import pytest
 
 from backend.metrics.grouping import Centre, Spread, draws_seeds
 from backend.statistics.estimates import MIN_SEEDS
-from tests.interval_coverage.simulation import (
+from tests.campaigns.interval_coverage.simulation import (
     BEST,
     POPULATIONS,
     coverages,

@@ -5,7 +5,7 @@ from scipy import stats
 from backend.statistics.estimates import Scores
 from backend.statistics.permutation import permutation_p_value
 from backend.statistics.racing import level, worse
-from tests.racing_errors.simulation import DISTRIBUTIONS, N_RACES, race
+from tests.campaigns.racing_errors.simulation import DISTRIBUTIONS, N_RACES, race
 
 MAX_SEEDS = 8
 MAX_FALSE = 0.07

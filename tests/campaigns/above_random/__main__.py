@@ -1,7 +1,7 @@
 """Whether DQN or Gorila plays a game better than random after a quarter of an hour on two cores.
 
-    python -m tests.above_random [--algorithm dqn] [--environment ALE/RoadRunner-v5] [--agent-steps 200000]
-                                 [--seed 0]
+    python -m tests.campaigns.above_random [--algorithm dqn] [--environment ALE/RoadRunner-v5]
+                                           [--agent-steps 200000] [--seed 0]
 
 Trains with the preset `quarter-hour`. Prints the mean of 30 null-op episodes with epsilon 0.05 at each
 evaluated checkpoint, that of the best parameters from new starts, and that of random play.

@@ -1,6 +1,6 @@
 """`make attacks`: attacks on an installation of `callboard up`, about ten minutes, with a report.
 
-python -m tests.attacks [--attack NAME ...]
+python -m tests.campaigns.attacks [--attack NAME ...]
 """
 
 import argparse
@@ -8,13 +8,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.attacks.attacks import ATTACKS
-from tests.attacks.target import Target
+from tests.campaigns.attacks.attacks import ATTACKS
+from tests.campaigns.attacks.target import Target
 
 
 def main() -> int:
     """Run the attacks, one after the other. Return 1 if any of them succeeded."""
-    parser = argparse.ArgumentParser(prog="python -m tests.attacks", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.campaigns.attacks", description=__doc__)
     parser.add_argument("--attack", choices=list(ATTACKS), action="append")
     args = parser.parse_args()
     succeeded = False

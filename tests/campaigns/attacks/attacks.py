@@ -13,6 +13,7 @@ import numpy as np
 import psutil
 from sqlalchemy import insert
 
+from backend.coordination import claims
 from backend.db import Run
 from backend.db.base import new_id
 from backend.db.engine import writing
@@ -21,11 +22,10 @@ from backend.metrics.service import MAX_BUCKETS
 from backend.runs import repository as runs
 from backend.specs.events import LogEvent, PointsEvent, StartedEvent
 from backend.specs.states import RunState
-from tests.attacks.target import MAX_WORKER_MIB, Report, Target
+from tests.campaigns.attacks.target import MAX_WORKER_MIB, Report, Target
 from tests.support.installation import environment
 from tests.support.rows import CARTPOLE, add_host, make_run
 from tests.support.sockets import connected, get_request, status_of
-from workers import claims
 from workers.engine.training.event_log import EventLog
 
 N_POINTS = 1_200_000
@@ -147,7 +147,7 @@ def many_metrics(target: Target, report: Report) -> None:
 RECORDER = """
 import sys
 from backend.settings import Settings
-from workers.context import Context
+from backend.coordination.context import Context
 from workers.recorder import Recorder
 recorder = Recorder(Context.from_settings(Settings()), sys.argv[1], 1)
 while recorder.record():

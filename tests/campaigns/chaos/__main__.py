@@ -1,6 +1,6 @@
 """`make chaos`: a hundred faults on each database, with a report.
 
-python -m tests.chaos [--database sqlite|postgresql] [--faults 100] [--seed N] [--pause 3]
+python -m tests.campaigns.chaos [--database sqlite|postgresql] [--faults 100] [--seed N] [--pause 3]
 """
 
 import argparse
@@ -8,13 +8,13 @@ import secrets
 import sys
 from pathlib import Path
 
-from tests.chaos import campaign, more_faults
-from tests.chaos.databases import DATABASES
+from tests.campaigns.chaos import campaign, more_faults
+from tests.campaigns.chaos.databases import DATABASES
 
 
 def main() -> int:
     """Run the campaigns. Return 1 if any invariant was violated."""
-    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.campaigns.chaos", description=__doc__)
     parser.add_argument("--database", choices=list(DATABASES), action="append")
     parser.add_argument("--faults", type=int, default=100)
     parser.add_argument("--seed", type=int, default=secrets.randbelow(2**31))

@@ -15,9 +15,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from backend.db import Run
 from backend.db.engine import reading
 from backend.specs.states import ENDED, RunState
-from tests.chaos import faults, invariants
-from tests.chaos.databases import DATABASES
-from tests.chaos.stack import Stack, running_stack
+from tests.campaigns.chaos import faults, invariants
+from tests.campaigns.chaos.databases import DATABASES
+from tests.campaigns.chaos.stack import Stack, running_stack
 from tests.support.databases import short_folder
 from tests.support.installation import CALLBOARD
 from tests.support.waiting import rounds, until
@@ -32,7 +32,7 @@ LATE_REQUEST_S = 15.0
 """After this time, a request that was not answered is not carried out any more."""
 TEND_INTERVAL_S = 0.5
 WORKER = (*CALLBOARD, "worker")
-FAKE_WORKER = (sys.executable, "-m", "tests.chaos.fake_worker")
+FAKE_WORKER = (sys.executable, "-m", "tests.campaigns.chaos.fake_worker")
 
 
 @dataclass

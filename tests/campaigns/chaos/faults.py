@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import psutil
 import redis
 
-from tests.chaos.stack import WORKER_STOP_LIMIT_S, Stack
+from tests.campaigns.chaos.stack import WORKER_STOP_LIMIT_S, Stack
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from backend.db import Episode
 from backend.db.engine import reading
-from tests.chaos import faults
-from tests.chaos.faults import Fault
-from tests.chaos.stack import WORKER_STOP_LIMIT_S, Service, Stack
+from tests.campaigns.chaos import faults
+from tests.campaigns.chaos.faults import Fault
+from tests.campaigns.chaos.stack import WORKER_STOP_LIMIT_S, Service, Stack
 from tests.support.waiting import rounds
 from tests.workers.fake_engine import flip_bit
 

@@ -16,9 +16,9 @@ import psutil
 from backend.auth import repository as users
 from backend.auth.roles import Role
 from backend.auth.service import create_token
-from backend.cli.children import cpu_waits_s
 from backend.db.engine import make_engine, writing
-from tests.chaos.databases import Database
+from callboard_cli.children import cpu_waits_s
+from tests.campaigns.chaos.databases import Database
 from tests.support.installation import CALLBOARD, environment
 from tests.support.redis_server import RedisServer
 from tests.workers.fake_engine import flip_bit

@@ -5,7 +5,7 @@ Seeds that once found a bug are kept.
 
 import pytest
 
-from tests.chaos import campaign, more_faults
+from tests.campaigns.chaos import campaign, more_faults
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(3_600)]  # minutes alone
 

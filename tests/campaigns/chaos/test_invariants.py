@@ -10,6 +10,8 @@ from types import MappingProxyType
 import pytest
 from sqlalchemy import Engine, delete, update
 
+from backend.coordination import claims
+from backend.coordination.context import Context
 from backend.db import Attempt, Checkpoint, LogLine, Transition
 from backend.db.base import new_id
 from backend.db.engine import writing
@@ -18,14 +20,12 @@ from backend.runs import service
 from backend.settings import Settings
 from backend.specs import events
 from backend.specs.states import RunState
-from tests.chaos import invariants
-from tests.chaos.stack import repair_logs
+from tests.campaigns.chaos import invariants
+from tests.campaigns.chaos.stack import repair_logs
 from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.rows import add_host
 from tests.workers.fake_engine import flip_bit
 from tests.workers.support import claim, expire_lease, fake_run, points
-from workers import claims
-from workers.context import Context
 from workers.engine.training.event_log import EventLog
 from workers.recorder import Recorder
 

@@ -1,6 +1,6 @@
 """Coverage of intervals and rate of false verdicts for 2 to 20 seeds, as tables for `docs/statistics.md`.
 
-    python -m tests.interval_coverage [--samples 4000] [--resamples 1000] [--seed 0]
+    python -m tests.campaigns.interval_coverage [--samples 4000] [--resamples 1000] [--seed 0]
 
 Draws groups of scores from known distributions. Prints how often each method's interval covers the true
 value, and how often groups with equal settings are found to differ.
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tests.interval_coverage.simulation import (
+from tests.campaigns.interval_coverage.simulation import (
     BEST,
     METHODS,
     POPULATIONS,

@@ -1,6 +1,6 @@
 """Which small errors in methods, evaluation and scoring no unit test notices.
 
-    python -m tests.mutants [--number 300] [--seed 16] [--results mutants.jsonl] [--contract]
+    python -m tests.campaigns.mutants [--number 300] [--seed 16] [--results mutants.jsonl] [--contract]
 
 Draws mutants by seed from the modules below, in a copy of the source, in random order. The units run once,
 with the lines that each of them reaches; then, for each mutant, those that reach its statement, the quickest
@@ -19,8 +19,8 @@ from collections import Counter
 from importlib import import_module
 from pathlib import Path
 
-from tests.mutants.drawing import Mutant, drawn
-from tests.mutants.running import (
+from tests.campaigns.mutants.drawing import Mutant, drawn
+from tests.campaigns.mutants.running import (
     OPTIONS,
     PYTEST,
     Outcome,

@@ -22,7 +22,7 @@ import coverage
 import psutil
 import pytest
 
-from tests.mutants.drawing import Mutant
+from tests.campaigns.mutants.drawing import Mutant
 from tests.quick import UNITS
 
 MAX_CPU_S = 120

@@ -1,6 +1,6 @@
 """How often simulated races go wrong, and what they save, as tables for `docs/statistics.md`.
 
-python -m tests.racing_errors
+python -m tests.campaigns.racing_errors
 """
 
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from backend.statistics.estimates import Scores
-from tests.racing_errors.simulation import DISTRIBUTIONS, MAX_SEEDS, N_RACES, Draw, race
+from tests.campaigns.racing_errors.simulation import DISTRIBUTIONS, MAX_SEEDS, N_RACES, Draw, race
 
 
 def main() -> None:

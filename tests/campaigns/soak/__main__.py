@@ -1,6 +1,6 @@
 """`make soak`: hours of ordinary use of an installation of `callboard up`, with slopes of what it holds.
 
-    python -m tests.soak [--minutes 150] [--csv samples.csv]
+    python -m tests.campaigns.soak [--minutes 150] [--csv samples.csv]
 
 One run trains at a time; the next is queued when it ends, and the oldest are deleted. Meanwhile pages are
 polled as a browser does, streams of events stay open or reconnect, and runs are exported. Memory (USS), file
@@ -145,7 +145,7 @@ def slope(at_s: Sequence[float], values: Sequence[float]) -> tuple[float, float,
 
 def main() -> int:
     """Run it. Return 1 if a process was restarted, or a request had no answer or a 5xx."""
-    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.campaigns.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=150.0)
     parser.add_argument("--csv", type=Path, help="file for the samples")
     args = parser.parse_args()

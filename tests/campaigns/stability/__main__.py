@@ -1,6 +1,6 @@
 """GA3C's minimum training batch and stability on a small game, as in Figure 7 of Babaeizadeh et al. 2017.
 
-    python -m tests.stability [--environment CartPole-v1] [--batches 1 20 40] [--seeds 3]
+    python -m tests.campaigns.stability [--environment CartPole-v1] [--batches 1 20 40] [--seeds 3]
                               [--agent-steps 200000] [--figure stability.html]
 
 Trains each minimum batch with each seed, alternating, with otherwise equal settings. Prints, by batch, the

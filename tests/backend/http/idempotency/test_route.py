@@ -5,11 +5,11 @@ import httpx
 import pytest
 from sqlalchemy import func, select
 
-from backend import limits
 from backend.auth.roles import Role
 from backend.db import IdempotencyKey, Run
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
+from backend.http import limits
 from backend.specs.states import RunState
 from tests.support.rows import CARTPOLE, make_run
 from tests.support.service import RunningService, created_run

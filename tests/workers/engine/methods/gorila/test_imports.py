@@ -16,7 +16,7 @@ MODULES = [
     "workers.celery_app",
     "workers.supervisor",
     "backend.app",
-    "backend.cli.main",
+    "callboard_cli.main",
 ]
 
 

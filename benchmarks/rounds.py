@@ -20,7 +20,7 @@ from workers.engine_process import kill_tree
 
 START_TIMEOUT_S = 300.0
 """How long a row may take in addition to its measurement."""
-PEERS = Path(__file__).parents[2] / ".venv-peers" / "bin" / "python"
+PEERS = Path(__file__).parents[1] / ".venv-peers" / "bin" / "python"
 """The virtual environment that `make peers` creates."""
 
 INSTALL = "`make peers` installs it"

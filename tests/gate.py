@@ -40,7 +40,8 @@ LONG = [f"--numprocesses={min((os.cpu_count() or 1) + 2, 8)}", "--dist=loadgroup
 
 MAX_RETRIED = 5
 NEVER_RETRIED = re.compile(
-    r"tests/(workers/test_(claims|recorder)\.py|backend/db/|.*/test_repository\.py|chaos/test_invariants\.py)"
+    r"tests/(backend/coordination/test_claims\.py|workers/test_recorder\.py|backend/db/|.*/test_repository\.py"
+    r"|campaigns/chaos/test_invariants\.py)"
 )
 """Tests whose failure may be a race in the product, which a retry would hide."""
 

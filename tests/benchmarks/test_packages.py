@@ -27,7 +27,7 @@ WHEELS = [
 
 def sources() -> set[Path]:
     """The benchmark, the engine, the tests marked `cuda`, and every module of ours that they import."""
-    waiting = [*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "workers/engine").rglob("*.py")]
+    waiting = [*(ROOT / "benchmarks/gpu").rglob("*.py"), *(ROOT / "workers/engine").rglob("*.py")]
     waiting += [ROOT / name for name in cuda_tests.list_files()]
     reached: set[Path] = set()
     while waiting:

@@ -18,7 +18,7 @@ WHOLE_FILES = (
     "tests/workers/engine/test_contract",
 )
 """Their tests share what takes long to start."""
-RAY_FILES = ("tests/workers/engine/methods/gorila/test_gorila", "tests/workers/bench/test_gorila")
+RAY_FILES = ("tests/workers/engine/methods/gorila/test_gorila", "tests/benchmarks/test_gorila")
 
 
 def group(nodeid: str) -> str:

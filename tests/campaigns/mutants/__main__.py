@@ -30,7 +30,7 @@ from tests.campaigns.mutants.running import (
     run_in_functions,
 )
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 MODULES = (
     "workers/engine/methods/**/*.py",
     "workers/engine/training/evaluation.py",

@@ -93,7 +93,7 @@ def forked(work: Callable[[TextIO], None], *, silent: bool = True, max_s: float 
 
 def enter(folder: Path) -> None:
     """Import from the copy in this folder."""
-    root = str(Path(__file__).resolve().parents[2])
+    root = str(Path(__file__).resolve().parents[3])
     os.chdir(folder)
     sys.path[:] = [str(folder), *(path for path in sys.path if path not in ("", root))]
     sys.dont_write_bytecode = True

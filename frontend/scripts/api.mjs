@@ -9,7 +9,7 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 const venv = fileURLToPath(new URL('../../.venv/bin/python', import.meta.url));
 const python = process.env.PYTHON ?? (existsSync(venv) ? venv : 'python3');
 
-const dump = execFileSync(python, ['-m', 'backend.http.openapi'], { cwd: root, maxBuffer: 64 * 2 ** 20 });
+const dump = execFileSync(python, ['-m', 'backend.openapi'], { cwd: root, maxBuffer: 64 * 2 ** 20 });
 const document = JSON.parse(dump.toString());
 const { RunFields, StopSpec, EvaluationRequest, SweepSpec } = document.components.schemas;
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import callboard
-from callboard.__main__ import main
+from callboard.__main__ import run_client
 from callboard.delivery import Delivery
 from callboard.errors import CallboardError
 from callboard.external import ExternalRun
@@ -220,17 +220,17 @@ def test_client_keeps_what_the_server_refuses_and_sync_lists_it_until_it_is_disc
         assert (kept.run, kept.n_rows) == (run.id, N_ROWS)
         assert "does not exist or has been deleted" in kept.reason
     monkeypatch.setattr("sys.argv", ["callboard", "sync"])
-    assert main() == 1
+    assert run_client() == 1
     assert f"{N_ROWS} rows were refused" in capsys.readouterr().err
     monkeypatch.setattr("sys.argv", ["callboard", "sync", "--discard", str(run.id)])
     for reply in ("", "n\n", "\n"):
         monkeypatch.setattr("sys.stdin", io.StringIO(reply))
-        assert main() == 1
+        assert run_client() == 1
         assert kept.folder.exists(), "only after a question"
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    assert main() == 0
+    assert run_client() == 0
     assert list(spools.iterdir()) == []
-    assert main() == 1, "nothing is left to discard"
+    assert run_client() == 1, "nothing is left to discard"
 
 
 @pytest.mark.parametrize("at_end", [False, True])

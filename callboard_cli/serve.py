@@ -2,7 +2,6 @@
 
 import fcntl
 import hashlib
-import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,11 +11,11 @@ from typing import Annotated
 import typer
 
 from backend.settings import Settings
-from backend.specs.problems import quoted
 from callboard_cli import fail, require_engine
 from callboard_cli.database import refuse_unknown_schema, require_schema
 from callboard_cli.home import make_home
 from callboard_cli.installation import Installation
+from callboard_cli.listening import listen, refuse_open_bind
 
 LOCK_INTERVAL_S = 0.2
 
@@ -103,27 +102,6 @@ def _settings() -> Settings:
     return settings
 
 
-def listen(settings: Settings) -> socket.socket:
-    """The web process's listening socket; created in `up`, so that it survives a restart of the web process.
-
-    Raises:
-        typer.Exit: the port is used, or the address is not one of this machine.
-    """
-    try:
-        family, _, _, _, address = socket.getaddrinfo(
-            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        return socket.create_server(address[:2], family=family, backlog=2048)
-    except socket.gaierror as error:
-        raise fail(
-            f"CALLBOARD_HOST: {quoted(settings.host)} is no address of this machine: {error.strerror}"
-        ) from None
-    except OSError as error:
-        where = f"port {settings.port} of {settings.host}"
-        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-        raise fail(f"{where}: {why}; set CALLBOARD_PORT to another port, or to 0 for any free one") from None
-
-
 @contextmanager
 def host_name_lock(settings: Settings, wait_s: float) -> Iterator[None]:
     """Refuse a second worker of the same name and home: each would take the other's runs for its own.
@@ -187,23 +165,3 @@ def await_name(settings: Settings) -> None:
                 )
             last_heartbeat = host.last_seen_at
             sleep(LOCK_INTERVAL_S)
-
-
-def refuse_open_bind(settings: Settings) -> None:
-    """Refuse to listen for other machines while no admin has a password.
-
-    Raises:
-        typer.Exit: refused.
-    """
-    from backend.auth import repository as auth
-    from backend.db.engine import opened, reading
-
-    if settings.binds_loopback:
-        return
-    with opened(settings.database) as engine, reading(engine) as session:
-        protected = auth.has_admin_with_password(session)
-    if not protected:
-        raise fail(
-            f"CALLBOARD_HOST={settings.host} would admit other machines while no admin has a password: "
-            "set a password first, with `callboard password`"
-        )

@@ -23,8 +23,8 @@ from callboard_cli.children import ServiceProcess
 from callboard_cli.database import require_schema, upgrade
 from callboard_cli.home import make_home
 from callboard_cli.installation import Installation
+from callboard_cli.listening import listen, refuse_open_bind
 from callboard_cli.remote import LocalToken
-from callboard_cli.serve import listen, refuse_open_bind
 
 START_TIMEOUT_S = 300.0
 CHECK_INTERVAL_S = 0.5

@@ -12,12 +12,11 @@ from backend.specs.algorithms.memory import (
 )
 from backend.specs.fields import Strict, setting
 from backend.specs.protocols import ProtocolChoice
+from backend.specs.spaces import Actions, Observation
 
 if TYPE_CHECKING:
     from backend.specs.environments.base import Environment
 
-Observation = Literal["pixels", "vector"]
-Actions = Literal["discrete", "continuous"]
 Device = Literal["cpu", "cuda"]
 Reproducibility = Literal["bitwise", "resumes_agree", "none"]
 """What two runs of one spec on one host have in common.

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from backend.specs.algorithms.base import Actions, Observation
 from backend.specs.fields import Strict
 from backend.specs.protocols import Protocol, UnsupportedProtocolError, find_protocol
+from backend.specs.spaces import Actions, Observation
 
 USUAL_EPISODE_AGENT_STEPS = 1_000
 """Gymnasium's limit for most environments."""

@@ -20,10 +20,10 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue, StringConstraints, ValidationError
 
-from backend.specs.algorithms.base import Actions, Observation
 from backend.specs.environments.base import USUAL_EPISODE_AGENT_STEPS, Environment, EnvironmentConfig
 from backend.specs.fields import CUSTOM_ID, ENTRY_POINT, WITHOUT_CONTROLS, Strict, setting
 from backend.specs.problems import explained, problems_of
+from backend.specs.spaces import Actions, Observation
 
 FILE_VARIABLE = "CALLBOARD_ENVIRONMENTS_FILE"
 """The environment variable that names the file, for a worker and the engines it starts."""

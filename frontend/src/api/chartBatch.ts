@@ -1,7 +1,7 @@
 import { api, unwrap } from './client';
-import type { paths } from './generated';
-import type { Chart } from './series';
+import type { components, paths } from './generated';
 
+type Chart = components['schemas']['Chart'];
 type Query = NonNullable<paths['/api/v1/series']['get']['parameters']['query']>;
 
 /** The service accepts at most 100 metrics; a page shows fewer panels. */

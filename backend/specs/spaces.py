@@ -1,0 +1,6 @@
+"""Kinds of observations and actions."""
+
+from typing import Literal
+
+Observation = Literal["pixels", "vector"]
+Actions = Literal["discrete", "continuous"]

@@ -7,15 +7,16 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Depends, FastAPI
+from prometheus_client import CollectorRegistry
 from starlette.routing import BaseRoute
 
-from backend import __version__, descriptions, docs, errors, files, frontend, health
+from backend import __version__, descriptions, files, health
 from backend.artifacts import ArtifactStore
 from backend.audit import endpoints as audit
+from backend.audit.requests import record_change
 from backend.auth import endpoints as auth
-from backend.auth.last_use import OpenStreams, Uses, end_streams, store_uses
-from backend.auth.login_limits import LoginPool
 from backend.auth.oidc import endpoints as oidc
+from backend.auth.state import AuthState
 from backend.catalogue import endpoints as catalogue
 from backend.checkpoints import endpoints as checkpoints
 from backend.comparisons import endpoints as comparisons
@@ -25,15 +26,17 @@ from backend.evaluations import endpoints as evaluations
 from backend.external import endpoints as external
 from backend.external.files import uploads_of
 from backend.figures import endpoints as figures
+from backend.forks import endpoints as forks
 from backend.hosts import endpoints as hosts
-from backend.http import openapi
+from backend.http import docs, errors, frontend, openapi
+from backend.http.counters import RequestCounters
 from backend.http.dependencies import AppState
 from backend.http.idempotency import route as idempotency
 from backend.http.parameters import refuse_unknown
 from backend.http.routing import HttpMethods
 from backend.http.security import SecurityMiddleware
 from backend.http.transfer import CompressionMiddleware, LargeResponses
-from backend.instruments import Instruments
+from backend.instruments import ServiceCollector
 from backend.live import endpoints as live
 from backend.live import gameplay
 from backend.live_settings import endpoints as live_settings
@@ -55,36 +58,29 @@ if TYPE_CHECKING:
 def create_app(settings: Settings) -> FastAPI:
     """Create the application. The database must be migrated; nothing connects before the first request."""
     db_engine = make_engine(settings.database, with_timeouts=True)
-    instruments = Instruments(db_engine, settings.lease_s)
+    registry = CollectorRegistry()
+    counters = RequestCounters(registry)
+    registry.register(ServiceCollector(db_engine, settings.lease_s))
+    auth_state = AuthState(db_engine, settings.session_idle, _provider(settings))
     state = AppState(
         settings=settings,
         db_engine=db_engine,
         bus=Bus(settings.redis),
         subscription=Subscription(settings.redis),
         artifacts=ArtifactStore(settings.artifacts),
-        instruments=instruments,
-        logins=LoginPool(),
-        uses=Uses(),
-        streams=OpenStreams(),
+        counters=counters,
+        authenticate=auth_state.authenticate,
+        record_change=record_change,
         stopping=asyncio.Event(),
-        oidc=_provider(settings),
     )
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         uploads_of(state).remove_stale()
-        tasks = [
-            asyncio.create_task(end_streams(db_engine, state.streams, settings.session_idle)),
-            asyncio.create_task(store_uses(db_engine, state.uses)),
-        ]
-        yield
-        for task in tasks:
-            task.cancel()
-        state.stopping.set()
-        await state.subscription.close()
-        if state.oidc is not None:
-            await state.oidc.close()
-        state.logins.close()
+        async with auth_state.running():
+            yield
+            state.stopping.set()
+            await state.subscription.close()
         state.bus.close()
         db_engine.dispose()
 
@@ -103,6 +99,7 @@ def create_app(settings: Settings) -> FastAPI:
         routes=_routes(),
     )
     app.state.app_state = state
+    app.state.auth_state = auth_state
     frontend.install(app, settings.frontend_dir or files.pages())
     app.state.methods = HttpMethods(app, catch_all=frontend.CATCH_ALL)
     errors.install(app)
@@ -110,7 +107,7 @@ def create_app(settings: Settings) -> FastAPI:
     openapi.install(app)
     app.add_middleware(CompressionMiddleware)
     app.add_middleware(LargeResponses)
-    app.add_middleware(SecurityMiddleware, allowed_hosts=settings.allowed_hosts, instruments=instruments)
+    app.add_middleware(SecurityMiddleware, allowed_hosts=settings.allowed_hosts, counters=counters)
     return app
 
 
@@ -129,6 +126,7 @@ def _routes() -> list[BaseRoute]:
     # first, all at one level.
     resources = (
         runs,
+        forks,
         metrics,
         figures,
         auth,

@@ -9,9 +9,8 @@ from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import Response
 
-from backend.auth.access import find_viewer
-from backend.db.engine import reading
 from backend.errors import Unauthenticated
+from backend.http.access import find_viewer
 from backend.http.dependencies import AppStateDep
 
 _WRITTEN_BYTES = 2**16
@@ -99,10 +98,6 @@ def _disk_problem(home: Path) -> str | None:
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 def read_metrics(request: Request, state: AppStateDep) -> Response:
     """Metrics in Prometheus' text format. A server that other machines can reach requires a token."""
-    if state.settings.serves_other_machines:
-        with reading(state.db_engine) as session:
-            if find_viewer(session, request) is None:
-                raise Unauthenticated(
-                    "/metrics needs a token of role viewer, since other machines can reach it"
-                )
-    return Response(state.instruments.exposition(), media_type="text/plain; version=1.0.0; charset=utf-8")
+    if state.settings.serves_other_machines and find_viewer(request) is None:
+        raise Unauthenticated("/metrics needs a token of role viewer, since other machines can reach it")
+    return Response(state.counters.exposition(), media_type="text/plain; version=1.0.0; charset=utf-8")

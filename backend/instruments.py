@@ -1,8 +1,7 @@
-"""Prometheus metrics of `/metrics`."""
+"""Prometheus metrics of runs and hosts, read from the database on each scrape."""
 
 from collections.abc import Iterator
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from sqlalchemy import Engine
@@ -12,45 +11,20 @@ from backend.hosts import service as hosts
 from backend.runs import repository as runs
 
 
-class Instruments:
-    """The counters of one web process, and the values it reads from the database on each scrape."""
+class ServiceCollector(Collector):
+    """Reads runs by state, hosts and queues."""
 
-    def __init__(self, db_engine: Engine, lease_s: float) -> None:
-        self._registry = CollectorRegistry()
-        self._requests = Counter(
-            "callboard_http_requests",
-            "HTTP requests.",
-            ["method", "route", "status"],
-            registry=self._registry,
-        )
-        self._seconds = Histogram(
-            "callboard_http_request_seconds",
-            "Duration of HTTP requests.",
-            ["method", "route"],
-            registry=self._registry,
-        )
-        self._registry.register(_FromDatabase(db_engine, lease_s))
-
-    def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one request; `route` is a template without `/api/v1`, so that ids create no label values."""
-        self._requests.labels(method, route, str(status)).inc()
-        self._seconds.labels(method, route).observe(seconds)
-
-    def exposition(self) -> bytes:
-        """All metrics in Prometheus' text format."""
-        return generate_latest(self._registry)
-
-
-class _FromDatabase(Collector):
     def __init__(self, db_engine: Engine, lease_s: float) -> None:
         self._db_engine = db_engine
         self._lease_s = lease_s
 
     def describe(self) -> list[Metric]:
+        """Nothing before the first scrape."""
         # Without it, registering would query the database.
         return []
 
     def collect(self) -> Iterator[Metric]:
+        """The current values."""
         with reading(self._db_engine) as session:
             by_state = runs.count_by_state(session)
             page = hosts.listing(session, self._lease_s)

@@ -9,7 +9,7 @@ from typing import Any, Self
 import httpx
 from ulid import ULID
 
-from backend.auth.roles import Role
+from backend.principals import Role
 from backend.settings import Settings
 from callboard_cli import BAD_INPUT, fail
 from callboard_cli.home import make_home

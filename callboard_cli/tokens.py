@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from backend.auth.roles import EXTERNAL_RUNS, Role
+from backend.principals import EXTERNAL_RUNS, Role
 from backend.settings import Settings
 from backend.specs.problems import quoted
 from callboard_cli import fail

@@ -10,8 +10,8 @@ from pydantic import AfterValidator, AwareDatetime, BeforeValidator
 from backend.audit import export, repository
 from backend.audit.repository import Filter
 from backend.audit.schemas import AuditEntryOut, AuditPage
-from backend.auth.access import Admin
 from backend.errors import Invalid
+from backend.http.access import Admin
 from backend.http.dependencies import AppStateDep, ReadSession
 from backend.http.pages import Cursor, Limit
 from backend.http.streaming import ExportSlot

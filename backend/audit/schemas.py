@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from backend.http.pages import Page
+from backend.schemas import Page
 
 
 class AuditEntryOut(BaseModel):

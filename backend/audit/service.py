@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from fastapi import Request
 from sqlalchemy.orm import Session
 
 from backend.audit import repository
 from backend.errors import SECRET_FIELDS
-from backend.http.pages import SAFE_METHODS, address_of
+from backend.principals import Principal
 
 MAX_PATH = 2_000
 MAX_FIELDS = 100
@@ -17,25 +17,35 @@ MAX_VALUE = 4_000
 """Characters of a field's value, as JSON; of a longer one only the length is recorded."""
 
 
-def record(session: Session, request: Request, body: bytes) -> None:
-    """Record a successful request in its own transaction; requests that only read are not recorded, nor those
-    whose endpoint has set `request.state.audited` to false because they changed nothing."""
-    if request.method in SAFE_METHODS or not getattr(request.state, "audited", True):
-        return
-    principal = getattr(request.state, "principal", None)
-    _add(
-        session,
-        request,
-        request.scope["route"].name,
-        principal.id if principal else None,
-        principal.name if principal else None,
-        _recorded(body),
-    )
+@dataclass(frozen=True)
+class Origin:
+    """The request that an entry is about."""
+
+    request_id: str
+    path: str
+    address: str | None
+    """The client's address; None if it is unknown."""
+
+
+def record_change(
+    session: Session, origin: Origin, action: str, principal: Principal | None, body: bytes
+) -> None:
+    """Record a successful request in the transaction of its change.
+
+    Args:
+        session: a writing session.
+        origin: the request.
+        action: the name of its operation.
+        principal: who has sent it; None for a request that needs no login.
+        body: the request's body, of which secrets are not recorded.
+    """
+    actor_id, actor_name = (principal.id, principal.name) if principal else (None, None)
+    _add(session, origin, action, actor_id, actor_name, _recorded(body))
 
 
 def record_login(
     session: Session,
-    request: Request,
+    origin: Origin,
     action: str,
     actor_id: str | None,
     actor_name: str | None,
@@ -45,19 +55,19 @@ def record_login(
 
     Args:
         session: a writing session.
-        request: the login's request.
+        origin: the login's request.
         action: what happened.
         actor_id: the user, if the login succeeded or they were logged in before.
         actor_name: their name, or the one that was given.
-        details: what else is known of it, without secrets.
+        details: what else is known of the login, without secrets.
     """
     body = {name: _bounded(name, value) for name, value in (details or {}).items()}
-    _add(session, request, action, actor_id, actor_name, body)
+    _add(session, origin, action, actor_id, actor_name, body)
 
 
 def _add(
     session: Session,
-    request: Request,
+    origin: Origin,
     action: str,
     actor_id: str | None,
     actor_name: str | None,
@@ -67,11 +77,11 @@ def _add(
         session,
         actor_id=actor_id,
         actor_name=actor_name,
-        address=address_of(request) or None,
+        address=origin.address,
         action=action,
-        path=request.scope["path"][:MAX_PATH],
+        path=origin.path[:MAX_PATH],
         body=body,
-        request_id=request.state.request_id,
+        request_id=origin.request_id,
     )
 
 

@@ -10,10 +10,9 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 
-from backend import frontend
 from backend.audit import service as audit
+from backend.audit.requests import origin_of
 from backend.auth import login_limits, repository, service
-from backend.auth.access import COOKIE, LoggedIn, Viewer
 from backend.auth.passwords import hash_password, require_uncommon
 from backend.auth.schemas import (
     LoginMethods,
@@ -24,11 +23,17 @@ from backend.auth.schemas import (
     SessionOut,
     SessionPage,
 )
+from backend.auth.state import AuthState, AuthStateDep
 from backend.db import User
 from backend.db.engine import reading, writing
 from backend.errors import Forbidden, NotFound, TooMany, Unauthenticated
-from backend.http.dependencies import AppState, AppStateDep, LoginSession, ReadSession, WriteSession
-from backend.http.pages import Cursor, Limit, Ulid, address_of
+from backend.http import addresses, frontend
+from backend.http.access import LoggedIn, Viewer
+from backend.http.addresses import address_of
+from backend.http.context import context_of
+from backend.http.dependencies import COOKIE, AppStateDep, Context, LoginSession, ReadSession, WriteSession
+from backend.http.pages import Cursor, Limit, Ulid
+from backend.principals import Principal
 from backend.specs.problems import FieldProblem
 
 MAX_USER_AGENT = 300
@@ -41,30 +46,35 @@ link_router = APIRouter(include_in_schema=False)
 
 @router.post("/login")
 async def log_in(
-    body: LoginRequest, request: Request, response: Response, state: AppStateDep, session: LoginSession
+    body: LoginRequest,
+    request: Request,
+    response: Response,
+    context: Context,
+    auth: AuthStateDep,
+    session: LoginSession,
 ) -> Me:
     """Log in with name and password. The response sets the session cookie."""
     check = partial(service.check_password, name=body.name, password=body.password)
-    user = await _check_password(state, request, body.name, check)
+    user = await _check_password(auth, request, body.name, check)
     if user is None:
         raise Unauthenticated("wrong name or password")
 
-    def open_session() -> tuple[service.Principal, str]:
+    def open_session() -> tuple[Principal, str]:
         current = service.lock_unchanged(session, user)
         if current is None:
             raise Unauthenticated("the password has just been changed: log in with the new one")
         return service.open_session(session, current, "password", browser_of(request))
 
-    request.state.principal, secret = await run_in_threadpool(open_session)
+    context.principal, secret = await run_in_threadpool(open_session)
     log.info("login.succeeded", method="password", user=body.name, address=address_of(request))
     set_session_cookie(request, response, secret)
     return Me.model_validate(user)
 
 
 @router.get("/methods")
-async def read_login_methods(state: AppStateDep) -> LoginMethods:
+async def read_login_methods(state: AppStateDep, auth: AuthStateDep) -> LoginMethods:
     """How users can log in apart from password and one-time link; for the login page, without a login."""
-    return LoginMethods(oidc=OidcMethod(name=state.settings.oidc_name) if state.oidc else None)
+    return LoginMethods(oidc=OidcMethod(name=state.settings.oidc_name) if auth.oidc else None)
 
 
 @router.get("/me")
@@ -79,12 +89,12 @@ async def change_password(
     principal: LoggedIn,
     request: Request,
     response: Response,
-    state: AppStateDep,
+    auth: AuthStateDep,
     session: LoginSession,
 ) -> Me:
     """Change your password. All your other browser sessions end."""
     check = partial(service.check_change, user_id=principal.id, password=body.current)
-    user = await _check_password(state, request, principal.name, check)
+    user = await _check_password(auth, request, principal.name, check)
     if user is None:
         named = FieldProblem(field="current", message="wrong password")
         raise Forbidden("wrong password", [named])
@@ -93,7 +103,7 @@ async def change_password(
         require_uncommon("new", body.new, principal.name)
         return hash_password(body.new)
 
-    password_hash = await state.logins.run(network_of(request), hash_new)
+    password_hash = await auth.logins.run(network_of(request), hash_new)
 
     def change() -> str:
         current = service.lock_unchanged(session, user)
@@ -158,7 +168,7 @@ def use_login_link(
             found = service.log_in_by_link(session, token, browser_of(request))
             action = "use_login_link" if found else "use_login_link_failed"
             if found or login_limits.count_failure(session, "login link", network_of(request)):
-                audit.record_login(session, request, action, user.id if found else None, user.name)
+                audit.record_login(session, origin_of(request), action, user.id if found else None, user.name)
         if found is not None:
             log.info("login.succeeded", method="link", user=user.name, address=address)
             answer = RedirectResponse("/", 303)
@@ -181,29 +191,29 @@ def set_session_cookie(request: Request, response: Response, secret: str) -> Non
 
 
 async def _check_password(
-    state: AppState, request: Request, name: str, check: Callable[[Session], User | None]
+    auth: AuthState, request: Request, name: str, check: Callable[[Session], User | None]
 ) -> User | None:
     """Check a password within the limits of logins, before a writing transaction starts: hashing takes too
     long to hold SQLite's write lock. Failures are logged and recorded in the audit trail."""
     network, address = network_of(request), address_of(request)
     try:
-        user = await state.logins.run(
-            network, partial(login_limits.checked, state.db_engine, network, name, check)
+        user = await auth.logins.run(
+            network, partial(login_limits.checked, auth.db_engine, network, name, check)
         )
     except TooMany:
         log.warning("login.refused", method="password", user=name, address=address)
         raise
     if user is None:
         log.warning("login.failed", method="password", user=name, address=address)
-        await run_in_threadpool(_record_failure, state, request, name)
+        await run_in_threadpool(_record_failure, auth, request, name)
     return user
 
 
-def _record_failure(state: AppState, request: Request, name: str) -> None:
-    principal = getattr(request.state, "principal", None)
-    with writing(state.db_engine) as session:
+def _record_failure(auth: AuthState, request: Request, name: str) -> None:
+    principal = context_of(request).principal
+    with writing(auth.db_engine) as session:
         action = f"{request.scope['route'].name}_failed"
-        audit.record_login(session, request, action, principal.id if principal else None, name)
+        audit.record_login(session, origin_of(request), action, principal.id if principal else None, name)
 
 
 def browser_of(request: Request) -> service.Browser:
@@ -214,7 +224,7 @@ def browser_of(request: Request) -> service.Browser:
 
 def network_of(request: Request) -> str:
     """The address that a login's failure counts for."""
-    return login_limits.network_of(address_of(request))
+    return addresses.network_of(address_of(request))
 
 
 def _delete_cookie(request: Request, response: Response) -> None:

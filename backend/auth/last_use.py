@@ -14,9 +14,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 
 from backend.auth import repository
-from backend.auth.service import Credential
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
+from backend.principals import Credential
 
 CHECK_INTERVAL_S = 2.0
 """How often the sessions and tokens of open streams are checked."""

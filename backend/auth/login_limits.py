@@ -6,7 +6,6 @@ cannot lock a user out of another address.
 """
 
 import asyncio
-import ipaddress
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -76,22 +75,11 @@ class LoginPool:
             async with asyncio.timeout(TURN_TIMEOUT_S):
                 await self._turns.acquire()
         except TimeoutError:
-            raise Unavailable("logins take too long now: try again", headers={"Retry-After": "5"}) from None
+            raise Unavailable("logins take too long now: try again", retry_after_s=5) from None
 
     def close(self) -> None:
         """Drop the waiting logins."""
         self._threads.shutdown(wait=False, cancel_futures=True)
-
-
-def network_of(host: str) -> str:
-    """The address that failures count for: of IPv6 the network, in which a host chooses its addresses."""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return host
-    if address.version == 4:
-        return str(address)
-    return str(address.ipv4_mapped or ipaddress.ip_network((address, 64), strict=False))
 
 
 def checked(

@@ -7,10 +7,10 @@ from sqlalchemy import bindparam, delete, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from backend.auth.roles import Role
 from backend.db import LoginLimit, LoginLink, LoginSession, Token, User, keyset
 from backend.db.base import new_id
 from backend.db.clock import database_now, utc_now
+from backend.principals import Role
 
 # The statements of each request, built once: to build one takes a third as long as to execute it.
 _SESSION_USER = (

@@ -6,9 +6,9 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from backend.auth.passwords import MAX_CHARACTERS, MIN_CHARACTERS
-from backend.auth.roles import Role
 from backend.db import LoginSession
-from backend.http.pages import Page
+from backend.principals import Role
+from backend.schemas import Page
 from backend.specs.fields import Strict
 from backend.text import Text
 

@@ -9,11 +9,11 @@ from typing import Literal
 from sqlalchemy.orm import Session
 
 from backend.auth import passwords, repository
-from backend.auth.roles import EXTERNAL_RUNS, Role
 from backend.db import LoginSession, Token, User
 from backend.db.base import new_id
 from backend.db.clock import database_now
 from backend.errors import Forbidden
+from backend.principals import EXTERNAL_RUNS, Credential, Principal, Role
 
 OWNER = "owner"
 """The user of an embedded installation, who logs in by link."""
@@ -23,26 +23,6 @@ LINK_LIFETIME = timedelta(days=1)
 SESSION_LIFETIME = timedelta(days=30)
 MAX_SESSIONS = 100
 """Maximum number of sessions of a user; another login ends the least recently used one."""
-
-
-@dataclass(frozen=True)
-class Credential:
-    """The session or the token that authenticated a request."""
-
-    kind: Literal["session", "token"]
-    id: str
-
-
-@dataclass(frozen=True)
-class Principal:
-    """The authenticated user of a request."""
-
-    id: str
-    name: str
-    role: Role
-    credential: Credential
-    only_external_runs: bool = False
-    """Whether it may only create external runs, and write those."""
 
 
 @dataclass(frozen=True)

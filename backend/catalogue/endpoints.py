@@ -2,10 +2,10 @@
 
 from fastapi import APIRouter, Request, Response
 
-from backend.auth.access import Viewer
-from backend.catalogue import service
+from backend.catalogue import documents, service
 from backend.catalogue.schemas import AlgorithmOut, AlgorithmPage, EnvironmentOut, EnvironmentPage
 from backend.errors import NotFound
+from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession
 from backend.specs.problems import quoted, similar_ids
 
@@ -15,7 +15,7 @@ router = APIRouter(tags=["catalogue"])
 @router.get("/algorithms", response_model=AlgorithmPage)
 def list_algorithms(request: Request, principal: Viewer) -> Response:
     """Every algorithm, with the JSON Schema of its settings. The response has an `ETag`."""
-    return service.algorithms_document().respond(request)
+    return documents.algorithms().respond(request)
 
 
 @router.get("/algorithms/{algorithm_id}")
@@ -32,7 +32,7 @@ def read_algorithm(algorithm_id: str, principal: Viewer) -> AlgorithmOut:
 def list_environments(request: Request, principal: Viewer, session: ReadSession) -> Response:
     """Every environment, with the JSON Schema of its settings; hosts' custom environments last. The response
     has an `ETag`."""
-    return service.environments_document(session).respond(request)
+    return documents.environments(session).respond(request)
 
 
 @router.get("/environments/{environment_id:path}")

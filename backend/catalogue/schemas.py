@@ -4,8 +4,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from backend.http.pages import Page
-from backend.specs.algorithms import Actions, Observation, Reproducibility
+from backend.schemas import Page
+from backend.specs.algorithms import Reproducibility
+from backend.specs.spaces import Actions, Observation
 
 
 class PresetOut(BaseModel):

@@ -1,15 +1,13 @@
 """The catalogue: the specs, which do not change while the process runs, and hosts' custom environments."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from functools import cache, lru_cache
+from functools import cache
 
 from sqlalchemy.orm import Session
 
-from backend.catalogue.schemas import AlgorithmOut, AlgorithmPage, EnvironmentOut, EnvironmentPage
+from backend.catalogue.schemas import AlgorithmOut, EnvironmentOut
 from backend.hosts.repository import custom_environments
-from backend.http.transfer import JsonDocument
 from backend.specs.algorithms import ALGORITHMS, Algorithm
 from backend.specs.environments import ENVIRONMENTS, Environment
 from backend.specs.environments.custom import CustomEnvironment
@@ -22,33 +20,13 @@ def algorithms() -> dict[str, AlgorithmOut]:
     return {algorithm.id: _algorithm(algorithm) for algorithm in ALGORITHMS.values()}
 
 
-@cache
-def algorithms_document() -> JsonDocument:
-    """Every algorithm, as `GET /algorithms` returns them."""
-    return JsonDocument.of(AlgorithmPage(items=list(algorithms().values())))
-
-
 def environments(session: Session) -> dict[str, EnvironmentOut]:
     """Every environment, by id; hosts' custom ones last."""
-    return _with_custom(custom_environments(session))
+    return with_custom(custom_environments(session))
 
 
-def environments_document(session: Session) -> JsonDocument:
-    """Every environment, as `GET /environments` returns them."""
-    custom = custom_environments(session)
-    return _environments_document(
-        json.dumps([(environment.model_dump(mode="json"), at) for environment, at in custom.values()])
-    )
-
-
-@lru_cache(maxsize=4)
-def _environments_document(custom_json: str) -> JsonDocument:
-    custom = [(CustomEnvironment.model_validate(fields), at) for fields, at in json.loads(custom_json)]
-    found = _with_custom({environment.id: (environment, at) for environment, at in custom})
-    return JsonDocument.of(EnvironmentPage(items=list(found.values())))
-
-
-def _with_custom(custom: Mapping[str, tuple[CustomEnvironment, list[str]]]) -> dict[str, EnvironmentOut]:
+def with_custom(custom: Mapping[str, tuple[CustomEnvironment, list[str]]]) -> dict[str, EnvironmentOut]:
+    """Every built-in environment, by id, then these custom ones with their hosts."""
     return _built_in() | {
         name: _environment(environment.environment(), at) for name, (environment, at) in custom.items()
     }

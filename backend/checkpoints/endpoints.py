@@ -4,10 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
 
-from backend.auth.access import Viewer
 from backend.checkpoints import repository
 from backend.checkpoints.schemas import CheckpointOut, CheckpointPage
 from backend.errors import NotFound
+from backend.http.access import Viewer
 from backend.http.dependencies import Artifacts, ReadSession
 from backend.http.pages import Cursor, Limit, Ulid
 from backend.http.streaming import BINARY, DownloadSlot, send_file

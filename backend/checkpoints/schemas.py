@@ -4,8 +4,7 @@ from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict
 
-from backend.http.pages import Page
-from backend.runs.schemas import Number
+from backend.schemas import Number, Page
 
 
 class CheckpointOut(BaseModel):

@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 
-from backend.auth.access import Viewer
 from backend.comparisons import run_groups, service
 from backend.comparisons.schemas import At, Comparison, RunGroupPage, Score
+from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession
 from backend.http.pages import Cursor, Limit, Ulid
 from backend.runs import service as runs

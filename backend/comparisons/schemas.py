@@ -4,8 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from backend.http.pages import Page
-from backend.runs.schemas import Number
+from backend.schemas import Number, Page
 from backend.specs.states import RunState
 from backend.statistics.estimates import Estimate
 

@@ -92,6 +92,29 @@ class Run(Base):
     """Mean true return of the last 100 training episodes."""
     best_return: Mapped[float | None]
 
+    @property
+    def progress(self) -> float | None:
+        """Progress of the run towards its nearest limit, from 0 to 1; None if only a score ends it."""
+        if self.state == RunState.FINISHED:
+            return 1.0
+        stop = self.spec["stop"]
+        limits = ((self.agent_steps, stop["agent_steps"]), (self.wall_time_s, stop["wall_time_s"]))
+        shares = [reached / limit for reached, limit in limits if limit]
+        return min(1.0, max(shares)) if shares else None
+
+    @property
+    def time_left_s(self) -> float | None:
+        """Training time to the nearest limit, while the run is running; None if it is unknown."""
+        if self.state != RunState.RUNNING:
+            return None
+        stop = self.spec["stop"]
+        left_s = []
+        if stop["wall_time_s"]:
+            left_s.append(stop["wall_time_s"] - self.wall_time_s)
+        if stop["agent_steps"] and self.agent_steps_per_s:
+            left_s.append((stop["agent_steps"] - self.agent_steps) / self.agent_steps_per_s)
+        return max(0.0, min(left_s)) if left_s else None
+
 
 WITH_DELETED = {"callboard_with_deleted": True}
 """Execution options of a query that also finds deleted runs that can still be restored."""

@@ -8,12 +8,12 @@ from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
-from backend.auth.access import Viewer
 from backend.db import Episode, Job
 from backend.db.engine import writing
 from backend.episodes import repository, service
 from backend.episodes.schemas import EpisodeOut, EpisodePage, Trace, VideoPending
 from backend.errors import NotFound
+from backend.http.access import Viewer
 from backend.http.dependencies import AppStateDep, Artifacts, ReadSession
 from backend.http.pages import Cursor, Limit, Ulid
 from backend.http.streaming import BINARY, DownloadSlot, send_file

@@ -6,8 +6,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from backend.db import Episode, Job
-from backend.http.pages import Page
-from backend.runs.schemas import Number
+from backend.schemas import Number, Page
 
 
 class EpisodeOut(BaseModel):

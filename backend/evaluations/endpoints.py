@@ -4,9 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from backend.auth.access import Operator, Viewer
 from backend.evaluations import repository, service
 from backend.evaluations.schemas import EvaluationOut, EvaluationPage, EvaluationRequest, Protocols
+from backend.http.access import Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit, Ulid

@@ -6,9 +6,8 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from backend.db import Evaluation, Job, Run
-from backend.http.pages import Page
 from backend.runs.groups import human_normalised_pct
-from backend.runs.schemas import Number
+from backend.schemas import Number, Page
 from backend.specs.fields import Strict
 from backend.specs.run_fields import Seed
 from backend.text import Text

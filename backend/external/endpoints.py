@@ -4,7 +4,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request
 
-from backend.auth.access import ExternalWriter
 from backend.errors import Invalid
 from backend.external import columns, files, service
 from backend.external.schemas import (
@@ -18,6 +17,7 @@ from backend.external.schemas import (
     Stored,
     UploadOut,
 )
+from backend.http.access import ExternalWriter
 from backend.http.dependencies import AppStateDep, IngestSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Ulid

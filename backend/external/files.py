@@ -8,8 +8,6 @@ from fastapi import Depends
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactKind
-from backend.auth.access import ExternalWriter
-from backend.auth.service import Principal
 from backend.checkpoints import repository as checkpoints
 from backend.db import Run
 from backend.db.base import new_id
@@ -18,8 +16,10 @@ from backend.errors import Invalid, Unavailable
 from backend.external import repository, service
 from backend.external.schemas import CheckpointUpload, CompletedUpload, Stored, VideoUpload
 from backend.external.uploads import Uploads
+from backend.http.access import ExternalWriter
 from backend.http.dependencies import AppState, AppStateDep
 from backend.http.pages import Ulid
+from backend.principals import Principal
 from backend.runs import repository as runs
 from backend.storage import repository as storage
 from backend.videos import repository as videos
@@ -183,7 +183,7 @@ def _add(
     def add(run: Run) -> None:
         _check_limits(session, run_id, stored)
         if not storage.keep_file(session, run_id, stored.kind, stored.file):
-            raise Unavailable(f"the upload {upload} took too long to store: try again")
+            raise Unavailable(f"the upload {upload} took too long to store: try again", retry_after_s=1)
         add_row(run)
         runs.touch(session, run, [stored.kind])
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from sqlalchemy.orm import Session
 
-from backend.auth.service import Principal
 from backend.db import ExternalSource, Run
 from backend.db.changes import record_run_change
 from backend.db.clock import database_now
@@ -24,6 +23,7 @@ from backend.external.schemas import Heartbeat, HeartbeatOut, LogBatch, Numbered
 from backend.metrics import repository as metrics
 from backend.metrics.catalogue import EPISODE_RETURN
 from backend.metrics.chunks import Columns, n_rows
+from backend.principals import Principal
 from backend.runs import repository as runs
 from backend.runs import service
 from backend.runs.external import HEARTBEAT_S

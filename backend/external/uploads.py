@@ -56,18 +56,18 @@ class Uploads:
             return self._append(self._folder / run_id, upload, offset, part)
         except FileNotFoundError:  # deleted meanwhile
             detail = "the upload was deleted in the meantime: send it again"
-            raise Unavailable(detail, headers={"Retry-After": "1"}) from None
+            raise Unavailable(detail, retry_after_s=1) from None
 
     def _append(self, folder: Path, upload: str, offset: int, part: bytes) -> int:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if shutil.disk_usage(folder).free < self._min_free_bytes + len(part):
-            raise Unavailable("the disk of the server is nearly full", headers={"Retry-After": "30"})
+            raise Unavailable("the disk of the server is nearly full", retry_after_s=30)
         path = folder / upload
         others = sum(each.stat().st_size for each in folder.iterdir() if each != path)
         if others + offset + len(part) > MAX_UNFINISHED_BYTES:
             message = f"the run has other unfinished uploads of {others:,} bytes; the maximum of all is"
             detail = f"{message} {MAX_UNFINISHED_BYTES:,}: try again later"
-            raise Unavailable(detail, headers={"Retry-After": "30"})
+            raise Unavailable(detail, retry_after_s=30)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)

@@ -6,7 +6,6 @@ import orjson
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel
 
-from backend.auth.access import Viewer
 from backend.db.base import ID_ALPHABET
 from backend.errors import Invalid
 from backend.figures import service
@@ -14,6 +13,7 @@ from backend.figures.diagnostics import BY_ID
 from backend.figures.figure import Figure
 from backend.figures.service import FigureOptions
 from backend.figures.theme import DASHES, Theme, colours
+from backend.http.access import Viewer
 from backend.http.dependencies import Artifacts, ReadSession
 from backend.http.pages import Ulid
 from backend.http.transfer import conditional_response

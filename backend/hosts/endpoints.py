@@ -2,9 +2,9 @@
 
 from fastapi import APIRouter, Response
 
-from backend.auth.access import Operator, Viewer
 from backend.hosts import service
 from backend.hosts.schemas import HostOut, HostPage
+from backend.http.access import Operator, Viewer
 from backend.http.dependencies import AppStateDep, ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.transfer import json_response

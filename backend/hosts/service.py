@@ -12,7 +12,6 @@ from backend.errors import Conflict, NotFound
 from backend.hosts import repository
 from backend.hosts.schemas import HostOut, HostPage, HostRun, QueuePlace, WaitingRun, WaitingRunOut
 from backend.hosts.waiting import ActiveHost, can_run, expected_wait_s, misfits, serves, why_waiting
-from backend.runs.schemas import progress, time_left_s
 from backend.specs.problems import quoted
 from backend.specs.states import RunState
 
@@ -136,8 +135,8 @@ def _out(active: ActiveHost) -> HostOut:
             id=run.id,
             name=run.name,
             state=run.state,
-            progress=progress(run),
-            time_left_s=time_left_s(run),
+            progress=run.progress,
+            time_left_s=run.time_left_s,
             agent_steps_per_s=run.agent_steps_per_s,
         )
         for run in active.runs

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from backend.db import Host, Run
-from backend.runs.schemas import time_left_s
 from backend.specs.fit import memory_advice, process_warning
 from backend.specs.problems import InvalidSpec, quoted
 from backend.specs.run import parse_run_spec
@@ -135,7 +134,7 @@ def _left_s(run: Run, rates: Mapping[tuple[str, str], float]) -> float:
     """Training time to the nearest limit; infinite if unknown."""
     if run.state == RunState.STOPPING:
         return 0.0
-    if run.state == RunState.RUNNING and (left_s := time_left_s(run)) is not None:
+    if run.state == RunState.RUNNING and (left_s := run.time_left_s) is not None:
         return left_s
     stop = run.spec["stop"]
     rate = rates.get((run.algorithm, run.environment))

@@ -1,60 +1,61 @@
-"""Dependencies of endpoints: the state of the application, and sessions."""
+"""Dependencies of endpoints: the state of the application, who sends a request, and sessions.
+
+What stands above this package is given to it: `backend.app` puts the functions that authenticate a request
+and record its change into `AppState`.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import Depends, Request
+from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
 
 from backend.artifacts import ArtifactStore
-from backend.audit import service as audit
-from backend.auth.last_use import OpenStreams, Uses
-from backend.auth.login_limits import LoginPool
 from backend.db.engine import read_session, reading, writing
+from backend.errors import Unauthenticated
+from backend.http.addresses import address_of
+from backend.http.context import Repeated, RequestContext, context_of
+from backend.http.counters import RequestCounters
 from backend.http.idempotency import repository as idempotency
 from backend.http.limits import Limits
-from backend.instruments import Instruments
+from backend.http.pages import SAFE_METHODS
+from backend.principals import Principal
 from backend.pubsub.bus import Bus
 from backend.pubsub.subscription import Subscription
 from backend.settings import Settings
 
-if TYPE_CHECKING:
-    from backend.auth.oidc.provider import Provider  # Authlib is loaded only where a provider is configured
+COOKIE = "callboard_session"
+
+Authenticate = Callable[[str | None, str | None, str], Principal | None]
+"""Finds the user of a token, else of a session's cookie, and records that it was used from the client's
+address; None if it is unknown, revoked or expired."""
+
+RecordChange = Callable[[Session, Request, bytes], None]
+"""Records a request with this body in the transaction of its change."""
 
 
 @dataclass(frozen=True)
 class AppState:
-    """Everything that one web process shares between requests."""
+    """What every endpoint of one web process may need."""
 
     settings: Settings
     db_engine: Engine
     bus: Bus
     subscription: Subscription
     artifacts: ArtifactStore
-    instruments: Instruments
-    logins: LoginPool
-    uses: Uses
-    streams: OpenStreams
+    counters: RequestCounters
+    authenticate: Authenticate
+    record_change: RecordChange
     stopping: asyncio.Event
     """Set on shutdown: streams end."""
     limits: Limits = field(default_factory=Limits)
-    oidc: "Provider | None" = None
-    """None without an OpenID Connect provider."""
-
-
-class Repeated(Exception):
-    """A request whose idempotency key was used before; it gets the stored response."""
-
-    def __init__(self, key: str, fingerprint: str) -> None:
-        super().__init__(key)
-        self.key = key
-        self.fingerprint = fingerprint
 
 
 def get_state(connection: HTTPConnection) -> AppState:
@@ -68,7 +69,39 @@ async def _state(request: Request) -> AppState:
     return get_state(request)
 
 
+async def _context(request: Request) -> RequestContext:
+    return context_of(request)
+
+
 AppStateDep = Annotated[AppState, Depends(_state)]
+Context = Annotated[RequestContext, Depends(_context)]
+
+_Bearer = Annotated[
+    HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False, description="A token."))
+]
+_Cookie = Annotated[
+    str | None, Depends(APIKeyCookie(name=COOKIE, auto_error=False, description="A browser's session."))
+]
+
+
+def _authenticated(
+    request: Request, context: Context, state: AppStateDep, bearer: _Bearer, cookie: _Cookie
+) -> Principal:
+    token = bearer.credentials if bearer is not None else None
+    # A cookie next to another authorization scheme is ignored: its origin was not checked.
+    session = None if "authorization" in request.headers else cookie
+    if token is None and not session:
+        raise Unauthenticated
+    context.principal = state.authenticate(token, session, address_of(request))
+    if context.principal is None:
+        raise Unauthenticated(
+            "the token or session is unknown, revoked or expired: log in again, or create another token"
+        )
+    return context.principal
+
+
+Authenticated = Annotated[Principal, Depends(_authenticated)]
+"""Who sends the request. It is found once for each request, whatever depends on it."""
 
 
 async def _body(request: Request) -> bytes:
@@ -86,25 +119,29 @@ async def _reading(state: AppStateDep) -> AsyncIterator[Session]:
             await run_in_threadpool(session.close)
 
 
-async def _write_turn(state: AppStateDep) -> AsyncIterator[float]:
+async def _write_turn(state: AppStateDep, principal: Authenticated) -> AsyncIterator[float]:
     async with state.limits.writes.turn() as ends_at:
         yield ends_at
+
+
+_WriteTurn = Annotated[float, Depends(_write_turn, scope="function")]
 
 
 def _writing(
     request: Request,
     state: AppStateDep,
+    principal: Authenticated,
     body: Annotated[bytes, Depends(_body)],
-    ends_at: Annotated[float, Depends(_write_turn, scope="function")],
+    ends_at: _WriteTurn,
 ) -> Iterator[Session]:
+    _refuse_repeated(request, state, principal)
     yield from _transaction(request, state, body, max(0.0, ends_at - monotonic()))
 
 
 def _ingesting(
-    request: Request,
-    state: AppStateDep,
-    ends_at: Annotated[float, Depends(_write_turn, scope="function")],
+    request: Request, state: AppStateDep, principal: Authenticated, ends_at: _WriteTurn
 ) -> Iterator[Session]:
+    _refuse_repeated(request, state, principal)
     yield from _transaction(request, state, None, max(0.0, ends_at - monotonic()))
 
 
@@ -114,19 +151,23 @@ def _writing_at_once(
     yield from _transaction(request, state, body, None)
 
 
+def _refuse_repeated(request: Request, state: AppState, principal: Principal) -> None:
+    keyed = context_of(request).keyed
+    if keyed is not None:
+        with reading(state.db_engine) as session:
+            if idempotency.get(session, principal.id, keyed.key) is not None:
+                raise Repeated
+
+
 def _transaction(
     request: Request, state: AppState, body: bytes | None, wait_s: float | None
 ) -> Iterator[Session]:
-    repeated: Repeated | None = getattr(request.state, "repeated", None)
-    if repeated is not None:
-        with reading(state.db_engine) as session:
-            if idempotency.get(session, request.state.principal.id, repeated.key) is not None:
-                raise repeated
+    context = context_of(request)
     with writing(state.db_engine, wait_s=wait_s) as session:
-        request.state.writing = session
+        context.session = session
         yield session
-        if body is not None:
-            audit.record(session, request, body)
+        if body is not None and context.audited and request.method not in SAFE_METHODS:
+            state.record_change(session, request, body)
     state.bus.publish_changes(session)
 
 
@@ -134,11 +175,12 @@ def _transaction(
 # exists, and a failed commit becomes an error response.
 ReadSession = Annotated[Session, Depends(_reading, scope="function")]
 WriteSession = Annotated[Session, Depends(_writing, scope="function")]
+"""A transaction. Whoever sends the request is authenticated before it begins."""
 IngestSession = Annotated[Session, Depends(_ingesting, scope="function")]
 """A `WriteSession` whose requests are not in the audit trail: the measurements and heartbeats of a script."""
 LoginSession = Annotated[Session, Depends(_writing_at_once, scope="function")]
-"""A `WriteSession` without a turn among the requests that write: none of them waits while a password is
-checked."""
+"""A `WriteSession` without an authentication, and without a turn among the requests that write: none of them
+waits while a password is checked."""
 
 
 async def _artifacts(state: AppStateDep) -> ArtifactStore:

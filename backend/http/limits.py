@@ -97,7 +97,7 @@ class WriteQueue:
 def _busy() -> Unavailable:
     return Unavailable(
         "the database is busy with other changes; nothing was changed: try again",
-        headers={"Retry-After": "1"},
+        retry_after_s=1,
     )
 
 

@@ -15,11 +15,13 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ulid import ULID
 
-from backend.auth.access import COOKIE
-from backend.auth.login_limits import network_of
-from backend.errors import BadRequest, Forbidden, Problem, TooLarge, respond
+from backend.errors import Forbidden, Problem
+from backend.http.addresses import network_of
+from backend.http.context import start_context
+from backend.http.counters import RequestCounters
+from backend.http.dependencies import COOKIE
+from backend.http.errors import BadRequest, TooLarge, respond
 from backend.http.pages import SAFE_METHODS
-from backend.instruments import Instruments
 from backend.specs.problems import quoted
 
 MAX_BODY_BYTES = 2 * 2**20
@@ -59,10 +61,10 @@ log = structlog.get_logger(__name__)
 class SecurityMiddleware:
     """ASGI middleware around the whole application."""
 
-    def __init__(self, app: ASGIApp, *, allowed_hosts: list[str], instruments: Instruments) -> None:
+    def __init__(self, app: ASGIApp, *, allowed_hosts: list[str], counters: RequestCounters) -> None:
         self._app = app
         self._hosts = frozenset(host.lower() for host in allowed_hosts)
-        self._instruments = instruments
+        self._counters = counters
         self._bodies: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -80,7 +82,7 @@ class SecurityMiddleware:
             return
         given_id = headers.get("x-request-id", "")
         request_id = given_id if _REQUEST_ID.fullmatch(given_id) else str(ULID())
-        scope.setdefault("state", {})["request_id"] = request_id
+        start_context(scope, request_id)
         started, status = perf_counter(), 500
 
         async def send_on(message: Message) -> None:
@@ -112,7 +114,7 @@ class SecurityMiddleware:
                 seconds = perf_counter() - started
                 route = getattr(scope.get("route"), "path_format", "none")
                 method = scope["method"] if scope["method"] in HTTP_METHODS else "other"
-                self._instruments.request(method, route, status, seconds)
+                self._counters.count(method, route, status, seconds)
                 logged = log.debug if scope["path"] == HEALTH_PATH and status == 200 else log.info
                 logged(
                     "request",

@@ -19,9 +19,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from backend.artifacts import ArtifactKind, ArtifactStore
-from backend.auth.access import Viewer
-from backend.errors import BadRange
+from backend.http.access import Viewer
 from backend.http.dependencies import AppStateDep
+from backend.http.errors import BadRange
 from backend.http.limits import Limits, Slots
 
 BLOCK_BYTES = 256 * 1024

@@ -13,7 +13,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from backend.errors import Unavailable, respond
+from backend.errors import Unavailable
+from backend.http.context import request_id_of
+from backend.http.errors import respond
 
 MIN_COMPRESSED_BYTES = 1000
 """Shorter responses fit into one packet."""
@@ -91,8 +93,8 @@ class LargeResponses:
                 if n_bytes and self._n_bytes and self._n_bytes + n_bytes > MAX_UNREAD_BYTES:
                     refused = True
                     detail = "too many large responses are being sent: try again"
-                    problem = Unavailable(detail, headers={"Retry-After": "5"})
-                    await respond(problem, scope.get("state", {}).get("request_id"))(scope, receive, send)
+                    problem = Unavailable(detail, retry_after_s=5)
+                    await respond(problem, request_id_of(scope))(scope, receive, send)
                 else:
                     await send(start)
                 start = None

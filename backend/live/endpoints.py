@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 from fastapi import APIRouter
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from backend.auth.access import Viewer
+from backend.auth.state import AuthStateDep
+from backend.http.access import Viewer
 from backend.http.dependencies import AppState, AppStateDep
 from backend.http.streaming import StreamSlot
 from backend.pubsub.bus import LIFETIME_S
@@ -23,7 +24,7 @@ HEARTBEAT_S = 1.0
 
 @router.get("/events", response_class=EventSourceResponse)
 async def follow_events(
-    principal: Viewer, slot: StreamSlot, state: AppStateDep
+    principal: Viewer, slot: StreamSlot, state: AppStateDep, auth: AuthStateDep
 ) -> AsyncIterator[ServerSentEvent]:
     """Changes as server-sent events.
 
@@ -36,7 +37,7 @@ async def follow_events(
     slowly) asks the client to fetch everything since the revision it has; `stale` means that changes are not
     currently published. The stream ends within 5 s of its session or token.
     """
-    with state.streams.opened(principal.credential) as ended:
+    with auth.streams.opened(principal.credential) as ended:
         async for event in _events(state, ended):
             yield event
 

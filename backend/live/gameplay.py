@@ -8,11 +8,13 @@ from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocketState
 
-from backend.auth.access import find_viewer
-from backend.auth.service import Principal
+from backend.auth.state import get_auth_state
 from backend.db.engine import reading
-from backend.errors import TooMany, respond
-from backend.http.dependencies import AppState
+from backend.errors import TooMany
+from backend.http.access import find_viewer
+from backend.http.dependencies import AppState, get_state
+from backend.http.errors import respond
+from backend.principals import Principal
 from backend.pubsub.bus import LIFETIME_S, WATCH_CHANNEL, WATCH_INTERVAL_S
 from backend.pubsub.subscription import Frames, cancel_all
 from backend.runs import repository as runs
@@ -35,7 +37,7 @@ async def watch_run(websocket: WebSocket, run_id: str) -> None:
     slow client skips frames and never gets late ones. Messages of the client are ignored. The socket closes
     within 5 s of its session or token.
     """
-    state: AppState = websocket.app.state.app_state
+    state = get_state(websocket)
     viewer = await run_in_threadpool(_viewer_of, state, websocket, run_id)
     if viewer is None:
         await websocket.close(POLICY_VIOLATION)
@@ -44,7 +46,7 @@ async def watch_run(websocket: WebSocket, run_id: str) -> None:
         with (
             state.limits.sockets.taken(viewer.id),
             state.subscription.frames(run_id) as frames,
-            state.streams.opened(viewer.credential) as ended,
+            get_auth_state(websocket).streams.opened(viewer.credential) as ended,
         ):
             await websocket.accept()
             await _send_frames(state, websocket, run_id, frames, ended)
@@ -72,9 +74,11 @@ async def _send_frames(
 
 def _viewer_of(state: AppState, websocket: WebSocket, run_id: str) -> Principal | None:
     """Who watches; None if they may not, or there is no such run."""
+    viewer = find_viewer(websocket)
+    if viewer is None:
+        return None
     with reading(state.db_engine) as session:
-        viewer = find_viewer(session, websocket)
-        return viewer if viewer is not None and runs.get(session, run_id) is not None else None
+        return viewer if runs.get(session, run_id) is not None else None
 
 
 async def _wait_for(ended: asyncio.Event) -> None:

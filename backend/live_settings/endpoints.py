@@ -6,12 +6,12 @@ from typing import Any, Literal
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from backend.auth.access import Operator, Viewer
+from backend.http.access import Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
-from backend.http.pages import Page, Ulid
+from backend.http.pages import Ulid
 from backend.live_settings import repository, service
 from backend.runs import service as runs
-from backend.runs.schemas import Number
+from backend.schemas import Number, Page
 from backend.specs.fields import Strict
 from backend.text import Text
 

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
 
-from backend.auth.access import Viewer
 from backend.errors import Invalid
+from backend.http.access import Viewer
 from backend.http.dependencies import AppStateDep, ReadSession
 from backend.http.pages import Ulid
 from backend.http.streaming import BINARY, Download, ExportSlot

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from backend.auth.access import Admin, Operator, Viewer
+from backend.http.access import Admin, Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.retention import repository, service
 from backend.retention.schemas import (

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from backend.http.pages import Page
+from backend.schemas import Page
 from backend.specs.fields import Strict
 from backend.specs.retention import InstallationPolicy, RetentionPolicy
 from backend.specs.run_fields import MAX_GROUP

@@ -2,21 +2,20 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, BackgroundTasks, Query, Request, Response
+from fastapi import APIRouter, BackgroundTasks, Query, Response
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactStore
-from backend.auth.access import ExternalWriter, Operator, Viewer
 from backend.hosts import service as hosts
 from backend.hosts.schemas import QueuePlace
-from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, WriteSession
+from backend.http.access import ExternalWriter, Operator, Viewer
+from backend.http.dependencies import AppStateDep, Artifacts, Context, ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit, Ulid
 from backend.http.transfer import json_response
-from backend.runs import bulk, fork, log_lines, repository, service
+from backend.runs import bulk, log_lines, repository, service
 from backend.runs.bulk import BulkOut, BulkRequest
 from backend.runs.estimate import estimate, warnings
-from backend.runs.fork import ForkRequest
 from backend.runs.schemas import (
     ArchiveRequest,
     AttemptOut,
@@ -127,7 +126,7 @@ def list_runs(
 
 @router.post("/bulk")
 def change_runs(
-    request: Request,
+    context: Context,
     body: BulkRequest,
     principal: Operator,
     session: WriteSession,
@@ -136,7 +135,7 @@ def change_runs(
 ) -> BulkOut:
     """Apply an action to many runs; runs that it cannot be applied to get a reason."""
     answer = bulk.apply(session, body)
-    request.state.audited = not body.dry_run
+    context.audited = not body.dry_run
     if body.action == "delete" and not body.restorable and not body.dry_run:
         _delete_files(session, artifacts, later, [item.id for item in answer.items if item.done])
     return answer
@@ -213,19 +212,6 @@ def resume_run(
     """
     body = body or ResumeRequest()
     return RunOut.of(service.resume(session, run_id, body.stop, body.annealing))
-
-
-@router.post("/{run_id}/fork", status_code=201)
-def fork_run(
-    run_id: Ulid,
-    principal: Operator,
-    session: ReadSession,
-    writing: WriteSession,
-    artifacts: Artifacts,
-    body: ForkRequest | None = None,
-) -> RunOut:
-    """Create a run that starts from a checkpoint of this one, with changes."""
-    return RunOut.of(fork.create(session, writing, artifacts, run_id, body or ForkRequest(), principal.id))
 
 
 @router.post("/{run_id}/archive")

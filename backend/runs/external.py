@@ -5,11 +5,11 @@ from typing import Any, Literal
 
 from sqlalchemy.orm import Session
 
-from backend.auth.service import Principal
 from backend.db import Run
 from backend.db.base import new_run_id
 from backend.db.clock import database_now
 from backend.errors import Conflict
+from backend.principals import Principal
 from backend.runs import repository
 from backend.specs.external import REFUSALS, parse_external_spec
 from backend.specs.problems import FieldProblem, InvalidSpec

@@ -1,12 +1,10 @@
 """Request and response bodies of runs."""
 
-import math
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
@@ -17,7 +15,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from backend.db import Run
-from backend.http.pages import Page
+from backend.schemas import Number, Page
 from backend.specs.annealing import Annealing
 from backend.specs.external import ExternalFields
 from backend.specs.fields import Strict
@@ -35,14 +33,6 @@ from backend.specs.run_fields import (
     Tags,
 )
 from backend.specs.states import RunState
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-Number = Annotated[float | None, BeforeValidator(_finite)]
-"""A measured number: null if there is none, or if it is not finite."""
 
 
 class RunFields(RunOptions):
@@ -180,7 +170,7 @@ class RunOut(BaseModel):
         """From a run's row."""
         row = {name: getattr(run, name) for name in cls.model_fields if hasattr(run, name)}
         row["spec"] = in_declared_order(run.spec)
-        return cls.model_validate(row | {"progress": progress(run), "time_left_s": time_left_s(run)})
+        return cls.model_validate(row)
 
 
 class RunItems(BaseModel):
@@ -272,29 +262,3 @@ class LogLineOut(BaseModel):
 
 class LogPage(Page[LogLineOut]):
     """A page of a run's log."""
-
-
-def progress(run: Run) -> float | None:
-    """Progress of the run towards its nearest limit, from 0 to 1."""
-    if run.state == RunState.FINISHED:
-        return 1.0
-    stop = run.spec["stop"]
-    done = [
-        reached / bound
-        for reached, bound in ((run.agent_steps, stop["agent_steps"]), (run.wall_time_s, stop["wall_time_s"]))
-        if bound
-    ]
-    return min(1.0, max(done)) if done else None
-
-
-def time_left_s(run: Run) -> float | None:
-    """Training time to the nearest limit, while the run is running."""
-    if run.state != RunState.RUNNING:
-        return None
-    stop = run.spec["stop"]
-    left = []
-    if stop["wall_time_s"]:
-        left.append(stop["wall_time_s"] - run.wall_time_s)
-    if stop["agent_steps"] and run.agent_steps_per_s:
-        left.append((stop["agent_steps"] - run.agent_steps) / run.agent_steps_per_s)
-    return max(0.0, min(left)) if left else None

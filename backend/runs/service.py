@@ -5,11 +5,11 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from backend.auth.service import Principal
 from backend.db import Run
 from backend.db.clock import database_now
 from backend.errors import Conflict, Forbidden, Invalid, NotFound
 from backend.hosts import repository as hosts
+from backend.principals import Principal
 from backend.runs import deletion, external, fields, filters, repository
 from backend.runs.conditions import has_setting, unrecorded_metrics
 from backend.runs.filters import All, Either, Node, Term, Word

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Response
 
-from backend.auth.access import Operator, Viewer
+from backend.http.access import Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit, Ulid

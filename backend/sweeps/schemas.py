@@ -6,8 +6,7 @@ from typing import Any
 from pydantic import BaseModel, Field, JsonValue
 
 from backend.comparisons.schemas import EstimateOut
-from backend.http.pages import Page
-from backend.runs.schemas import Number
+from backend.schemas import Number, Page
 from backend.specs.fields import Strict
 from backend.specs.run_fields import MAX_SEEDS, GivenName, Notes
 from backend.specs.sweep import MAX_CONCURRENCY, MAX_CONFIGURATIONS, Budget, SweepSpec, SweepState

@@ -7,10 +7,10 @@ import numpy as np
 from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
-from backend.auth.service import Principal
 from backend.comparisons.schemas import EstimateOut
 from backend.db import Sweep, SweepConfiguration
 from backend.errors import Conflict, Invalid, NotFound
+from backend.principals import Principal
 from backend.runs import grid
 from backend.runs import service as runs
 from backend.specs.problems import FieldProblem, InvalidSpec, problems_of, quoted

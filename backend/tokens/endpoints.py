@@ -5,11 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from backend.auth import repository
-from backend.auth.access import Viewer
-from backend.auth.roles import Role
 from backend.errors import Forbidden
+from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.pages import Cursor, Limit, Ulid
+from backend.principals import Role
 from backend.tokens import service
 from backend.tokens.schemas import NewToken, TokenPage, TokenRequest
 

@@ -7,11 +7,11 @@ from sqlalchemy.orm import Session
 
 from backend.auth import repository
 from backend.auth import service as auth
-from backend.auth.roles import Role
-from backend.auth.service import Principal, TokenOrigin
+from backend.auth.service import TokenOrigin
 from backend.db import Token
 from backend.db.clock import database_now
 from backend.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
+from backend.principals import Principal, Role
 from backend.tokens.schemas import TokenOut, TokenRequest
 
 MAX_GENERATIONS = 10

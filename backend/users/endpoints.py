@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 
 from backend.auth import repository
-from backend.auth.access import Admin
+from backend.http.access import Admin
 from backend.http.dependencies import AppStateDep, ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit, Ulid

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from backend.auth.roles import Role
 from backend.auth.schemas import NewPassword, UserName
-from backend.http.pages import Page
+from backend.principals import Role
+from backend.schemas import Page
 from backend.specs.fields import Strict
 from backend.text import Text
 

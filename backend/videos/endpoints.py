@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Response
 
 from backend.artifacts import Damaged
-from backend.auth.access import Viewer
 from backend.errors import Gone, NotFound
+from backend.http.access import Viewer
 from backend.http.dependencies import Artifacts, ReadSession
 from backend.http.pages import Cursor, Limit, Ulid
 from backend.http.streaming import BINARY, DownloadSlot, send_file

@@ -11,8 +11,8 @@ import pytest
 
 from backend import health
 from backend.app import create_app
-from backend.auth.roles import Role
 from backend.db.migrate import downgrade
+from backend.principals import Role
 from backend.settings import Settings
 from backend.specs.states import RunState
 from tests.support import asynchronous

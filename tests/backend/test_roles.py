@@ -10,8 +10,8 @@ from fastapi.routing import APIWebSocketRoute, iter_route_contexts
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from backend.auth.access import RequireRole
-from backend.auth.roles import Role
+from backend.http.access import RequireRole
+from backend.principals import Role
 from tests.support.rows import make_run
 from tests.support.service import RunningService
 from tests.support.waiting import PATIENCE_S

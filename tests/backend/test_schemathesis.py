@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from backend.auth.roles import Role
+from backend.principals import Role
 from backend.specs.states import RunState
 from tests.support.artifacts import make_episode
 from tests.support.rows import make_checkpoint, make_run

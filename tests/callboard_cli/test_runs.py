@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from backend.auth.roles import Role
 from backend.db import Attempt
 from backend.db.engine import reading
 from backend.metrics import repository as metrics
+from backend.principals import Role
 from callboard_cli.main import app
 from tests.backend.comparisons.test_endpoints import two_rates
 from tests.support.rows import make_run

@@ -16,12 +16,13 @@ from sqlalchemy import Engine
 from backend.app import create_app
 from backend.artifacts import ArtifactStore
 from backend.auth import repository as auth_rows
-from backend.auth.roles import Role
 from backend.auth.service import create_login_link, create_token
+from backend.auth.state import AuthState
 from backend.db.base import new_id
 from backend.db.engine import writing
 from backend.http import limits
 from backend.http.dependencies import AppState
+from backend.principals import Role
 from backend.pubsub import bus
 from backend.server import WebServer
 from backend.settings import Settings
@@ -77,6 +78,7 @@ class RunningService:
         self._server = RunningServer(settings)
         self.app = self._server.app
         self.app_state: AppState = self.app.state.app_state
+        self.auth_state: AuthState = self.app.state.auth_state
         self.url = self._server.__enter__()
         self.client = self.new_client()
         self.client.get("/login", params={"token": self.login_link()})

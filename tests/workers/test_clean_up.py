@@ -13,10 +13,10 @@ from sqlalchemy import Engine, event, func, select, update
 
 from backend.artifacts import ArtifactStore
 from backend.auth import repository as auth
-from backend.auth.roles import Role
 from backend.coordination.context import Context
 from backend.db import Attempt, Checkpoint, Episode, LogLine, RemovedFile, Run
 from backend.db.engine import reading, writing
+from backend.principals import Role
 from backend.retention import repository as retention
 from backend.runs import repository as runs
 from backend.specs import events

@@ -9,7 +9,7 @@ from redis import Redis
 from sqlalchemy import Engine
 from websockets.sync.client import connect
 
-from backend.auth.roles import Role
+from backend.principals import Role
 from backend.pubsub.bus import frames_channel
 from backend.settings import Settings
 from backend.specs.events import PointsEvent, StartedEvent

@@ -10,16 +10,18 @@ from sqlalchemy.exc import IntegrityError
 from starlette.concurrency import run_in_threadpool
 
 from backend.audit import service as audit
+from backend.audit.requests import origin_of
 from backend.auth import login_limits
 from backend.auth import service as auth
 from backend.auth.endpoints import browser_of, is_secure, network_of, set_session_cookie
 from backend.auth.oidc import service
 from backend.auth.oidc.attempt import LIFETIME_S, SignInAttempt, own_path
 from backend.auth.oidc.identity import Code, Identity, ProviderUnavailable, Refused
+from backend.auth.state import AuthState, AuthStateDep
 from backend.db.engine import writing
 from backend.errors import NotFound, TooMany
+from backend.http.addresses import address_of
 from backend.http.dependencies import AppState, AppStateDep
-from backend.http.pages import address_of
 
 if TYPE_CHECKING:
     from backend.auth.oidc.provider import Provider
@@ -38,10 +40,13 @@ router = APIRouter(prefix=PATH, include_in_schema=False)
 
 @router.get("", response_class=RedirectResponse)
 async def start_oidc_login(
-    request: Request, state: AppStateDep, page: Annotated[str | None, Query(alias="from")] = None
+    request: Request,
+    state: AppStateDep,
+    auth_state: AuthStateDep,
+    page: Annotated[str | None, Query(alias="from")] = None,
 ) -> Response:
     """Redirect to the provider, from which the browser returns to `/login/oidc/callback`."""
-    provider, attempt = _provider(state), SignInAttempt.start(own_path(page))
+    provider, attempt = _provider(auth_state), SignInAttempt.start(own_path(page))
     try:
         url = await provider.authorization_url(attempt, _redirect_uri(request, state))
     except (ProviderUnavailable, TooMany) as error:
@@ -65,13 +70,14 @@ async def start_oidc_login(
 async def finish_oidc_login(
     request: Request,
     state: AppStateDep,
+    auth_state: AuthStateDep,
     code: str = "",
     error: str = "",
     iss: str | None = None,
     returned_state: Annotated[str, Query(alias="state")] = "",
 ) -> Response:
     """Verify the provider's answer, open a session, and redirect to the page of the start."""
-    provider, address = _provider(state), address_of(request)
+    provider, address = _provider(auth_state), address_of(request)
     attempt = SignInAttempt.resume(request.cookies.get(COOKIE), returned_state)
     identity = None
     try:
@@ -119,7 +125,7 @@ def _log_in_once(state: AppState, request: Request, identity: Identity) -> tuple
         _, secret = auth.open_session(session, user, "oidc", browser_of(request))
         login_limits.succeed(session, ACTION, network_of(request))
         audit.record_login(
-            session, request, ACTION, user.id, user.name, _details(identity) | {"role": user.role}
+            session, origin_of(request), ACTION, user.id, user.name, _details(identity) | {"role": user.role}
         )
         return user.name, secret
 
@@ -128,14 +134,14 @@ def _record_failure(state: AppState, request: Request, identity: Identity | None
     name = service.name_of(identity) if identity else None
     with writing(state.db_engine) as session:
         details = (_details(identity) if identity else {}) | {"reason": reason}
-        audit.record_login(session, request, f"{ACTION}_failed", None, name, details)
+        audit.record_login(session, origin_of(request), f"{ACTION}_failed", None, name, details)
 
 
 def _details(identity: Identity) -> dict[str, str]:
     return {"issuer": identity.issuer, "subject": identity.subject}
 
 
-def _provider(state: AppState) -> "Provider":
+def _provider(state: AuthState) -> "Provider":
     if state.oidc is None:
         raise NotFound("sign-in by OpenID Connect is not configured: set CALLBOARD_OIDC_ISSUER on the server")
     return state.oidc

@@ -8,9 +8,9 @@ from sqlalchemy.orm import Session
 
 from backend.auth import repository
 from backend.auth.oidc.identity import Identity, Refused
-from backend.auth.roles import Role
 from backend.auth.service import OWNER
 from backend.db import User
+from backend.principals import Role
 from backend.settings import Settings
 from backend.text import is_storable
 

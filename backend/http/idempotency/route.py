@@ -13,12 +13,13 @@ import anyio
 from fastapi import FastAPI, Request
 from fastapi.routing import APIRoute
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from backend.db.engine import reading
-from backend.errors import Conflict, Invalid, respond
-from backend.http.dependencies import Repeated, get_state
+from backend.errors import Conflict, Invalid
+from backend.http.context import KeyedRequest, Repeated, RequestContext, context_of
+from backend.http.dependencies import get_state
+from backend.http.errors import respond
 from backend.http.idempotency import repository
 from backend.specs.problems import FieldProblem
 
@@ -29,7 +30,7 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class IdempotentRoute(APIRoute):
-    """A `route_class` for routers whose routes take their `principal` before their `WriteSession`."""
+    """A `route_class` for routers whose routes change something in a `WriteSession`."""
 
     def get_route_handler(self) -> Handler:
         """Wrap the handler of POST routes."""
@@ -46,41 +47,47 @@ def _once(plain: Handler) -> Handler:
             raise Invalid.field(HEADER, "must be 1 to 255 visible ASCII characters")
         digest = hashlib.sha256(f"{request.method} {request.url.path}?{request.url.query}\n".encode())
         digest.update(await request.body())
-        request.state.repeated = repeated = Repeated(key, digest.hexdigest())
+        context = context_of(request)
+        context.keyed = KeyedRequest(key, digest.hexdigest())
         response = await plain(request)
-        session: Session = request.state.writing
         # A separate thread: those of the pool may all be waiting for the lock that this session holds.
-        await anyio.to_thread.run_sync(
-            _keep, session, request.state.principal.id, repeated, response, limiter=anyio.CapacityLimiter(1)
-        )
+        await anyio.to_thread.run_sync(_keep, context, response, limiter=anyio.CapacityLimiter(1))
         return response
 
     return handler
 
 
-def _keep(session: Session, actor_id: str, repeated: Repeated, response: Response) -> None:
+def _keep(context: RequestContext, response: Response) -> None:
+    """Store the response in the transaction of the change."""
+    session, principal, keyed = context.session, context.principal, context.keyed
+    assert session is not None
+    assert principal is not None
+    assert keyed is not None
     body = bytes(response.body).decode()
     try:
-        repository.add(session, actor_id, repeated.key, repeated.fingerprint, response.status_code, body)
+        repository.add(session, principal.id, keyed.key, keyed.fingerprint, response.status_code, body)
     except IntegrityError:
-        raise repeated from None
+        raise Repeated from None
 
 
 def install(app: FastAPI) -> None:
     """Respond to repeated requests with the stored response."""
 
     def again(request: Request, error: Exception) -> Response:
-        assert isinstance(error, Repeated)
+        context = context_of(request)
+        principal, keyed = context.principal, context.keyed
+        assert principal is not None
+        assert keyed is not None
         with reading(get_state(request).db_engine) as session:
-            answer = repository.get(session, request.state.principal.id, error.key)
-        if answer is None:
+            stored = repository.get(session, principal.id, keyed.key)
+        if stored is None:
             undone = Conflict("the request with this key was rolled back: send it again")
-            return respond(undone, request.state.request_id)
-        if answer.fingerprint != error.fingerprint:
+            return respond(undone, context.request_id)
+        if stored.fingerprint != keyed.fingerprint:
             named = FieldProblem(field=HEADER, message="was used for another request")
             mistaken = Conflict("this key was used for another request: use a new key", [named])
-            return respond(mistaken, request.state.request_id)
+            return respond(mistaken, context.request_id)
         headers = {"Idempotent-Replayed": "true"}
-        return Response(answer.body, answer.status, media_type="application/json", headers=headers)
+        return Response(stored.body, stored.status, media_type="application/json", headers=headers)
 
     app.add_exception_handler(Repeated, again)

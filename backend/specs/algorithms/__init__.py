@@ -3,10 +3,8 @@
 from backend.specs.algorithms.a3c import A3C
 from backend.specs.algorithms.async_q import N_STEP_Q, ONE_STEP_Q, ONE_STEP_SARSA
 from backend.specs.algorithms.base import (
-    Actions,
     Algorithm,
     AlgorithmConfig,
-    Observation,
     Preset,
     Reproducibility,
 )

@@ -10,7 +10,7 @@ from backend.audit import export
 from backend.audit import service as audit
 from backend.auth import login_limits
 from backend.auth.login_limits import FREE_ADDRESS_FAILURES
-from backend.auth.roles import Role
+from backend.principals import Role
 from tests.support.rows import CARTPOLE
 from tests.support.service import RunningService, created_run
 

@@ -6,11 +6,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from backend.auth import service as auth
-from backend.auth.access import COOKIE
 from backend.auth.passwords import hash_password
 from backend.db import LoginLink, LoginSession, User
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
+from backend.http.dependencies import COOKIE
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.service

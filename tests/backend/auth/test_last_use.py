@@ -8,11 +8,11 @@ from sqlalchemy.exc import OperationalError
 
 from backend.auth import repository, service
 from backend.auth.last_use import CHECK_INTERVAL_S, OpenStreams, Uses, ended_among
-from backend.auth.roles import Role
-from backend.auth.service import Browser, Credential
+from backend.auth.service import Browser
 from backend.db import Token, User
 from backend.db.engine import make_engine, reading, writing
 from backend.live.endpoints import WAIT_S
+from backend.principals import Credential, Role
 from tests.support import asynchronous
 
 IDLE = timedelta(days=7)

@@ -37,7 +37,7 @@ def test_wrong_guesses_do_not_lock_user_out_of_another_address(
         assert checked(engine, "192.0.2.1", "owner", _wrong) is None
     with pytest.raises(TooMany) as error:
         checked(engine, "192.0.2.1", "owner", _right)
-    assert 1 <= int(error.value.headers["Retry-After"]) <= 300
+    assert 1 <= error.value.retry_after_s <= 300
     assert checked(engine, "192.0.2.2", "owner", _right) is not None
     assert checked(engine, "192.0.2.1", "anna", _right) is not None
 
@@ -57,20 +57,6 @@ def test_failures_of_many_names_count_for_their_address(
         checked(engine, "192.0.2.1", f"name {at}", _wrong)
     with pytest.raises(TooMany):
         checked(engine, "192.0.2.1", "another", _wrong)
-
-
-@pytest.mark.parametrize(
-    ("host", "network"),
-    [
-        ("192.0.2.1", "192.0.2.1"),
-        ("2001:db8::1:2:3:4", "2001:db8::/64"),
-        ("2001:db8::9:9:9:9", "2001:db8::/64"),
-        ("::ffff:203.0.113.5", "203.0.113.5"),
-        ("", ""),
-    ],
-)
-def test_hosts_of_one_ipv6_network_count_together(host: str, network: str) -> None:
-    assert login_limits.network_of(host) == network
 
 
 def test_pool_bounds_threads_and_waiting_logins(monkeypatch: pytest.MonkeyPatch) -> None:

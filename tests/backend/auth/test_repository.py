@@ -5,9 +5,9 @@ from sqlalchemy import Engine, event
 from sqlalchemy.orm import Session
 
 from backend.auth import repository
-from backend.auth.roles import Role
 from backend.db import LoginLimit
 from backend.db.engine import reading, writing
+from backend.principals import Role
 from tests.support.waiting import PATIENCE_S
 
 

@@ -7,12 +7,12 @@ import pytest
 from sqlalchemy import Engine, select
 
 from backend.auth import repository, service
-from backend.auth.access import COOKIE
-from backend.auth.roles import Role
 from backend.auth.service import Browser
 from backend.db import LoginSession
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
+from backend.http.dependencies import COOKIE
+from backend.principals import Role
 from tests.support.service import RunningService
 
 SESSIONS = "/api/v1/auth/sessions"
@@ -77,7 +77,7 @@ def test_idle_session_is_rejected_and_a_used_one_is_kept(service: RunningService
 
     age(idle - timedelta(minutes=1))
     assert _status(service.client) == 200
-    service.app_state.uses.store(service.engine)
+    service.auth_state.uses.store(service.engine)
     with reading(service.engine) as session:
         used_at = session.scalars(select(LoginSession.last_used_at)).one()
         assert database_now(session) - used_at < timedelta(minutes=1)

@@ -15,7 +15,6 @@ from sqlalchemy import Engine, select
 from backend.artifacts import ArtifactKind, ArtifactStore
 from backend.auth import repository as auth
 from backend.auth import service as logins
-from backend.auth.roles import Role
 from backend.backup import archive, repository, service
 from backend.backup.archive import BackupError, BackupManifest
 from backend.db import (
@@ -40,6 +39,7 @@ from backend.db import (
 from backend.db.base import new_id
 from backend.db.engine import make_engine, reading, writing
 from backend.episodes.repository import observations_file
+from backend.principals import Role
 from backend.runs import repository as runs
 from backend.settings import Settings
 from backend.specs.states import RunState

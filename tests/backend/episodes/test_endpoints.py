@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 import redis
 
-from backend.auth.roles import Role
 from backend.db import Episode
 from backend.db.engine import reading, writing
 from backend.episodes import service as episodes
 from backend.errors import NotFound
 from backend.jobs import repository as jobs
+from backend.principals import Role
 from backend.specs.environments import ENVIRONMENTS
 from tests.support.artifacts import N_STEPS, make_episode
 from tests.support.rows import make_run

@@ -332,7 +332,7 @@ def test_upload_is_appended_in_order_and_used_once(service: RunningService) -> N
 
 
 def _fail(*arguments: object, **fields: object) -> None:
-    raise Unavailable("the database is away")
+    raise Unavailable("the database is away", retry_after_s=1)
 
 
 def test_clean_up_deletes_the_stored_file_whose_row_was_not_added_and_no_other(

@@ -1,8 +1,8 @@
 import httpx
 import pytest
 
-from backend.auth.access import COOKIE
 from backend.http import security
+from backend.http.dependencies import COOKIE
 from backend.http.security import MAX_BODY_BYTES, SECURITY_HEADERS
 from tests.support.rows import CARTPOLE
 from tests.support.service import RunningService

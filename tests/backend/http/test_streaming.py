@@ -11,12 +11,12 @@ import redis
 from starlette.types import Message
 from websockets.sync.client import connect
 
-from backend.auth.roles import Role
 from backend.db.engine import writing
 from backend.episodes.repository import observations_file
 from backend.http import connections
 from backend.http.limits import Slots
 from backend.http.streaming import BLOCK_BYTES, Download
+from backend.principals import Role
 from backend.pubsub.bus import CHANNEL, frames_channel
 from backend.specs.states import RunState
 from tests.backend.metrics.oracle import METRICS, RecordedRun

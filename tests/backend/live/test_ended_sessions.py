@@ -10,9 +10,9 @@ from websockets.exceptions import ConnectionClosedError
 from websockets.sync.client import connect
 
 from backend.auth import last_use
-from backend.auth.access import COOKIE
-from backend.auth.roles import Role
+from backend.http.dependencies import COOKIE
 from backend.live.gameplay import POLICY_VIOLATION
+from backend.principals import Role
 from backend.specs.states import RunState
 from tests.support.rows import make_run
 from tests.support.service import RunningService

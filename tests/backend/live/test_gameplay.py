@@ -13,10 +13,10 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
-from backend.auth.access import COOKIE
-from backend.auth.roles import Role
 from backend.http import connections
+from backend.http.dependencies import COOKIE
 from backend.live import gameplay
+from backend.principals import Role
 from backend.pubsub.bus import WATCH_CHANNEL, WATCH_EXPIRES_S, frames_channel
 from backend.specs.states import RunState
 from tests.support.rows import make_run

@@ -3,7 +3,7 @@ from contextlib import ExitStack
 import pytest
 import redis
 
-from backend.auth.roles import Role
+from backend.principals import Role
 from backend.pubsub.subscription import MAX_UNSENT, Events, Frames, Signal
 from backend.specs.states import RunState
 from tests.support import asynchronous

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from backend.auth.roles import Role
 from backend.db.engine import reading, writing
+from backend.principals import Role
 from backend.retention import repository
 from backend.retention import service as rules
 from backend.retention.schemas import PreviewRequest

@@ -1,7 +1,7 @@
 import pytest
 from pydantic import BaseModel
 
-from backend.runs.fork import ForkRequest
+from backend.forks.schemas import ForkRequest
 from backend.runs.schemas import RunChanges, RunFields
 from backend.specs.external import ExternalFields
 from backend.specs.run import RunSpec

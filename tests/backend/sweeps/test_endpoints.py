@@ -5,9 +5,9 @@ import pytest
 from httpx import Client
 from sqlalchemy import Engine, select
 
-from backend.auth.roles import Role
 from backend.db import Run, SweepMember
 from backend.db.engine import reading, writing
+from backend.principals import Role
 from backend.runs import repository as runs
 from backend.specs.environments.custom import read_custom_environments
 from backend.specs.states import ENDED, RunState

@@ -6,10 +6,10 @@ import pytest
 from sqlalchemy import select
 
 from backend.auth import service as auth
-from backend.auth.roles import Role
 from backend.db import Token, User
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
+from backend.principals import Role
 from backend.tokens.service import MAX_GENERATIONS
 from tests.support.rows import CARTPOLE
 from tests.support.service import RunningService
@@ -118,7 +118,7 @@ def test_tokens_show_when_and_from_where_they_were_used(service: RunningService)
     created = service.client.post("/api/v1/tokens", json={"name": "script"}).json()
     assert (created["last_used_at"], created["last_used_address"]) == (None, None)
     _me(service, created["token"])
-    service.app_state.uses.store(service.engine)
+    service.auth_state.uses.store(service.engine)
     [listed] = service.client.get("/api/v1/tokens").json()["items"]
     # As times: texts of different precision have another order.
     used, begun = (datetime.fromisoformat(at) for at in (listed["last_used_at"], created["created_at"]))

@@ -5,10 +5,10 @@ import pytest
 
 from backend.auth import login_limits
 from backend.auth import repository as auth_rows
-from backend.auth.roles import Role
 from backend.db import User
 from backend.db.engine import reading, writing
 from backend.errors import Conflict
+from backend.principals import Role
 from backend.users import service as users
 from backend.users.schemas import UserChanges
 from tests.support.rows import CARTPOLE

@@ -7,8 +7,8 @@ from sqlalchemy import Engine
 from backend.auth import repository
 from backend.auth.oidc.identity import Identity, Refused
 from backend.auth.oidc.service import name_of, role_of, user_of
-from backend.auth.roles import Role
 from backend.db.engine import writing
+from backend.principals import Role
 from backend.settings import Settings
 
 ISSUER = "https://id.example"

@@ -3,13 +3,17 @@ from datetime import timedelta
 
 import httpx
 import pytest
+from fastapi import APIRouter
 from sqlalchemy import func, select
 
-from backend.auth.roles import Role
 from backend.db import IdempotencyKey, Run
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
 from backend.http import limits
+from backend.http.access import Operator
+from backend.http.dependencies import WriteSession
+from backend.http.idempotency.route import IdempotentRoute
+from backend.principals import Role
 from backend.specs.states import RunState
 from tests.support.rows import CARTPOLE, make_run
 from tests.support.service import RunningService, created_run
@@ -60,6 +64,26 @@ def test_keys_are_scoped_to_the_user(service: RunningService) -> None:
         assert created_run(_post(other))["id"] != created_run(_post(service.client))["id"]
         with service.new_client() as nobody:
             assert _post(nobody).status_code == 401
+
+
+def test_parameters_of_an_endpoint_may_stand_in_any_order(sqlite_service: RunningService) -> None:
+    router, executed = APIRouter(route_class=IdempotentRoute), []
+
+    @router.post("/api/v1/session-first", status_code=201)
+    def create(session: WriteSession, principal: Operator) -> dict[str, str]:
+        executed.append(principal.id)
+        return {"by": principal.name}
+
+    sqlite_service.app.include_router(router)
+    headers = {"Idempotency-Key": "k1"}
+    with sqlite_service.new_client() as nobody, sqlite_service.client_as(Role.VIEWER) as viewer:
+        assert nobody.post("/api/v1/session-first", headers=headers).status_code == 401
+        assert viewer.post("/api/v1/session-first", headers=headers).status_code == 403
+    first, again = (sqlite_service.client.post("/api/v1/session-first", headers=headers) for _ in range(2))
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert again.json() == first.json() == {"by": "owner"}
+    assert again.headers["idempotent-replayed"] == "true"
+    assert len(executed) == 1
 
 
 def test_key_of_rejected_request_can_be_reused(service: RunningService) -> None:

@@ -1,6 +1,8 @@
-"""Roles of users. A module of its own: the command line imports it without SQLAlchemy."""
+"""Who sends a request: users, their roles, and what authenticates them. Standard library only."""
 
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 EXTERNAL_RUNS = "external_runs"
 """The scope of a token that may only create external runs, and write those."""
@@ -24,3 +26,23 @@ class Role(StrEnum):
     def at_most(self, other: "Role") -> "Role":
         """The lower of the two roles."""
         return self if other.covers(self) else other
+
+
+@dataclass(frozen=True)
+class Credential:
+    """The session or the token that authenticated a request."""
+
+    kind: Literal["session", "token"]
+    id: str
+
+
+@dataclass(frozen=True)
+class Principal:
+    """The authenticated user of a request."""
+
+    id: str
+    name: str
+    role: Role
+    credential: Credential
+    only_external_runs: bool = False
+    """Whether it may only create external runs, and write those."""

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from pydantic import Field, JsonValue
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactStore
@@ -10,47 +9,13 @@ from backend.checkpoints import repository as checkpoints
 from backend.db import Checkpoint, Run
 from backend.db.base import new_run_id
 from backend.errors import Conflict, Invalid
-from backend.runs import external, repository, service
-from backend.specs.fields import Strict, marked
+from backend.forks.schemas import ForkRequest
+from backend.runs import external, repository
+from backend.runs import service as runs
+from backend.specs.fields import marked
 from backend.specs.names import fork_name
 from backend.specs.problems import FieldProblem, quoted
-from backend.specs.run import RunSpec, StopSpec, parse_run_spec
-from backend.specs.run_fields import (
-    Device,
-    GivenName,
-    GroupName,
-    HostName,
-    Notes,
-    Priority,
-    Queue,
-    Seed,
-    Tags,
-)
-from backend.text import Text
-
-
-class ForkRequest(Strict):
-    """The body of `POST /runs/{id}/fork`: fields that are left out keep the parent's values."""
-
-    checkpoint: Text | None = Field(
-        default=None, max_length=26, description="Id of a checkpoint of the parent; default: the latest."
-    )
-    config: dict[Text, JsonValue] = Field(default={}, description="Changes to the algorithm's settings.")
-    environment_config: dict[Text, JsonValue] = Field(
-        default={}, description="Changes to the environment's settings."
-    )
-    stop: StopSpec | None = Field(
-        default=None, description="New limits, which replace all limits of the parent."
-    )
-    name: GivenName | None = None
-    seed: Seed | None = None
-    device: Device | None = None
-    queue: Queue | None = None
-    host: HostName | None = None
-    priority: Priority | None = None
-    group: GroupName | None = None
-    tags: Tags | None = None
-    notes: Notes | None = None
+from backend.specs.run import RunSpec, parse_run_spec
 
 
 def create(
@@ -77,7 +42,7 @@ def create(
         InvalidSpec: the changes do not fit the parent's settings.
         Invalid: the checkpoint is not of the parent, or does not fit the changes.
     """
-    parent = service.get(session, run_id)
+    parent = runs.get(session, run_id)
     external.refuse(parent, "fork")
     checkpoint = _checkpoint(session, parent, request.checkpoint)
     before = parse_run_spec(parent.spec)

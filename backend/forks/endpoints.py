@@ -1,0 +1,26 @@
+"""Route `/runs/{id}/fork`."""
+
+from fastapi import APIRouter
+
+from backend.forks import service
+from backend.forks.schemas import ForkRequest
+from backend.http.access import Operator
+from backend.http.dependencies import Artifacts, ReadSession, WriteSession
+from backend.http.idempotency.route import IdempotentRoute
+from backend.http.pages import Ulid
+from backend.runs.schemas import RunOut
+
+router = APIRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
+
+
+@router.post("/{run_id}/fork", status_code=201)
+def fork_run(
+    run_id: Ulid,
+    principal: Operator,
+    session: ReadSession,
+    writing: WriteSession,
+    artifacts: Artifacts,
+    body: ForkRequest | None = None,
+) -> RunOut:
+    """Create a run that starts from a checkpoint of this one, with changes."""
+    return RunOut.of(service.create(session, writing, artifacts, run_id, body or ForkRequest(), principal.id))

@@ -1,0 +1,53 @@
+"""Dependencies that check the role of who sends a request."""
+
+from typing import Annotated
+
+from fastapi import Depends
+from starlette.requests import HTTPConnection
+
+from backend.errors import Forbidden
+from backend.http.addresses import address_of
+from backend.http.dependencies import COOKIE, Authenticated, get_state
+from backend.principals import Principal, Role
+
+
+def find_viewer(connection: HTTPConnection) -> Principal | None:
+    """The user of a connection without dependencies, such as a WebSocket; None if they may not read."""
+    scheme, _, secret = connection.headers.get("authorization", "").partition(" ")
+    token = secret if scheme.lower() == "bearer" else None
+    cookie = None if "authorization" in connection.headers else connection.cookies.get(COOKIE)
+    principal = get_state(connection).authenticate(token, cookie, address_of(connection))
+    return None if principal is None or principal.only_external_runs else principal
+
+
+class RequireRole:
+    """Accepts requests of users with at least `role`, and returns the `Principal`."""
+
+    def __init__(self, role: Role, *, logged_in: bool = False, external: bool = False) -> None:
+        """With `logged_in`, a token is not accepted: it may have a lower role than its user, and has no
+        session. With `external`, tokens are accepted that may only write their own external runs."""
+        self.role = role
+        self.logged_in = logged_in
+        self.external = external
+
+    async def __call__(self, principal: Authenticated) -> Principal:
+        """Authorise the request.
+
+        Raises:
+            Unauthenticated: no valid token or session.
+            Forbidden: the role is too low, or the token may only write external runs.
+        """
+        if not principal.role.covers(self.role):
+            raise Forbidden(f"this requires the role {self.role}; your role is {principal.role}")
+        if self.logged_in and principal.credential.kind == "token":
+            raise Forbidden("this requires a browser session; a token is not accepted")
+        if principal.only_external_runs and not self.external:
+            raise Forbidden("this token may only create external runs and write to them")
+        return principal
+
+
+Viewer = Annotated[Principal, Depends(RequireRole(Role.VIEWER))]
+LoggedIn = Annotated[Principal, Depends(RequireRole(Role.VIEWER, logged_in=True))]
+Operator = Annotated[Principal, Depends(RequireRole(Role.OPERATOR))]
+ExternalWriter = Annotated[Principal, Depends(RequireRole(Role.OPERATOR, external=True))]
+Admin = Annotated[Principal, Depends(RequireRole(Role.ADMIN))]

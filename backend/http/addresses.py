@@ -1,0 +1,24 @@
+"""Addresses of clients."""
+
+import ipaddress
+
+from starlette.requests import HTTPConnection
+
+MAX_ADDRESS = 64
+"""Longer than any address."""
+
+
+def address_of(connection: HTTPConnection) -> str:
+    """The client's address, as far as it is known."""
+    return connection.client.host[:MAX_ADDRESS] if connection.client else ""
+
+
+def network_of(host: str) -> str:
+    """The address that limits count for: of IPv6 the network, in which a host chooses its addresses."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if address.version == 4:
+        return str(address)
+    return str(address.ipv4_mapped or ipaddress.ip_network((address, 64), strict=False))

@@ -158,26 +158,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/runs/{run_id}/fork": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Fork Run
-         * @description Create a run that starts from a checkpoint of this one, with changes.
-         */
-        post: operations["fork_run"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/runs/{run_id}/archive": {
         parameters: {
             query?: never;
@@ -256,6 +236,26 @@ export interface paths {
          * @description What the runs of such a request would need, and whether a host can run them; creates nothing.
          */
         post: operations["estimate_runs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/fork": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Fork Run
+         * @description Create a run that starts from a checkpoint of this one, with changes.
+         */
+        post: operations["fork_run"];
         delete?: never;
         options?: never;
         head?: never;
@@ -8158,90 +8158,6 @@ export interface operations {
             "4XX": components["responses"]["BadRequest"];
         };
     };
-    fork_run: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
-                "Idempotency-Key"?: string;
-            };
-            path: {
-                /** @description The run's id. */
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": components["schemas"]["ForkRequest"] | null;
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
-                     *       "origin": "callboard",
-                     *       "name": "PAAC on Pong",
-                     *       "algorithm": "paac",
-                     *       "environment": "ALE/Pong-v5",
-                     *       "seed": 3,
-                     *       "state": "queued",
-                     *       "state_reason": "reached 10,000,000 agent steps",
-                     *       "stop_requested": null,
-                     *       "created_at": "2026-11-22T10:00:00Z",
-                     *       "created_by": null,
-                     *       "started_at": "2026-11-22T10:00:04Z",
-                     *       "ended_at": null,
-                     *       "queue": "cpu",
-                     *       "wanted_host": null,
-                     *       "priority": 1,
-                     *       "group": "learning rates",
-                     *       "tags": [
-                     *         "text"
-                     *       ],
-                     *       "notes": "text",
-                     *       "archived": true,
-                     *       "parent_id": null,
-                     *       "forked_at_agent_steps": null,
-                     *       "memory_estimate_bytes": 734003200,
-                     *       "attempt": 1,
-                     *       "attempts_without_checkpoint": 1,
-                     *       "host": "lab-3",
-                     *       "lease_expires_at": null,
-                     *       "error": null,
-                     *       "revision": 42,
-                     *       "agent_steps": 1000000,
-                     *       "frames": 4000000,
-                     *       "updates": 6250,
-                     *       "episodes": 812,
-                     *       "wall_time_s": 294.5,
-                     *       "agent_steps_per_s": 3400,
-                     *       "score": 17.4,
-                     *       "best_return": 21,
-                     *       "progress": 0.71,
-                     *       "time_left_s": 118,
-                     *       "spec": {}
-                     *     }
-                     */
-                    "application/json": components["schemas"]["RunOut"];
-                };
-            };
-            401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
-            409: components["responses"]["Conflict"];
-            413: components["responses"]["ContentTooLarge"];
-            422: components["responses"]["UnprocessableContent"];
-            503: components["responses"]["ServiceUnavailable"];
-            "4XX": components["responses"]["BadRequest"];
-        };
-    };
     archive_run: {
         parameters: {
             query?: never;
@@ -8538,6 +8454,90 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    fork_run: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The run's id. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ForkRequest"] | null;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *       "origin": "callboard",
+                     *       "name": "PAAC on Pong",
+                     *       "algorithm": "paac",
+                     *       "environment": "ALE/Pong-v5",
+                     *       "seed": 3,
+                     *       "state": "queued",
+                     *       "state_reason": "reached 10,000,000 agent steps",
+                     *       "stop_requested": null,
+                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_by": null,
+                     *       "started_at": "2026-11-22T10:00:04Z",
+                     *       "ended_at": null,
+                     *       "queue": "cpu",
+                     *       "wanted_host": null,
+                     *       "priority": 1,
+                     *       "group": "learning rates",
+                     *       "tags": [
+                     *         "text"
+                     *       ],
+                     *       "notes": "text",
+                     *       "archived": true,
+                     *       "parent_id": null,
+                     *       "forked_at_agent_steps": null,
+                     *       "memory_estimate_bytes": 734003200,
+                     *       "attempt": 1,
+                     *       "attempts_without_checkpoint": 1,
+                     *       "host": "lab-3",
+                     *       "lease_expires_at": null,
+                     *       "error": null,
+                     *       "revision": 42,
+                     *       "agent_steps": 1000000,
+                     *       "frames": 4000000,
+                     *       "updates": 6250,
+                     *       "episodes": 812,
+                     *       "wall_time_s": 294.5,
+                     *       "agent_steps_per_s": 3400,
+                     *       "score": 17.4,
+                     *       "best_return": 21,
+                     *       "progress": 0.71,
+                     *       "time_left_s": 118,
+                     *       "spec": {}
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RunOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             413: components["responses"]["ContentTooLarge"];
             422: components["responses"]["UnprocessableContent"];

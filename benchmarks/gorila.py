@@ -17,7 +17,7 @@ def gorila(
     environment: str, seconds: float, n_actors: int, n_learners: int, n_shards: int
 ) -> dict[str, float]:
     """Updates and agent steps per second of learning, with at most one process of a kind per core."""
-    from workers.engine.methods.gorila.gorila import Gorila
+    from workers.engine.methods.gorila.gorila_dqn import Gorila
 
     parts = {"n_actors": n_actors, "n_learners": n_learners, "n_shards": n_shards, "n_replay_shards": 1}
     parts["parts_per_process"] = math.ceil(max(n_actors, n_learners, n_shards) / _cores())

@@ -13,11 +13,10 @@ from typing import Any
 import psutil
 
 from backend.specs.algorithms import ALGORITHMS
+from backend.specs.algorithms.asynchronous import AsynchronousConfig
 from backend.specs.algorithms.synchronous import SynchronousConfig
 from backend.specs.run import RunSpec, parse_run_spec
 from benchmarks.rows import PARTS, RowGenerator, RowProgress
-from workers.engine.methods.asynchronous import a3c
-from workers.engine.methods.asynchronous import q as async_q
 from workers.engine.methods.asynchronous.actor import ActorContext, ActorMethod, ActorMethodSpec
 from workers.engine.methods.asynchronous.learner import HogwildLearner
 from workers.engine.methods.base import Learner, StepResult
@@ -29,13 +28,6 @@ from workers.engine.nn.devices import prepare_torch
 
 CoreSeconds = Callable[[StepResult, float], Mapping[str, float]]
 """Splits the time of one `advance`: part -> seconds summed over all cores."""
-
-_ASYNCHRONOUS: dict[str, ActorMethodSpec] = {
-    "a3c": a3c.A3C,
-    "n_step_q": async_q.N_STEP_Q,
-    "one_step_q": async_q.ONE_STEP_Q,
-    "one_step_sarsa": async_q.ONE_STEP_SARSA,
-}
 
 
 def trained(environment: str, *, algorithm: str, preset: str | None = None, **config: Any) -> RowGenerator:
@@ -69,8 +61,8 @@ def spec_of(environment: str, algorithm: str, preset: str | None, config: dict[s
 
 def _timed(spec: RunSpec) -> tuple[Learner, CoreSeconds]:
     """The learner of a run, and a function that splits its time into parts."""
-    if spec.algorithm in _ASYNCHRONOUS:
-        maker = _ASYNCHRONOUS[spec.algorithm]
+    if isinstance(spec.config, AsynchronousConfig):
+        maker: ActorMethodSpec = METHODS[spec.algorithm].spec
         timed: ActorMethodSpec = replace(maker, method=partial(_timed_method, maker.method))
         return HogwildLearner(spec, timed), _of_actors
     learner = METHODS[spec.algorithm].learner(spec)

@@ -8,7 +8,12 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from backend.specs.algorithms.asynchronous import MAX_ACTORS
+from backend.specs.algorithms import ALGORITHMS, Algorithm
+from backend.specs.algorithms.asynchronous import MAX_ACTORS, AsynchronousConfig
+from backend.specs.algorithms.ga3c import Ga3cConfig
+from backend.specs.algorithms.gorila import GorilaConfig
+from backend.specs.algorithms.replayed import ReplayedQConfig
+from backend.specs.algorithms.synchronous import SynchronousConfig
 
 PARTS = ("environment", "choosing", "learning")
 """Parts of a decision's time; time in none of them is the rest."""
@@ -37,13 +42,6 @@ GROUPS: dict[Group, str] = {
     "methods": "Callboard",
     "peers": "others",
     "scaling": "over environments, actors and workers",
-}
-
-
-_ASYNCHRONOUS_Q = {
-    "n_step_q": "n-step Q",
-    "one_step_q": "one-step Q",
-    "one_step_sarsa": "one-step Sarsa",
 }
 
 
@@ -120,86 +118,57 @@ def _method(name: str, title: str, group: Group = "methods", **arguments: Any) -
     return Row(name, title, group, "methods:trained", arguments)
 
 
-def _paac(cores: int, network: str = "nips", n_e: int = 32, algorithm: str = "paac") -> dict[str, Any]:
-    return {"algorithm": algorithm, "network": network, "n_e": n_e, "n_w": cores}
+def _paac(cores: int, network: str = "nips", n_e: int = 32) -> dict[str, Any]:
+    return {"algorithm": "paac", "network": network, "n_e": n_e, "n_w": cores}
 
 
 def _methods(cores: int) -> list[Row]:
     rows = []
     for network in ("nips", "nature"):
-        rows += [
-            _method(f"paac-{network}", f"PAAC {network}, 32 environments", **_paac(cores, network)),
+        for algorithm in ALGORITHMS.values():
+            how, arguments = _for_cores(algorithm, cores)
+            title = f"{algorithm.title} {network}, {how}"
+            rows.append(_method(f"{_row_id(algorithm)}-{network}", title, **arguments | {"network": network}))
+        rows.append(
             _method(
                 f"paac-{network}-bf16",
                 f"PAAC {network}, 32 environments, bf16",
                 **_paac(cores, network),
                 precision="bf16",
-            ),
-            _method(
-                f"a3c-{network}",
-                f"A3C {network}, t_max 5, one actor per core",
-                algorithm="a3c",
-                network=network,
-                n_actors=cores,
-            ),
-            _method(
-                f"ga3c-{network}",
-                f"GA3C {network}, 16 agents",
-                algorithm="ga3c",
-                preset="two-cpu-cores",
-                network=network,
-            ),
-        ]
-    rows += [
+            )
+        )
+    _, dqn = _for_cores(ALGORITHMS["dqn"], cores)
+    return [
+        *rows,
         _method(
             "a3c-compact",
             "A3C compact LSTM, 4 actors",
             algorithm="a3c",
             preset="compact-lstm-cropped",
-        )
+        ),
+        _method("dqn-nature-bf16", "DQN nature in bf16", **dqn, network="nature", precision="bf16"),
     ]
-    for network in ("nips", "nature"):
-        rows.append(_method(f"dqn-{network}", f"DQN {network}", **_replayed("dqn", network)))
-    rows.append(
-        _method("dqn-nature-bf16", "DQN nature in bf16", **_replayed("dqn", "nature"), precision="bf16")
-    )
-    for network in ("nips", "nature"):
-        rows += [
-            _method(
-                f"{algorithm.replace('_', '-')}-{network}",
-                f"{title} {network}, one actor per core",
-                algorithm=algorithm,
-                network=network,
-                n_actors=cores,
-            )
-            for algorithm, title in _ASYNCHRONOUS_Q.items()
-        ]
-        rows += [
-            _method(
-                f"paac-q-{network}",
-                f"n-step Q in PAAC {network}, 32 environments",
-                **_paac(cores, network, algorithm="paac_q"),
-            ),
-            _method(
-                f"gorila-{network}",
-                f"Gorila {network}, a bundle a core",
-                **_replayed("gorila_dqn", network),
-                n_actors=cores,
-                n_learners=cores,
-                replay="bundled",
-            ),
-        ]
-    return rows
 
 
-def _replayed(algorithm: str, network: str) -> dict[str, Any]:
-    """Config under which learning starts within seconds."""
-    return {
-        "algorithm": algorithm,
-        "network": network,
-        "replay_capacity": REPLAY_CAPACITY,
-        "learning_starts_agent_steps": LEARNING_STARTS,
-    }
+def _row_id(algorithm: Algorithm) -> str:
+    return algorithm.id.replace("_", "-")
+
+
+def _for_cores(algorithm: Algorithm, cores: int) -> tuple[str, dict[str, Any]]:
+    """How an algorithm is measured on so many cores, in words and as arguments of `methods.trained`."""
+    arguments: dict[str, Any] = {"algorithm": algorithm.id}
+    config = algorithm.config
+    if issubclass(config, SynchronousConfig):
+        return "32 environments", arguments | {"n_e": 32, "n_w": cores}
+    if issubclass(config, AsynchronousConfig):
+        return "one actor per core", arguments | {"n_actors": cores}
+    if issubclass(config, Ga3cConfig):
+        return "16 agents", arguments | {"preset": "two-cpu-cores"}
+    if issubclass(config, ReplayedQConfig):  # learning starts within seconds
+        arguments |= {"replay_capacity": REPLAY_CAPACITY, "learning_starts_agent_steps": LEARNING_STARTS}
+    if issubclass(config, GorilaConfig):
+        return "a bundle a core", arguments | {"n_actors": cores, "n_learners": cores, "replay": "bundled"}
+    return "one actor", arguments
 
 
 def _peers(cores: int) -> list[Row]:
@@ -273,13 +242,14 @@ def _scaling(cores: int) -> list[Row]:
     ]
     alone = [
         _method(
-            f"{algorithm.replace('_', '-')}-nips-n1",
-            f"{title} nips, 1 actor",
+            f"{_row_id(algorithm)}-nips-n1",
+            f"{algorithm.title} nips, 1 actor",
             "scaling",
-            algorithm=algorithm,
+            algorithm=algorithm.id,
             network="nips",
             n_actors=1,
         )
-        for algorithm, title in _ASYNCHRONOUS_Q.items()
+        for algorithm in ALGORITHMS.values()
+        if issubclass(algorithm.config, AsynchronousConfig) and algorithm.id != "a3c"
     ]
     return [*environments, *workers, *actors, *alone]

@@ -43,32 +43,18 @@ two cores.
 """
 
 
-class MissingSourcesError(LookupError):
-    """An algorithm has no entry in `ALGORITHM_SOURCES`."""
-
-
 def page() -> str:
-    """The page, in Markdown.
-
-    Raises:
-        MissingSourcesError: an algorithm has no sources.
-    """
+    """The page, in Markdown."""
     parts = [_HEAD]
     for algorithm in ALGORITHMS.values():
-        sources = constants.ALGORITHM_SOURCES.get(algorithm.id)
-        if sources is None:
-            raise MissingSourcesError(
-                f"{algorithm.id}: no sources of its settings; add it to ALGORITHM_SOURCES in "
-                "backend/specs/constants.py"
-            )
         parts.append(f"## {algorithm.title} (`{algorithm.id}`)\n\n{algorithm.paper}.\n")
-        parts.append(_table(algorithm.config, algorithm.config().model_dump(mode="json"), sources))
+        parts.append(_table(algorithm.config, algorithm.config().model_dump(mode="json"), algorithm.sources))
         if algorithm.continuous_defaults:
             parts.append(
                 f"### {algorithm.title}, continuous actions\n\nWhat differs from the defaults above.\n"
             )
             parts.append(
-                _table(algorithm.config, algorithm.continuous_defaults, constants.CONTINUOUS_SOURCES)
+                _table(algorithm.config, algorithm.continuous_defaults, algorithm.continuous_sources)
             )
     atari = ENVIRONMENTS[CROPPED_GAMES[0]]
     parts.append("## Atari games\n")

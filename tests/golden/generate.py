@@ -41,36 +41,37 @@ LARGE = 1_000
 KEPT_EVERY = 16
 MANTISSA_BITS = 3
 
-_ASYNCHRONOUS: dict[str, Any] = {"n_actors": 2}
-_SYNCHRONOUS: dict[str, Any] = {"n_e": 4, "n_w": 1}
-_VALUES: dict[str, Any] = {"exploration_anneal_frames": 1_000, "target_update_frames": 500}
-_REPLAYED: dict[str, Any] = {
+SMALL: dict[str, Any] = {
+    "n_actors": 2,
+    "n_e": 4,
+    "n_w": 1,
+    "n_learners": 1,
+    "n_shards": 1,
     "replay_capacity": 200,
     "learning_starts_agent_steps": 100,
+    "target_update_frames": 500,
     "target_update_updates": 20,
+    "exploration_anneal_frames": 1_000,
+    "exploration_anneal_updates": 100,
+    "exploration_anneal_agent_steps": 400,
 }
+"""Settings of a small run, for the algorithms that have them; others keep their defaults."""
 
-CONFIGS: dict[str, dict[str, Any]] = {
-    "one_step_q": _ASYNCHRONOUS | _VALUES,
-    "one_step_sarsa": _ASYNCHRONOUS | _VALUES,
-    "n_step_q": _ASYNCHRONOUS | _VALUES,
-    "a3c": _ASYNCHRONOUS,
-    "paac": _SYNCHRONOUS,
-    "paac_q": _SYNCHRONOUS | _VALUES,
-    "ga3c": {"n_actors": 2},
-    "gorila_dqn": _REPLAYED
-    | {"n_actors": 1, "n_learners": 1, "n_shards": 1, "exploration_anneal_updates": 100},
-    "dqn": _REPLAYED | {"exploration_anneal_agent_steps": 400},
-}
-"""Algorithm -> config of its run."""
+
+def config_of(algorithm: str) -> dict[str, Any]:
+    """The config of an algorithm's run."""
+    fields = ALGORITHMS[algorithm].config.model_fields
+    config = {name: value for name, value in SMALL.items() if name in fields}
+    if "n_learners" in fields:  # bundled: as many actors as learners
+        config["n_actors"] = config["n_learners"]
+    return config
 
 
 def generate(home: Path) -> dict[str, str]:
     """Train a run of each algorithm and record it in a new home; returns algorithm -> run id."""
-    assert CONFIGS.keys() == ALGORITHMS.keys()
     ids = {}
     with tempfile.TemporaryDirectory(prefix="golden-") as folder, thinned_checkpoints():
-        for algorithm in CONFIGS:
+        for algorithm in ALGORITHMS:
             run_dir = Path(folder) / algorithm
             train(spec_of(algorithm), run_dir)
             ids[algorithm] = record(run_dir, home)
@@ -108,7 +109,7 @@ def spec_of(algorithm: str) -> RunSpec:
         {
             "algorithm": algorithm,
             "environment": "CartPole-v1",
-            "config": CONFIGS[algorithm] | {"evaluation_episodes": 2},
+            "config": config_of(algorithm) | {"evaluation_episodes": 2},
             "stop": {"agent_steps": 600},
             "seed": 1,
             "device": "cpu",

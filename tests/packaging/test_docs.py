@@ -174,10 +174,12 @@ def test_algorithm_of_the_guide_overrides_what_the_base_class_has() -> None:
     for _, about, text in blocks("python"):
         if about.startswith("file="):
             exec(text, found.setdefault(about.partition("=")[2], {}))
-    spec, method = (found[path] for path in sorted(found))
+    spec = found["backend/specs/algorithms/double_dqn.py"]
+    method = found["workers/engine/methods/dqn/double_dqn.py"]
     presets = spec["DOUBLE_DQN"].presets
     # DQN's results are not double DQN's; test_presets.py demands a text of the preset as in the paper.
     assert {preset.measured for preset in presets} == {"Not run."}
+    assert method["METHOD"].learner is method["DoubleDqn"]
     base = method["Dqn"].targets.__code__
     assert vars(method["DoubleDqn"])["targets"].__code__.co_varnames[:4] == base.co_varnames[:4]
 

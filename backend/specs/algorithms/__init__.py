@@ -1,33 +1,30 @@
-"""The catalogue of algorithms, one entry per id."""
+"""The catalogue of algorithms: every `Algorithm` that a module of this package declares."""
 
-from backend.specs.algorithms.a3c import A3C
-from backend.specs.algorithms.async_q import N_STEP_Q, ONE_STEP_Q, ONE_STEP_SARSA
+from importlib import import_module
+from pkgutil import iter_modules
+
 from backend.specs.algorithms.base import (
     Algorithm,
     AlgorithmConfig,
     Preset,
     Reproducibility,
 )
-from backend.specs.algorithms.dqn import DQN
-from backend.specs.algorithms.ga3c import GA3C
-from backend.specs.algorithms.gorila import GORILA_DQN
-from backend.specs.algorithms.paac import PAAC
-from backend.specs.algorithms.paac_q import PAAC_Q
 
-ALGORITHMS: dict[str, Algorithm] = {
-    algorithm.id: algorithm
-    for algorithm in (
-        PAAC,
-        PAAC_Q,
-        GA3C,
-        A3C,
-        N_STEP_Q,
-        ONE_STEP_Q,
-        ONE_STEP_SARSA,
-        DQN,
-        GORILA_DQN,
-    )
-}
+_FIRST = ("paac", "paac_q", "ga3c", "a3c", "n_step_q", "one_step_q", "one_step_sarsa", "dqn", "gorila_dqn")
+"""The order in the form and in the reference; algorithms that are not named here follow, by their ids."""
+
+
+def _find_algorithms() -> dict[str, Algorithm]:
+    declared: dict[str, Algorithm] = {}
+    for module in iter_modules(__path__, f"{__name__}."):
+        for value in vars(import_module(module.name)).values():
+            if isinstance(value, Algorithm) and declared.setdefault(value.id, value) is not value:
+                raise ValueError(f"{module.name} declares a second algorithm {value.id}")
+    order = [name for name in _FIRST if name in declared]
+    return {name: declared[name] for name in [*order, *sorted(declared.keys() - set(order))]}
+
+
+ALGORITHMS: dict[str, Algorithm] = _find_algorithms()
 """Every algorithm that a run can use, by id."""
 
 __all__ = [

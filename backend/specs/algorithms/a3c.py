@@ -2,10 +2,16 @@
 
 from typing import Any
 
-from backend.specs.algorithms.asynchronous import PAPER, SMALL_PIXELS, AsynchronousConfig
+from backend.specs.algorithms.asynchronous import (
+    ASYNCHRONOUS_SOURCES,
+    PAPER,
+    SMALL_PIXELS,
+    AsynchronousConfig,
+)
 from backend.specs.algorithms.base import Algorithm, Preset
 from backend.specs.algorithms.common import BETA, CROPPED_GAMES, STANDARDISE
 from backend.specs.algorithms.memory import RunFacts
+from backend.specs.constants import S8, S9, Source, Sources, ours
 from backend.specs.fields import setting
 
 _SMALL_MACHINE: dict[str, Any] = {
@@ -46,6 +52,28 @@ LSTM_DECISION_BYTES = 78 * 2**10
 """What its LSTM adds. With it, the estimate for the defaults on HalfCheetah, 16 actors of one update per
 episode, exceeds the largest measured peak, 2,895 MiB. How many update at the same time differs: an equal run
 peaked at 1,853 MiB."""
+
+_SOURCES = ASYNCHRONOUS_SOURCES | {
+    "recurrent": Source("Mnih 2016, 5.1", False, "The paper trains both agents, with and without."),
+    "standardise": ours("Not in the paper."),
+    "value_coefficient": Source(
+        "Mnih 2016, algorithm S2", 1.0, "An author mentions 0.5; the algorithm has no weight."
+    ),
+    "beta": Source(S8, 0.01),
+}
+_CONTINUOUS_SOURCES: Sources = {
+    "recurrent": Source(S9, True),
+    "n_actors": Source(S8, 16),
+    "optimizer": Source(S8, "shared_rmsprop"),
+    "learning_rate": ours("As for discrete actions; the paper samples it.", S8),
+    "learning_rate_schedule": Source(S8, "linear"),
+    "rmsprop_eps": ours("As for discrete actions; not stated.", "Mnih 2016, eq. 1"),
+    "max_grad_norm": ours("As for discrete actions; not stated.", "Mnih 2016, 5.1"),
+    "reward_clip": ours("Off: the clip is for Atari's scores.", S9),
+    "beta": Source(S9, 0.0001),
+    "t_max": Source(S9, 0),
+}
+"""0 as t_max is an update per episode."""
 
 
 class A3CConfig(AsynchronousConfig):
@@ -226,6 +254,7 @@ A3C = Algorithm(
     summary="Actor-learners that each step one environment and update one shared network without locks.",
     paper=PAPER,
     config=A3CConfig,
+    sources=_SOURCES,
     observations=("pixels", "vector"),
     reproducibility="none",
     actions=("discrete", "continuous"),
@@ -242,4 +271,5 @@ A3C = Algorithm(
         "evaluation_interval_agent_steps": 100_000,
     },
     continuous_defaults=_CONTINUOUS_AS_IN_THE_PAPER,
+    continuous_sources=_CONTINUOUS_SOURCES,
 )

@@ -1,8 +1,13 @@
 """Asynchronous value methods: one-step Q-learning, one-step Sarsa, n-step Q (Mnih et al. 2016)."""
 
-from backend.specs.algorithms.asynchronous import PAPER, SMALL_PIXELS, AsynchronousConfig
+from backend.specs.algorithms.asynchronous import (
+    ASYNCHRONOUS_SOURCES,
+    PAPER,
+    SMALL_PIXELS,
+    AsynchronousConfig,
+)
 from backend.specs.algorithms.base import Algorithm, Preset
-from backend.specs.algorithms.value import ValueConfig
+from backend.specs.algorithms.value import VALUE_SOURCES, ValueConfig
 
 
 class AsyncQConfig(ValueConfig, AsynchronousConfig):
@@ -72,6 +77,7 @@ def _algorithm(algorithm: str, title: str, summary: str, presets: tuple[Preset, 
         summary=summary,
         paper=PAPER,
         config=AsyncQConfig,
+        sources=ASYNCHRONOUS_SOURCES | VALUE_SOURCES,
         observations=("pixels", "vector"),
         reproducibility="none",
         action_values=True,

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from backend.specs.algorithms.base import AlgorithmConfig
+from backend.specs.algorithms.base import OPERATION_SOURCES, AlgorithmConfig
 from backend.specs.algorithms.common import (
     GAMMA,
     REWARD_CLIP,
@@ -21,6 +21,7 @@ from backend.specs.algorithms.memory import (
     Network,
     RunFacts,
 )
+from backend.specs.constants import MNIH_2015, S7, S8, Source, Sources, ours
 from backend.specs.fields import setting
 
 PAPER = "Mnih et al. 2016, Asynchronous Methods for Deep Reinforcement Learning"
@@ -36,6 +37,30 @@ SMALL_PIXELS: dict[str, Any] = {
     "evaluation_interval_agent_steps": 20_000,
 }
 """For small environments with pixel observations: minutes on two CPU cores."""
+
+ASYNCHRONOUS_SOURCES: Sources = OPERATION_SOURCES | {
+    "evaluation_episodes": ours(
+        "As in the other papers; this paper's tables use 100 human starts instead.", "Mnih 2016, 5.1"
+    ),
+    "network": Source(S8, "nips", "Section 5.1 names the network of Mnih 2015 for the 57-game agent."),
+    "n_actors": Source(S8, 16),
+    "optimizer": Source(S8, "shared_rmsprop"),
+    "learning_rate": ours("The paper samples LogUniform(1e-4, 1e-2); an author mentions 0.0007.", S8),
+    "learning_rate_schedule": Source(S8, "linear"),
+    "gamma": Source(S8, 0.99),
+    "rmsprop_decay": Source(S8, 0.99),
+    "rmsprop_eps": ours(
+        "Not stated; 0.1 is the value of Clemente 2017 and of Babaeizadeh's code.", "Mnih 2016, eq. 1"
+    ),
+    "rmsprop_initial_g": ours("Not stated, and no code is published.", "Mnih 2016, eq. 1"),
+    "momentum": ours("Not stated; RMSProp's decay. Used by momentum_sgd only.", S7),
+    "max_grad_norm": ours(
+        "Tuned on six games, but not stated; 40 is the value of Clemente 2017.", "Mnih 2016, 5.1"
+    ),
+    "reward_clip": Source(MNIH_2015, 1.0),
+    "t_max": Source(S8, 5),
+}
+"""Sources of the settings of every asynchronous method."""
 
 
 class AsynchronousConfig(AlgorithmConfig):

@@ -10,6 +10,7 @@ from backend.specs.algorithms.memory import (
     MAX_EVALUATION_ENVIRONMENTS,
     RunFacts,
 )
+from backend.specs.constants import Sources, ours
 from backend.specs.fields import Strict, setting
 from backend.specs.protocols import ProtocolChoice
 from backend.specs.spaces import Actions, Observation
@@ -27,6 +28,13 @@ Reproducibility = Literal["bitwise", "resumes_agree", "none"]
   new episodes where the environment cannot quickly be replayed.
 - `none`: processes work concurrently, and nothing repeats exactly.
 """
+
+OPERATION_SOURCES: Sources = {
+    "evaluation_interval_agent_steps": ours("The papers do not state how often they evaluate."),
+    "evaluation_protocol": ours("auto: the paper's; see the page on evaluation protocols."),
+    "checkpoint_interval_s": ours("Operation only: does not affect learning."),
+}
+"""Sources of the settings of every algorithm, without the number of evaluation episodes."""
 
 
 class AlgorithmConfig(Strict, ABC):
@@ -147,6 +155,8 @@ class Algorithm:
     summary: str
     paper: str
     config: type[AlgorithmConfig]
+    sources: Sources
+    """The source of every setting's default for Atari."""
     observations: tuple[Observation, ...]
     reproducibility: Reproducibility
     """What it promises in every environment."""
@@ -159,6 +169,8 @@ class Algorithm:
     """Defaults that differ for vector observations."""
     continuous_defaults: dict[str, Any] = field(default_factory=dict)
     """Defaults that differ, in addition, for continuous actions."""
+    continuous_sources: Sources = field(default_factory=dict)
+    """The source of each of them."""
     action_values: bool = False
     """Whether it learns Q: its replays hold Q(s, .) instead of a policy."""
     evaluation_protocol: str = "noop_starts"

@@ -7,7 +7,8 @@ from backend.specs.algorithms.memory import (
     NETWORK_BYTES,
     RunFacts,
 )
-from backend.specs.algorithms.replayed import CHECKPOINTED_REPLAY_BYTES, ReplayedQConfig
+from backend.specs.algorithms.replayed import CHECKPOINTED_REPLAY_BYTES, REPLAYED_SOURCES, ReplayedQConfig
+from backend.specs.constants import MNIH_2015, Source, ours
 from backend.specs.fields import setting
 
 
@@ -57,6 +58,11 @@ DQN = Algorithm(
     summary="One actor and one learner in lock-step: Q-learning from a replay memory, with a target network.",
     paper="Mnih et al. 2015, Human-level control through deep reinforcement learning",
     config=DqnConfig,
+    sources=REPLAYED_SOURCES
+    | {
+        "exploration_anneal_agent_steps": Source(MNIH_2015, 1_000_000),
+        "learner_threads": ours("Operation only: affects rounding."),
+    },
     observations=("pixels", "vector"),
     reproducibility="bitwise",
     action_values=True,

@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-from backend.specs.algorithms.base import Algorithm, AlgorithmConfig, Preset
+from backend.specs.algorithms.base import OPERATION_SOURCES, Algorithm, AlgorithmConfig, Preset
 from backend.specs.algorithms.common import (
     BETA,
     GAMMA,
@@ -22,6 +22,7 @@ from backend.specs.algorithms.memory import (
     NETWORK_BYTES,
     RunFacts,
 )
+from backend.specs.constants import BABAEIZADEH_CODE, TENSORFLOW, Source
 from backend.specs.fields import setting
 
 MAX_AGENTS = 256
@@ -34,6 +35,29 @@ MAX_WALKED_AGENTS = 32
 """Upper bound of the automatic adjustment of N_A, unless more agents are configured."""
 
 Ga3cNetwork = Literal["nips", "nature", "large", "mlp"]
+
+_SOURCES = OPERATION_SOURCES | {
+    "evaluation_episodes": Source("Babaeizadeh 2017, table 3", 30),
+    "network": Source("Babaeizadeh 2017, 3.2", "nips"),
+    "first_layer_stride": Source("Babaeizadeh 2017, 5.1, note 2", 4),
+    "learning_rate": Source("Babaeizadeh 2017, fig. 6", 0.0003),
+    "learning_rate_schedule": Source(BABAEIZADEH_CODE, "constant"),
+    "gamma": Source(BABAEIZADEH_CODE, 0.99),
+    "rmsprop_decay": Source(BABAEIZADEH_CODE, 0.99),
+    "rmsprop_eps": Source(BABAEIZADEH_CODE, 0.1),
+    "rmsprop_initial_g": Source(BABAEIZADEH_CODE, 1.0, TENSORFLOW),
+    "value_coefficient": Source("Babaeizadeh 2017, eq. 2", 1.0),
+    "max_grad_norm": Source("Babaeizadeh 2017, 4.4", 0.0),
+    "reward_clip": Source(BABAEIZADEH_CODE, 1.0),
+    "log_eps": Source(BABAEIZADEH_CODE, 1e-6),
+    "beta": Source(BABAEIZADEH_CODE, 0.01),
+    "n_actors": Source(BABAEIZADEH_CODE, 32),
+    "n_predictors": Source("Babaeizadeh 2017, 4.3", 2),
+    "n_trainers": Source("Babaeizadeh 2017, 4.3", 2),
+    "min_training_batch": Source("Babaeizadeh 2017, 5.3", 1),
+    "t_max": Source("Babaeizadeh 2017, 3.2", 5),
+    "adjustment_interval_s": Source("Babaeizadeh 2017, 4.3", 60.0),
+}
 
 
 class Ga3cConfig(AlgorithmConfig):
@@ -236,6 +260,7 @@ GA3C = Algorithm(
     paper="Babaeizadeh et al. 2017, Reinforcement Learning through Asynchronous Advantage Actor-Critic "
     "on a GPU",
     config=Ga3cConfig,
+    sources=_SOURCES,
     observations=("pixels", "vector"),
     reproducibility="none",
     presets=(

@@ -7,7 +7,8 @@ from pydantic import ValidationInfo, field_validator
 
 from backend.specs.algorithms.base import Algorithm, Preset
 from backend.specs.algorithms.memory import ENV_FORK_SERVER_BYTES, MIB, RunFacts
-from backend.specs.algorithms.replayed import ReplayedQConfig
+from backend.specs.algorithms.replayed import REPLAYED_SOURCES, ReplayedQConfig
+from backend.specs.constants import MNIH_2015, NAIR_2015, Source, ours
 from backend.specs.fields import setting
 
 MAX_PARTS = 1_024
@@ -15,6 +16,33 @@ RAY_BYTES = 320 * MIB
 """Ray's own processes."""
 RAY_PROCESS_BYTES = 250 * MIB
 """A process that Ray runs, with PyTorch and its part of the object store."""
+
+_SOURCES = REPLAYED_SOURCES | {
+    "evaluation_episodes": Source("Nair 2015, 5.2", 30),
+    "network": Source(NAIR_2015, "nature"),
+    "optimizer": Source("Nair 2015, 4.2", "adagrad"),
+    "learning_rate": ours("Not stated.", "Nair 2015, 4.2"),
+    "rmsprop_eps": Source(MNIH_2015, 0.01, "Nair 2015 states none for AdaGrad; this is DQN's."),
+    "agent_steps_per_update": Source(
+        "Nair 2015, algorithm 1",
+        1,
+        "As DQN, whose set-up section 5.1 follows; algorithm 1 has every step.",
+    ),
+    "target_update_updates": Source(NAIR_2015, 60_000),
+    "replay_capacity": Source(NAIR_2015, 1_000_000),
+    "exploration_eps": Source(NAIR_2015, 0.1),
+    "exploration_anneal_updates": Source(NAIR_2015, 1_000_000),
+    "replay": Source(NAIR_2015, "bundled"),
+    "n_actors": Source(NAIR_2015, 100),
+    "n_learners": Source(NAIR_2015, 100),
+    "n_shards": Source(NAIR_2015, 31),
+    "n_replay_shards": ours("Not stated; used by the global replay only.", "Nair 2015, 4"),
+    "parts_per_process": ours("The paper uses a machine for each part."),
+    "pull_interval": Source("Nair 2015, algorithm 1", 1),
+    "max_gradient_staleness": ours("Not stated.", "Nair 2015, 4.2"),
+    "outlier_deviations": ours("The paper states several.", "Nair 2015, 4.2"),
+    "snapshot_interval_s": ours("Operation only: what a failed shard loses."),
+}
 
 
 class GorilaConfig(ReplayedQConfig):
@@ -207,6 +235,7 @@ GORILA_DQN = Algorithm(
     "parameters.",
     paper="Nair et al. 2015, Massively Parallel Methods for Deep Reinforcement Learning",
     config=GorilaConfig,
+    sources=_SOURCES,
     observations=("pixels", "vector"),
     reproducibility="none",
     action_values=True,

@@ -4,7 +4,8 @@ from typing import Any
 
 from backend.specs.algorithms.base import Algorithm, Preset
 from backend.specs.algorithms.common import BETA, CROPPED_GAMES, STANDARDISE
-from backend.specs.algorithms.synchronous import PAPER, SynchronousConfig
+from backend.specs.algorithms.synchronous import PAPER, SYNCHRONOUS_SOURCES, SynchronousConfig
+from backend.specs.constants import CLEMENTE_2017, Source, ours
 from backend.specs.fields import setting
 
 _SMALL_MACHINE: dict[str, Any] = {
@@ -40,6 +41,12 @@ PAAC = Algorithm(
     summary="Many environments stepped in parallel, one network, synchronous advantage actor-critic updates.",
     paper=PAPER,
     config=PaacConfig,
+    sources=SYNCHRONOUS_SOURCES
+    | {
+        "standardise": ours("Not in the paper."),
+        "value_coefficient": Source("Clemente 2017, algorithm 1", 1.0),
+        "beta": Source(CLEMENTE_2017, 0.01),
+    },
     observations=("pixels", "vector"),
     reproducibility="resumes_agree",
     presets=(

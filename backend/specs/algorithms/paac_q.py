@@ -1,8 +1,8 @@
 """n-step Q-learning in PAAC's framework (Clemente et al. 2017, section 3)."""
 
 from backend.specs.algorithms.base import Algorithm, Preset
-from backend.specs.algorithms.synchronous import PAPER, SynchronousConfig
-from backend.specs.algorithms.value import ValueConfig
+from backend.specs.algorithms.synchronous import PAPER, SYNCHRONOUS_SOURCES, SynchronousConfig
+from backend.specs.algorithms.value import VALUE_SOURCES, ValueConfig
 
 
 class PaacQConfig(ValueConfig, SynchronousConfig):
@@ -15,6 +15,7 @@ PAAC_Q = Algorithm(
     summary="Many environments stepped in parallel, each with its own epsilon; n-step Q-learning.",
     paper=PAPER,
     config=PaacQConfig,
+    sources=SYNCHRONOUS_SOURCES | VALUE_SOURCES,
     observations=("pixels", "vector"),
     reproducibility="resumes_agree",
     action_values=True,

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import ValidationInfo, field_validator
 
-from backend.specs.algorithms.base import AlgorithmConfig
+from backend.specs.algorithms.base import OPERATION_SOURCES, AlgorithmConfig
 from backend.specs.algorithms.common import (
     GAMMA,
     PRECISION,
@@ -15,10 +15,30 @@ from backend.specs.algorithms.common import (
     precision_advice,
 )
 from backend.specs.algorithms.memory import Network, RunFacts
+from backend.specs.constants import MNIH_2015, Source, Sources, ours
 from backend.specs.fields import setting
 
 CHECKPOINTED_REPLAY_BYTES = 256 * 2**20
 """A larger replay memory is not stored in a checkpoint."""
+
+REPLAYED_SOURCES: Sources = OPERATION_SOURCES | {
+    "evaluation_episodes": Source(MNIH_2015, 30),
+    "network": Source(MNIH_2015, "nature"),
+    "optimizer": Source(MNIH_2015, "centred_rmsprop"),
+    "learning_rate": Source(MNIH_2015, 0.00025),
+    "rmsprop_decay": Source(MNIH_2015, 0.95),
+    "rmsprop_eps": Source(MNIH_2015, 0.01),
+    "gamma": Source(MNIH_2015, 0.99),
+    "reward_clip": Source(MNIH_2015, 1.0),
+    "batch_size": Source(MNIH_2015, 32),
+    "agent_steps_per_update": Source(MNIH_2015, 4),
+    "precision": ours("Not stated in the papers; fp32 is usual."),
+    "target_update_updates": Source(MNIH_2015, 10_000),
+    "replay_capacity": Source(MNIH_2015, 1_000_000),
+    "learning_starts_agent_steps": Source(MNIH_2015, 50_000),
+    "exploration_eps": Source(MNIH_2015, 0.1),
+}
+"""Sources of the settings of Q-learning from a replay memory."""
 
 
 class ReplayedQConfig(AlgorithmConfig):

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from backend.specs.algorithms.base import AlgorithmConfig
+from backend.specs.algorithms.base import OPERATION_SOURCES, AlgorithmConfig
 from backend.specs.algorithms.common import (
     GAMMA,
     LEARNING_RATE_SCHEDULE,
@@ -25,9 +25,36 @@ from backend.specs.algorithms.memory import (
     Network,
     RunFacts,
 )
+from backend.specs.constants import CLEMENTE_2017, CLEMENTE_CODE, TENSORFLOW, Source, Sources, ours
 from backend.specs.fields import setting
 
 PAPER = "Clemente, Castejón and Chandra 2017, Efficient Parallel Methods for Deep Reinforcement Learning"
+
+SYNCHRONOUS_SOURCES: Sources = OPERATION_SOURCES | {
+    "evaluation_episodes": Source("Clemente 2017, table 1", 30),
+    "network": Source(CLEMENTE_2017, "nips"),
+    "precision": ours("fp32 is TensorFlow's default."),
+    "learning_rate": Source(CLEMENTE_2017, 0.0224),
+    "scale_learning_rate": Source(
+        CLEMENTE_2017,
+        False,
+        "Section 5.2 compares numbers of environments with 0.0007 nₑ, which is 0.0224 for 32.",
+    ),
+    "learning_rate_schedule": Source(
+        CLEMENTE_CODE, "linear", "The paper states one learning rate and no schedule."
+    ),
+    "gamma": Source(CLEMENTE_2017, 0.99),
+    "rmsprop_decay": Source(CLEMENTE_2017, 0.99),
+    "rmsprop_eps": Source(CLEMENTE_2017, 0.1),
+    "rmsprop_initial_g": Source(CLEMENTE_CODE, 1.0, TENSORFLOW),
+    "gradient_scale": Source("Clemente 2017, algorithm 1", 1.0),
+    "max_grad_norm": Source(CLEMENTE_2017, 40.0),
+    "reward_clip": Source(CLEMENTE_CODE, 1.0),
+    "n_e": Source(CLEMENTE_2017, 32),
+    "n_w": Source(CLEMENTE_2017, 8),
+    "t_max": Source(CLEMENTE_2017, 5),
+}
+"""Sources of the settings of the framework."""
 
 
 class SynchronousConfig(AlgorithmConfig):

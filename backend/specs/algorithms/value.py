@@ -1,7 +1,17 @@
 """Settings of the methods that learn action values with a target network and an epsilon-greedy policy."""
 
 from backend.specs.algorithms.base import AlgorithmConfig
+from backend.specs.constants import S8, Source, Sources
 from backend.specs.fields import setting
+
+VALUE_SOURCES: Sources = {
+    "target_update_frames": Source(S8, 40_000),
+    "exploration_eps": Source(S8, 0.1),
+    "exploration_eps_low": Source(S8, 0.01),
+    "exploration_eps_high": Source(S8, 0.5),
+    "exploration_anneal_frames": Source(S8, 4_000_000),
+}
+"""Sources of these settings."""
 
 
 class ValueConfig(AlgorithmConfig):

@@ -18,14 +18,15 @@ from backend.specs.algorithms import ALGORITHMS
 from backend.specs.algorithms.ga3c import Ga3cConfig
 from backend.specs.algorithms.replayed import ReplayedQConfig
 from backend.specs.run import RunSpec
-from benchmarks.gpu.rows.learners import ROLLOUT_METHODS, create_learner, spec_of, update
+from benchmarks.gpu.rows.learners import create_learner, spec_of, update
 from workers.engine.envs import make_env
 from workers.engine.methods.base import Learner
 from workers.engine.methods.dqn.learner import DqnNetworks, create_optimizer
 from workers.engine.methods.ga3c import ga3c
 from workers.engine.methods.ga3c.memory import AgentRequest, Experiences, ExperienceShape, Queue
 from workers.engine.methods.ga3c.model import Model, Stats, Submission, Trainer
-from workers.engine.methods.paac.method import RolloutContext, Slice
+from workers.engine.methods.paac.method import RolloutContext, RolloutMethodSpec, Slice
+from workers.engine.methods.registry import METHODS
 from workers.engine.nn.devices import Acceleration, prepare_torch, to_device
 from workers.engine.nn.optimizers import FlatParameters, RMSProp, clip_grad_norm_
 from workers.engine.nn.replay import Batch
@@ -175,7 +176,7 @@ def _decisions(n: int) -> Decisions:
 
 def _rollout_update(spec: RunSpec, device: torch.device, decisions: Decisions) -> UpdateVectors:
     """PAAC's framework: the activations of acting, the method's loss, and RMSProp."""
-    method = ROLLOUT_METHODS[spec.algorithm]
+    method: RolloutMethodSpec = METHODS[spec.algorithm].spec
     c = method.config_of(spec)
     env = make_env(spec.environment, spec.environment_config)
     network = method.network(c, env).to(device)

@@ -4,18 +4,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from backend.specs.algorithms.synchronous import SynchronousConfig
 from backend.specs.run import RunSpec, parse_run_spec
 from benchmarks.gpu.gpu_meter import GpuMeter
 from workers.engine.methods.base import Learner
 from workers.engine.methods.paac.learner import PaacLearner
-from workers.engine.methods.paac.method import RolloutMethodSpec
-from workers.engine.methods.paac.paac import PAAC
-from workers.engine.methods.paac.paac_q import PAAC_Q
 from workers.engine.methods.registry import METHODS
 from workers.engine.nn.devices import Acceleration
-
-ROLLOUT_METHODS: dict[str, RolloutMethodSpec] = {"paac": PAAC, "paac_q": PAAC_Q}
-"""The methods of PAAC's framework, whose learner has switches."""
 
 
 def spec_of(algorithm: str, environment: str, device: str, config: dict[str, Any]) -> RunSpec:
@@ -38,10 +33,10 @@ def create_learner(spec: RunSpec, acceleration: Acceleration | None = None) -> L
         spec: the run.
         acceleration: switches of PAAC's framework; None: the defaults.
     """
-    method = ROLLOUT_METHODS.get(spec.algorithm)
-    if method is None or acceleration is None:
-        return METHODS[spec.algorithm].learner(spec)
-    return PaacLearner(spec, method, acceleration=acceleration)
+    method = METHODS[spec.algorithm]
+    if acceleration is None or not isinstance(spec.config, SynchronousConfig):
+        return method.learner(spec)
+    return PaacLearner(spec, method.spec, acceleration=acceleration)
 
 
 def update(learner: Learner, updates: int) -> None:

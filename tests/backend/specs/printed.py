@@ -1,13 +1,32 @@
 """Literals copied from the papers by hand; change one only with the paper in hand.
 
-PRINTED and its parts hold what a paper prints: value, place, symbol. `code` is the published code of a
-paper's authors, where the paper prints nothing; None is a setting that a paper has without a number. OURS
-holds the defaults for which no paper has a number, and DIFFERENT those that differ from the paper on purpose.
+`code` as a place is the published code of a paper's authors, where the paper prints nothing; None is a
+setting that a paper has without a number.
 """
 
+from dataclasses import dataclass, field
 from typing import Any
 
 Printed = dict[str, tuple[Any, str, str | None]]
+"""Setting -> what a paper prints: value, place, symbol."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What an algorithm must declare."""
+
+    printed: Printed
+    ours: dict[str, Any]
+    """The defaults for which no paper has a number."""
+    vector: dict[str, Any]
+    """The defaults for vector observations, which no paper has: all ours."""
+    reproducibility: str
+    """What its processes allow; `test_contract.py` demands it of the engine."""
+    protocol: str = "noop_starts"
+    """The evaluation protocol of its paper."""
+    different: dict[str, Any] = field(default_factory=dict)
+    """The defaults that differ from the paper on purpose."""
+
 
 # Clemente, Castejón and Chandra 2017, section 5.1: "n_w = 8, n_e = 32, t_max = 5, N_max = 1.15 10^8,
 # gamma = 0.99, alpha = 0.0224, epsilon = 0.1, beta = 0.01, and a discount factor of 0.99 for RMSProp.
@@ -129,22 +148,6 @@ GORILA: Printed = {
     "pull_interval": (1, "Nair 2015, algorithm 1", None),
     "agent_steps_per_update": (1, "Nair 2015, algorithm 1", None),
 }
-PRINTED: dict[str, Printed] = {
-    "paac": PAAC_FRAMEWORK
-    | {
-        "beta": (0.01, "Clemente 2017, 5.1", "β"),
-        "value_coefficient": (1, "Clemente 2017, algorithm 1", None),
-    },
-    "paac_q": PAAC_FRAMEWORK | VALUE,
-    "ga3c": GA3C,
-    "a3c": ASYNCHRONOUS | A3C,
-    "n_step_q": ASYNCHRONOUS | VALUE,
-    "one_step_q": ASYNCHRONOUS | VALUE,
-    "one_step_sarsa": ASYNCHRONOUS | VALUE,
-    "dqn": REPLAYED | {"exploration_anneal_agent_steps": (1_000_000, "Mnih 2015, methods", None)},
-    "gorila_dqn": REPLAYED | GORILA,
-}
-
 _OPERATION = {
     "evaluation_protocol": "auto",
     "evaluation_interval_agent_steps": 1_000_000,
@@ -158,34 +161,6 @@ _ASYNCHRONOUS_OURS = _OPERATION | {
     "max_grad_norm": 40,
     "evaluation_episodes": 30,
 }
-OURS: dict[str, dict[str, Any]] = {
-    "paac": _OPERATION | {"precision": "fp32", "standardise": False},
-    "paac_q": _OPERATION | {"precision": "fp32"},
-    "ga3c": _OPERATION,
-    "a3c": _ASYNCHRONOUS_OURS | {"standardise": False},
-    "n_step_q": _ASYNCHRONOUS_OURS,
-    "one_step_q": _ASYNCHRONOUS_OURS,
-    "one_step_sarsa": _ASYNCHRONOUS_OURS,
-    "dqn": _OPERATION | {"precision": "fp32", "learner_threads": 2},
-    "gorila_dqn": _OPERATION
-    | {
-        "precision": "fp32",
-        "learning_rate": 0.001,
-        "max_gradient_staleness": 500,
-        "outlier_deviations": 4,
-        "n_replay_shards": 8,
-        "parts_per_process": 1,
-        "snapshot_interval_s": 5,
-    },
-}
-DIFFERENT: dict[str, dict[str, Any]] = {
-    "paac": {"learning_rate_schedule": "constant", "rmsprop_initial_g": 0},
-    "paac_q": {"learning_rate_schedule": "constant", "rmsprop_initial_g": 0},
-    "ga3c": {"rmsprop_initial_g": 0},
-    "a3c": {"value_coefficient": 0.5},
-    "gorila_dqn": {"agent_steps_per_update": 4},
-}
-
 # Mnih et al. 2016, supplement, section 9: LSTM after the encoder, no bootstrapping (each episode one update),
 # cost 1e-4 on the differential entropy; the rest as in section 8.
 CONTINUOUS: Printed = {
@@ -217,7 +192,7 @@ ATARI: Printed = {
 ATARI_OURS = {"sticky_actions": 0, "fire_at_reset": False, "mode": None, "difficulty": None, "crop": False}
 ATARI_DIFFERENT = {"frame_maximum": "luminance"}
 
-_ASYNC_Q_VECTOR = {
+_ASYNC_Q_VECTOR: dict[str, Any] = {
     "network": "mlp",
     "n_actors": 2,
     "learning_rate": 0.001,
@@ -229,83 +204,136 @@ _ASYNC_Q_VECTOR = {
     "exploration_anneal_frames": 20_000,
     "evaluation_interval_agent_steps": 100_000,
 }
-VECTOR: dict[str, dict[str, Any]] = {
-    "paac": {
-        "network": "mlp",
-        "learning_rate": 0.003,
-        "rmsprop_eps": 1e-5,
-        "value_coefficient": 0.1,
-        "max_grad_norm": 0.5,
-        "reward_clip": 0,
-        "n_e": 16,
-        "n_w": 1,
-        "evaluation_interval_agent_steps": 100_000,
-    },
-    "paac_q": {
-        "network": "mlp",
-        "learning_rate": 0.005,
-        "rmsprop_eps": 1e-5,
-        "reward_clip": 0,
-        "n_e": 16,
-        "n_w": 1,
-        "target_update_frames": 500,
-        "exploration_anneal_frames": 20_000,
-        "evaluation_interval_agent_steps": 100_000,
-    },
-    "ga3c": {
-        "network": "mlp",
-        "learning_rate": 0.001,
-        "rmsprop_eps": 1e-5,
-        "value_coefficient": 0.1,
-        "reward_clip": 0,
-        "n_actors": 8,
-        "n_predictors": 1,
-        "n_trainers": 1,
-        "min_training_batch": 40,
-        "adjustment_interval_s": 0,
-        "evaluation_interval_agent_steps": 100_000,
-    },
-    "a3c": {
-        "network": "mlp",
-        "n_actors": 2,
-        "learning_rate": 0.003,
-        "rmsprop_eps": 0.001,
-        "learning_rate_schedule": "constant",
-        "max_grad_norm": 5,
-        "reward_clip": 0,
-        "evaluation_interval_agent_steps": 100_000,
-    },
-    "n_step_q": _ASYNC_Q_VECTOR,
-    "one_step_q": _ASYNC_Q_VECTOR,
-    "one_step_sarsa": _ASYNC_Q_VECTOR,
-    "dqn": {
-        "network": "mlp",
-        "learning_rate": 0.001,
-        "reward_clip": 0,
-        "target_update_updates": 250,
-        "replay_capacity": 50_000,
-        "learning_starts_agent_steps": 1_000,
-        "exploration_anneal_agent_steps": 10_000,
-        "exploration_eps": 0.05,
-        "learner_threads": 1,
-        "evaluation_interval_agent_steps": 100_000,
-    },
-    "gorila_dqn": {
-        "network": "mlp",
-        "learning_rate": 0.01,
-        "reward_clip": 0,
-        "n_actors": 2,
-        "n_learners": 2,
-        "n_shards": 2,
-        "n_replay_shards": 2,
-        "parts_per_process": 2,
-        "pull_interval": 4,
-        "target_update_updates": 250,
-        "replay_capacity": 50_000,
-        "learning_starts_agent_steps": 1_000,
-        "exploration_anneal_updates": 2_500,
-        "exploration_eps": 0.05,
-        "evaluation_interval_agent_steps": 100_000,
-    },
+
+_ASYNC_Q = Expected(ASYNCHRONOUS | VALUE, _ASYNCHRONOUS_OURS, _ASYNC_Q_VECTOR, "none")
+
+EXPECTED: dict[str, Expected] = {
+    "paac": Expected(
+        printed=PAAC_FRAMEWORK
+        | {
+            "beta": (0.01, "Clemente 2017, 5.1", "β"),
+            "value_coefficient": (1, "Clemente 2017, algorithm 1", None),
+        },
+        ours=_OPERATION | {"precision": "fp32", "standardise": False},
+        vector={
+            "network": "mlp",
+            "learning_rate": 0.003,
+            "rmsprop_eps": 1e-5,
+            "value_coefficient": 0.1,
+            "max_grad_norm": 0.5,
+            "reward_clip": 0,
+            "n_e": 16,
+            "n_w": 1,
+            "evaluation_interval_agent_steps": 100_000,
+        },
+        reproducibility="resumes_agree",
+        different={"learning_rate_schedule": "constant", "rmsprop_initial_g": 0},
+    ),
+    "paac_q": Expected(
+        printed=PAAC_FRAMEWORK | VALUE,
+        ours=_OPERATION | {"precision": "fp32"},
+        vector={
+            "network": "mlp",
+            "learning_rate": 0.005,
+            "rmsprop_eps": 1e-5,
+            "reward_clip": 0,
+            "n_e": 16,
+            "n_w": 1,
+            "target_update_frames": 500,
+            "exploration_anneal_frames": 20_000,
+            "evaluation_interval_agent_steps": 100_000,
+        },
+        reproducibility="resumes_agree",
+        different={"learning_rate_schedule": "constant", "rmsprop_initial_g": 0},
+    ),
+    "ga3c": Expected(
+        printed=GA3C,
+        ours=_OPERATION,
+        vector={
+            "network": "mlp",
+            "learning_rate": 0.001,
+            "rmsprop_eps": 1e-5,
+            "value_coefficient": 0.1,
+            "reward_clip": 0,
+            "n_actors": 8,
+            "n_predictors": 1,
+            "n_trainers": 1,
+            "min_training_batch": 40,
+            "adjustment_interval_s": 0,
+            "evaluation_interval_agent_steps": 100_000,
+        },
+        reproducibility="none",
+        different={"rmsprop_initial_g": 0},
+    ),
+    "a3c": Expected(
+        printed=ASYNCHRONOUS | A3C,
+        ours=_ASYNCHRONOUS_OURS | {"standardise": False},
+        vector={
+            "network": "mlp",
+            "n_actors": 2,
+            "learning_rate": 0.003,
+            "rmsprop_eps": 0.001,
+            "learning_rate_schedule": "constant",
+            "max_grad_norm": 5,
+            "reward_clip": 0,
+            "evaluation_interval_agent_steps": 100_000,
+        },
+        reproducibility="none",
+        different={"value_coefficient": 0.5},
+    ),
+    "n_step_q": _ASYNC_Q,
+    "one_step_q": _ASYNC_Q,
+    "one_step_sarsa": _ASYNC_Q,
+    "dqn": Expected(
+        printed=REPLAYED | {"exploration_anneal_agent_steps": (1_000_000, "Mnih 2015, methods", None)},
+        ours=_OPERATION | {"precision": "fp32", "learner_threads": 2},
+        vector={
+            "network": "mlp",
+            "learning_rate": 0.001,
+            "reward_clip": 0,
+            "target_update_updates": 250,
+            "replay_capacity": 50_000,
+            "learning_starts_agent_steps": 1_000,
+            "exploration_anneal_agent_steps": 10_000,
+            "exploration_eps": 0.05,
+            "learner_threads": 1,
+            "evaluation_interval_agent_steps": 100_000,
+        },
+        reproducibility="bitwise",
+        protocol="noop_starts_5min",
+    ),
+    "gorila_dqn": Expected(
+        printed=REPLAYED | GORILA,
+        ours=_OPERATION
+        | {
+            "precision": "fp32",
+            "learning_rate": 0.001,
+            "max_gradient_staleness": 500,
+            "outlier_deviations": 4,
+            "n_replay_shards": 8,
+            "parts_per_process": 1,
+            "snapshot_interval_s": 5,
+        },
+        vector={
+            "network": "mlp",
+            "learning_rate": 0.01,
+            "reward_clip": 0,
+            "n_actors": 2,
+            "n_learners": 2,
+            "n_shards": 2,
+            "n_replay_shards": 2,
+            "parts_per_process": 2,
+            "pull_interval": 4,
+            "target_update_updates": 250,
+            "replay_capacity": 50_000,
+            "learning_starts_agent_steps": 1_000,
+            "exploration_anneal_updates": 2_500,
+            "exploration_eps": 0.05,
+            "evaluation_interval_agent_steps": 100_000,
+        },
+        reproducibility="none",
+        protocol="noop_starts_5min",
+        different={"agent_steps_per_update": 4},
+    ),
 }
-"""No paper trains these tasks: all ours."""
+"""Every algorithm of the catalogue."""

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from backend.runs.schemas import RunFields
-from backend.specs.algorithms import ALGORITHMS, AlgorithmConfig
+from backend.specs.algorithms import AlgorithmConfig
 from backend.specs.problems import InvalidSpec
 from backend.specs.run import REQUEST_FIELDS, parse_run_spec
 
@@ -215,25 +215,6 @@ def test_parse_rejects_discrete_algorithm_in_continuous_environment() -> None:
     assert problem.field == "environment"
     assert problem.message == "PAAC supports discrete actions, not continuous"
     assert parse_run_spec(request | {"algorithm": "a3c"}).catalogue_environment.actions == "continuous"
-
-
-def test_every_algorithm_promises_what_its_processes_allow() -> None:
-    # What is promised here is what test_contract.py demands of the engine.
-    promised = {
-        "dqn": "bitwise",
-        "paac": "resumes_agree",
-        "paac_q": "resumes_agree",
-        "a3c": "none",
-        "n_step_q": "none",
-        "one_step_q": "none",
-        "one_step_sarsa": "none",
-        "ga3c": "none",
-        "gorila_dqn": "none",
-    }
-    assert set(promised) == set(ALGORITHMS), (
-        "add what the new algorithm promises; see docs/guides/algorithm.md"
-    )
-    assert {name: algorithm.reproducibility for name, algorithm in ALGORITHMS.items()} == promised
 
 
 @pytest.mark.parametrize(

@@ -82,31 +82,29 @@ CONTRACT = (
     "tests/workers/engine/test_contract.py::test_algorithm_trains_changes_resumes_stops_and_fails_on_nan"
 )
 METHODS = "workers/engine/methods/"
-TRAINED_BY = {
-    "asynchronous/a3c": ["a3c"],
-    "asynchronous/q": ["n_step_q", "one_step_sarsa"],
-    "asynchronous": ["n_step_q", "a3c"],
-    "paac/paac_q": ["paac_q"],
-    "paac": ["paac"],
-    "ga3c": ["ga3c"],
-    "dqn": ["dqn"],
-    "gorila": ["gorila_dqn"],
-}
-"""By the beginning of a path in `methods`, what trains by it; a package without an entry is an error."""
 SHARED = ["paac", "dqn"]
-"""What trains by the modules outside of these packages."""
+"""What trains by the modules outside of the methods' packages."""
 
 
 def contracts(mutant: Mutant) -> list[str]:
     """Ids of the contract tests that may run its code."""
     if not mutant.path.startswith("workers/"):
         return []
-    package = mutant.path.removeprefix(METHODS)
-    if package == mutant.path or "/" not in package:
+    module = Path(mutant.path)
+    if module.parents[1] != Path(METHODS):
         names = SHARED
     else:
-        names = next(names for start, names in TRAINED_BY.items() if package.startswith(start))
+        # As the registry finds them, but without an import: the copies with mutants are imported later.
+        declaring = [
+            path.stem for path in sorted((ROOT / module.parent).glob("*.py")) if declares_method(path)
+        ]
+        names = [module.stem] if module.stem in declaring else declaring
     return [f"{CONTRACT}[{name}]" for name in names]
+
+
+def declares_method(path: Path) -> bool:
+    """Whether a module is an algorithm's, whose id is its name."""
+    return "\nMETHOD = " in path.read_text("utf-8")
 
 
 class Results:

@@ -6,7 +6,7 @@ Needs no torch at run time: GA3C's agents import this module.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -238,6 +238,19 @@ class MethodSpec(Generic[ConfigT, NetworkT, ContextT, MethodT_co]):
     def config_of(self, spec: RunSpec) -> ConfigT:
         """The run's config, which is of this method's type."""
         return config_of(spec, self.config)
+
+
+class RegisteredMethod(NamedTuple):
+    """What the training loop and the evaluation need of an algorithm: the `METHOD` of its module."""
+
+    learner: Callable[[RunSpec], Learner]
+    """Creates the learner of a run, in a process where `prepare_torch` has been called."""
+    network: Callable[[Any, Env], Any]
+    """Creates the module whose parameters are a checkpoint's theta, given the run's config."""
+    policy: "Callable[[Any, torch.device, int], Policy]"
+    """How such a network acts in evaluation, given a seed."""
+    spec: Any = None
+    """The `MethodSpec` from which the learner of a framework creates the method; None without a framework."""
 
 
 def config_of(spec: RunSpec, kind: type[ConfigT]) -> ConfigT:

@@ -11,7 +11,7 @@ from tests.support.waiting import Patience
 from workers.engine.methods.base import EpisodeEnd
 from workers.engine.methods.episode_runner import EpisodeRunner
 from workers.engine.methods.paac.learner import PaacLearner
-from workers.engine.methods.paac.paac import PAAC
+from workers.engine.methods.paac.paac import METHOD
 from workers.engine.methods.recording import EpisodeRecorder
 
 BREAKOUT: dict[str, Any] = {"environment": "ALE/Breakout-v5", "seed": 3, "stop": {"agent_steps": 10_000}}
@@ -70,7 +70,7 @@ def test_actor_records_the_lives_after_each_decision(tmp_path: Path) -> None:
 def test_rollout_worker_records_the_lives_after_each_decision(tmp_path: Path) -> None:
     """Random actions lose one of five lives after another."""
     config = {"n_e": 1, "n_w": 1, "t_max": 20, "evaluation_episodes": 0}
-    learner = PaacLearner(parse_run_spec(BREAKOUT | {"algorithm": "paac", "config": config}), PAAC)
+    learner = PaacLearner(parse_run_spec(BREAKOUT | {"algorithm": "paac", "config": config}), METHOD.spec)
     episodes: list[EpisodeEnd] = []
     patience = Patience()
     while patience.lasts() and not episodes:

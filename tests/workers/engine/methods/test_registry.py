@@ -1,23 +1,40 @@
-"""The registry of methods and that of specs hold the same algorithms."""
+"""Every algorithm has a method, found by its id, and tests of its own."""
+
+import re
+from pathlib import Path
 
 import pytest
 
-from workers.engine.methods.registry import RegistryError, check_registered
+from backend.specs.algorithms import ALGORITHMS
+from workers.engine.methods.registry import METHODS, RegistryError, find_modules, load_method
+
+METHODS_FOLDER = Path(__file__).parents[4] / "workers/engine/methods"
 
 
-def test_algorithm_without_a_method_is_refused_with_both_places_named() -> None:
-    with pytest.raises(RegistryError) as refused:
-        check_registered({"dqn", "double_dqn", "a3c"}, {"dqn", "a3c"})
-    assert str(refused.value) == (
-        "double_dqn: registered in backend.specs.algorithms but not in workers.engine.methods.registry; "
-        "add or remove a line"
-    )
+def test_every_algorithm_has_a_method() -> None:
+    assert list(METHODS) == list(ALGORITHMS)
 
 
-def test_method_without_a_spec_is_refused() -> None:
-    with pytest.raises(RegistryError, match=r"^paac, ppo: registered in workers\.\S+ but not in backend\."):
-        check_registered({"dqn"}, {"dqn", "ppo", "paac"})
+def test_every_module_with_a_method_is_an_algorithms() -> None:
+    declaring = {
+        path.stem for path in METHODS_FOLDER.glob("*/*.py") if "\nMETHOD = " in path.read_text("utf-8")
+    }
+    assert declaring == set(ALGORITHMS)
 
 
-def test_equal_ids_are_accepted_in_any_order() -> None:
-    check_registered(["a3c", "dqn"], ["dqn", "a3c"])
+def test_algorithm_without_a_module_is_refused() -> None:
+    with pytest.raises(RegistryError, match=r"double_dqn: one module double_dqn\.py must stand in a package"):
+        find_modules(["dqn", "double_dqn"])
+
+
+def test_module_without_a_method_is_refused() -> None:
+    with pytest.raises(RegistryError, match=r"methods\.asynchronous\.q declares no METHOD"):
+        load_method("workers.engine.methods.asynchronous.q")
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_learning_test_trains_every_algorithm(algorithm: str) -> None:
+    """The test stands beside those of the methods, is marked `learning` and names the algorithm."""
+    texts = (path.read_text("utf-8") for path in Path(__file__).parent.glob("*/test_*.py"))
+    named = re.compile(rf"\b{algorithm}\b")
+    assert any("mark.learning" in text and named.search(text) for text in texts)

@@ -5,6 +5,7 @@ import pytest
 import torch
 from threadpoolctl import threadpool_info
 
+from backend.specs.algorithms import ALGORITHMS
 from backend.specs.problems import InvalidSpec
 from backend.specs.run import parse_run_spec
 from tests.support.devices import DEVICES
@@ -59,7 +60,7 @@ def test_resolve_device_raises_without_the_requested_gpu() -> None:
         resolve_device("cuda")
 
 
-@pytest.mark.parametrize("algorithm", ["a3c", "n_step_q", "one_step_q", "one_step_sarsa", "gorila_dqn"])
+@pytest.mark.parametrize("algorithm", [a.id for a in ALGORITHMS.values() if "cuda" not in a.devices])
 def test_cpu_only_methods_refuse_a_gpu(algorithm: str) -> None:
     request = {"algorithm": algorithm, "environment": "CartPole-v1", "stop": {"agent_steps": 1}}
     assert parse_run_spec(request).device == "auto"

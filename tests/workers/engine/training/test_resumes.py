@@ -96,11 +96,11 @@ def test_fork_continues_with_other_settings(tmp_path: Path, other: dict[str, Any
 
 def test_fork_with_another_seed_samples_other_actions() -> None:
     from workers.engine.methods.paac.learner import PaacLearner
-    from workers.engine.methods.paac.paac import PAAC
+    from workers.engine.methods.paac.paac import METHOD
 
     spec = cartpole({"agent_steps": 100})
     parent, resumed, forked = (
-        PaacLearner(s, PAAC) for s in (spec, spec, spec.model_copy(update={"seed": 7}))
+        PaacLearner(s, METHOD.spec) for s in (spec, spec, spec.model_copy(update={"seed": 7}))
     )
     began = forked.state()["shares"][0]["generator"]
     parent.advance(0.0, watched=False)

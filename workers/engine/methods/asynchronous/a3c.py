@@ -38,6 +38,7 @@ from backend.specs.algorithms.a3c import A3CConfig
 from workers.engine.envs.base import Box, Env
 from workers.engine.methods.asynchronous import a3c_continuous
 from workers.engine.methods.asynchronous.actor import ActorContext, ActorMethod, Decision
+from workers.engine.methods.asynchronous.learner import asynchronous_method
 from workers.engine.methods.base import MethodSpec, Policy
 from workers.engine.nn.losses import actor_critic_descent
 from workers.engine.nn.networks import (
@@ -159,4 +160,4 @@ class AdvantageActorCritic:
             self._unroll.state = (h.clone(), c.clone())
 
 
-A3C = MethodSpec(A3CConfig, network, policy, method)
+METHOD = asynchronous_method(MethodSpec(A3CConfig, network, policy, method))

@@ -3,6 +3,7 @@
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -25,6 +26,7 @@ from workers.engine.methods.base import (
     RECORDED,
     MetricsGate,
     Policy,
+    RegisteredMethod,
     StepResult,
     check_finite,
     check_network,
@@ -227,3 +229,8 @@ class HogwildLearner:
             c.learning_rate, c.learning_rate_schedule, progress
         )
         return self._gate.pass_on(result)
+
+
+def asynchronous_method(method: ActorMethodSpec) -> RegisteredMethod:
+    """The `METHOD` of an algorithm whose actor-learners update one theta without locks."""
+    return RegisteredMethod(partial(HogwildLearner, method=method), method.network, method.policy, method)

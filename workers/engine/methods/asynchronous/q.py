@@ -29,6 +29,7 @@ Differences from the paper:
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -40,13 +41,13 @@ from backend.specs.algorithms.async_q import AsyncQConfig
 from backend.specs.algorithms.value import ValueConfig
 from workers.engine.envs.base import Env
 from workers.engine.methods.asynchronous.actor import ActorContext, Decision
+from workers.engine.methods.asynchronous.learner import asynchronous_method
 from workers.engine.methods.asynchronous.memory import FRAMES, Counts
-from workers.engine.methods.base import MethodSpec, Policy
+from workers.engine.methods.base import MethodSpec, Policy, RegisteredMethod
 from workers.engine.nn.losses import td_loss
 from workers.engine.nn.networks import ActionValues, action_values
 from workers.engine.nn.optimizers import FlatParameters
 from workers.engine.nn.policies import EpsilonGreedyPolicy
-from workers.engine.nn.returns import n_step_returns
 from workers.engine.nn.schedules import annealed
 from workers.engine.nn.unroll import create_unroll
 
@@ -101,8 +102,8 @@ class Exploration:
         self._decisions_left = state["decisions_left"]
 
 
-class _AsyncQ(ABC):
-    """What the three methods share; see `ActorMethod`."""
+class AsyncQ(ABC):
+    """What the value methods share; see `ActorMethod`."""
 
     def __init__(self, context: ActorContext[AsyncQConfig, ActionValues]) -> None:
         self._config = context.config
@@ -181,18 +182,7 @@ class _AsyncQ(ABC):
         return int(q_A.argmax())
 
 
-class NStepQ(_AsyncQ):
-    """Algorithm S1."""
-
-    def _targets(self, reward_T: Tensor, after: NDArray[Any] | None) -> Tensor:
-        R = torch.zeros(1)
-        if after is not None:
-            R = self._target_network(torch.from_numpy(after)).max(-1).values
-        none_T1 = torch.zeros(len(reward_T), 1, dtype=torch.bool)
-        return n_step_returns(reward_T[:, None], none_T1, R, self._config.gamma)[:, 0]
-
-
-class _OneStep(_AsyncQ):
+class OneStep(AsyncQ):
     """Algorithm 1, without the value of the next state."""
 
     def __init__(self, context: ActorContext[AsyncQConfig, ActionValues]) -> None:
@@ -227,26 +217,6 @@ class _OneStep(_AsyncQ):
         """Value (N,) of the next states, given Q(., .; theta_minus) there."""
 
 
-class OneStepQ(_OneStep):
-    """Algorithm 1."""
-
-    def _next_values(self, q_NA: Tensor, after: NDArray[Any] | None) -> Tensor:
-        return q_NA.max(-1).values
-
-
-class OneStepSarsa(_OneStep):
-    """Algorithm 1 with Sarsa's target: the value of the action taken next."""
-
-    def _next_values(self, q_NA: Tensor, after: NDArray[Any] | None) -> Tensor:
-        next_actions = self._actions[1:]
-        if after is not None:
-            if self._next_action is None:  # else chosen already, where the environment crashed
-                q_A = self._network.q(self._unroll.peek(torch.from_numpy(after)))[0].numpy()
-                self._next_action = self._draw(q_A)
-            next_actions = [*next_actions, self._next_action]
-        return q_NA.gather(-1, torch.tensor(next_actions)[:, None])[:, 0]
-
-
-N_STEP_Q = MethodSpec(AsyncQConfig, network, policy, NStepQ, target_frames)
-ONE_STEP_Q = MethodSpec(AsyncQConfig, network, policy, OneStepQ, target_frames)
-ONE_STEP_SARSA = MethodSpec(AsyncQConfig, network, policy, OneStepSarsa, target_frames)
+def value_method(method: Callable[[ActorContext[AsyncQConfig, ActionValues]], AsyncQ]) -> RegisteredMethod:
+    """The `METHOD` of an algorithm whose actor-learners learn Q with this class."""
+    return asynchronous_method(MethodSpec(AsyncQConfig, network, policy, method, target_frames))

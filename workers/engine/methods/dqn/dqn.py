@@ -31,7 +31,7 @@ from backend.specs.algorithms.replayed import CHECKPOINTED_REPLAY_BYTES, Replaye
 from backend.specs.run import RunSpec
 from workers.engine.envs import make_env
 from workers.engine.envs.base import Env
-from workers.engine.methods.base import Policy, StepResult, check_network, config_of
+from workers.engine.methods.base import Policy, RegisteredMethod, StepResult, check_network, config_of
 from workers.engine.methods.dqn.actor import DqnActor
 from workers.engine.methods.dqn.learner import DqnNetworks, create_optimizer
 from workers.engine.nn.devices import describe, resolve_device
@@ -199,3 +199,6 @@ class Dqn(DqnNetworks):
     def close(self) -> None:
         """Close the environment."""
         self.actor.close()
+
+
+METHOD = RegisteredMethod(Dqn, network, policy)

@@ -45,6 +45,7 @@ from workers.engine.methods.base import (
     RECORDED,
     MetricsGate,
     Policy,
+    RegisteredMethod,
     StepResult,
     check_finite,
     check_network,
@@ -267,3 +268,6 @@ def _resize(workers: list[Any], n: int, start: Any) -> None:
         worker = workers.pop()
         worker.end()
         worker.join()
+
+
+METHOD = RegisteredMethod(Ga3c, network, policy)

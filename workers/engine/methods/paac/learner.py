@@ -28,6 +28,7 @@ Differences from the paper:
 import os
 import time
 from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -39,7 +40,7 @@ from backend.specs.algorithms.synchronous import SynchronousConfig
 from backend.specs.run import RunSpec
 from workers.engine.envs import make_env
 from workers.engine.envs.info import Totals, add_totals
-from workers.engine.methods.base import Policy, StepResult, check_network
+from workers.engine.methods.base import Policy, RegisteredMethod, StepResult, check_network
 from workers.engine.methods.paac.gpu_rollout import GpuRolloutWorker
 from workers.engine.methods.paac.method import RolloutMethodSpec, Slice
 from workers.engine.methods.paac.remote import ParameterMemory, RemoteRolloutWorker
@@ -270,3 +271,8 @@ def _exploration(results: list[RolloutResult]) -> dict[str, dict[str, float]]:
 
 def _shape(worker: dict[str, Any]) -> tuple[int, int]:
     return len(worker["episodes_begun"]), len(worker["generator"])
+
+
+def synchronous_method(method: RolloutMethodSpec) -> RegisteredMethod:
+    """The `METHOD` of an algorithm of PAAC's framework."""
+    return RegisteredMethod(partial(PaacLearner, method=method), method.network, method.policy, method)

@@ -19,6 +19,7 @@ from torch import Tensor
 from backend.specs.algorithms.paac import PaacConfig
 from workers.engine.envs.base import Env
 from workers.engine.methods.base import MethodSpec, Policy
+from workers.engine.methods.paac.learner import synchronous_method
 from workers.engine.methods.paac.method import BatchDecision, RolloutContext
 from workers.engine.nn.losses import actor_critic_loss
 from workers.engine.nn.networks import ActorCritic, actor_critic
@@ -76,4 +77,4 @@ class PaacActorCritic:
         self._config = config
 
 
-PAAC = MethodSpec(PaacConfig, network, policy, PaacActorCritic)
+METHOD = synchronous_method(MethodSpec(PaacConfig, network, policy, PaacActorCritic))

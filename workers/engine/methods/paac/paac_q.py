@@ -25,6 +25,7 @@ from backend.specs.algorithms.paac_q import PaacQConfig
 from workers.engine.envs.base import Env
 from workers.engine.methods.asynchronous.q import EPSILON_PROBABILITIES, policy, target_frames
 from workers.engine.methods.base import MethodSpec
+from workers.engine.methods.paac.learner import synchronous_method
 from workers.engine.methods.paac.method import BatchDecision, RolloutContext, Slice
 from workers.engine.nn.losses import td_loss
 from workers.engine.nn.networks import ActionValues, action_values
@@ -89,4 +90,4 @@ class PaacNStepQ:
         self._config = config
 
 
-PAAC_Q = MethodSpec(PaacQConfig, network, policy, PaacNStepQ, target_frames)
+METHOD = synchronous_method(MethodSpec(PaacQConfig, network, policy, PaacNStepQ, target_frames))

@@ -10,18 +10,12 @@ from torch import Tensor
 from backend.specs.run import RunSpec, parse_run_spec
 from tests.support.scripted_environment import EVERY_END, Decision, Outcome, Script, Scripted
 from workers.engine.envs import make_env
-from workers.engine.methods.asynchronous import a3c, q
 from workers.engine.methods.asynchronous.actor import ActorLearner, ActorMethodSpec
 from workers.engine.methods.asynchronous.memory import Counts, Memory, Vectors
+from workers.engine.methods.registry import METHODS
 from workers.engine.nn.optimizers import FlatParameters
 from workers.engine.processes.child import Channel
 
-METHODS: dict[str, ActorMethodSpec] = {
-    "a3c": a3c.A3C,
-    "n_step_q": q.N_STEP_Q,
-    "one_step_q": q.ONE_STEP_Q,
-    "one_step_sarsa": q.ONE_STEP_SARSA,
-}
 T_MAX = 60
 """Agent steps of the run: its learning rate is 0 there."""
 CONFIG: dict[str, Any] = {
@@ -41,7 +35,7 @@ class Run:
 
     def __init__(self, spec: RunSpec, actors: int = 1) -> None:
         self.config: Any = spec.config
-        self.method = METHODS[spec.algorithm]
+        self.method: ActorMethodSpec = METHODS[spec.algorithm].spec
         env = make_env(spec.environment, spec.environment_config)
         torch.manual_seed(spec.seed)
         self.network: Any = self.method.network(spec.config, env)

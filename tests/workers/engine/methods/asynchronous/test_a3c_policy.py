@@ -9,7 +9,7 @@ import torch
 from backend.specs.algorithms.a3c import A3CConfig
 from backend.specs.run import parse_run_spec
 from workers.engine.envs import make_env
-from workers.engine.methods.asynchronous.a3c import A3C
+from workers.engine.methods.asynchronous.a3c import METHOD
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_lstm_has_the_papers_number_of_cells(environment: str, cells: dict[str, 
     spec = parse_run_spec(fields | {"config": {"recurrent": True}})
     assert isinstance(spec.config, A3CConfig)
     env = make_env(spec.environment, spec.environment_config)
-    network = A3C.network(spec.config, env)
+    network = METHOD.network(spec.config, env)
     env.close()
     assert {name: getattr(network, name).cells for name in cells} == cells
 
@@ -40,11 +40,11 @@ def test_a3c_is_evaluated_with_its_lstm_if_it_has_one(recurrent: bool) -> None:
     assert isinstance(spec.config, A3CConfig)
     env = make_env(spec.environment, spec.environment_config)
     torch.manual_seed(0)
-    network: Any = A3C.network(spec.config, env)
+    network: Any = METHOD.network(spec.config, env)
     env.close()
     for parameter in network.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
-    policy = A3C.policy(network, torch.device("cpu"), 0)
+    policy = METHOD.policy(network, torch.device("cpu"), 0)
     rng = np.random.default_rng(0)
     state = None
     for _ in range(3):

@@ -1,10 +1,8 @@
 """Each asynchronous method's gradient against a slow float64 transcription of its algorithm.
 
-The transcriptions follow Mnih et al. 2016, Algorithms 1, S1 and S2, line by line: one decision at a time, one
-call of autograd a decision, from parameters that are plain matrices.
+The transcriptions follow Mnih et al. 2016, Algorithms 1, S1 and S2.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,92 +12,20 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from backend.specs.algorithms.async_q import AsyncQConfig
-from backend.specs.run import RunSpec, parse_run_spec
-from workers.engine.envs import make_env
-from workers.engine.methods.asynchronous.a3c import A3C
-from workers.engine.methods.asynchronous.actor import ActorContext, ActorMethodSpec
-from workers.engine.methods.asynchronous.memory import FRAMES, Counts
-from workers.engine.methods.asynchronous.q import (
-    EPSILON_PERIOD,
-    N_STEP_Q,
-    ONE_STEP_Q,
-    ONE_STEP_SARSA,
-    Exploration,
+from tests.workers.engine.methods.asynchronous.played import (
+    GAMMA,
+    Played,
+    accumulate,
+    check,
+    features,
+    q_values,
+    spec_of,
+    target_values,
 )
-from workers.engine.nn.optimizers import FlatParameters
+from workers.engine.methods.asynchronous.memory import FRAMES, Counts
+from workers.engine.methods.asynchronous.q import EPSILON_PERIOD, Exploration
 
-GAMMA = 0.9
-
-
-@pytest.fixture(autouse=True)
-def float64() -> Iterator[None]:
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
-
-
-def spec_of(algorithm: str, environment: str = "CartPole-v1", **config: Any) -> RunSpec:
-    return parse_run_spec(
-        {
-            "algorithm": algorithm,
-            "environment": environment,
-            "stop": {"agent_steps": 1_000},
-            "config": {"gamma": GAMMA, **config},
-        }
-    )
-
-
-class Played:
-    """A method that has acted in made-up states, and what it did there."""
-
-    def __init__(
-        self, maker: ActorMethodSpec, spec: RunSpec, *, terminal: bool, T: int = 5, updates: int = 1
-    ) -> None:
-        rng = np.random.default_rng(3)
-        torch.manual_seed(1)
-        env = make_env(spec.environment, spec.environment_config)
-        self.network: Any = maker.network(spec.config, env)
-        for parameter in self.network.parameters():
-            nn.init.normal_(parameter, std=0.3)
-        self.flat = FlatParameters(self.network)
-        self.theta_minus = torch.randn_like(self.flat.theta) * 0.3
-        counts = Counts(np.zeros((65, 4), np.int64))
-        self.method = maker.method(
-            ActorContext(spec.config, self.network, self.theta_minus, rng, counts, env)
-        )
-        env.close()
-        self.method.begin_episode()
-        self.all_states: list[NDArray[Any]] = []
-        shape = (1, *env.observation_shape)
-        state = rng.normal(size=shape)
-        for update in range(updates):
-            self.flat.dtheta.zero_()
-            self.method.begin()
-            self.states, self.actions, self.rewards = [], [], []
-            for _ in range(T):
-                self.states.append(state.copy())
-                self.actions.append(self.method.choose(state).action)
-                self.rewards.append(float(rng.normal()))
-                state = rng.normal(size=shape)
-            self.all_states += self.states
-            self.terminal = terminal and update == updates - 1
-            self.after = state
-            self.metrics = self.method.learn(self.rewards, None if self.terminal else state)
-
-    def gradient(self) -> Tensor:
-        return self.flat.dtheta.clone()
-
-
-def features(network: nn.Module, state: NDArray[Any]) -> Tensor:
-    """Two tanh layers, by hand."""
-    body = network.body
-    assert isinstance(body, nn.Sequential)
-    x = torch.from_numpy(state[0])
-    for k in (0, 2):
-        layer = body[k]
-        assert isinstance(layer, nn.Linear)
-        x = torch.tanh(layer.weight @ x + layer.bias)
-    return x
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 def lstm(network: Any, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
@@ -109,23 +35,6 @@ def lstm(network: Any, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]
     i, f, o, g = (z[k * H : (k + 1) * H] for k in range(4))
     c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
     return torch.sigmoid(o) * torch.tanh(c), c
-
-
-def q_values(network: Any, state: NDArray[Any]) -> Tensor:
-    q: Tensor = network.q.weight @ features(network, state) + network.q.bias
-    return q
-
-
-def accumulate(played: Played, objective: Tensor) -> None:
-    objective.backward(retain_graph=True)  # type: ignore[no-untyped-call]
-
-
-def check(played: Played, transcribed: Any) -> None:
-    mine = played.gradient()
-    played.flat.dtheta.zero_()
-    transcribed(played)
-    assert played.flat.dtheta.abs().max() > 1e-2
-    torch.testing.assert_close(mine, played.flat.dtheta, rtol=0, atol=1e-6)
 
 
 def algorithm_s2(played: Played, *, beta: float, value_coefficient: float) -> None:
@@ -163,7 +72,7 @@ def algorithm_s2(played: Played, *, beta: float, value_coefficient: float) -> No
 def test_a3c_gradient_equals_algorithm_s2(terminal: bool, recurrent: bool, updates: int) -> None:
     settings = {"beta": 0.05, "value_coefficient": 0.7}
     spec = spec_of("a3c", recurrent=recurrent, beta=0.05, value_coefficient=0.7)
-    played = Played(A3C, spec, terminal=terminal, updates=updates)
+    played = Played(spec, terminal=terminal, updates=updates)
     check(played, lambda p: algorithm_s2(p, **settings))
 
 
@@ -196,14 +105,14 @@ def gaussian_s2(played: Played, *, beta: float, value_coefficient: float) -> Non
 def test_continuous_a3c_gradient_equals_algorithm_s2(terminal: bool) -> None:
     settings = {"beta": 0.05, "value_coefficient": 0.7}
     spec = spec_of("a3c", "Pendulum-v1", recurrent=False, **settings)
-    check(Played(A3C, spec, terminal=terminal), lambda p: gaussian_s2(p, **settings))
+    check(Played(spec, terminal=terminal), lambda p: gaussian_s2(p, **settings))
 
 
 @pytest.mark.parametrize("environment", ["CartPole-v1", "Pendulum-v1"])
 def test_restored_lstm_state_gives_the_values_and_policy_of_the_actor_that_saved_it(environment: str) -> None:
     """Pendulum's actor has one LSTM for pi and another one for V."""
     spec = spec_of("a3c", environment, recurrent=True)
-    saved, resumed = Played(A3C, spec, terminal=False), Played(A3C, spec, terminal=False)
+    saved, resumed = Played(spec, terminal=False), Played(spec, terminal=False)
     resumed.method.begin_episode()
 
     def following(played: Played) -> NDArray[Any]:
@@ -217,16 +126,6 @@ def test_restored_lstm_state_gives_the_values_and_policy_of_the_actor_that_saved
     np.testing.assert_array_equal(following(resumed), of_saved)
     resumed.method.begin_episode()
     assert (abs(following(resumed) - of_saved) > 1e-3).all(), "both depend on what was restored"
-
-
-def target_values(played: Played, state: NDArray[Any]) -> Tensor:
-    """Q(s, .; theta_minus)."""
-    theta = played.flat.theta.clone()
-    played.flat.theta.copy_(played.theta_minus)
-    with torch.no_grad():
-        q = q_values(played.network, state).clone()
-    played.flat.theta.copy_(theta)
-    return q
 
 
 def algorithm_s1(played: Played) -> None:
@@ -259,21 +158,17 @@ def sarsa(played: Played) -> None:
 
 @pytest.mark.parametrize("terminal", [False, True])
 @pytest.mark.parametrize(
-    ("algorithm", "maker", "transcribed"),
-    [
-        ("n_step_q", N_STEP_Q, algorithm_s1),
-        ("one_step_q", ONE_STEP_Q, algorithm_1),
-        ("one_step_sarsa", ONE_STEP_SARSA, sarsa),
-    ],
+    ("algorithm", "transcribed"),
+    [("n_step_q", algorithm_s1), ("one_step_q", algorithm_1), ("one_step_sarsa", sarsa)],
 )
 def test_value_method_gradients_equal_their_algorithms(
-    terminal: bool, algorithm: str, maker: ActorMethodSpec, transcribed: Any
+    terminal: bool, algorithm: str, transcribed: Any
 ) -> None:
-    check(Played(maker, spec_of(algorithm), terminal=terminal, updates=2), transcribed)
+    check(Played(spec_of(algorithm), terminal=terminal, updates=2), transcribed)
 
 
 def test_sarsa_takes_the_action_of_its_target() -> None:
-    played = Played(ONE_STEP_SARSA, spec_of("one_step_sarsa"), terminal=False)
+    played = Played(spec_of("one_step_sarsa"), terminal=False)
     chosen = played.method.state()["next_action"]
     assert chosen in (0, 1)
     assert played.method.choose(played.after).action == chosen
@@ -281,13 +176,13 @@ def test_sarsa_takes_the_action_of_its_target() -> None:
 
 
 def test_sarsa_drops_the_next_action_at_an_episodes_end() -> None:
-    played = Played(ONE_STEP_SARSA, spec_of("one_step_sarsa"), terminal=False)
+    played = Played(spec_of("one_step_sarsa"), terminal=False)
     played.method.begin_episode()
     assert played.method.state()["next_action"] is None
 
 
 def test_a3c_samples_actions_from_pi() -> None:
-    played = Played(A3C, spec_of("a3c"), terminal=False)
+    played = Played(spec_of("a3c"), terminal=False)
     state = np.zeros((1, 4))
     choices = [played.method.choose(state) for _ in range(4_000)]
     pi = choices[0].policy_A

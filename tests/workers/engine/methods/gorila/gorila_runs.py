@@ -15,7 +15,7 @@ import torch
 from backend.specs.run import RunSpec, parse_run_spec
 from tests.support.waiting import PATIENCE_S, Patience
 from workers.engine.methods.base import StepResult
-from workers.engine.methods.gorila.gorila import Gorila
+from workers.engine.methods.gorila.gorila_dqn import Gorila
 from workers.engine.methods.gorila.parameters import ParameterShard, Pulled, Version
 
 QUICK = {

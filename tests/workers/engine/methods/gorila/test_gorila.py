@@ -11,7 +11,7 @@ from backend.specs.events import CheckpointSavedEvent, PointsEvent
 from backend.specs.problems import InvalidSpec
 from tests.support.waiting import Patience
 from tests.workers.engine.methods.gorila.gorila_runs import processes, running, spec_of
-from workers.engine.methods.gorila.gorila import Gorila
+from workers.engine.methods.gorila.gorila_dqn import Gorila
 from workers.engine.training import checkpoint
 from workers.engine.training.event_log import read_frames
 from workers.engine.training.loop import Training

@@ -22,7 +22,7 @@ from tests.support.waiting import Patience
 from workers.engine.methods.base import DivergedError
 from workers.engine.methods.dqn.learner import DqnNetworks
 from workers.engine.methods.gorila import process_group, shards, worker
-from workers.engine.methods.gorila.gorila import Gorila
+from workers.engine.methods.gorila.gorila_dqn import Gorila
 from workers.engine.methods.gorila.learner import Replica
 from workers.engine.nn.networks import action_values
 from workers.engine.nn.optimizers import FlatParameters

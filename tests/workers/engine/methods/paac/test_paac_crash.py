@@ -11,18 +11,15 @@ from torch import Tensor
 from backend.specs.run import parse_run_spec
 from tests.support.scripted_environment import Decision, Outcome, Script, Scripted
 from workers.engine.methods.paac.learner import PaacLearner
-from workers.engine.methods.paac.method import RolloutMethodSpec
-from workers.engine.methods.paac.paac import PAAC
-from workers.engine.methods.paac.paac_q import PAAC_Q
+from workers.engine.methods.registry import METHODS
 from workers.engine.nn.optimizers import FlatParameters
 
-METHODS: dict[str, RolloutMethodSpec] = {"paac": PAAC, "paac_q": PAAC_Q}
 CONFIG = {"n_e": 1, "n_w": 1, "t_max": 4, "gamma": 0.9, "reward_clip": 0.0, "max_grad_norm": 1e6}
 
 
 def learner(script: Script, algorithm: str, outcomes: list[Outcome], **config: Any) -> PaacLearner:
     request = {"algorithm": algorithm, "stop": {"agent_steps": 1_000}, "config": CONFIG | config}
-    return PaacLearner(parse_run_spec(script(outcomes) | request), METHODS[algorithm])
+    return PaacLearner(parse_run_spec(script(outcomes) | request), METHODS[algorithm].spec)
 
 
 def tensor(state: Any) -> Tensor:

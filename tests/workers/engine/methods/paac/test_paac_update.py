@@ -22,16 +22,15 @@ from workers.engine.envs.vector import FinishedEpisode
 from workers.engine.methods.paac import rollout as paac_share
 from workers.engine.methods.paac.gpu_rollout import GpuRolloutWorker
 from workers.engine.methods.paac.learner import PRINTED_N_E, PaacLearner, time_usage
-from workers.engine.methods.paac.method import RolloutContext, RolloutMethodSpec, Slice
-from workers.engine.methods.paac.paac import PAAC
-from workers.engine.methods.paac.paac_q import PAAC_Q, epsilons
+from workers.engine.methods.paac.method import RolloutContext, Slice
+from workers.engine.methods.paac.paac_q import epsilons
 from workers.engine.methods.paac.rollout import Timings
+from workers.engine.methods.registry import METHODS
 from workers.engine.nn import networks, unroll
 from workers.engine.nn.devices import Acceleration
 from workers.engine.nn.networks import action_values
 from workers.engine.nn.optimizers import FlatParameters
 
-METHODS: dict[str, RolloutMethodSpec] = {"paac": PAAC, "paac_q": PAAC_Q}
 T, B, ACTIONS, GAMMA = 3, 2, 2, 0.9
 REWARD_TB = np.array([[1.0, 5.0], [-7.0, 0.5], [0.25, 2.0]], np.float32)
 TERMINAL_TB = np.array([[False, False], [True, False], [False, False]])
@@ -137,7 +136,7 @@ def learner(
             "device": device,
         }
     )
-    paac = PaacLearner(spec, METHODS[algorithm], acceleration=acceleration)
+    paac = PaacLearner(spec, METHODS[algorithm].spec, acceleration=acceleration)
     _open.append(paac)
     return paac, env
 
@@ -222,7 +221,7 @@ def trained(acceleration: Acceleration | None, device: str = "cpu", **config: An
             "device": device,
         }
     )
-    paac = PaacLearner(spec, PAAC, acceleration=acceleration)
+    paac = PaacLearner(spec, METHODS["paac"].spec, acceleration=acceleration)
     try:
         metrics = [paac.advance(0.0, watched=False).metrics for _ in range(4)]
         assert isinstance(paac.config, PaacConfig)
@@ -302,7 +301,7 @@ def test_paac_trains_to_the_same_parameters_with_and_without_fused_gradients(
             only.delattr(unroll, name)
             if name == "FusedUnroll":
                 only.setattr(unroll, "stages_of", lambda body: None)
-            paac = PaacLearner(spec, PAAC)
+            paac = PaacLearner(spec, METHODS["paac"].spec)
             initial = paac.flat.theta.clone()
             for _ in range(8):
                 paac.advance(0.0, watched=False)
@@ -466,7 +465,9 @@ def test_fraction_of_random_actions_equals_epsilon(epsilon: float, share: float)
         exploration_eps_high=epsilon,
     )
     theta = FlatParameters(network).theta
-    method = PAAC_Q.method(RolloutContext(config, network, theta, network.body, Slice(0, 512), generator))
+    method = METHODS["paac_q"].spec.method(
+        RolloutContext(config, network, theta, network.body, Slice(0, 512), generator)
+    )
     method.begin(0)
     choices = [method.choose(torch.randn(512, 128), slice(512)) for _ in range(20)]
     other = torch.cat([c.action_B != c.policy_BA.argmax(-1) for c in choices]).float().mean()

@@ -14,10 +14,10 @@ from tests.workers.engine.training.training_runs import cartpole
 def test_rollout_workers_compute_one_update_together() -> None:
     """Two processes' shares make the update that one process makes of the same decisions."""
     from workers.engine.methods.paac.learner import PaacLearner
-    from workers.engine.methods.paac.paac import PAAC
+    from workers.engine.methods.paac.paac import METHOD
 
     spec = cartpole({"agent_steps": 100}, n_w=2, learning_rate=0.01, max_grad_norm=1e6, rmsprop_eps=0.1)
-    learner = PaacLearner(spec, PAAC)
+    learner = PaacLearner(spec, METHOD.spec)
     try:
         theta = learner.flat.theta.clone()
         learner.advance(0.0, watched=False)
@@ -60,7 +60,7 @@ def test_rollout_gradient_uses_its_own_observations(monkeypatch: pytest.MonkeyPa
         return actor_critic_loss(logits, v, a, R, **k)
 
     monkeypatch.setattr(paac, "actor_critic_loss", spy)
-    learner = PaacLearner(cartpole({"agent_steps": 100}, n_e=4, t_max=5), paac.PAAC)
+    learner = PaacLearner(cartpole({"agent_steps": 100}, n_e=4, t_max=5), paac.METHOD.spec)
     share = learner.rollout_workers[0]
     assert isinstance(share, RolloutWorker)
     seen: list[NDArray[Any]] = []

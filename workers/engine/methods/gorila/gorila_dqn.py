@@ -34,7 +34,14 @@ import torch
 from backend.specs.algorithms.gorila import GorilaConfig
 from backend.specs.run import RunSpec
 from workers.engine.envs import make_env
-from workers.engine.methods.base import ADVANCE_S, Policy, StepResult, check_finite, config_of
+from workers.engine.methods.base import (
+    ADVANCE_S,
+    Policy,
+    RegisteredMethod,
+    StepResult,
+    check_finite,
+    config_of,
+)
 from workers.engine.methods.dqn import dqn
 from workers.engine.methods.gorila.parameters import join_snapshots, shard_bounds, split_snapshot
 from workers.engine.methods.gorila.process_group import ProcessGroup
@@ -120,3 +127,6 @@ class Gorila:
     def close(self) -> None:
         """End every process."""
         self._processes.close()
+
+
+METHOD = RegisteredMethod(Gorila, dqn.network, dqn.policy)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from backend.specs.algorithms.memory import VECTOR_NETWORKS, Network, RunFacts
+from backend.specs.algorithms.memory import NETWORKS, VECTOR_NETWORKS, Network, RunFacts
 from backend.specs.fields import setting
 
 CROPPED_GAMES = ("ALE/Pong-v5",)
@@ -18,8 +18,7 @@ def network_setting(default: Network) -> Any:
         common=True,
         group="network",
         shape=True,
-        description="nips: the network of Mnih et al. 2013. nature: the larger network of Mnih et al. 2015. "
-        "compact: four small convolutions on 42×42 observations. mlp: for vector observations.",
+        description=" ".join(f"{name}: {network.description}." for name, network in NETWORKS.items()),
     )
 
 

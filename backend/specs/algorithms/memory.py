@@ -7,7 +7,7 @@ with the memory of running engines.
 
 from dataclasses import dataclass
 from math import prod
-from typing import Literal
+from typing import Literal, NamedTuple
 
 MIB = 2**20
 
@@ -24,10 +24,27 @@ LEARNER_PROCESS_BYTES = 20 * MIB
 ENV_PROCESS_BYTES = 6 * MIB
 """A forked process that only steps environments, without these."""
 Network = Literal["nips", "nature", "compact", "mlp"]
-VECTOR_NETWORKS: frozenset[Network] = frozenset({"mlp"})
-"""Networks for vector observations; the others are for pixels."""
-NETWORK_BYTES: dict[Network, int] = {"nips": 3 * MIB, "nature": 7 * MIB, "compact": MIB, "mlp": MIB}
-"""One copy of the parameters, or of their gradient: 4 bytes for each, rounded up."""
+
+
+class NetworkFacts(NamedTuple):
+    """What the specs know of a network, whose layers stand in `workers.engine.nn.networks`."""
+
+    description: str
+    parameter_bytes: int
+    """One copy of the parameters, or of their gradient: 4 bytes for each, rounded up to MiB."""
+    takes_vectors: bool = False
+    """Whether it is for vector observations, not for pixels."""
+
+
+NETWORKS: dict[Network, NetworkFacts] = {
+    "nips": NetworkFacts("the network of Mnih et al. 2013", 3 * MIB),
+    "nature": NetworkFacts("the larger network of Mnih et al. 2015", 7 * MIB),
+    "compact": NetworkFacts("four small convolutions on 42×42 observations", MIB),
+    "mlp": NetworkFacts("for vector observations", MIB, takes_vectors=True),
+}
+"""Every network that a method offers, by its name."""
+VECTOR_NETWORKS = frozenset(name for name, network in NETWORKS.items() if network.takes_vectors)
+NETWORK_BYTES = {name: network.parameter_bytes for name, network in NETWORKS.items()}
 PIXEL_DECISION_BYTES = 260 * 2**10
 """An observation as bytes and as floats, and its activations: 160 kB for `nips`, 214 kB for `nature`."""
 VECTOR_DECISION_BYTES = 4 * 2**10

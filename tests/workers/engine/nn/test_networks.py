@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from backend.specs.algorithms.a3c import A3CConfig
-from backend.specs.algorithms.memory import NETWORK_BYTES, VECTOR_NETWORKS, Network
+from backend.specs.algorithms.memory import NETWORK_BYTES, NETWORKS, VECTOR_NETWORKS, Network
 from backend.specs.run import parse_run_spec
 from workers.engine.envs import make_env
 from workers.engine.methods.asynchronous import a3c
@@ -28,9 +28,33 @@ from workers.engine.nn.policies import EVALUATION_EPSILON
 HEADS = 6 + 1
 
 
-def test_every_network_has_a_body_and_a_size() -> None:
-    """A new one is named in `Network`, `BODIES` and `NETWORK_BYTES`; see docs/guides/network.md."""
-    assert set(BODIES) == set(NETWORK_BYTES) == set(get_args(Network)) > VECTOR_NETWORKS
+PARAMETERS = {
+    # Mnih 2013: 16 8×8 filters on 4 frames, 32 4×4, 9·9·32 inputs to 256 units.
+    "nips": (16 * 256 + 16) + (32 * 256 + 32) + (2592 * 256 + 256) + (256 + 1) * HEADS,
+    # Mnih 2015: 32 8×8, 64 4×4, 64 3×3, 7·7·64 inputs to 512 units.
+    "nature": (32 * 256 + 32) + (64 * 512 + 64) + (64 * 576 + 64) + (3136 * 512 + 512) + (512 + 1) * HEADS,
+    # Four 3×3 convolutions of 32 filters with stride 2, over 42×42: 3·3·32 features.
+    "compact": (4 * 9 * 32 + 32) + 3 * (32 * 9 * 32 + 32) + (288 + 1) * HEADS,
+    # Two layers of 128 units on 4 numbers.
+    "mlp": (4 * 128 + 128) + (128 * 128 + 128) + (128 + 1) * HEADS,
+}
+"""Network -> its parameters on four stacked frames or four numbers with 6 actions, counted by hand."""
+
+
+def test_every_network_is_described_built_and_counted() -> None:
+    """See docs/guides/network.md."""
+    assert list(BODIES) == list(get_args(Network)) == list(NETWORKS) == list(PARAMETERS)
+
+
+@pytest.mark.parametrize("network", BODIES)
+def test_network_has_the_parameters_of_its_source(network: str) -> None:
+    shape = (4,) if network in VECTOR_NETWORKS else (84, 84, 4)
+    module = actor_critic(network, shape, 6)
+    assert sum(p.numel() for p in module.parameters()) == PARAMETERS[network]
+    dtype = torch.float32 if network in VECTOR_NETWORKS else torch.uint8
+    logits, value = module(torch.zeros(2, *shape, dtype=dtype))
+    assert logits.shape == (2, 6)
+    assert value.shape == (2,)
 
 
 @pytest.mark.parametrize("network", BODIES)
@@ -68,37 +92,11 @@ def test_standardised_network_ignores_brightness_and_contrast(network: str) -> N
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("network", "parameters"),
-    [
-        # Mnih 2013: 16 8×8 filters on 4 frames, 32 4×4, 9·9·32 inputs to 256 units.
-        ("nips", (16 * 256 + 16) + (32 * 256 + 32) + (2592 * 256 + 256) + (256 + 1) * HEADS),
-        # Mnih 2015: 32 8×8, 64 4×4, 64 3×3, 7·7·64 inputs to 512 units.
-        (
-            "nature",
-            (32 * 256 + 32) + (64 * 512 + 64) + (64 * 576 + 64) + (3136 * 512 + 512) + (512 + 1) * HEADS,
-        ),
-    ],
-)
-def test_pixel_networks_have_the_papers_layers(network: str, parameters: int) -> None:
-    module = actor_critic(network, (84, 84, 4), 6)
-    assert sum(p.numel() for p in module.parameters()) == parameters
-    logits, value = module(torch.zeros(2, 84, 84, 4, dtype=torch.uint8))
-    assert logits.shape == (2, 6)
-    assert value.shape == (2,)
-
-
 def test_pixels_are_scaled_to_the_unit_interval() -> None:
     module = actor_critic("nips", (84, 84, 4), 6)
     white = torch.full((1, 84, 84, 4), 255, dtype=torch.uint8)
     by_hand = module.value(module.body(torch.ones(1, 4, 84, 84)))[:, 0]
     torch.testing.assert_close(module(white)[1], by_hand)
-
-
-def test_mlp_has_the_documented_layers() -> None:
-    logits, value = actor_critic("mlp", (4,), 2)(torch.zeros(3, 4))
-    assert logits.shape == (3, 2)
-    assert value.shape == (3,)
 
 
 @pytest.mark.parametrize("network", ["nips", "nature"])

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, StringConstraints
 
 from backend.specs.events import MAX_TEXT
-from backend.specs.fields import METRIC, SHA256, SUFFIX, ULID, Strict, Text
+from backend.specs.fields import NAME, SHA256, SUFFIX, ULID, Strict, Text
 from backend.specs.states import RunState
 
 MAX_UPLOAD_BYTES = 2**30
@@ -20,8 +20,8 @@ MAX_WALL_TIME_S = 10**10
 MAX_SEQUENCE = 2**62
 
 
-METRIC_NAME = re.compile(METRIC)
-MetricName = Annotated[str, StringConstraints(max_length=MAX_METRIC, pattern=METRIC)]
+METRIC_NAME = re.compile(NAME)
+MetricName = Annotated[str, StringConstraints(max_length=MAX_METRIC, pattern=NAME)]
 Steps = Annotated[int, Field(ge=0, le=MAX_STEPS)]
 WallTime = Annotated[float, Field(ge=0, le=MAX_WALL_TIME_S, strict=False, allow_inf_nan=False)]
 Value = Annotated[float, Field(strict=False)]
@@ -41,7 +41,7 @@ class NumberedBatch(Strict):
 class SeriesPoints(Strict):
     """Points of one metric: columns of equal length."""
 
-    metric: MetricName = Field(description="Such as `loss/policy`.")
+    metric: MetricName = Field(description="Any name, such as `loss/policy`; `/` makes sections.")
     agent_steps: list[Steps] = Field(
         max_length=MAX_ROWS, description="Agent steps (decisions), which never decrease."
     )

@@ -8,7 +8,7 @@ from backend.metrics import repository
 from backend.metrics.catalogue import describe
 from backend.metrics.schemas import FieldOut, FieldsOut, MetricSummaries, MetricSummary
 from backend.runs.conditions import external_settings, labels
-from backend.runs.fields import RUN_FIELDS, STATISTICS, MetricField, config_fields
+from backend.runs.fields import RUN_FIELDS, STATISTICS, MetricField, config_fields, field_of_metric
 
 
 def listing(session: Session) -> FieldsOut:
@@ -41,7 +41,7 @@ def listing(session: Session) -> FieldsOut:
         if f"config.{name}" not in config_fields()
     ]
     found += [
-        FieldOut(name=name, title=describe(name).title, kind="number", origin="metric")
+        FieldOut(name=field_of_metric(name), title=describe(name).title, kind="number", origin="metric")
         for name in repository.metric_names(session)
     ]
     return FieldsOut(items=found, statistics=list(STATISTICS))

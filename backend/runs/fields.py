@@ -5,6 +5,8 @@
   `device`.
 - Metrics of the run as a whole: `eval/noop_starts/mean_return` is the last value; `.best`, `.mean`, `.min`
   and `.max` choose another one. The best value of a `loss/` metric is its smallest, of others the largest.
+  A metric without `/` in its name, or whose name begins as a setting's, is written `metric.loss`. If a
+  metric's own name ends in `.best` or another of these words, `.last` follows it.
 """
 
 import re
@@ -16,7 +18,8 @@ from typing import Any, Literal, get_args
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.custom import CustomConfig
-from backend.specs.fields import METRIC
+from backend.specs.external import MAX_SETTING_NAME
+from backend.specs.fields import NAME
 from backend.specs.problems import quoted, similar_names
 from backend.specs.run import RunSpec, StopSpec
 
@@ -56,8 +59,9 @@ RUN_FIELDS: dict[str, FieldKind] = {
 }
 """Fields that are columns of a run's row."""
 
-_METRIC = re.compile(METRIC)
-_EXTERNAL_SETTING = re.compile(r"config\.([A-Za-z_][A-Za-z0-9_.-]{0,99})", re.IGNORECASE)
+_NAME = re.compile(NAME)
+_METRIC_PREFIX = "metric."
+_SETTING_PREFIXES = ("config.", "environment_config.", "stop.")
 _SPEC_SCALARS = ("device", "annealing_agent_steps")
 
 
@@ -110,7 +114,7 @@ Field = RunField | ConfigField | MetricField
 
 
 def resolve(name: str) -> Field:
-    """The field of this name; fields and settings ignore case.
+    """The field of this name; fields, and settings of Callboard's own, ignore case.
 
     Raises:
         UnknownField: there is none. Whether a metric was ever recorded, or an external run has a setting, is
@@ -118,20 +122,29 @@ def resolve(name: str) -> Field:
     """
     if not name:
         raise UnknownField("must not be empty")
-    if "/" in name:
-        metric = metric_of(name)
-        if not _METRIC.fullmatch(metric.name):
+    lower = name.lower()
+    is_setting = lower.startswith(_SETTING_PREFIXES)
+    if ("/" in name and not is_setting) or lower.startswith(_METRIC_PREFIX):
+        metric = metric_of(name[len(_METRIC_PREFIX) :] if lower.startswith(_METRIC_PREFIX) else name)
+        if not _NAME.fullmatch(metric.name):
             raise UnknownField(f"{quoted(name)} is not the name of a metric")
         return metric
-    lower = name.lower()
     if lower in RUN_FIELDS:
         return RunField(lower, RUN_FIELDS[lower])
     found = config_fields().get(lower)
     if found is not None:
         return found
-    if external := _EXTERNAL_SETTING.fullmatch(name):
-        return ConfigField(f"config.{external[1]}", "any", external[1])
+    prefix, _, setting = name.partition(".")
+    if prefix.lower() == "config" and len(setting) <= MAX_SETTING_NAME and _NAME.fullmatch(setting):
+        return ConfigField(f"config.{setting}", "any", setting)
     raise UnknownField(unknown(name))
+
+
+def field_of_metric(metric: str) -> str:
+    """The field that is this metric's last value."""
+    plain = "/" in metric and not metric.lower().startswith((*_SETTING_PREFIXES, _METRIC_PREFIX))
+    field = metric if plain else f"{_METRIC_PREFIX}{metric}"
+    return field if metric_of(metric).name == metric else f"{field}.last"
 
 
 def metric_of(name: str) -> MetricField:

@@ -8,7 +8,8 @@ example matches either tag. `not` and parentheses are supported. A term is `fiel
 equal, names and environments contain it, ignoring case), `field=value`, `field!=value`, or a comparison `>`
 `>=` `<` `<=` of numbers and times, without blanks. Fields are those of `backend.runs.fields`. A bare word is
 searched in name, notes, algorithm, environment, group and tags. Values with blanks, and words with
-comparison signs, must be in double quotes.
+comparison signs, must be in double quotes, and so must fields with other characters than letters, digits and
+`_./-`, as in `"loss (train)/policy">1`.
 """
 
 import math
@@ -81,7 +82,7 @@ Node = Term | Word | All | Either | Not
 _TOKEN = re.compile(
     r"""\s*(?:
         (?P<open>\() | (?P<close>\))
-      | (?P<field>[A-Za-z_][A-Za-z0-9_./-]*)(?P<operator>!=|>=|<=|[:=<>])
+      | (?:(?P<field>[^\W\d][\w./-]*)|"(?P<quoted_field>(?:[^"\\]|\\.)*)")(?P<operator>!=|>=|<=|[:=<>])
         (?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>[^\s()"]+))
       | "(?P<phrase>(?:[^"\\]|\\.)*)"
       | (?P<word>[^\s()"]+)
@@ -259,10 +260,11 @@ class _Parser:
                 raise BadFilter("a closing parenthesis is missing")
             self._at += 1
             return inner
-        if token["field"]:
+        if token["operator"]:
             operator: Operator = token["operator"]  # type: ignore[assignment]
+            field = token["field"] or _unquote(token["quoted_field"])
             text = token["plain"] if token["quoted"] is None else _unquote(token["quoted"])
-            return term(token["field"], operator, text)
+            return term(field, operator, text)
         return Word(_word(token["word"]) if token["phrase"] is None else _unquote(token["phrase"]))
 
     def _next(self, group: str) -> bool:

@@ -25,6 +25,7 @@ _LEARNING_ONLY = frozenset({"life_loss_terminal", "frame_maximum", "normalise"})
 """Environment settings that affect learning, but neither the scores nor what the agent observes."""
 
 _NAMED_DIFFERENCES = 3
+_MISSING = object()
 
 
 def configs_of(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -64,8 +65,29 @@ def group_key(spec: dict[str, Any]) -> str:
     names = ("algorithm", "environment", "group", *(("origin",) if is_external(spec) else ()))
     parts = {name: spec.get(name) for name in names}
     configs = configs_of(spec)
+    if is_external(spec):
+        config = {name: value for name, value in spec["config"].items() if not _is_seed(name, value, spec)}
+        details = spec.get("config_details") or {}
+        configs["config"] = {name: _json_number(value) for name, value in config.items()}
+        parts["config_details"] = {name: details[name] for name in config if name in details}
     text = json.dumps(parts | configs | _annealing(spec, configs["config"]), sort_keys=True)
     return sha256(text.encode()).hexdigest()[:16]
+
+
+def _is_seed(name: str, value: Any, spec: dict[str, Any]) -> bool:
+    """Whether a setting is the run's seed: its last name ends in `seed`, and its value is that of the run."""
+    if isinstance(value, bool) or not name.rpartition(".")[2].lower().endswith("seed"):
+        return False
+    if isinstance(value, str):
+        return value.isascii() and value.isdecimal() and int(value) == spec["seed"]
+    return bool(value == spec["seed"])
+
+
+def _json_number(value: Any) -> Any:
+    """The value with 1.0 as 1: JSON has one type of numbers."""
+    if isinstance(value, list):
+        return [_json_number(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _annealing(spec: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
@@ -156,9 +178,14 @@ def _distinct_names(names: Sequence[str], settings: Sequence[dict[str, Any]]) ->
     labels = []
     for name, own in zip(names, settings, strict=True):
         alike = [one for other, one in zip(names, settings, strict=True) if other == name]
-        keys = [key for key in own if any(one.get(key) != own[key] for one in alike)]
+        keys = [key for key in own if any(not _same(one.get(key, _MISSING), own[key]) for one in alike)]
         labels.append(f"{name} ({_listed(own, keys)})" if len(alike) > 1 and keys else name)
     return labels
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two settings are equal as JSON: 1, "1" and true are three values."""
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
 def _settings(spec: dict[str, Any]) -> dict[str, Any]:

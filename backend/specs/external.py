@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, StringConstraints, ValidationError
 
-from backend.specs.fields import WITHOUT_QUOTES, Strict
+from backend.specs.fields import NAME, WITHOUT_QUOTES, Strict
 from backend.specs.problems import FieldProblem, InvalidSpec, explained, problems_of
 from backend.specs.run import StopSpec
 from backend.specs.run_fields import (
@@ -31,7 +31,7 @@ MAX_SETTINGS = 500
 MAX_SETTING_NAME = 100
 MAX_SETTING_TEXT = 1_000
 MAX_SETTING_ITEMS = 100
-_SETTING = re.compile(rf"[A-Za-z_][A-Za-z0-9_.-]{{0,{MAX_SETTING_NAME - 1}}}")
+_SETTING = re.compile(NAME)
 
 _Id = Annotated[str, StringConstraints(min_length=1, pattern=WITHOUT_QUOTES)]
 
@@ -43,6 +43,19 @@ REFUSALS = {
     "change the settings of": "only its own script can change its settings",
 }
 """What Callboard cannot do with an external run, and why."""
+
+
+class SettingDetail(Strict):
+    """What a setting's JSON does not say."""
+
+    type: Annotated[str, StringConstraints(min_length=1, max_length=MAX_SETTING_NAME)] | None = Field(
+        default=None, description="Type of a value that is no text but stored as one: `float` of `NaN`."
+    )
+    path: list[Annotated[str | list[str], Field(max_length=MAX_SETTING_NAME)]] | None = Field(
+        default=None,
+        max_length=20,
+        description="Keys of a nested setting; of one that is no text, its type and its text.",
+    )
 
 
 class ExternalFields(Strict):
@@ -62,6 +75,12 @@ class ExternalFields(Strict):
     config: dict[str, JsonValue] = Field(
         default={},
         description=f"At most {MAX_SETTINGS} settings: numbers, strings, Booleans, nulls or lists of these.",
+    )
+    config_details: dict[str, SettingDetail] = Field(
+        default={},
+        max_length=MAX_SETTINGS,
+        description="Details of settings in which configs may differ: runs of different ones are not seeds of "
+        "one config.",
     )
     name: Name | None = None
     seed: ExternalSeed | None = Field(default=None, description="Seed of the script; default: 0.")
@@ -91,6 +110,11 @@ def parse_external_spec(data: dict[str, Any]) -> dict[str, Any]:
     if problems:
         raise InvalidSpec(problems)
     spec = fields.model_dump(mode="json")
+    spec["config_details"] = {
+        name: detail.model_dump(mode="json", exclude_none=True)
+        for name, detail in fields.config_details.items()
+        if name in fields.config
+    }
     spec |= {"environment_config": {}, "stop": StopSpec().model_dump(), "seed": fields.seed or 0}
     spec |= {"name": fields.name or _default_name(spec), "notes": fields.notes or ""}
     return spec
@@ -115,8 +139,8 @@ def _config_problems(config: Any) -> list[FieldProblem]:
         return [FieldProblem(field="config", message=message)]
     found = []
     for name, value in config.items():
-        if not _SETTING.fullmatch(name):
-            message = "a name must have 1 to 100 letters, digits, and . _ -, and start with a letter or _"
+        if not _SETTING.fullmatch(name) or len(name) > MAX_SETTING_NAME:
+            message = f"a name must have 1 to {MAX_SETTING_NAME} characters, and no control characters"
         else:
             message = _refusal(value)
         if message:

@@ -11,7 +11,8 @@ STORABLE = r"^[^\x00]*$"
 WITHOUT_CONTROLS = r"^[^\x00-\x1f]*$"
 WITHOUT_QUOTES = r'^[^"\\\x00-\x1f]*$'
 ULID = r"^[0-9A-HJKMNP-TV-Z]{26}$"
-METRIC = r"^[A-Za-z0-9_-]+(?:/[A-Za-z0-9_.-]+)+$"
+NAME = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$"
+"""Names that scripts choose, of metrics, settings and tags: they are kept as they are."""
 SHA256 = r"^[0-9a-f]{64}$"
 SUFFIX = r"^(\.[a-z0-9]{1,10})?$"
 ENVIRONMENT_PREFIX = "Custom/"
@@ -23,7 +24,7 @@ PATTERNS = {
     WITHOUT_CONTROLS: "must not contain control characters",
     WITHOUT_QUOTES: "must not contain double quotes, backslashes or control characters",
     ULID: "must be an id of 26 digits and capital letters (a ULID)",
-    METRIC: "must be a section and a name, such as loss/policy",
+    NAME: "must not be empty, or contain control characters or separators of lines",
     SHA256: "must be 64 hexadecimal digits in lower case",
     SUFFIX: "must be empty, or a dot and up to 10 lower-case letters or digits, such as .zip",
     CUSTOM_ID: "must be Custom/, up to 61 letters, digits, _ or -, and a version, such as Custom/Grid-v0",

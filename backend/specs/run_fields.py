@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
-from backend.specs.fields import WITHOUT_QUOTES, Strict, Text
+from backend.specs.fields import NAME, Strict, Text
 
 CALLBOARD, EXTERNAL = "callboard", "external"
 """Origins of runs: trained by workers of this installation, or elsewhere."""
@@ -40,8 +40,8 @@ GivenName = Annotated[Name, Field(min_length=1, description="Name shown on pages
 GroupName = Annotated[Text, Field(max_length=MAX_GROUP, description="Name of the run's group.")]
 HostName = Annotated[Text, Field(max_length=MAX_HOST, description="Only this host may run it.")]
 Notes = Annotated[Text, Field(max_length=MAX_NOTES, description="Free text, in Markdown.")]
-Tag = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TAG, pattern=WITHOUT_QUOTES)]
-"""A label to find runs by; without quotes, backslashes and control characters."""
+Tag = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TAG, pattern=NAME)]
+"""A label to find runs by: any text without control characters."""
 Tags = Annotated[
     tuple[Tag, ...],
     Field(max_length=MAX_TAGS, strict=False, description="Labels for finding and filtering runs."),

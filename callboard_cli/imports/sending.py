@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from backend.specs.run_fields import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_NAME, MAX_NOTES
+from callboard.config import flat_config
 from callboard.errors import Rejected, Unreachable
-from callboard.rows import Line, cleaned, dumps, flat_config, frames_of
+from callboard.rows import Line, cleaned, dumps, frames_of
 from callboard.spool import new_ulid
 from callboard.transport import Transport
 from callboard_cli.imports.log import Log
@@ -88,6 +89,7 @@ def _find(transport: Transport, mark: str) -> str | None:
 
 def _body(log: Log, mark: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     first = min((column.agent_steps[0] for column in log.series.values()), default=0)
+    settings = flat_config(log.config)
     notes = f"Imported: {log.name}, {log.n_points:,} points from agent step {first:,}. {mark}"
     return {
         "origin": "external",
@@ -95,7 +97,8 @@ def _body(log: Log, mark: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         "algorithm": _word(fields.get("algorithm") or log.algorithm or "unknown", MAX_ALGORITHM),
         "environment": _word(fields.get("environment") or log.environment or "unknown", MAX_ENVIRONMENT),
         "seed": log.seed if fields.get("seed") is None else fields["seed"],
-        "config": flat_config(log.config),
+        "config": settings.config,
+        "config_details": settings.details,
         "group": fields.get("group"),
         "tags": list(fields.get("tags") or ()),
         "notes": cleaned(notes, MAX_NOTES),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from backend.specs.problems import quoted
-from callboard.summary_writer import metric_of
+from callboard.names import Names
 from callboard_cli.imports.log import Log, UnreadableLog
 
 STEP_COLUMNS = ("agent_steps", "global_step", "total_timesteps", "timesteps", "step", "time/total_timesteps")
@@ -57,7 +57,8 @@ class _Table:
             if column not in columns:
                 raise UnreadableLog(f"{path}: --metric: no column {quoted(column)}; it has {_list(columns)}")
         others = [name for name in columns if name and name not in (step, mapped.wall_time, mapped.run)]
-        self._metrics = dict(mapped.metrics) or {name: metric_of(name) for name in others}
+        names = Names()
+        self._metrics = dict(mapped.metrics) or {name: names.stored(name) for name in others}
         self._unmapped = [name for name in others if name not in self._metrics]
         if len(set(self._metrics.values())) < len(self._metrics):
             raise UnreadableLog(

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from callboard.summary_writer import metric_of
+from callboard.config import SETTINGS_TAGS, config_of_table
+from callboard.names import Names
 from callboard_cli.imports.log import Log, UnreadableLog
 
 MAX_RECORD_BYTES = 2**28
 
 _HPARAMS_FOLDER = re.compile(r"\d{9,}(\.\d+)?")
 """Where torch's `add_hparams` writes, below the folder of the training."""
-_SETTINGS_TAGS = frozenset({"hyperparameters", "hparams", "config"})
 _TEXT_ENDING = "/text_summary"
 _HEADER = struct.Struct("<QI")
 _CHECKSUM_BYTES = 4
@@ -78,7 +78,7 @@ class _Reader:
         self._messages = messages
         self._started_at: float | None = None
         self._plugins: dict[str, str] = {}
-        self._metrics: dict[str, str] = {}
+        self._names = Names()
 
     def read(self, files: Iterable[Path]) -> Log:
         for path in files:
@@ -130,9 +130,7 @@ class _Reader:
             return None
 
     def _point(self, event: Any, tag: str, value: float, begun: set[str]) -> None:
-        metric = self._metrics.get(tag)
-        if metric is None:
-            metric = self._metrics[tag] = metric_of(tag)
+        metric = self._names.stored(tag)
         if metric not in begun:
             begun.add(metric)
             column = self._log.series.get(metric)
@@ -144,7 +142,7 @@ class _Reader:
         self._log.add(metric, event.step, event.wall_time - self._started_at, value)
 
     def _text(self, event: Any, tag: str, text: str) -> None:
-        if tag in _SETTINGS_TAGS and (settings := _of_table(text)):
+        if tag in SETTINGS_TAGS and (settings := config_of_table(text)):
             self._log.describe_by_config(settings)
         elif text:
             self._log.lines.append((event.wall_time, f"{tag}: {text}"))
@@ -177,28 +175,6 @@ def _named(name: str) -> Log:
         log.environment, log.algorithm = parts[0], parts[1]
         log.seed = int(parts[2]) if parts[2].isdecimal() and len(parts[2]) < 10 else None
     return log
-
-
-def _of_table(text: str) -> dict[str, Any]:
-    """The settings of a Markdown table with two columns, as CleanRL writes it; empty for other text."""
-    lines = [line.strip() for line in text.strip().splitlines()]
-    if len(lines) < 3 or not re.fullmatch(r"\|[\s:-]+\|[\s:-]+\|", lines[1]):
-        return {}
-    rows = (line.removeprefix("|").removesuffix("|").partition("|") for line in lines[2:])
-    return {name.strip(): _parsed(value.strip()) for name, _, value in rows if name.strip()}
-
-
-def _parsed(text: str) -> Any:
-    if text in ("True", "False"):
-        return text == "True"
-    if text in ("None", ""):
-        return None
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def _whole(value: Any) -> Any:

@@ -3,7 +3,6 @@
 import atexit
 import logging
 import os
-import re
 import sys
 import time
 from collections.abc import Mapping
@@ -15,9 +14,9 @@ from callboard.files import SentFile, checkpoint_of, video_of
 from callboard.limits import (
     LEVELS,
     MAX_MESSAGE_CHARACTERS,
-    MAX_METRIC_CHARACTERS,
     MAX_REASON_CHARACTERS,
 )
+from callboard.names import Names
 from callboard.rows import (
     MAX_VALUES_PER_CALL,
     Episode,
@@ -26,18 +25,13 @@ from callboard.rows import (
     cleaned,
     count,
     number,
-    text,
 )
 from callboard.spool import Spool
 from callboard.syncing import sync
 from callboard.transport import Transport
 
-BARE_SECTION = "scalars"
-"""Section of a metric whose name has none."""
-
 CLOSE_TIMEOUT_S = 30.0
 
-_METRIC = re.compile(r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_.-]+)*")
 _MAX_KNOWN_CALLS = 1_000
 _FLOAT = frozenset({float})
 
@@ -66,6 +60,7 @@ class ExternalRun:
         self._started_at = time.monotonic() - wall_time_s
         self._agent_steps = agent_steps
         self._episode_steps = agent_steps
+        self._names = Names()
         self._metrics: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._closed = False
         self._background.start()
@@ -111,8 +106,8 @@ class ExternalRun:
         """Log values of metrics. They are sent by another thread.
 
         Args:
-            values: metric -> value. A metric is named `section/name`, such as `loss/policy`; without a
-                section it gets `scalars/`. NaN and infinities are allowed; both are stored as NaN.
+            values: metric -> value. A metric may have any name of up to 200 characters; `/` makes sections,
+                such as `loss/policy`. NaN and infinities are allowed; both are stored as NaN.
             agent_steps: agent steps (decisions) of the whole run so far, over all environments. Values whose
                 agent steps are less than those of the metric's last value are dropped by the server.
             frames: emulator frames so far, if an agent step takes several; default: as many as agent steps.
@@ -304,21 +299,12 @@ class ExternalRun:
             raise ValueError(f"values: must have at most {MAX_VALUES_PER_CALL:,} metrics: got {len(names):,}")
         if len(self._metrics) >= _MAX_KNOWN_CALLS:
             self._metrics = {}
-        metrics = self._metrics[names] = tuple(map(_metric, names))
+        metrics = self._metrics[names] = tuple(map(self._names.stored, names))
         return metrics
 
     def _at_exit(self) -> None:
         # What the interpreter has printed as the script's last error.
         self.close(*_outcome(getattr(sys, "last_value", None)))
-
-
-def _metric(name: str) -> str:
-    text("values", name, MAX_METRIC_CHARACTERS - len(BARE_SECTION) - 1)
-    if not _METRIC.fullmatch(name):
-        raise ValueError(
-            f"values: {name!r} is not the name of a metric: use section/name, with letters, digits and _-. "
-        )
-    return name if "/" in name else f"{BARE_SECTION}/{name}"
 
 
 def _outcome(error: BaseException | None) -> tuple[str, str | None]:

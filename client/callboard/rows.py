@@ -9,15 +9,11 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, SupportsIndex
 
 from callboard.limits import (
-    MAX_CONFIG_FIELDS,
-    MAX_CONFIG_LIST,
-    MAX_CONFIG_TEXT,
     MAX_EPISODES,
     MAX_LINES,
     MAX_MESSAGE_CHARACTERS,
     MAX_POINTS,
     MAX_SEED,
-    MAX_SETTING_CHARACTERS,
     MAX_STEPS,
 )
 
@@ -257,59 +253,6 @@ def cleaned(value: str, most: int = MAX_MESSAGE_CHARACTERS) -> str:
     """A text without what cannot be stored, cut if it is too long."""
     whole = value.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
     return whole if len(whole) <= most else whole[: most - 1] + "…"
-
-
-def flat_config(config: Mapping[str, Any] | object | None) -> dict[str, Any]:
-    """A config as flat JSON: nested mappings with dotted names, other objects as text.
-
-    Args:
-        config: a mapping, or an object with attributes, such as `argparse.Namespace` or a dataclass.
-
-    Raises:
-        ValueError: it is neither, or has too many fields.
-    """
-    if config is None:
-        return {}
-    if not isinstance(config, Mapping):
-        try:
-            config = vars(config)
-        except TypeError:
-            raise ValueError(f"config: must be a mapping or a namespace: got {_short(config)}") from None
-    flat: dict[str, Any] = {}
-    waiting = list(config.items())[::-1]
-    while waiting:
-        name, value = waiting.pop()
-        if isinstance(value, Mapping) and value:
-            waiting += [(f"{name}.{inner}", each) for inner, each in list(value.items())[::-1]]
-        else:
-            flat[_setting_name(str(name))] = _json_value(value)
-        if len(flat) > MAX_CONFIG_FIELDS:
-            raise ValueError(f"config: must have at most {MAX_CONFIG_FIELDS} fields")
-    return flat
-
-
-def _setting_name(name: str) -> str:
-    """With letters, digits and `_.-` only, and a letter or `_` first."""
-    plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:MAX_SETTING_CHARACTERS]
-    return plain if re.match(r"[A-Za-z_]", plain) else f"_{plain}"[:MAX_SETTING_CHARACTERS]
-
-
-def _json_value(value: Any) -> Any:
-    if isinstance(value, list | tuple) and len(value) <= MAX_CONFIG_LIST:
-        return [_json_scalar(each) for each in value]
-    return _json_scalar(value)
-
-
-def _json_scalar(value: Any) -> Any:
-    if hasattr(value, "item") and not getattr(value, "shape", None):
-        value = value.item()  # of NumPy or torch
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int) and abs(value) < 2**53:
-        return int(value)
-    if isinstance(value, float) and math.isfinite(value):
-        return float(value)
-    return cleaned(str(value), MAX_CONFIG_TEXT)
 
 
 def _short(value: Any) -> str:

@@ -14,7 +14,6 @@ from stable_baselines3.common.vec_env import VecMonitor, is_vecenv_wrapped
 
 from callboard.external import ExternalRun
 from callboard.starting import init
-from callboard.summary_writer import metric_of
 
 _NO_HYPERPARAMETERS = frozenset({"self", "policy", "env", "verbose", "seed", "device", "tensorboard_log"})
 _EXCLUDED = frozenset({"callboard", "tensorboard"})
@@ -108,7 +107,7 @@ class _Writer(KVWriter):  # type: ignore[misc]
             if isinstance(value, str):
                 self._run.text(f"{key}: {value}")
             elif isinstance(value, int | float | np.integer | np.floating | np.bool_):
-                values[metric_of(key)] = value
+                values[key] = value
             elif key not in self._not_kept:
                 self._not_kept.add(key)
                 log.warning("callboard: %s is not kept: it is a %s", key, type(value).__name__)

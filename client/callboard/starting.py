@@ -11,6 +11,7 @@ from typing import Any, SupportsIndex
 
 import httpx
 
+from callboard.config import flat_config
 from callboard.delivery import REFUSES_START, create_run
 from callboard.errors import Rejected, Unreachable
 from callboard.external import ExternalRun
@@ -23,13 +24,7 @@ from callboard.limits import (
     MAX_TAG,
     MAX_TAGS,
 )
-from callboard.rows import (
-    dumps,
-    flat_config,
-    items,
-    seed_of,
-    text,
-)
+from callboard.rows import dumps, items, seed_of, text
 from callboard.spool import MAX_REQUEST_BYTES, Manifest, Spool, new_ulid
 from callboard.transport import Transport, find_server
 
@@ -85,12 +80,14 @@ def init(
             raise ValueError("id: cannot be combined with other arguments about the run, which exists")
         manifest = Manifest(source, server.url, id, None, id)
     else:
+        settings = flat_config(config)
         create = {
             "origin": "external",
             "name": None if name is None else text("name", name, MAX_NAME),
             "algorithm": _word("algorithm", algorithm, MAX_ALGORITHM),
             "environment": _word("environment", environment, MAX_ENVIRONMENT),
-            "config": flat_config(config),
+            "config": settings.config,
+            "config_details": settings.details,
             "seed": None if seed is None else seed_of(seed),
             "group": None if group is None else text("group", group, MAX_GROUP),
             "tags": _tags(tags),

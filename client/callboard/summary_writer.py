@@ -9,18 +9,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, SupportsFloat
 
-from callboard.external import BARE_SECTION, ExternalRun
+from callboard.config import flat_config
+from callboard.external import ExternalRun
 from callboard.files import frames_of_videos
-from callboard.limits import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_METRIC_CHARACTERS, MAX_NAME
-from callboard.rows import flat_config
+from callboard.limits import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_NAME
 from callboard.starting import init
-
-RENAMED = {
-    "charts/episodic_return": "rollout/episode_return",
-    "charts/episodic_length": "rollout/episode_length",
-}
-"""Tags of CleanRL's scripts -> the metrics that Callboard compares runs by."""
-
 
 log = logging.getLogger("callboard")
 
@@ -68,7 +61,6 @@ class SummaryWriter:
         self._log_dir = "" if log_dir is None else os.fspath(log_dir)
         self._own = run is None
         self._last_step = 0
-        self._tags: dict[str, str] = {}
         if run is None:
             named = _from_folder(self._log_dir)
             given = {"algorithm": algorithm, "environment": environment} | options
@@ -107,7 +99,7 @@ class SummaryWriter:
         double_precision: bool = False,
     ) -> None:
         """Log a value. Without `global_step` it has the last one."""
-        self.run.log({self._metric(tag): scalar_value}, agent_steps=self._step(global_step))
+        self.run.log({tag: scalar_value}, agent_steps=self._step(global_step))
 
     def add_scalars(
         self,
@@ -117,7 +109,7 @@ class SummaryWriter:
         walltime: float | None = None,
     ) -> None:
         """Log several values, each as `main_tag/tag`."""
-        values = {self._metric(f"{main_tag}/{tag}"): value for tag, value in tag_scalar_dict.items()}
+        values = {f"{main_tag}/{tag}": value for tag, value in tag_scalar_dict.items()}
         self.run.log(values, agent_steps=self._step(global_step))
 
     def add_text(
@@ -138,10 +130,9 @@ class SummaryWriter:
 
         For the run's config, which pages show and compare, pass `config` to the constructor.
         """
-        settings = ", ".join(f"{name}={value}" for name, value in flat_config(hparam_dict).items())
+        settings = ", ".join(f"{name}={value}" for name, value in flat_config(hparam_dict).config.items())
         self.run.text(f"hyperparameters: {settings or 'none'}")
-        values = {self._metric(tag): value for tag, value in metric_dict.items()}
-        self.run.log(values, agent_steps=self._step(global_step))
+        self.run.log(metric_dict, agent_steps=self._step(global_step))
 
     def flush(self) -> None:
         """Do nothing: everything is sent within a second."""
@@ -246,20 +237,6 @@ class SummaryWriter:
         if global_step is not None:
             self._last_step = int(global_step)
         return self._last_step
-
-    def _metric(self, tag: str) -> str:
-        metric = self._tags.get(tag)
-        if metric is None:
-            metric = self._tags[tag] = metric_of(tag)
-        return metric
-
-
-def metric_of(tag: str) -> str:
-    """The metric for a tag: with `_` for characters that metrics cannot have, and a section."""
-    parts = [re.sub(r"[^A-Za-z0-9_.-]", "_", part) for part in str(tag).split("/") if part] or ["_"]
-    parts[0] = parts[0].replace(".", "_")
-    metric = "/".join(parts if len(parts) > 1 else [BARE_SECTION, *parts])[: MAX_METRIC_CHARACTERS - 10]
-    return RENAMED.get(metric, metric.rstrip("/"))
 
 
 def _from_folder(log_dir: str) -> dict[str, Any]:

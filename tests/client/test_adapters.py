@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import callboard
-from callboard.summary_writer import metric_of
 from tests.client.support import Target
 
 ROOT = Path(__file__).parents[2]
@@ -57,11 +56,11 @@ def test_script_that_logs_to_tensorboard_changes_its_import_only(
     assert run["best_return"] == 4.0
     points = target.points(run["id"])
     assert {name: len(rows) for name, rows in points.items()} == {
-        "rollout/episode_return": 5,
-        "losses/value_loss": 5,
+        "charts/episodic_return": 5,
+        "losses/value loss": 5,
         "speed/SPS": 5,
         "speed/fps": 5,
-        "scalars/loss": 5,
+        "loss": 5,
         "hparam/accuracy": 1,
     }
     lines = [line for line in target.lines(run["id"]) if "hyperparameters" in line]
@@ -86,22 +85,6 @@ def test_writer_closes_its_own_run_in_the_state_of_the_exception(target: Target)
         writer.run.id: "failed",
         run.id: "finished",
     }
-
-
-@pytest.mark.parametrize(
-    ("tag", "metric"),
-    [
-        ("loss/policy", "loss/policy"),
-        ("loss", "scalars/loss"),
-        ("train loss", "scalars/train_loss"),
-        ("a.b/c d/é", "a_b/c_d/_"),
-        ("/x//y/", "x/y"),
-        ("", "scalars/_"),
-        ("charts/episodic_length", "rollout/episode_length"),
-    ],
-)
-def test_tags_become_names_of_metrics(tag: str, metric: str) -> None:
-    assert metric_of(tag) == metric
 
 
 def test_writer_has_every_method_of_tensorboards() -> None:

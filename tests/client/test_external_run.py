@@ -80,13 +80,13 @@ def test_run_shows_what_was_logged(target: Target, spools: Path) -> None:
     assert found["spec"]["config"] == {
         "learning_rate": 0.1,
         "net.layers": [64, 64],
-        "device_of_mine": "<class 'object'>",
+        "device of mine": "builtins.object",
     }
     points = target.points(run.id)
     assert [float(row["value"]) for row in points["loss/policy"]] == [step / 4 for step in range(20)]
     assert [int(row["agent_steps"]) for row in points["loss/policy"]] == list(range(20))
     assert [int(row["frames"]) for row in points["loss/policy"]] == [4 * step for step in range(20)]
-    assert len(points["scalars/bare"]) == 20
+    assert len(points["bare"]) == 20
     assert [float(row["value"]) for row in points["rollout/episode_return"]] == [20.0, 22.5]
     # Of the sum of lengths and the agent steps logged before, the greater.
     assert [int(row["agent_steps"]) for row in points["rollout/episode_return"]] == [19, 21]
@@ -157,9 +157,6 @@ def test_stop_on_the_page_is_seen_by_the_script(target: Target, monkeypatch: pyt
 
 def test_wrong_use_is_an_error_that_names_the_argument(target: Target) -> None:
     with callboard.init(algorithm="a", environment="e") as run:
-        for name in ("a b/c", "x" * 10_000, "", "loss//policy", "é"):
-            with pytest.raises(ValueError, match="values"):
-                run.log({name: 1.0}, agent_steps=1)
         with pytest.raises(ValueError, match="values: must be a mapping"):
             run.log(1.0, agent_steps=1)  # type: ignore[arg-type]
         for value in ("1.0", None, [1.0, 2.0]):

@@ -104,9 +104,9 @@ def test_event_files_become_runs_and_a_second_import_adds_what_is_new(
     assert mine["spec"]["config"] == {"lr": 0.5, "net": "mlp", "n": 3}
     assert rows(target, mine["id"]) == {"a/b": [(3, 1.0)], "hparam/score": [(0, 2.0)]}
     found = rows(target, cleanrl["id"])
-    assert found["rollout/episode_return"] == [(10 * step, step / 2) for step in range(5)]
-    assert [step for step, _ in found["losses/value_loss"]] == [0, 10, 20, 30, 40]
-    assert [value for _, value in found["losses/value_loss"] if value == value] == [0, 1, 2, 4]
+    assert found["charts/episodic_return"] == [(10 * step, step / 2) for step in range(5)]
+    assert [step for step, _ in found["losses/value loss"]] == [0, 10, 20, 30, 40]
+    assert [value for _, value in found["losses/value loss"] if value == value] == [0, 1, 2, 4]
     assert target.lines(cleanrl["id"]).count("note: any *text*") == 1
 
     assert imported("tensorboard", tmp_path / "runs").output.count("unchanged") == 2
@@ -119,7 +119,7 @@ def test_event_files_become_runs_and_a_second_import_adds_what_is_new(
     assert "2 runs, 2 points" in later.output
     assert len(target.runs()) == 2
     found = rows(target, cleanrl["id"])
-    assert found["rollout/episode_return"] == [*((10 * step, step / 2) for step in range(5)), (50, 9.0)]
+    assert found["charts/episodic_return"] == [*((10 * step, step / 2) for step in range(5)), (50, 9.0)]
     assert found["losses/new"] == [(50, 1.0)]
     lines = target.lines(cleanrl["id"])
     assert (lines.count("note: any *text*"), lines.count("note: another")) == (1, 1)
@@ -261,7 +261,7 @@ def test_tables_are_mapped_and_unmapped_columns_are_named(target: Target, tmp_pa
     done = imported("table", parquet)
     assert done.exit_code == 0, done.output
     [run] = [run for run in target.runs() if run["name"] == "b"]
-    assert rows(target, run["id"]) == {"scalars/x": [(1, 0.5), (3, 1.5)]}
+    assert rows(target, run["id"]) == {"x": [(1, 0.5), (3, 1.5)]}
     assert (run["environment"], run["algorithm"]) == ("unknown", "unknown")
 
 
@@ -278,7 +278,7 @@ def test_unreadable_input_prints_one_line_and_changes_nothing(target: Target, tm
         (["table", tmp_path / "a.csv", "--step", "z"], '--step: no column "z"'),
         (["table", tmp_path / "a.csv", "--step", "x", "--run", "z"], '--run: no column "z"'),
         (["table", tmp_path / "a.csv", "--step", "x", "--metric", "z=a/b"], '--metric: no column "z"'),
-        (["table", tmp_path / "a.csv", "--metric", "x=loss"], "--metric: must be COLUMN=SECTION/NAME"),
+        (["table", tmp_path / "a.csv", "--metric", "x=loss"], "--metric: must be COLUMN=NAME"),
         (["table", tmp_path / "empty.csv"], "it has none"),
         (["table", tmp_path / "step.csv"], "the table has no rows"),
         (["table", tmp_path / "a.parquet"], "a.parquet"),

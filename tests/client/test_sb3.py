@@ -20,7 +20,6 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 import callboard
 from callboard.sb3 import CallboardCallback
-from callboard.summary_writer import metric_of
 from tests.client.support import Target
 from tests.support.waiting import PATIENCE_S, until
 
@@ -72,7 +71,7 @@ class Written(KVWriter):  # type: ignore[misc]
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, Any], step: int = 0) -> None:
         for key, value in key_values.items():
             if "tensorboard" not in key_excluded[key]:
-                self.rows.setdefault(metric_of(key), []).append((step, float(value)))
+                self.rows.setdefault(key, []).append((step, float(value)))
 
     def close(self) -> None:
         pass

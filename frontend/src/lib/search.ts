@@ -1,6 +1,7 @@
 /** The search parameters of each page: its URL holds filters and selection, so that a copied URL shares the view. */
 import { CENTRES, INTERVALS, X_AXES } from '@/api/series';
 import { formatZoom, parseZoom } from '@/components/chart/curveView';
+import { joinNames, splitNames } from './names';
 
 /** A type whose fields are optional but never undefined when present. */
 export type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
@@ -73,15 +74,15 @@ const RUN_SORTS = [
 const RUN_SORT_SET: ReadonlySet<string> = new Set(RUN_SORTS);
 
 /** A setting such as `config.learning_rate`, or a metric such as `loss/value.mean`. */
-const SETTING_OR_METRIC = /^-?[A-Za-z_][\w-]*[./][\w./-]{1,220}$/;
+const SETTING_OR_METRIC = /^-?[^./]*[./].{1,220}$/u;
 
 const runSort = (value: unknown): string | undefined => {
   const sort = text(value);
   return sort && (RUN_SORT_SET.has(sort) || SETTING_OR_METRIC.test(sort)) ? sort : undefined;
 };
 
-/** A setting such as `config.learning_rate`; those of external runs may have dots and dashes. */
-const SETTING = /^[A-Za-z_]+\.[A-Za-z_][\w.-]{0,99}$/;
+/** A setting such as `config.learning_rate`; those of external runs may have any name. */
+const SETTING = /^[A-Za-z_]+\..{1,100}$/u;
 
 const RUN_GROUPS: ReadonlySet<string> = new Set([
   'seed',
@@ -154,10 +155,11 @@ const zoom = (value: unknown): string | undefined => {
 
 /** Names of metrics or charts, separated by commas. */
 const names = (value: unknown): string | undefined =>
-  [...new Set(text(value)?.split(','))]
-    .filter((name) => /^[\w/.:-]{1,100}$/.test(name))
-    .slice(0, 100)
-    .join(',') || undefined;
+  joinNames(
+    [...new Set(splitNames(text(value) ?? ''))]
+      .filter((name) => name !== '' && name.length <= 220)
+      .slice(0, 100),
+  ) || undefined;
 
 /** How charts are shown. */
 const curveSearch = (search: Search) => ({

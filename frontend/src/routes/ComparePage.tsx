@@ -17,6 +17,7 @@ import { Statistics } from '@/features/compare/Statistics';
 import { ConfigDiffTable, ScoresTable } from '@/features/compare/Tables';
 import { SideBySide } from '@/features/replay/SideBySide';
 import { useSettled } from '@/lib/hooks';
+import { joinNames, splitNames } from '@/lib/names';
 import { type compareSearch, defined } from '@/lib/search';
 import { legendNames } from '@/lib/shortNames';
 
@@ -49,7 +50,7 @@ export default function ComparePage() {
   const spread = useMemo(() => ({ centre, interval }), [centre, interval]);
   const names = useMemo(() => legendNames(runs), [runs]);
   const sizes = useMemo(() => parseSizes(search.sizes), [search.sizes]);
-  const metrics = (search.metrics ?? EPISODE_RETURN).split(',').filter((metric) => metric !== 'none');
+  const metrics = splitNames(search.metrics ?? EPISODE_RETURN).filter((metric) => metric !== 'none');
 
   const change = (to: { [K in keyof Search]?: Search[K] | undefined }, replace = false): void => {
     void navigate({ search: defined({ ...search, ...to }), replace, resetScroll: false });
@@ -97,7 +98,7 @@ export default function ComparePage() {
             metrics={metrics}
             onMetrics={(to) =>
               change(
-                { metrics: to.join(',') === EPISODE_RETURN ? undefined : to.join(',') || 'none' },
+                { metrics: joinNames(to) === EPISODE_RETURN ? undefined : joinNames(to) || 'none' },
                 // Only moved: each press of an arrow key moves a panel by one place.
                 to.length === metrics.length,
               )

@@ -38,7 +38,8 @@ def test_columns_are_split_by_metric_in_order() -> None:
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({"metric": pa.array(["loss"] * 4)}, "metric"),
+        ({"metric": pa.array(["loss\x00"] * 4)}, "metric"),
+        ({"metric": pa.array([""] * 4)}, "metric"),
         ({"metric": pa.array(["a/" + "b" * 200] * 4)}, "metric"),
         ({"metric": pa.array([None, "a/b", "a/b", "a/b"])}, "metric"),
         ({"metric": pa.array([1, 2, 3, 4])}, "metric"),

@@ -100,7 +100,8 @@ def test_agent_steps_that_go_back_are_dropped_and_logged(service: RunningService
 
 
 INVALID_BATCHES: list[tuple[str, Any, str]] = [
-    ("points", batch(1, [1.0], metric="loss"), "series.0.metric"),
+    ("points", batch(1, [1.0], metric="loss\n"), "series.0.metric"),
+    ("points", batch(1, [1.0], metric=""), "series.0.metric"),
     ("points", batch(1, [1.0], metric="a/" + "b" * 10_000), "series.0.metric"),
     ("points", batch(1, [1.0], agent_steps=[-1]), "series.0.agent_steps.0"),
     ("points", batch(1, [1.0], agent_steps=[1.5]), "series.0.agent_steps.0"),
@@ -148,7 +149,8 @@ INVALID_RUNS: list[tuple[dict[str, Any], str]] = [
     ({"config": {"lr": math.nan}}, "config.lr"),
     ({"config": {"lr": 10**30}}, "config.lr"),
     ({"config": {"optim": {"lr": 1.0}}}, "config.optim"),
-    ({"config": {"a b": 1}}, "config.a b"),
+    ({"config": {"a\tb": 1}}, "config.a\tb"),
+    ({"config": {"n" * 101: 1}}, "config." + "n" * 100),
     ({"config": {"text": "t" * 1_001}}, "config.text"),
     ({"config": {"list": [0] * 101}}, "config.list"),
     ({"config": {f"s{i}": i for i in range(501)}}, "config"),

@@ -1,4 +1,5 @@
 import { createContext, useContext } from 'react';
+import { joinNames, splitNames } from '@/lib/names';
 import {
   DEFAULT_SMOOTH,
   DEFAULT_X,
@@ -54,7 +55,7 @@ export function viewOf(search: { [K in keyof CurveSearch]?: CurveSearch[K] | und
       scale: search.scale ?? defaultScale(x),
     },
     zoom: parseZoom(search.zoom),
-    log: search.log?.split(',') ?? [],
+    log: search.log ? splitNames(search.log) : [],
   };
 }
 
@@ -69,7 +70,7 @@ export function searchOf({ x, smoothing, zoom, log }: CurveView): {
     smoothing: kind === 'points' ? undefined : kind,
     scale: kind === 'points' || scale === defaultScale(x) ? undefined : scale,
     zoom: zoom ? formatZoom(zoom) : undefined,
-    log: log.join(',') || undefined,
+    log: joinNames(log) || undefined,
   };
 }
 

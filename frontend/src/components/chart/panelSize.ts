@@ -1,4 +1,5 @@
 /** Sizes and order of panels of charts in a grid of twelve columns. */
+import { joinNames, splitNames } from '@/lib/names';
 
 export type PanelSize = {
   columns: number;
@@ -36,7 +37,7 @@ export function steppedSize({ columns, height }: PanelSize, wider: number, highe
 /** Sizes by the panel's name, such as `loss/value:6x400,speed/updates_per_s:12x228`. */
 export function parseSizes(text: string | undefined): ReadonlyMap<string, PanelSize> {
   const found = new Map<string, PanelSize>();
-  for (const part of text?.split(',') ?? []) {
+  for (const part of text ? splitNames(text) : []) {
     const [, name, columns, height] = /^(.+):(\d{1,2})x(\d{2,4})$/.exec(part) ?? [];
     if (name) found.set(name, nearestSize(Number(columns), Number(height)));
   }
@@ -44,7 +45,7 @@ export function parseSizes(text: string | undefined): ReadonlyMap<string, PanelS
 }
 
 export const formatSizes = (sizes: ReadonlyMap<string, PanelSize>): string =>
-  [...sizes].map(([name, { columns, height }]) => `${name}:${columns}x${height}`).join(',');
+  joinNames([...sizes].map(([name, { columns, height }]) => `${name}:${columns}x${height}`));
 
 /** The names after one was moved to the place of another; unchanged if either is missing. */
 export function movedTo(names: readonly string[], name: string, place: string): readonly string[] {

@@ -19,7 +19,8 @@ type Props = {
 };
 
 const ALL_SOURCES = ['*'];
-const sectionOf = (metric: string): string => metric.split('/')[0] ?? metric;
+const sectionOf = (metric: string): string =>
+  (metric.includes('/') ? (metric.split('/')[0] ?? '') : '') || 'scalars';
 
 /** A run's metrics, in sections by the prefix of their names. */
 export function MetricCharts({ run, filter }: Props) {

@@ -53,6 +53,12 @@ const matching = (candidates: readonly string[], typed: string): string[] => {
     .slice(0, MAX_COMPLETIONS);
 };
 
+const PLAIN = /^[\p{L}_][\p{L}\p{N}_./-]*$/u;
+
+/** A field as the query language writes it: in double quotes if it has other characters than letters and `_./-`. */
+const written = (field: string): string =>
+  PLAIN.test(field) ? field : `"${field.replaceAll(/["\\\\]/g, String.raw`\$&`)}"`;
+
 const FIELD = '[a-z_][a-z0-9_./-]*';
 const TERM = new RegExp(`^(${FIELD})(:|=|!=)(.*)$`, 'i');
 const WITHOUT_VALUE = new RegExp(`^(${FIELD})?(:|=|!=|>=?|<=?)$`, 'i');
@@ -94,7 +100,7 @@ export function complete(
   const own = Object.entries(FIELDS).filter(([field]) => field.startsWith(word.toLowerCase()));
   return [...own, ...matchingFields(word, extra)]
     .slice(0, MAX_COMPLETIONS)
-    .map(([field, operator]) => replaceWord(field + operator));
+    .map(([field, operator]) => replaceWord(written(field) + operator));
 }
 
 const MIN_TYPED = 3;

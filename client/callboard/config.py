@@ -1,0 +1,237 @@
+"""Configs of runs as flat JSON: no two different configs are the same."""
+
+import hashlib
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from callboard.limits import (
+    MAX_CONFIG_FIELDS,
+    MAX_CONFIG_LIST,
+    MAX_CONFIG_TEXT,
+    MAX_SETTING_CHARACTERS,
+)
+from callboard.names import stored_name, with_checksum
+from callboard.rows import cleaned
+
+MAX_DEPTH = 10
+"""Keys of a nested setting. What is deeper is stored as text."""
+
+_ADDRESS = re.compile(" at 0x[0-9a-f]+")
+_WHOLE = re.compile("-?(0|[1-9][0-9]{0,17})")
+_DECIMAL = re.compile(r"-?([0-9]+\.[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?|-?[0-9]+[eE][+-]?[0-9]{1,3}")
+_TABLE = re.compile(r"\|[\s:-]+\|[\s:-]+\|")
+
+Path = tuple[Any, ...]
+
+
+class FlatConfig(NamedTuple):
+    """A config as flat JSON."""
+
+    config: dict[str, Any]
+    details: dict[str, dict[str, Any]]
+    """What the JSON does not say, by setting: `path`, the keys of a nested setting, and `type`, of a value
+    that is stored as text but is none."""
+
+
+def flat_config(config: Mapping[Any, Any] | object | None) -> FlatConfig:
+    """A config as flat JSON: nested mappings with dotted names, other objects as text.
+
+    Args:
+        config: a mapping, or an object with attributes, such as `argparse.Namespace` or a dataclass.
+
+    Raises:
+        ValueError: it is neither, or has too many fields.
+    """
+    flat = FlatConfig({}, {})
+    if config is None:
+        return flat
+    if not isinstance(config, Mapping):
+        try:
+            config = vars(config)
+        except TypeError:
+            raise ValueError(f"config: must be a mapping or a namespace: got {config!r:.80}") from None
+    settings = list(_settings(config, ()))
+    if len(settings) > MAX_CONFIG_FIELDS:
+        raise ValueError(f"config: must have at most {MAX_CONFIG_FIELDS} fields")
+    n_named = Counter(_dotted(path) for path, _ in settings)
+    for path, value in sorted(settings, key=lambda setting: not _is_plain(setting[0])):
+        dotted, detail = _dotted(path), {}
+        name = stored_name(dotted, MAX_SETTING_CHARACTERS)
+        if n_named[dotted] > 1 and not _is_plain(path):
+            name = with_checksum(name, repr(path), MAX_SETTING_CHARACTERS)
+        while name in flat.config:
+            name = with_checksum(name, repr((path, name)), MAX_SETTING_CHARACTERS)
+        if not _is_plain(path) or name != dotted:
+            detail["path"] = [*map(_key, path)]
+        flat.config[name], kind = stored_value(value)
+        if kind is not None:
+            detail["type"] = kind
+        if detail:
+            flat.details[name] = detail
+    return flat
+
+
+def _settings(config: Mapping[Any, Any], path: Path) -> Iterator[tuple[Path, Any]]:
+    for key, value in config.items():
+        if isinstance(value, Mapping) and value and len(path) < MAX_DEPTH - 1:
+            yield from _settings(value, (*path, key))
+        else:
+            yield (*path, key), value
+
+
+def _dotted(path: Path) -> str:
+    return ".".join(map(str, path))
+
+
+def _is_plain(path: Path) -> bool:
+    return len(path) == 1 and isinstance(path[0], str)
+
+
+def _key(key: Any) -> str | list[str]:
+    name = stored_name(str(key), MAX_SETTING_CHARACTERS)
+    return name if isinstance(key, str) else [type(key).__name__, name]
+
+
+def stored_value(value: Any) -> tuple[Any, str | None]:
+    """A value as JSON, and its type if JSON has another one for it."""
+    value, kind = _plain(value), type(value).__name__
+    if value is None or isinstance(value, bool):
+        return value, None
+    if isinstance(value, int) and abs(value) < 2**63:
+        return int(value), None
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value), None
+    if isinstance(value, str):
+        text = _bounded(value)
+        return text, None
+    if isinstance(value, (list, tuple)):
+        items = [stored_value(item) for item in value] if len(value) <= MAX_CONFIG_LIST else []
+        if len(items) == len(value) and not any(_is_list_or_typed(item) for item in items):
+            return [item for item, _ in items], None
+        return _bounded(_json(_tree(value, 0))), "list"
+    if isinstance(value, Mapping):
+        return ("{}", "dict") if not value else (_bounded(_json(_tree(value, 0))), "dict")
+    if isinstance(value, (int, float)):
+        return _bounded(_number(value)), "float" if isinstance(value, float) else "int"
+    [text] = _tree(value, 0).values()
+    return _bounded(text), kind
+
+
+def _is_list_or_typed(item: tuple[Any, str | None]) -> bool:
+    return item[1] is not None or isinstance(item[0], list)
+
+
+def _plain(value: Any) -> Any:
+    """Scalars and arrays of NumPy and torch as Python's."""
+    try:
+        if hasattr(value, "item") and not getattr(value, "shape", None):
+            return value.item()
+        if hasattr(value, "tolist"):
+            return value.tolist()
+    except Exception:  # of any object at all
+        return value
+    return value
+
+
+def _number(value: float) -> str:
+    if isinstance(value, int):
+        return hex(value) if value.bit_length() > 10_000 else str(value)
+    return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+
+
+def _tree(value: Any, depth: int) -> Any:
+    """Any object as JSON that differs from that of every other object."""
+    value = _plain(value)
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, (int, float)):
+        is_json = math.isfinite(value) if isinstance(value, float) else abs(value) < 2**63
+        return value if is_json else {type(value).__name__: _number(value)}
+    if depth >= MAX_DEPTH:
+        return {"deep": _text(value)}
+    if isinstance(value, (list, tuple)):
+        return [_tree(item, depth + 1) for item in value]
+    if isinstance(value, Mapping):
+        items = [[_tree(key, depth + 1), _tree(item, depth + 1)] for key, item in value.items()]
+        return {"dict": sorted(items, key=_json)}
+    if isinstance(value, (set, frozenset)):
+        return {"set": _json(sorted((_tree(item, depth + 1) for item in value), key=_json))}
+    return {type(value).__name__: _text(value)}
+
+
+def _text(value: Any) -> str:
+    """An object as text, without addresses, which each process has its own of."""
+    try:
+        if isinstance(value, type):
+            return f"{value.__module__}.{value.__qualname__}"
+        code = getattr(value, "__code__", None)
+        if code is not None:
+            cells = [_text(cell.cell_contents) for cell in getattr(value, "__closure__", None) or ()]
+            made_of = _ADDRESS.sub("", repr((code.co_code, code.co_consts, code.co_names, cells)))
+            checksum = hashlib.sha256(made_of.encode("utf-8", "replace")).hexdigest()[:8]
+            return f"{value.__module__}.{value.__qualname__} {checksum}"
+        return _ADDRESS.sub("", str(value))
+    except Exception as error:  # of any object at all
+        return f"{type(value).__name__} ({type(error).__name__})"
+
+
+def _bounded(text: str) -> str:
+    """A text that can be stored; one that cannot, or is too long, ends in a checksum."""
+    whole = cleaned(text, len(text) + 1)
+    if whole == text and len(text) <= MAX_CONFIG_TEXT:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    end = f"… ({len(text):,} characters, SHA-256 {digest}…)"
+    return whole[: MAX_CONFIG_TEXT - len(end)] + end
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def config_of_table(text: str) -> dict[str, Any]:
+    """The settings of a Markdown table with two columns, as CleanRL writes it; empty for other text."""
+    lines = text.strip().splitlines()
+    if len(lines) < 3 or not _TABLE.fullmatch(lines[1].strip()):
+        return {}
+    settings: dict[str, Any] = {}
+    for line in lines[2:]:
+        name, separator, value = line.strip().removeprefix("|").removesuffix("|").partition("|")
+        if separator and name.strip():
+            settings[name.strip()] = parsed(value.strip())
+    return settings
+
+
+def parsed(text: str) -> Any:
+    """The value that a text shows: a number, a Boolean, None, or the text itself."""
+    if text in ("True", "False"):
+        return text == "True"
+    if text == "None":
+        return None
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    if _DECIMAL.fullmatch(text) and math.isfinite(float(text)):
+        return float(text)
+    return text
+
+
+SETTINGS_TAGS = frozenset({"hyperparameters", "hparams", "config"})
+"""Tags of texts that are tables of settings, such as CleanRL's."""
+
+
+def described_by(config: Mapping[str, Any]) -> dict[str, str]:
+    """Environment and algorithm that a config names, as CleanRL's scripts call them."""
+    names = {
+        "environment": ("env_id", "environment", "env"),
+        "algorithm": ("algorithm", "algo", "exp_name"),
+    }
+    found = {field: _first_text(config, options) for field, options in names.items()}
+    return {field: text for field, text in found.items() if text}
+
+
+def _first_text(config: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+    return next((config[name] for name in names if isinstance(config.get(name), str)), None)

@@ -1,0 +1,46 @@
+"""Names of metrics and settings: as given, if they can be stored; no two names become one."""
+
+import hashlib
+import re
+from collections.abc import Hashable
+
+from callboard.limits import MAX_METRIC_CHARACTERS
+
+_UNSTORABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""Control characters, separators of lines, and lone surrogates. A name may have any other character."""
+_DIGITS = 16
+
+
+def stored_name(given: str, most: int) -> str:
+    """The name itself if it can be stored; else a storable one that ends in `~` and a checksum of it."""
+    name = _UNSTORABLE.sub("\ufffd", given)
+    if name == given and 0 < len(name) <= most:
+        return name
+    return with_checksum(name, given, most)
+
+
+def with_checksum(name: str, given: str, most: int) -> str:
+    """A name, cut if it is too long, with a checksum of what was given."""
+    digest = hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+    return f"{name[: most - _DIGITS - 1]}~{digest}"
+
+
+class Names:
+    """The names that a run has, by what was given. Which name is taken, decides the first that was given."""
+
+    def __init__(self, most: int = MAX_METRIC_CHARACTERS) -> None:
+        self._most = most
+        self._stored: dict[Hashable, str] = {}
+        self._taken: set[str] = set()
+
+    def stored(self, given: Hashable) -> str:
+        """The name under which a text, or another object, is stored."""
+        key = given if type(given) is str else (type(given), given)
+        name = self._stored.get(key)
+        if name is None:
+            name = stored_name(str(given), self._most)
+            while name in self._taken:
+                name = with_checksum(name, repr((name, key)), self._most)
+            self._taken.add(name)
+            self._stored[key] = name
+        return name

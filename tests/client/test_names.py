@@ -1,0 +1,232 @@
+"""Names are stored as they are given, and no two names or configs become one."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+import callboard
+from backend.runs.groups import group_key
+from backend.specs.external import parse_external_spec
+from callboard.config import flat_config
+from callboard.names import Names
+from tests.client.support import Target
+from tests.client.test_imports import events_file, imported, rows
+
+SIMILAR = [
+    *("loss", "scalars/loss", "/loss", "loss/", "loss//x", "loss/x", "./x", "_/x", " loss", "loss "),
+    *("acc@1", "acc#1", "loss [a]", "loss (a)", "loss_a", "train loss (%)", "train_loss_(%)", "Loss", "LOSS"),
+    *(
+        "奖励/平均",
+        "奖励/最大",
+        "损失",
+        "école",
+        "e\u0301cole",
+        "İ",
+        "i",
+        "ß",
+        "ss",
+        "ﬁ",
+        "fi",
+        "a\u200db",
+        "ab",
+    ),
+    *(
+        'say "so"',
+        "say 'so'",
+        "back\\slash",
+        "a,b",
+        "a;b",
+        "{a}",
+        "[a]",
+        "%{a}",
+        "=1+1",
+        "$.a",
+        "*",
+        "?",
+        "#",
+    ),
+    *("charts/episodic_return", "rollout/episode_return", "x.best", "x/y.last", "config.lr", "metric.loss"),
+    *(
+        "👩\u200d👩\u200d👧",
+        "عربى",
+        "\u202ea",
+        "1",
+        "1.0",
+        "-1",
+        "none",
+        "null",
+        "NaN",
+        "true",
+        "long/" + "x" * 195,
+    ),
+]
+PRINTABLE = st.text(min_size=1, max_size=200).filter(str.isprintable)
+
+
+def logged_and_stored(target: Target, names: list[str]) -> None:
+    with callboard.init(algorithm="a", environment="e", tags=[name[:50] for name in names[:50]]) as run:
+        for at, name in enumerate(names):
+            run.log({name: at + 0.5}, agent_steps=at)
+        run.log({name: -at for at, name in enumerate(names)}, agent_steps=10_000)
+    assert run.n_dropped == 0
+    wanted = {name: [(at, at + 0.5), (10_000, -at)] for at, name in enumerate(names)}
+    assert rows(target, str(run.id)) == wanted
+    stored = target.client.get(f"/api/v1/runs/{run.id}/series").json()["items"]
+    assert {series["metric"]: series["last_value"] for series in stored} == {
+        name: -at for at, name in enumerate(names)
+    }
+    with callboard.connect() as client:
+        [read] = client.runs(f"id={run.id}")
+        found = read.series(*names[:20])
+    assert dict(zip(found.metric.tolist(), found.value.tolist(), strict=True)) == {
+        name: -at for at, name in enumerate(names[:20])
+    }
+
+
+@pytest.mark.service
+def test_series_of_different_names_come_back_with_their_own_values(target: Target) -> None:
+    logged_and_stored(target, SIMILAR)
+
+
+@pytest.mark.service
+@pytest.mark.long
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(PRINTABLE, min_size=2, max_size=100, unique=True))
+def test_series_of_any_printable_names_come_back_with_their_own_values(
+    target: Target, names: list[str]
+) -> None:
+    logged_and_stored(target, names)
+
+
+@given(st.lists(st.text(max_size=400) | st.integers() | st.booleans(), unique_by=repr, min_size=2))
+@example(["a\x00b", "a\x01b", "a\ufffdb", "", " "])
+@example(["x" * 201, "x" * 202, Names().stored("x" * 201)])
+@example([Names().stored("x" * 201), "x" * 201])
+def test_no_two_names_are_stored_as_one(given_names: list[Any]) -> None:
+    names = Names()
+    stored = [names.stored(name) for name in given_names]
+    assert len(set(stored)) == len(stored)
+    assert [names.stored(name) for name in given_names] == stored
+    assert all(0 < len(name) <= 200 for name in stored)
+    assert all(
+        kept == name
+        for name, kept in zip(given_names, stored, strict=True)
+        if isinstance(name, str)
+        and name.isprintable()
+        and 0 < len(name) <= 200
+        and "~" not in name
+        and not any(str(other) == name for other in given_names if not isinstance(other, str))
+    )
+
+
+KEYS = st.sampled_from(
+    ["a", "b", "a.b", ".", "", "a ", "学习率", "折扣率", "lr rate", "lr_rate", "x" * 101, 1, True]
+)
+VALUES = st.sampled_from(
+    [
+        *(None, True, False, 0, 1, 1.0, 1.5, -1, "", "1", "1.0", "True", "None", "NaN", math.nan, math.inf),
+        *(2**70, str(2**70), [], {}, "[]", "{}", [1], ["1"], [True], [[1]], "[[1]]", [None], [math.nan]),
+        *("x" * 2_000, "x" * 2_001, list(range(200)), [*range(199), 0], Path("a"), "a", b"a", int, abs, {1}),
+    ]
+)
+CONFIGS = st.dictionaries(KEYS, st.recursive(VALUES, lambda inner: st.dictionaries(KEYS, inner, max_size=3)))
+
+
+def typed(value: Any) -> Any:
+    """Equal for values that are equal as JSON, if JSON has them."""
+    if isinstance(value, Mapping):
+        return "dict", frozenset((typed(key), typed(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return "list", *map(typed, value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return type(value).__name__, repr(value)
+
+
+def key_of(config: Any, seed: int = 5) -> str:
+    flat = flat_config(config)
+    body = {"origin": "external", "algorithm": "a", "environment": "e", "seed": seed}
+    return group_key(parse_external_spec(body | {"config": flat.config, "config_details": flat.details}))
+
+
+@given(CONFIGS, CONFIGS)
+@example({"学习率": 0.1, "折扣率": 0.9}, {"学习率": 0.2, "折扣率": 0.9})
+@example({"a": 1}, {"a": True})
+@example({"a": 1}, {"a": "1"})
+@example({"a": None}, {})
+@example({"a": {}}, {})
+@example({"a": {"b": 1}}, {"a.b": 1})
+@example({"a": {"b": 1}, "a.b": 2}, {"a": {"b": 2}, "a.b": 1})
+@example({1: 2, "1": 3}, {1: 3, "1": 2})
+@example({"a": 1, "b": 2}, {"b": 2.0, "a": 1.0})
+def test_runs_are_of_one_group_if_and_only_if_their_configs_are_equal(one: Any, other: Any) -> None:
+    assert (key_of(one) == key_of(other)) == (typed(one) == typed(other))
+
+
+@pytest.mark.parametrize(
+    ("names", "n_groups"),
+    [
+        (["seed"], 1),
+        (["random_seed", "torch.manual_seed", "env.Seed"], 1),
+        (["seed_offset"], 3),
+        (["n_envs"], 3),
+    ],
+)
+def test_settings_that_are_the_seed_do_not_divide_a_group(names: list[str], n_groups: int) -> None:
+    configs = [{"lr": 0.1} | dict.fromkeys(names, seed) for seed in (1, 2, 3)]
+    assert len({key_of(config, seed) for seed, config in zip((1, 2, 3), configs, strict=True)}) == n_groups
+
+
+def test_seed_of_something_else_and_a_flag_divide_a_group() -> None:
+    assert len({key_of({"data_seed": seed}, seed=7) for seed in (1, 2, 7)}) == 3
+    assert key_of({"seed": True}, seed=1) != key_of({"seed": False}, seed=0)
+    assert key_of({"env": {"seed": 1}, "lr": 1}, seed=1) == key_of({"env": {"seed": 2}, "lr": 1}, seed=2)
+    assert key_of({"seed": "1"}, seed=1) == key_of({"seed": 2.0}, seed=2)
+
+
+@pytest.mark.service
+def test_imported_series_of_different_names_stay_different(target: Target, tmp_path: Path) -> None:
+    names = [*SIMILAR, "long/" + "x" * 300 + "1", "long/" + "x" * 300 + "2"]
+    for at, name in enumerate(names):
+        events_file(tmp_path / "a", 1e9 + 10 * at, [(1, at + 0.5), (2, -at)], tag=name)
+    done = imported("tensorboard", tmp_path / "a")
+    assert done.exit_code == 0, done.output
+    [run] = target.runs()
+    found = rows(target, run["id"])
+    assert len(found) == len(names)
+    for at, name in enumerate(names[:-2]):
+        assert found[name] == [(1, at + 0.5), (2, -at)]
+    table = tmp_path / "table.csv"
+    columns = [name for name in SIMILAR if '"' not in name]
+    quoted = ",".join(f'"{name}"' for name in columns)
+    table.write_text(f"step,{quoted}\n1,{','.join(map(str, range(len(columns))))}\n", "utf-8")
+    done = imported("table", table)
+    assert done.exit_code == 0, done.output
+    [run] = (each for each in target.runs() if each["name"] == "table")
+    assert rows(target, run["id"]) == {name: [(1, at)] for at, name in enumerate(columns)}
+
+
+@pytest.mark.service
+def test_any_metric_and_setting_can_be_filtered_and_sorted_by(target: Target) -> None:
+    ids = []
+    for n in (1, 2):
+        config = {name: float(n) for name in SIMILAR}
+        with callboard.init(algorithm="a", environment="e", config=config) as run:
+            run.log({name: float(n) for name in SIMILAR}, agent_steps=1)
+        ids.append(run.id)
+    fields = {field["name"]: field for field in target.client.get("/api/v1/runs/fields").json()["items"]}
+    metrics = [name for name, field in fields.items() if field["origin"] == "metric"]
+    settings_ = [f"config.{name}" for name in SIMILAR if len(name) <= 100]
+    assert len(metrics) == len(SIMILAR)
+    assert set(settings_) <= fields.keys()
+    for name in [*metrics, *settings_]:
+        quoted = name.replace("\\", "\\\\").replace('"', '\\"')
+        query = {"filter": f'"{quoted}">1.5', "sort": f"-{name}"}
+        found = target.client.get("/api/v1/runs", params=query)
+        assert found.status_code == 200, (name, found.text)
+        assert [run["id"] for run in found.json()["items"]] == ids[1:], name

@@ -79,8 +79,8 @@ class ExternalFields(Strict):
     config_details: dict[str, SettingDetail] = Field(
         default={},
         max_length=MAX_SETTINGS,
-        description="Details of settings in which configs may differ: runs of different ones are not seeds of "
-        "one config.",
+        description="Details of settings in which configs may differ: runs of different ones are not "
+        "seeds of one config.",
     )
     name: Name | None = None
     seed: ExternalSeed | None = Field(default=None, description="Seed of the script; default: 0.")

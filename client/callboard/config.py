@@ -59,7 +59,8 @@ def flat_config(config: Mapping[Any, Any] | object | None) -> FlatConfig:
         raise ValueError(f"config: must have at most {MAX_CONFIG_FIELDS} fields")
     n_named = Counter(_dotted(path) for path, _ in settings)
     for path, value in sorted(settings, key=lambda setting: not _is_plain(setting[0])):
-        dotted, detail = _dotted(path), {}
+        dotted = _dotted(path)
+        detail: dict[str, Any] = {}
         name = stored_name(dotted, MAX_SETTING_CHARACTERS)
         if n_named[dotted] > 1 and not _is_plain(path):
             name = with_checksum(name, repr(path), MAX_SETTING_CHARACTERS)

@@ -95,7 +95,7 @@ class BadRange(HttpProblem):
     status = HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE
 
 
-_STATUS: Mapping[type[Problem], HTTPStatus] = {
+STATUSES: Mapping[type[Problem], HTTPStatus] = {
     Unauthenticated: HTTPStatus.UNAUTHORIZED,
     Forbidden: HTTPStatus.FORBIDDEN,
     NotFound: HTTPStatus.NOT_FOUND,
@@ -112,7 +112,7 @@ def status_of(problem: Problem) -> HTTPStatus:
     """The status of a problem's response."""
     if isinstance(problem, HttpProblem):
         return problem.status
-    known = (_STATUS[kind] for kind in type(problem).__mro__ if kind in _STATUS)
+    known = (STATUSES[kind] for kind in type(problem).__mro__ if kind in STATUSES)
     return next(known, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 

@@ -31,7 +31,14 @@ from backend.http import addresses, frontend
 from backend.http.access import LoggedIn, Viewer
 from backend.http.addresses import address_of
 from backend.http.context import context_of
-from backend.http.dependencies import COOKIE, AppStateDep, Context, LoginSession, ReadSession, WriteSession
+from backend.http.dependencies import (
+    COOKIE,
+    AppStateDep,
+    LoginSession,
+    ReadSession,
+    RequestContextDep,
+    WriteSession,
+)
 from backend.http.pages import Cursor, Limit, Ulid
 from backend.principals import Principal
 from backend.specs.problems import FieldProblem
@@ -49,7 +56,7 @@ async def log_in(
     body: LoginRequest,
     request: Request,
     response: Response,
-    context: Context,
+    context: RequestContextDep,
     auth: AuthStateDep,
     session: LoginSession,
 ) -> Me:

@@ -74,7 +74,7 @@ async def _context(request: Request) -> RequestContext:
 
 
 AppStateDep = Annotated[AppState, Depends(_state)]
-Context = Annotated[RequestContext, Depends(_context)]
+RequestContextDep = Annotated[RequestContext, Depends(_context)]
 
 _Bearer = Annotated[
     HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False, description="A token."))
@@ -85,7 +85,7 @@ _Cookie = Annotated[
 
 
 def _authenticated(
-    request: Request, context: Context, state: AppStateDep, bearer: _Bearer, cookie: _Cookie
+    request: Request, context: RequestContextDep, state: AppStateDep, bearer: _Bearer, cookie: _Cookie
 ) -> Principal:
     token = bearer.credentials if bearer is not None else None
     # A cookie next to another authorization scheme is ignored: its origin was not checked.

@@ -9,7 +9,7 @@ from backend.artifacts import ArtifactStore
 from backend.hosts import service as hosts
 from backend.hosts.schemas import QueuePlace
 from backend.http.access import ExternalWriter, Operator, Viewer
-from backend.http.dependencies import AppStateDep, Artifacts, Context, ReadSession, WriteSession
+from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, RequestContextDep, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit, Ulid
 from backend.http.transfer import json_response
@@ -126,7 +126,7 @@ def list_runs(
 
 @router.post("/bulk")
 def change_runs(
-    context: Context,
+    context: RequestContextDep,
     body: BulkRequest,
     principal: Operator,
     session: WriteSession,

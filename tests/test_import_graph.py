@@ -30,11 +30,12 @@ def test_architecture_page_describes_every_level_of_backend() -> None:
     root = Path(__file__).parents[1]
     contracts = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     [backend] = [contract for contract in contracts if contract.get("containers") == ["backend"]]
-    levels = [re.findall(r"\w+", re.sub(r"\(\w+\)", "", level)) for level in backend["layers"]]
+    levels = [set(re.findall(r"\w+", level)) for level in backend["layers"]]
     page = (root / "docs" / "explanation" / "architecture.md").read_text()
     table = page.partition("| level, from top to bottom")[2].partition("\n\n")[0]
-    described = [re.findall(r"`(\w+)`", row) for row in re.findall(r"^\| (`.+?) \|", table, re.M)]
-    assert described == levels
+    described = [set(re.findall(r"`(\w+)`", row)) for row in re.findall(r"^\| (`.+?) \|", table, re.M)]
+    # A level has a row; the row need not name every resource of the level.
+    assert [row & level for row, level in zip(described, levels, strict=True)] == described
 
 
 def test_arrows_of_every_cycle_are_reported_and_no_others() -> None:

@@ -50,6 +50,16 @@ def check_file_name(name: str) -> str:
     return name
 
 
+def observations_file(episode_id: str) -> str:
+    """File name of the video of an episode's network input."""
+    return f"{episode_id}-observations.mp4"
+
+
+def encoded_file(video_id: str) -> str:
+    """File name of an encoded video."""
+    return f"{video_id}.mp4"
+
+
 class ArtifactStore:
     """Files by key at one fsspec URL, such as `file:///srv/callboard` or `s3://bucket/callboard`.
 

@@ -8,6 +8,7 @@ from sqlalchemy import Engine
 
 from backend.db.engine import reading
 from backend.hosts import service as hosts
+from backend.hosts.repository import waiting_by_queue
 from backend.runs import repository as runs
 
 
@@ -27,7 +28,8 @@ class ServiceCollector(Collector):
         """The current values."""
         with reading(self._db_engine) as session:
             by_state = runs.count_by_state(session)
-            page = hosts.listing(session, self._lease_s)
+            active_hosts = hosts.active_hosts(session, self._lease_s)
+            by_queue = waiting_by_queue(session)
         states = GaugeMetricFamily("callboard_runs", "Runs by state.", labels=["state"])
         for state, count in by_state.items():
             states.add_metric([state], count)
@@ -41,12 +43,12 @@ class ServiceCollector(Collector):
             labels=["host"],
         )
         busy = GaugeMetricFamily("callboard_host_runs", "Runs on a host.", labels=["host"])
-        for host in page.items:
-            alive.add_metric([host.id], host.alive)
-            slots.add_metric([host.id], host.slots)
-            busy.add_metric([host.id], len(host.runs))
+        for active in active_hosts:
+            alive.add_metric([active.host.id], active.alive)
+            slots.add_metric([active.host.id], active.host.slots)
+            busy.add_metric([active.host.id], len(active.runs))
         yield from (alive, slots, busy)
         waiting = GaugeMetricFamily("callboard_runs_waiting", "Queued runs by queue.", labels=["queue"])
-        for queue, count in page.waiting.items():
+        for queue, count in by_queue.items():
             waiting.add_metric([queue], count)
         yield waiting

@@ -10,8 +10,8 @@ import numpy as np
 from backend.coordination import claims
 from backend.coordination.context import Context
 from backend.db.engine import writing
-from backend.hosts import repository as hosts
-from backend.runs import repository as runs
+from backend.hosts import service as hosts
+from backend.runs import service as runs
 from backend.settings import Settings
 from backend.specs.events import AnyEvent, PointsEvent, ReportEvent, StartedEvent
 from backend.specs.run import parse_run_spec

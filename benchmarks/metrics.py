@@ -13,8 +13,8 @@ from backend.metrics import repository, service
 from backend.metrics.charts import Axes
 from backend.metrics.chunks import Array
 from backend.metrics.grouping import Spread
-from backend.retention.usage import database_bytes
-from backend.runs import repository as runs
+from backend.retention.repository import database_bytes
+from backend.runs import service as runs
 from backend.specs.events import PointsEvent
 from backend.specs.run import parse_run_spec
 

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 
 from backend.db import Series
 from backend.db.engine import reading, writing
-from backend.runs import repository, service
+from backend.runs import listing, repository, service
 from backend.runs.schemas import RunOut, RunPage
 from backend.specs.run import parse_run_spec
 
@@ -66,7 +66,7 @@ def _fill(db_engine: Engine) -> None:
         with writing(db_engine) as session:
             for at in range(first, min(first + _RUNS_PER_COMMIT, N_RUNS)):
                 spec = specs[at % len(specs)].model_copy(update={"seed": at})
-                run = repository.create(session, spec)
+                run = service.create(session, spec)
                 run.score = rng.gauss(0.0, 10.0) if at % 10 else None
                 if run.score is not None:
                     session.add(Series(run_id=run.id, metric=METRIC, n_points=1, last_value=run.score))
@@ -74,7 +74,7 @@ def _fill(db_engine: Engine) -> None:
 
 def _list_ms(db_engine: Engine, filter_text: str | None, sort: str = "score") -> float:
     started = perf_counter()
-    query = service.listing(
+    query = listing.build_filter(
         states=[],
         algorithms=[],
         environments=[],

@@ -195,14 +195,14 @@ def _worker(settings: Settings) -> str:
 
     from backend.db.clock import database_now
     from backend.db.engine import make_engine, reading
-    from backend.hosts import repository as hosts
+    from backend.hosts import service as hosts
     from workers.host_facts import known_worker_id
 
     _database(settings)  # the query needs the latest schema
     engine = make_engine(settings.database)
     try:
         with reading(engine) as session:
-            host = hosts.get(session, settings.host_name)
+            host = hosts.find(session, settings.host_name)
             now = database_now(session)
     except SQLAlchemyError as error:
         raise CheckFailed(str(error).splitlines()[0]) from None
@@ -218,7 +218,7 @@ def _worker(settings: Settings) -> str:
         raise CheckFailed(
             f"{settings.host_name}: a worker of another home runs under this name; set CALLBOARD_HOST_NAME"
         )
-    if not hosts.is_alive(host, now, settings.lease_s):
+    if not hosts.is_online(host, now, settings.lease_s):
         seen = (
             f"stopped {host.stopped_at:%Y-%m-%d %H:%M:%S} UTC"
             if host.stopped_at

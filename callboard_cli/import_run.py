@@ -38,7 +38,7 @@ def import_run(
         raise fail(f"run_directory: {run_directory} contains no attempt")
     from backend.coordination import claims
     from backend.coordination.context import Context
-    from backend.runs import repository as runs
+    from backend.runs import service as runs
     from workers.host_files import COMPRESSED, decompress
     from workers.recorder import Recorder
 
@@ -61,6 +61,7 @@ def import_run(
 
 def _resume_attempt(context: "Context", run_id: str, number: int) -> None:
     """Set the checkpoint that an attempt resumed from, according to its log."""
+    from backend.checkpoints import service as checkpoints
     from backend.coordination import claims
     from backend.specs.events import StartedEvent
     from workers.engine.training.event_log import read_frames
@@ -70,8 +71,8 @@ def _resume_attempt(context: "Context", run_id: str, number: int) -> None:
     started = next((event for event in logged if isinstance(event, StartedEvent)), None)
     resumed_from = started.resumed_from if started else None
     with context.writing() as session:
-        checkpoints = {c.file: c for c in claims.checkpoints(session, run_id)}
-        claims.resume_from(session, run_id, number, checkpoints.get(resumed_from or ""))
+        by_file = {row.file: row for row in checkpoints.resumable(session, run_id)}
+        claims.resume_from(session, run_id, number, by_file.get(resumed_from or ""))
 
 
 def _start_next(session: "Session", run: "Run", final_event: "EndedEvent | None") -> None:

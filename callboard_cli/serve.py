@@ -142,7 +142,7 @@ def await_name(settings: Settings) -> None:
 
     from backend.db.clock import database_now
     from backend.db.engine import opened, reading
-    from backend.hosts import repository as hosts
+    from backend.hosts import service as hosts
     from workers.host_facts import worker_id
 
     try:
@@ -153,7 +153,7 @@ def await_name(settings: Settings) -> None:
     with opened(settings.database) as engine, suppress(SQLAlchemyError):  # the worker waits for the database
         while True:
             with reading(engine) as session:
-                host = hosts.get(session, settings.host_name)
+                host = hosts.find(session, settings.host_name)
                 taken = hosts.is_taken(host, own, database_now(session), settings.lease_s)
             if host is None or not taken:
                 return

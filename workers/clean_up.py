@@ -17,9 +17,9 @@ import structlog
 
 from backend.coordination.context import TRANSIENT_ERRORS, Context
 from backend.db import RemovedFile
-from backend.retention import repository as retention
-from backend.runs import repository as runs
-from backend.storage import repository as storage
+from backend.retention import service as retention
+from backend.runs import service as runs
+from backend.storage import service as storage
 from workers import host_files
 
 CHECK_INTERVAL_S = 60.0
@@ -128,7 +128,7 @@ def apply_retention(
             if stopping():
                 return changed
             with context.reading() as session:
-                planned = next(retention.removals(session, [run_id], policies), None)
+                planned = retention.plan(session, run_id, policies)
             if planned is None or planned.is_empty():
                 continue
             changed += 1
@@ -147,7 +147,7 @@ def apply_retention(
 def _remove_audit_entries(context: Context, days: int | None, stopping: Callable[[], bool]) -> None:
     while days is not None and not stopping():
         with context.writing() as session:
-            if retention.remove_audit_entries(session, days) < retention.MAX_ROWS:
+            if not retention.remove_audit_entries(session, days):
                 return
 
 
@@ -207,7 +207,7 @@ def remove_deleted_runs(context: Context) -> list[str]:
     if not candidates:
         return []
     with context.reading() as session:
-        deleted = runs.deleted(session, [folder.name for folder in candidates])
+        deleted = runs.deleted_among(session, [folder.name for folder in candidates])
     removed = [folder for folder in candidates if folder.name in deleted]
     for folder in removed:
         shutil.rmtree(folder, ignore_errors=True)

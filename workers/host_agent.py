@@ -17,10 +17,9 @@ from backend.coordination.context import TRANSIENT_ERRORS, Context
 from backend.coordination.lease_expiry import DatabaseLiveness, expire
 from backend.coordination.reconciler import SweepReconciler
 from backend.db.clock import database_now
-from backend.hosts import repository as hosts
-from backend.live_settings import repository as live_settings
-from backend.runs import repository as runs
-from backend.specs.commands import ChangeSettings
+from backend.hosts import service as hosts
+from backend.live_settings import service as live_settings
+from backend.runs import service as runs
 from backend.specs.states import LEASED
 from workers import host_facts, jobs
 from workers.clean_up import CleanUpThread
@@ -237,20 +236,17 @@ class HostAgent:
             self._clean_up.run_now()
         load = self._load.read() | disk
         with self._context.writing() as session:
-            row = hosts.get(session, self._host, for_update=True)
+            row = hosts.find(session, self._host, for_update=True)
             now = database_now(session)
             if hosts.is_taken(row, self._facts["worker_id"], now, self._settings.lease_s):
                 raise NameTaken
             host = hosts.record_heartbeat(session, self._host, **self._facts, load=load)
             requests = claims.renew(session, self._host, held, self._settings.lease_s)
-            settings = {run_id: live_settings.pending(session, run_id) for run_id in requests}
+            settings = {run_id: live_settings.pending_commands(session, run_id) for run_id in requests}
         for supervisor in supervisors:
             run_id = supervisor.claim.run_id
             if run_id in requests and supervisor.claim.attempt == held[run_id]:
-                changes = [
-                    ChangeSettings(version=row.version, changes=row.changes) for row in settings[run_id]
-                ]
-                supervisor.request(requests[run_id], changes)
+                supervisor.request(requests[run_id], settings[run_id])
             else:
                 supervisor.supersede()
         return host.draining
@@ -259,7 +255,7 @@ class HostAgent:
         while self._revoked:
             run_id, attempt, kill = self._revoked[0]
             with self._context.writing() as session:
-                run = runs.get(session, run_id, for_update=True)
+                run = runs.find(session, run_id, for_update=True)
                 if run is not None and run.attempt == attempt and run.state in LEASED:
                     runs.request_stop(session, run, kill=kill, by=" by Celery's revoke")
             self._revoked.popleft()

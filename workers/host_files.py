@@ -15,11 +15,11 @@ from sqlalchemy.orm import Session
 from backend.artifacts import ArtifactKind
 from backend.coordination.context import Context
 from backend.db import Attempt
-from backend.retention import repository as retention
-from backend.runs import repository as runs
+from backend.retention import service as retention
+from backend.runs import service as runs
 from backend.specs.retention import RESUMABLE
 from backend.specs.states import ENDED
-from backend.storage import repository as storage
+from backend.storage import service as storage
 from workers.engine.training.event_log import read_frames
 
 UNCHANGED_S = 60.0
@@ -50,16 +50,14 @@ def shorten_logs(
     for at in range(0, len(folders), RUNS_PER_STEP):
         step = [folder.name for folder in folders[at : at + RUNS_PER_STEP]]
         with context.reading() as session:
-            policies = retention.policies(session)
-            groups = runs.groups_of(session, step)
-            due = retention.due_event_logs(session, list(groups), policies, now_due=now_due)
-        for attempt in due:
+            due = retention.due_event_logs(session, step, now_due=now_due)
+        for log_due in due:
             if stopping():
                 return
-            action = policies.of(groups[attempt.run_id]).event_logs
+            attempt = log_due.attempt
             path = context.run_dir(attempt.run_id) / "attempts" / str(attempt.number) / "events.log"
             with _logging_errors(attempt.run_id):
-                _shorten_log(context, attempt, path, remove=action == "remove")
+                _shorten_log(context, attempt, path, remove=log_due.remove)
 
 
 def remove_all_copies(context: Context, stopping: Callable[[], bool] = lambda: False) -> None:
@@ -110,7 +108,7 @@ def remove_copies(context: Context, run_id: str) -> int:
     if not stored:
         return 0
     with context.writing() as session:
-        run = runs.get(session, run_id, for_update=True)
+        run = runs.find(session, run_id, for_update=True)
         if run is None or storage.has_running_job(session, run_id):
             return 0
         surplus = _surplus(session, run_id)
@@ -130,7 +128,7 @@ def _copies(context: Context, run_id: str) -> Iterator[tuple[ArtifactKind, Path]
 
 def _surplus(session: Session, run_id: str) -> dict[tuple[ArtifactKind, str], bool]:
     """The recorded files that a host need not keep -> whether they are removed from the store as well."""
-    run = runs.get(session, run_id)
+    run = runs.find(session, run_id)
     if run is None:
         return {}
     files = storage.files_of(session, run_id)
@@ -159,7 +157,7 @@ def _shorten_log(context: Context, attempt: Attempt, path: Path, *, remove: bool
         compressed.unlink(missing_ok=True)
     left_bytes = 0 if remove else compressed.stat().st_size
     with context.writing() as session:
-        retention.set_log_bytes(session, attempt.run_id, attempt.number, left_bytes)
+        retention.record_log_size(session, attempt.run_id, attempt.number, left_bytes)
     log.info("event_log.shortened", run_id=attempt.run_id, attempt=attempt.number, left_bytes=left_bytes)
 
 

@@ -17,16 +17,16 @@ from typing import TypeVar
 import structlog
 from sqlalchemy.orm import Session
 
-from backend.checkpoints import repository as checkpoints
+from backend.artifacts import encoded_file, observations_file
+from backend.checkpoints import service as checkpoints
 from backend.coordination.context import TRANSIENT_ERRORS, Context
 from backend.db import Checkpoint, Episode, Evaluation, Run, Video
-from backend.db.base import storable
-from backend.db.clock import database_now
-from backend.episodes import repository as episodes
-from backend.jobs import repository as jobs
-from backend.runs import repository as runs
+from backend.episodes import service as episodes
+from backend.evaluations import service as evaluations
+from backend.jobs import service as jobs
+from backend.runs import service as runs
 from backend.specs import machine_faults
-from backend.videos import repository as videos
+from backend.videos import service as videos
 from workers import resume
 from workers.engine.files import file_sha256
 from workers.engine_process import ENGINE_COMMAND, EngineProcess
@@ -113,7 +113,7 @@ class JobRunner(threading.Thread):
                     self._requeue()
                     return
                 log.exception("job.failed")
-                message = storable(str(error) if isinstance(error, JobFailed) else repr(error))
+                message = str(error) if isinstance(error, JobFailed) else repr(error)
                 # If even this cannot be written, the lease expires.
                 with suppress(JobLost, JobFailed):
                     self._write(lambda session: jobs.fail(session, self._job.id, self._job.tries, message))
@@ -138,10 +138,11 @@ class JobRunner(threading.Thread):
     def _find(self) -> tuple[Run | None, Episode | None, Evaluation | None, Video | None]:
         job = self._job
         with self._context.reading() as session:
-            run = runs.get(session, job.run_id)
-            episode = session.get(Episode, job.target_id) if job.kind == "video" else None
-            evaluation = session.get(Evaluation, job.target_id) if job.kind == "evaluation" else None
-            video = session.get(Video, job.target_id) if job.kind == jobs.ENCODE else None
+            run = runs.find(session, job.run_id)
+            episode = episodes.find(session, job.target_id) if job.kind == episodes.VIDEO else None
+            is_evaluation = job.kind == evaluations.EVALUATION
+            evaluation = evaluations.find(session, job.target_id) if is_evaluation else None
+            video = videos.find(session, job.target_id) if job.kind == videos.ENCODE else None
         return run, episode, evaluation, video
 
     def _render_video(self, run: Run, episode: Episode) -> Result:
@@ -150,7 +151,7 @@ class JobRunner(threading.Thread):
             raise JobFailed(f"the replay {episode.replay} is missing or damaged")
         video = self._run_dir / "videos" / f"{episode.id}.mp4"
         video.parent.mkdir(parents=True, exist_ok=True)
-        observed = video.with_name(episodes.observations_file(episode.id))
+        observed = video.with_name(observations_file(episode.id))
         options = ("--replay", str(replay), "--out", str(video), "--observed", str(observed))
         self._run_engine(run, "video", *options)
         replay.unlink(missing_ok=True)  # the store has it
@@ -163,13 +164,14 @@ class JobRunner(threading.Thread):
                 self._retry_until_available(partial(self._context.store.put, file, episode.run_id, "videos"))
                 file.unlink()
 
-        def write(session: Session) -> None:
-            row = session.get_one(Episode, episode.id)
-            row.video, row.video_sha256 = video.name, digests.get(video)
-            row.observations_sha256 = digests.get(observed)
-            row.video_bytes, row.video_rendered_at = n_bytes, database_now(session)
-
-        return write
+        return partial(
+            episodes.record_video,
+            episode_id=episode.id,
+            file=video.name,
+            sha256=digests.get(video),
+            observations_sha256=digests.get(observed),
+            n_bytes=n_bytes,
+        )
 
     def _encode(self, run: Run, video: Video) -> Result:
         self._jobs_dir.mkdir(parents=True, exist_ok=True)  # by which clean-up knows the folder
@@ -177,7 +179,7 @@ class JobRunner(threading.Thread):
         upload = self._retry_until_available(fetch)
         if upload is None:
             return _unusable(video, "the uploaded video is missing or damaged")
-        out = self._run_dir / "videos" / videos.encoded_file(video.id)
+        out = self._run_dir / "videos" / encoded_file(video.id)
         out.parent.mkdir(parents=True, exist_ok=True)
         options = ["--upload", str(upload), "--out", str(out), "--form", video.form]
         options += [] if video.fps is None else ["--fps", str(video.fps)]
@@ -194,7 +196,7 @@ class JobRunner(threading.Thread):
         self._retry_until_available(partial(self._context.store.put, out, run.id, "videos"))
         out.unlink()
         return partial(
-            videos.encoded,
+            videos.record_encoded,
             video_id=video.id,
             sha256=sha256,
             n_bytes=n_bytes,
@@ -210,14 +212,13 @@ class JobRunner(threading.Thread):
         options = ["--checkpoint", str(file), "--protocol", evaluation.protocol]
         options += ["--episodes", str(evaluation.n_episodes), "--seed", str(evaluation.seed)]
         result = json.loads(self._run_engine(run, "evaluate", *options))
-
-        def write(session: Session) -> None:
-            row = session.get_one(Evaluation, evaluation.id)
-            row.returns = result["returns"]
-            row.lengths_frames = result["lengths_frames"]
-            row.mean_return = result["mean_return"]
-
-        return write
+        return partial(
+            evaluations.record_returns,
+            evaluation_id=evaluation.id,
+            returns=result["returns"],
+            lengths_frames=result["lengths_frames"],
+            mean_return=result["mean_return"],
+        )
 
     def _checkpoint(self, evaluation: Evaluation) -> Checkpoint | None:
         """The checkpoint to evaluate, with its file fetched to this host; None unless intact."""
@@ -309,4 +310,4 @@ class JobRunner(threading.Thread):
 
 
 def _unusable(video: Video, reason: str) -> Result:
-    return lambda session: videos.unusable(session, video.id, storable(reason))
+    return lambda session: videos.record_unusable(session, video.id, reason)

@@ -12,21 +12,19 @@ from datetime import UTC, datetime
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactKind
-from backend.checkpoints import repository as checkpoints
+from backend.checkpoints import service as checkpoints
 from backend.coordination import claims
 from backend.coordination.context import Context
-from backend.db import Attempt, Checkpoint, Episode, Evaluation, Run
-from backend.db.base import new_id
-from backend.db.changes import record_run_change
+from backend.db import Run
 from backend.db.clock import database_now
-from backend.db.run import averaged_rate
-from backend.evaluations import repository as evaluations
-from backend.live_settings import repository as live_settings
+from backend.episodes import service as episodes
+from backend.evaluations import service as evaluations
+from backend.live_settings import service as live_settings
 from backend.metrics import repository as metrics
-from backend.runs import repository as runs
+from backend.retention import service as retention
+from backend.runs import service as runs
 from backend.specs import events
 from backend.specs.states import RunState
-from backend.storage import repository as storage
 from workers.bounds import Bounds
 from workers.engine.training.event_log import read_frames, tail_is_damaged
 
@@ -128,10 +126,7 @@ class Recorder:
     def _read(self, *, final_event: bool) -> _Batch | None:
         if self._offset is None:
             with self._context.reading() as session:
-                log = session.get(Attempt, (self._run_id, self._attempt))
-            if log is None:
-                raise claims.Superseded(f"run {self._run_id} has been deleted")
-            self._offset = log.log_offset_bytes
+                self._offset = claims.log_offset_bytes(session, self._run_id, self._attempt)
         batch = _Batch([], self._offset)
         for frame, offset in read_frames(self._path, self._offset):
             if any(isinstance(event, events.EndedEvent) for event in frame) and not final_event:
@@ -170,7 +165,7 @@ class Recorder:
         return True
 
     def _write(self, session: Session, run: Run, batch: _Batch, missing: _Missing) -> bool:
-        log = session.get_one(Attempt, (self._run_id, self._attempt), with_for_update=True)
+        log = claims.lock_attempt(session, self._run_id, self._attempt)
         if log.log_offset_bytes != self._offset:
             # An earlier try was committed, but its response was lost.
             self._offset = log.log_offset_bytes
@@ -180,7 +175,7 @@ class Recorder:
         bounds = self._bounds_after = self._bounds.copied()
         points = bounds.points(session, run.id, batch.events)
         if points and metrics.append(session, run.id, self._attempt, revision, points):
-            record_run_change(session, run.id, revision, run.state, ["metrics"])
+            runs.publish(session, run, ["metrics"])
         lines = bounds.dropped_points(database_now(session))
         for event in batch.events:
             match event:
@@ -204,20 +199,17 @@ class Recorder:
                         reason, at = f"training on {event.device}", datetime.fromtimestamp(event.time, UTC)
                         runs.transition(session, run, RunState.RUNNING, reason, logged_at=at)
                 case events.ReportEvent():
-                    _copy_report(run, event)
+                    runs.record_report(run, event)
                 case events.EpisodeEvent() if event.replay not in missing.replays:
-                    session.add(self._episode(session, event))
+                    replay_bytes = self._stored.get(("replays", event.replay))
+                    episodes.record(session, run.id, self._attempt, event, replay_bytes)
                 case events.EvaluationEvent():
-                    session.add(self._evaluation(session, event))
+                    evaluations.record(session, run.id, self._attempt, event)
                 case events.CheckpointSavedEvent():
-                    session.add(self._checkpoint(session, run, event, event.file in missing.checkpoints))
-                    run.attempts_without_checkpoint = run.host_deaths = 0
+                    removed = event.file in missing.checkpoints
+                    checkpoints.record(session, run, self._attempt, event, removed=removed)
                 case events.CheckpointsRemovedEvent():
-                    session.flush()
-                    awaited = evaluations.awaited_checkpoints(session, run.id)
-                    thinned = [file for file in event.files if file not in awaited]
-                    storage.remove_files(session, run.id, "checkpoints", thinned)
-                    checkpoints.mark_removed(session, run.id, thinned)
+                    retention.remove_thinned_checkpoints(session, run.id, event.files)
                 case events.SettingsChangedEvent():
                     live_settings.settle(session, run, event)
                 case events.LogEvent():
@@ -242,38 +234,7 @@ class Recorder:
             self.has_unread_tail = True
             if tail_is_damaged(self._path, self._offset):
                 message = f"the last {torn_bytes} bytes of the event log are damaged; check the disk"
-            line = {"time": database_now(session), "level": "warning", "message": message}
-            runs.add_log_lines(session, self._run_id, self._attempt, [line])
-
-    def _episode(self, session: Session, event: events.EpisodeEvent) -> Episode:
-        columns = event.model_dump(exclude={"type"}) | {"run_id": self._run_id, "attempt": self._attempt}
-        columns["replay_bytes"] = self._stored.get(("replays", event.replay))
-        return Episode(id=new_id(), recorded_at=database_now(session), **columns)
-
-    def _evaluation(self, session: Session, event: events.EvaluationEvent) -> Evaluation:
-        return Evaluation(
-            id=new_id(),
-            run_id=self._run_id,
-            attempt=self._attempt,
-            requested_at=database_now(session),
-            n_episodes=len(event.returns),
-            **event.model_dump(exclude={"type"}),
-        )
-
-    def _checkpoint(
-        self, session: Session, run: Run, event: events.CheckpointSavedEvent, removed: bool
-    ) -> Checkpoint:
-        columns = event.model_dump(exclude={"type"})
-        return Checkpoint(
-            id=new_id(),
-            run_id=self._run_id,
-            attempt=self._attempt,
-            recorded_at=database_now(session),
-            score=run.score,
-            best_return=run.best_return,
-            removed=removed,
-            **columns,
-        )
+            runs.log(session, self._run_id, self._attempt, "warning", message)
 
 
 PARTS: dict[type[events.Event], str] = {
@@ -297,15 +258,3 @@ def _parts(batch: Sequence[events.AnyEvent]) -> set[str] | None:
         elif not isinstance(event, events.ReportEvent):
             return None
     return parts
-
-
-def _copy_report(run: Run, report: events.ReportEvent) -> None:
-    passed_s = report.wall_time_s - run.wall_time_s
-    run.agent_steps_per_s = averaged_rate(run.agent_steps_per_s, report.agent_steps_per_s, passed_s)
-    run.agent_steps = report.agent_steps
-    run.frames = report.frames
-    run.updates = report.updates
-    run.episodes = report.episodes
-    run.wall_time_s = report.wall_time_s
-    run.score = report.mean_return_100
-    run.best_return = report.best_return

@@ -10,14 +10,11 @@ from pathlib import Path
 
 import structlog
 
-from backend.checkpoints import repository as checkpoints
+from backend.checkpoints import service as checkpoints
 from backend.coordination import claims
 from backend.coordination.claims import Claim
 from backend.coordination.context import Context
-from backend.db import Checkpoint
-from backend.db.base import new_id
-from backend.db.clock import database_now
-from backend.runs import repository as runs
+from backend.runs import service as runs
 from backend.specs.events import CheckpointSavedEvent, ReportEvent
 from workers.engine.files import file_sha256
 from workers.engine.training.event_log import LogGap, is_damaged, read_frames, tail_is_damaged
@@ -73,33 +70,22 @@ def _is_intact(path: Path) -> bool:
 
 def _record(context: Context, claim: Claim, path: Path, report: ReportEvent) -> None:
     context.store.put(path, claim.run_id, "checkpoints")
-    digest, size_bytes = file_sha256(path), path.stat().st_size
+    saved = CheckpointSavedEvent(
+        agent_steps=report.agent_steps,
+        frames=report.frames,
+        updates=report.updates,
+        episodes=report.episodes,
+        wall_time_s=report.wall_time_s,
+        file=path.name,
+        sha256=file_sha256(path),
+        size_bytes=path.stat().st_size,
+    )
     with context.writing() as session:
         run = claims.lock(session, claim.run_id, claim.attempt)
-        if checkpoints.is_recorded(session, claim.run_id, path.name):
+        if checkpoints.of_file(session, claim.run_id, path.name) is not None:
             return
-        now = database_now(session)
-        session.add(
-            Checkpoint(
-                id=new_id(),
-                run_id=claim.run_id,
-                attempt=claim.attempt - 1,
-                recorded_at=now,
-                agent_steps=report.agent_steps,
-                frames=report.frames,
-                updates=report.updates,
-                episodes=report.episodes,
-                wall_time_s=report.wall_time_s,
-                file=path.name,
-                sha256=digest,
-                size_bytes=size_bytes,
-                score=report.mean_return_100,
-                best_return=report.best_return,
-            )
-        )
-        run.attempts_without_checkpoint = run.host_deaths = 0
+        checkpoints.record(session, run, claim.attempt - 1, saved, report=report)
         message = f"checkpoint {path.name} was found on disk: its entry in the event log is damaged"
-        line = {"time": now, "level": "warning", "message": message}
-        runs.add_log_lines(session, claim.run_id, claim.attempt, [line])
+        runs.log(session, claim.run_id, claim.attempt, "warning", message)
         runs.touch(session, run)
     log.warning("checkpoint.found", run_id=claim.run_id, file=path.name)

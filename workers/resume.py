@@ -9,12 +9,12 @@ import structlog
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactKind
+from backend.checkpoints import service as checkpoints
 from backend.coordination import claims
 from backend.coordination.claims import Claim
 from backend.coordination.context import Context
 from backend.db import Checkpoint, Episode, Run, Video
-from backend.db.clock import database_now
-from backend.runs import repository as runs
+from backend.runs import service as runs
 from backend.specs.events import EndedEvent
 from backend.specs.run import parse_run_spec
 from backend.specs.states import RunState
@@ -71,15 +71,14 @@ def _release_if_finished(session: Session, run: Run, final_event: EndedEvent | N
 
 def _newest_intact(context: Context, claim: Claim) -> Checkpoint | None:
     with context.reading() as session:
-        candidates = claims.checkpoints(session, claim.run_id)
+        candidates = checkpoints.resumable(session, claim.run_id)
     for checkpoint in candidates:
         if fetch(context, checkpoint) is not None:
             return checkpoint
         with context.writing() as session:
             claims.lock(session, claim.run_id, claim.attempt)
             message = f"checkpoint {checkpoint.file} is missing or damaged: resuming from an older one"
-            line = {"time": database_now(session), "level": "warning", "message": message}
-            runs.add_log_lines(session, claim.run_id, claim.attempt, [line])
+            runs.log(session, claim.run_id, claim.attempt, "warning", message)
             runs.bump_revision(session, claim.run_id)
     return None
 
@@ -87,7 +86,8 @@ def _newest_intact(context: Context, claim: Claim) -> Checkpoint | None:
 def is_damaged(context: Context, claim: Claim, file: str) -> bool:
     """Whether this host's file of a checkpoint is not as it was recorded."""
     with context.reading() as session:
-        sha256 = {each.file: each.sha256 for each in claims.checkpoints(session, claim.run_id)}.get(file)
+        candidates = checkpoints.resumable(session, claim.run_id)
+    sha256 = {checkpoint.file: checkpoint.sha256 for checkpoint in candidates}.get(file)
     local = context.run_dir(claim.run_id) / "checkpoints" / file
     return not local.is_file() or file_sha256(local) != sha256
 

@@ -16,11 +16,10 @@ from alembic.migration import MigrationContext
 from sqlalchemy import JSON, Connection, Engine, MetaData, Table, bindparam, func, inspect, literal, select
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactKind
+from backend.artifacts import ArtifactKind, observations_file
 from backend.db import Base, Checkpoint, CleanUp, Episode, Run, Video, migrate
 from backend.db.engine import opened
 from backend.db.run import WITH_DELETED
-from backend.episodes.repository import observations_file
 from backend.settings import sqlite_url
 
 _ROWS = 500

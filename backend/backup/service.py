@@ -20,7 +20,7 @@ from backend.backup.archive import Artifact, BackupError, BackupManifest
 from backend.db import migrate
 from backend.db.engine import make_engine, opened, reading, writing
 from backend.settings import Settings, sqlite_url
-from backend.storage import repository as storage
+from backend.storage import service as storage
 
 HOLD_S = 600.0
 """How long no file is deleted after the latest renewal, so that a killed backup does not stop clean-up."""

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
 
-from backend.checkpoints import repository
+from backend.checkpoints import repository, service
 from backend.checkpoints.schemas import CheckpointOut, CheckpointPage
 from backend.errors import NotFound
 from backend.http.access import Viewer
@@ -53,12 +53,7 @@ def read_checkpoint_file(
 
     Of an external run it is whatever its script has sent: load it only if you trust the script.
     """
-    row = repository.get(session, checkpoint_id)
-    if row is None:
-        raise NotFound(f"checkpoint {checkpoint_id} does not exist")
-    missing = NotFound(f"the file of checkpoint {checkpoint_id} has been removed")
-    if row.removed:
-        raise missing
+    row = service.get_stored(session, checkpoint_id)
     try:
         return send_file(
             artifacts,
@@ -70,4 +65,4 @@ def read_checkpoint_file(
             download=True,
         )
     except FileNotFoundError:
-        raise missing from None
+        raise NotFound(f"the file of checkpoint {checkpoint_id} has been removed") from None

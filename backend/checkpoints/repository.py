@@ -7,9 +7,7 @@ from datetime import datetime
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from backend.db import Checkpoint, Run, keyset
-from backend.db.base import new_id
-from backend.db.clock import database_now
+from backend.db import Checkpoint, keyset
 
 LATEST_FIRST = (Checkpoint.agent_steps.desc(), Checkpoint.attempt.desc(), Checkpoint.id.desc())
 """Order of checkpoints. At the same agent steps that of the later attempt comes first, whatever its host's
@@ -35,9 +33,24 @@ def counters(session: Session, run_ids: Sequence[str]) -> Iterator[CheckpointCou
     return (CheckpointCounters(*row) for row in session.execute(query.order_by(Checkpoint.id)))
 
 
+def add(session: Session, checkpoint: Checkpoint) -> None:
+    """Store a new checkpoint."""
+    session.add(checkpoint)
+    session.flush()
+
+
 def get(session: Session, checkpoint_id: str) -> Checkpoint | None:
     """The checkpoint, or None."""
     return session.get(Checkpoint, checkpoint_id)
+
+
+def resumable(session: Session, run_id: str) -> Sequence[Checkpoint]:
+    """The checkpoints that a run can resume from, latest first."""
+    return session.scalars(
+        select(Checkpoint)
+        .where(Checkpoint.run_id == run_id, ~Checkpoint.removed, ~Checkpoint.superseded)
+        .order_by(*LATEST_FIRST)
+    ).all()
 
 
 def latest(session: Session, run_id: str) -> Checkpoint | None:
@@ -60,69 +73,6 @@ def mark_removed(session: Session, run_id: str, files: Collection[str]) -> None:
     """Mark the rows of these checkpoint files of a run as removed."""
     rows = update(Checkpoint).where(Checkpoint.run_id == run_id, Checkpoint.file.in_(files))
     session.execute(rows.values(removed=True))
-
-
-def is_recorded(session: Session, run_id: str, file: str) -> bool:
-    """Whether the run has a row of this checkpoint file, removed and superseded ones included."""
-    found = select(Checkpoint.id).where(Checkpoint.run_id == run_id, Checkpoint.file == file)
-    return session.scalar(found.limit(1)) is not None
-
-
-def add_copy(session: Session, original: Checkpoint, run_id: str, file: str) -> None:
-    """Add a copy of another run's checkpoint as the first of a new run (attempt 0)."""
-    session.add(
-        Checkpoint(
-            id=new_id(),
-            run_id=run_id,
-            attempt=0,
-            recorded_at=database_now(session),
-            agent_steps=original.agent_steps,
-            frames=original.frames,
-            updates=original.updates,
-            episodes=original.episodes,
-            wall_time_s=original.wall_time_s,
-            file=file,
-            sha256=original.sha256,
-            size_bytes=original.size_bytes,
-            score=original.score,
-            best_return=original.best_return,
-        )
-    )
-    session.flush()
-
-
-def add_external(
-    session: Session,
-    run: Run,
-    *,
-    file: str,
-    sha256: str,
-    size_bytes: int,
-    agent_steps: int,
-    frames: int,
-    wall_time_s: float,
-    score: float | None,
-) -> None:
-    """Add a file that the script of a locked external run has saved. Nothing here can load it."""
-    session.add(
-        Checkpoint(
-            id=new_id(),
-            run_id=run.id,
-            attempt=run.attempt,
-            recorded_at=database_now(session),
-            agent_steps=agent_steps,
-            frames=frames,
-            updates=0,
-            episodes=run.episodes,
-            wall_time_s=wall_time_s,
-            file=file,
-            sha256=sha256,
-            size_bytes=size_bytes,
-            score=score,
-            best_return=run.best_return,
-        )
-    )
-    session.flush()
 
 
 def stored_size(session: Session, run_id: str) -> tuple[int, int]:

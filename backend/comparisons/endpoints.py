@@ -9,7 +9,7 @@ from backend.comparisons.schemas import At, Comparison, RunGroupPage, Score
 from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession
 from backend.http.pages import Cursor, Limit, Ulid
-from backend.runs import service as runs
+from backend.runs import listing
 from backend.specs.states import RunState
 from backend.text import Text
 
@@ -69,7 +69,7 @@ def list_run_groups(
     cursor: Cursor = None,
 ) -> RunGroupPage:
     """Runs in groups; the group with the latest run first."""
-    node = runs.listing(
+    node = listing.build_filter(
         states=state,
         algorithms=[],
         environments=[],
@@ -79,5 +79,5 @@ def list_run_groups(
         search=None,
         filter_text=filter,
     )
-    runs.check_compared(session, node)
+    listing.check_compared(session, node)
     return run_groups.page(session, node, by, limit, cursor)

@@ -14,7 +14,7 @@ from backend.comparisons.schemas import EstimateOut, RunGroup, RunGroupPage
 from backend.db import Run
 from backend.db.keyset import BadCursor
 from backend.errors import Invalid
-from backend.runs import service
+from backend.runs import listing
 from backend.runs.fields import ConfigField, UnknownField, resolve
 from backend.runs.filters import Node
 from backend.runs.groups import group_key, group_names, repetitions
@@ -44,7 +44,7 @@ def page(session: Session, node: Node, by: str, limit: int, cursor: str | None) 
     """
     setting = _setting(by)
     if setting is not None:
-        service.check_known(session, "by", setting)
+        listing.check_known(session, "by", setting)
     members: dict[str, list[Run]] = {}
     for run in repository.briefs(session, node):
         members.setdefault(_key(run, by, setting), []).append(run)

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import and_, or_, select, tuple_, update
 from sqlalchemy.orm import Session
 
-from backend.checkpoints.repository import LATEST_FIRST
-from backend.db import Attempt, Checkpoint, Episode, Evaluation, Host, Run
+from backend.coordination import repository
+from backend.db import Attempt, Checkpoint, Run
 from backend.db.base import storable
 from backend.db.clock import database_now
-from backend.external import repository as external
-from backend.hosts.repository import CLAIM_ORDER
+from backend.external import service as external
+from backend.hosts import service as hosts
 from backend.metrics import repository as metrics
-from backend.runs import repository as runs
+from backend.runs import repository as run_rows
+from backend.runs import service as runs
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import LEASED, RunState
@@ -63,23 +63,10 @@ def claim(
         free_memory_bytes: runs with a greater memory estimate are left for others.
         lease_s: validity of the claim without renewal.
     """
-    row = session.get(Host, host)
+    row = hosts.find(session, host)
     if row is None or row.draining:
         return None
-    eligible = [Run.environment.in_(row.environments), Run.memory_estimate_bytes <= free_memory_bytes]
-    if not any(device.startswith("cuda") for device in row.devices):
-        eligible.append(Run.spec["device"].as_string() != "cuda")
-    run = session.scalars(
-        select(Run)
-        .where(
-            Run.state == RunState.QUEUED,
-            or_(and_(Run.wanted_host.is_(None), Run.queue.in_(queues)), Run.wanted_host == host),
-            *eligible,
-        )
-        .order_by(*CLAIM_ORDER)
-        .limit(1)
-        .with_for_update(skip_locked=True)
-    ).first()
+    run = repository.first_eligible(session, row, queues, free_memory_bytes)
     if run is None:
         return None
     start_attempt(session, run, host, lease_s)
@@ -111,19 +98,13 @@ def renew(session: Session, host: str, held: Mapping[str, int], lease_s: float) 
     """
     if not held:
         return {}
-    statement = (
-        update(Run)
-        .where(Run.host == host, Run.state.in_(LEASED), tuple_(Run.id, Run.attempt).in_(held.items()))
-        .values(lease_expires_at=database_now(session) + timedelta(seconds=lease_s))
-        .returning(Run.id, Run.stop_requested)
-    )
-    return dict(session.execute(statement).all())
+    expires_at = database_now(session) + timedelta(seconds=lease_s)
+    return repository.renew(session, host, held, expires_at)
 
 
 def has_expired(session: Session) -> bool:
     """Whether a run's lease has expired."""
-    late = select(Run.id).where(Run.state.in_(LEASED), Run.lease_expires_at < database_now(session))
-    return session.scalars(late.limit(1)).first() is not None
+    return repository.has_expired(session, database_now(session))
 
 
 def expire(session: Session) -> list[str]:
@@ -131,11 +112,7 @@ def expire(session: Session) -> list[str]:
 
     An external run stays lost until its script sends something.
     """
-    expired = session.scalars(
-        select(Run)
-        .where(Run.state.in_(LEASED), Run.lease_expires_at < database_now(session))
-        .with_for_update(skip_locked=True)
-    ).all()
+    expired = repository.expired(session, database_now(session))
     for run in expired:
         if run.origin == EXTERNAL:
             external.lose(session, run)
@@ -154,19 +131,27 @@ def lock(session: Session, run_id: str, attempt: int) -> Run:
     Raises:
         Superseded: the attempt no longer holds it.
     """
-    run = runs.get(session, run_id, for_update=True)
+    run = runs.find(session, run_id, for_update=True)
     if run is None or run.attempt != attempt or run.state not in LEASED:
         raise Superseded(f"run {run_id}, attempt {attempt}")
     return run
 
 
-def checkpoints(session: Session, run_id: str) -> Sequence[Checkpoint]:
-    """The checkpoints that a run can resume from, newest first."""
-    return session.scalars(
-        select(Checkpoint)
-        .where(Checkpoint.run_id == run_id, ~Checkpoint.removed, ~Checkpoint.superseded)
-        .order_by(*LATEST_FIRST)
-    ).all()
+def log_offset_bytes(session: Session, run_id: str, attempt: int) -> int:
+    """How much of an attempt's event log is recorded.
+
+    Raises:
+        Superseded: the run has been deleted.
+    """
+    row = session.get(Attempt, (run_id, attempt))
+    if row is None:
+        raise Superseded(f"run {run_id} has been deleted")
+    return row.log_offset_bytes
+
+
+def lock_attempt(session: Session, run_id: str, attempt: int) -> Attempt:
+    """The row of an attempt at a locked run, locked."""
+    return session.get_one(Attempt, (run_id, attempt), with_for_update=True)
 
 
 def resume_from(session: Session, run_id: str, attempt: int, checkpoint: Checkpoint | None) -> dict[str, Any]:
@@ -190,10 +175,7 @@ def resume_from(session: Session, run_id: str, attempt: int, checkpoint: Checkpo
     # From scratch, even a point at step 0 is written again.
     after = run.agent_steps if checkpoint else -1
     metrics.cut(session, run_id, after, runs.touch(session, run))
-    for table in (Episode, Checkpoint, Evaluation):
-        session.execute(
-            update(table).where(table.run_id == run_id, table.agent_steps > after).values(superseded=True)
-        )
+    repository.supersede(session, run_id, after)
     return run.spec
 
 
@@ -214,7 +196,7 @@ def state_after_host_death(session: Session, run: Run) -> tuple[RunState, str]:
     if run.stop_requested or run.host_deaths < MAX_HOST_DEATHS_WITHOUT_CHECKPOINT:
         return state_after_death(run)
     n = MAX_HOST_DEATHS_WITHOUT_CHECKPOINT
-    hosts = sorted({attempt.host for attempt in runs.attempts(session, run.id)[-n:]})
+    hosts = sorted({attempt.host for attempt in run_rows.attempts(session, run.id)[-n:]})
     return (
         RunState.FAILED,
         f"its worker or host died {n} times without a new checkpoint, on {', '.join(hosts)}",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import structlog
 
 from backend.coordination.context import TRANSIENT_ERRORS, Context
-from backend.sweeps import repository
+from backend.sweeps import service as sweeps
 
 log = structlog.get_logger(__name__)
 
@@ -50,7 +50,7 @@ class SweepReconciler:
 def reconcile(context: Context, is_stopping: Callable[[], bool] = lambda: False) -> None:
     """Do what every running sweep needs next. Sweeps with nothing to do are only read."""
     with context.reading() as session:
-        running = repository.running(session)
+        running = sweeps.running(session)
     for sweep_id in running:
         try:
             _reconcile(context, sweep_id, is_stopping)
@@ -62,9 +62,9 @@ def reconcile(context: Context, is_stopping: Callable[[], bool] = lambda: False)
 
 def _reconcile(context: Context, sweep_id: str, is_stopping: Callable[[], bool]) -> None:
     with context.reading() as session:
-        changed = repository.is_due(session, sweep_id)
+        changed = sweeps.is_due(session, sweep_id)
     while changed and not is_stopping():
         with context.writing() as session:
-            changed = repository.reconcile(session, sweep_id)
+            changed = sweeps.reconcile(session, sweep_id)
         if changed:
             log.info("sweep.reconciled", sweep_id=sweep_id)

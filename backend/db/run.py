@@ -21,7 +21,7 @@ from backend.specs.states import RunState
 
 
 class Run(Base):
-    """A run. `state` changes only in `backend.runs.repository.transition`."""
+    """A run. `state` changes only in `backend.runs.service.transition`."""
 
     __tablename__ = "runs"
     __table_args__ = (

@@ -1,6 +1,7 @@
 """Routes of episodes."""
 
 from contextlib import suppress
+from dataclasses import asdict
 from time import monotonic
 from typing import Annotated, Any, Literal
 
@@ -8,6 +9,7 @@ from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
+from backend.artifacts import observations_file
 from backend.db import Episode, Job
 from backend.db.engine import writing
 from backend.episodes import repository, service
@@ -75,7 +77,8 @@ def read_episode(episode_id: Ulid, principal: Viewer, session: ReadSession) -> E
 @router.get("/episodes/{episode_id}/trace")
 def read_trace(episode_id: Ulid, principal: Viewer, session: ReadSession, artifacts: Artifacts) -> Trace:
     """Actions, rewards, values and policies of an episode, one entry per agent step."""
-    return service.read_trace(session, artifacts, service.get(session, episode_id))
+    trace = service.read_trace(session, artifacts, service.get(session, episode_id))
+    return Trace.model_validate(asdict(trace))
 
 
 @router.get(
@@ -94,7 +97,7 @@ def read_observations(
 ) -> Response:
     """The network input, one observation per agent step; rendered with the video, from pixels only."""
     episode = service.get(session, episode_id)
-    file = repository.observations_file(episode.id)
+    file = observations_file(episode.id)
     try:
         service.check_video(artifacts, episode, file, episode.observations_sha256)
         return send_file(

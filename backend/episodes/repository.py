@@ -16,22 +16,10 @@ SORTS: dict[str, InstrumentedAttribute[Any]] = {
 """Columns that episodes can be sorted by."""
 
 
-def observations_file(episode_id: str) -> str:
-    """File name of the video of the network input."""
-    return f"{episode_id}-observations.mp4"
-
-
 def get(session: Session, episode_id: str) -> Episode | None:
     """The episode; None if there is none, or it is removed."""
     episode = session.get(Episode, episode_id)
     return None if episode is None or episode.removed else episode
-
-
-def forget_video(session: Session, episode_id: str) -> None:
-    """Remove a damaged or lost video from the episode's row."""
-    row = session.get_one(Episode, episode_id)
-    row.video = row.video_sha256 = row.observations_sha256 = None
-    row.video_bytes = row.video_rendered_at = None
 
 
 def page(

@@ -3,6 +3,7 @@
 import io
 import zipfile
 import zlib
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,15 @@ from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactStore, Damaged
 from backend.db import Episode, Job
+from backend.db.base import new_id
+from backend.db.clock import database_now
 from backend.episodes import repository
-from backend.episodes.schemas import Trace
 from backend.errors import Conflict, Gone, NotFound, TooMany
-from backend.jobs import repository as jobs
+from backend.jobs import repository as job_rows
+from backend.jobs import service as jobs
 from backend.runs import service as runs
 from backend.specs.algorithms import ALGORITHMS
+from backend.specs.events import EpisodeEvent
 
 VIDEO = "video"
 """Kind of the job that renders an episode's video."""
@@ -33,6 +37,76 @@ UNREADABLE = (Damaged, zipfile.BadZipFile, zlib.error, EOFError, KeyError, Value
 """What reading a damaged replay raises."""
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class EpisodeTrace:
+    """What an agent has done in an episode, one entry per agent step."""
+
+    seed: int
+    frames_per_step: int
+    action_names: list[str]
+    actions: list[int] | list[list[float]]
+    """Index of each action, or the components of a continuous action."""
+    rewards: list[float]
+    values: list[float]
+    policies: list[list[float]]
+    action_values: bool
+    """Whether the agent learns Q: `values` and `policies` are then action values."""
+    lives: list[int]
+
+
+def find(session: Session, episode_id: str) -> Episode | None:
+    """The episode, also one that retention has removed, or None."""
+    return session.get(Episode, episode_id)
+
+
+def record(
+    session: Session, run_id: str, attempt: int, finished: EpisodeEvent, replay_bytes: int | None
+) -> None:
+    """Record an episode of an engine of a locked run.
+
+    Args:
+        session: a writing session.
+        run_id: the run.
+        attempt: number of the attempt whose engine has recorded the replay.
+        finished: the engine's event.
+        replay_bytes: size of the replay; None if it is unknown.
+    """
+    episode = Episode(
+        id=new_id(),
+        run_id=run_id,
+        attempt=attempt,
+        recorded_at=database_now(session),
+        replay_bytes=replay_bytes,
+        **finished.model_dump(exclude={"type"}),
+    )
+    session.add(episode)
+
+
+def record_video(
+    session: Session,
+    episode_id: str,
+    *,
+    file: str,
+    sha256: str | None,
+    observations_sha256: str | None,
+    n_bytes: int,
+) -> None:
+    """Record the rendered video of an episode.
+
+    Args:
+        session: a writing session.
+        episode_id: the episode.
+        file: name of the video's file.
+        sha256: checksum of the video.
+        observations_sha256: checksum of the video of the network input; None if there is none.
+        n_bytes: size of both.
+    """
+    episode = session.get_one(Episode, episode_id)
+    episode.video, episode.video_sha256 = file, sha256
+    episode.observations_sha256 = observations_sha256
+    episode.video_bytes, episode.video_rendered_at = n_bytes, database_now(session)
 
 
 def get(session: Session, episode_id: str) -> Episode:
@@ -59,13 +133,13 @@ def request_video(session: Session, episode: Episode, *, again: bool, requested_
     """
     run = runs.get(session, episode.run_id, for_update=True)
     get(session, episode.id)
-    waiting = jobs.count_waiting(session, VIDEO)
+    waiting = job_rows.count_waiting(session, VIDEO)
     of_user = waiting.get(requested_by, 0)
     if sum(waiting.values()) >= MAX_WAITING_VIDEOS or of_user >= MAX_WAITING_VIDEOS_OF_USER:
         raise TooMany("too many videos are queued for rendering: try again later", RETRY_VIDEO_S)
     if episode.video:
-        repository.forget_video(session, episode.id)
-    job = jobs.find(session, VIDEO, episode.id)
+        _forget_video(session, episode.id)
+    job = job_rows.find(session, VIDEO, episode.id)
     if job is not None and job.state == "failed" and not again:
         error = (job.error or "").strip().splitlines() or ["unknown error"]
         raise Conflict(f"rendering the video failed: {error[-1]}; retry with again=true")
@@ -74,7 +148,7 @@ def request_video(session: Session, episode: Episode, *, again: bool, requested_
     )
 
 
-def read_trace(session: Session, store: ArtifactStore, episode: Episode) -> Trace:
+def read_trace(session: Session, store: ArtifactStore, episode: Episode) -> EpisodeTrace:
     """Read an episode's replay.
 
     Raises:
@@ -85,7 +159,7 @@ def read_trace(session: Session, store: ArtifactStore, episode: Episode) -> Trac
     try:
         content = store.read(episode.run_id, "replays", episode.replay, episode.replay_sha256)
         with np.load(io.BytesIO(content), allow_pickle=False) as replay:
-            return Trace(
+            return EpisodeTrace(
                 seed=int(replay["seed"]),
                 frames_per_step=int(replay["frames_per_step"]),
                 action_names=replay["action_names"].tolist(),
@@ -129,3 +203,10 @@ def check_video(store: ArtifactStore, episode: Episode, file: str, sha256: str |
 
 def _rounded(array: NDArray[np.floating[Any]]) -> Any:
     return np.round(array.astype(np.float64), DECIMALS).tolist()
+
+
+def _forget_video(session: Session, episode_id: str) -> None:
+    """Remove a damaged or lost video from the episode's row."""
+    episode = session.get_one(Episode, episode_id)
+    episode.video = episode.video_sha256 = episode.observations_sha256 = None
+    episode.video_bytes = episode.video_rendered_at = None

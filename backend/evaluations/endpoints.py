@@ -5,14 +5,22 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from backend.evaluations import repository, service
-from backend.evaluations.schemas import EvaluationOut, EvaluationPage, EvaluationRequest, Protocols
+from backend.evaluations.schemas import (
+    EvaluationOut,
+    EvaluationPage,
+    EvaluationRequest,
+    ProtocolOut,
+    Protocols,
+)
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit, Ulid
 from backend.http.transfer import json_response
 from backend.jobs import repository as jobs
+from backend.runs import external
 from backend.runs import service as runs
+from backend.specs.protocols import protocols_of
 
 router = APIRouter(prefix="/runs/{run_id}/evaluations", tags=["evaluations"], route_class=IdempotentRoute)
 
@@ -39,7 +47,12 @@ def list_evaluations(
 @router.get("/protocols")
 def list_protocols(run_id: Ulid, principal: Viewer, session: ReadSession) -> Protocols:
     """The protocols under which the run's checkpoints can be evaluated."""
-    return service.protocols(session, run_id)
+    spec = external.trainable_spec(runs.get(session, run_id), "evaluate")
+    items = [
+        ProtocolOut.model_validate(protocol.model_dump(exclude={"environment_settings", "greedy"}))
+        for protocol in protocols_of(spec.catalogue_environment.protocols)
+    ]
+    return Protocols(default=spec.evaluation_protocol, items=items)
 
 
 @router.post("", status_code=201)
@@ -47,5 +60,13 @@ def request_evaluation(
     run_id: Ulid, principal: Operator, session: WriteSession, body: EvaluationRequest | None = None
 ) -> EvaluationOut:
     """Evaluate a checkpoint; by default the latest, under the protocol of the run's own evaluations."""
-    evaluation, job = service.request(session, run_id, body or EvaluationRequest())
+    body = body or EvaluationRequest()
+    evaluation, job = service.request(
+        session,
+        run_id,
+        protocol=body.protocol,
+        n_episodes=body.episodes,
+        seed=body.seed,
+        checkpoint_id=body.checkpoint,
+    )
     return EvaluationOut.of(evaluation, job, runs.get(session, run_id))

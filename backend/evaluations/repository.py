@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
-from backend.db import Checkpoint, Evaluation, keyset
-from backend.db.base import new_id
-from backend.db.clock import database_now
+from backend.db import Evaluation, keyset
 
 _FINISHED = (
     select(Evaluation)
@@ -17,30 +15,10 @@ _FINISHED = (
 )
 
 
-def add_request(
-    session: Session, checkpoint: Checkpoint, *, protocol: str, n_episodes: int, seed: int
-) -> Evaluation:
-    """Add a requested evaluation, without returns yet."""
-    evaluation = Evaluation(
-        id=new_id(),
-        run_id=checkpoint.run_id,
-        attempt=None,
-        requested_at=database_now(session),
-        protocol=protocol,
-        n_episodes=n_episodes,
-        seed=seed,
-        agent_steps=checkpoint.agent_steps,
-        frames=checkpoint.frames,
-        wall_time_s=checkpoint.wall_time_s,
-        checkpoint=checkpoint.file,
-        returns=[],
-        lengths_frames=[],
-        mean_return=None,
-        superseded=checkpoint.superseded,
-    )
+def add(session: Session, evaluation: Evaluation) -> None:
+    """Store a new evaluation."""
     session.add(evaluation)
     session.flush()
-    return evaluation
 
 
 def awaited_checkpoints(session: Session, run_id: str) -> set[str]:

@@ -1,24 +1,48 @@
-"""Requested evaluations."""
+"""Evaluations of checkpoints: requested by users, or made by the run's own engine."""
+
+from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
 from backend.checkpoints import repository as checkpoints
 from backend.db import Evaluation, Job
+from backend.db.base import new_id
+from backend.db.clock import database_now
 from backend.errors import Conflict, Invalid
 from backend.evaluations import repository
-from backend.evaluations.schemas import EvaluationRequest, ProtocolOut, Protocols
-from backend.jobs import repository as jobs
+from backend.jobs import service as jobs
 from backend.runs import external
-from backend.runs import repository as run_rows
 from backend.runs import service as runs
-from backend.specs.protocols import UnsupportedProtocolError, protocols_of
+from backend.specs.events import EvaluationEvent
+from backend.specs.protocols import UnsupportedProtocolError
 
 EVALUATION = "evaluation"
 """Kind of the job that evaluates a checkpoint."""
 
 
-def request(session: Session, run_id: str, body: EvaluationRequest) -> tuple[Evaluation, Job]:
+def find(session: Session, evaluation_id: str) -> Evaluation | None:
+    """The evaluation, or None."""
+    return session.get(Evaluation, evaluation_id)
+
+
+def request(
+    session: Session,
+    run_id: str,
+    *,
+    n_episodes: int,
+    seed: int = 0,
+    protocol: str | None = None,
+    checkpoint_id: str | None = None,
+) -> tuple[Evaluation, Job]:
     """Queue the evaluation of a checkpoint.
+
+    Args:
+        session: a writing session.
+        run_id: the run.
+        n_episodes: number of episodes.
+        seed: seed of the evaluation.
+        protocol: id of a protocol; default: that of the run's evaluations.
+        checkpoint_id: a checkpoint of the run; default: the latest.
 
     Raises:
         NotFound: there is no such run.
@@ -28,39 +52,65 @@ def request(session: Session, run_id: str, body: EvaluationRequest) -> tuple[Eva
     # Locked, so that the checkpoint is not removed in the meantime.
     run = runs.get(session, run_id, for_update=True)
     spec = external.trainable_spec(run, "evaluate")
-    protocol = body.protocol or spec.evaluation_protocol
+    protocol = protocol or spec.evaluation_protocol
     try:
         spec.catalogue_environment.protocol(protocol)
     except UnsupportedProtocolError as error:
         raise Invalid.field("protocol", str(error)) from None
-    if body.checkpoint is None:
+    if checkpoint_id is None:
         checkpoint = checkpoints.latest(session, run_id)
         if checkpoint is None:
             raise Conflict(f"the run is {run.state} and has no checkpoint to evaluate")
     else:
-        checkpoint = checkpoints.get(session, body.checkpoint)
+        checkpoint = checkpoints.get(session, checkpoint_id)
         if checkpoint is None or checkpoint.run_id != run_id or checkpoint.removed:
             raise Invalid.field(
                 "checkpoint", "this run has no such checkpoint; without one, the latest is evaluated"
             )
-    evaluation = repository.add_request(
-        session, checkpoint, protocol=protocol, n_episodes=body.episodes, seed=body.seed
+    evaluation = Evaluation(
+        id=new_id(),
+        run_id=run_id,
+        attempt=None,
+        requested_at=database_now(session),
+        protocol=protocol,
+        n_episodes=n_episodes,
+        seed=seed,
+        agent_steps=checkpoint.agent_steps,
+        frames=checkpoint.frames,
+        wall_time_s=checkpoint.wall_time_s,
+        checkpoint=checkpoint.file,
+        returns=[],
+        lengths_frames=[],
+        mean_return=None,
+        superseded=checkpoint.superseded,
     )
+    repository.add(session, evaluation)
     job = jobs.request(session, EVALUATION, run_id, evaluation.id, queue=run.queue)
-    run_rows.bump_revision(session, run_id)
+    runs.bump_revision(session, run_id)
     return evaluation, job
 
 
-def protocols(session: Session, run_id: str) -> Protocols:
-    """The protocols of a run's environment, and the one of the run's own evaluations.
+def record(session: Session, run_id: str, attempt: int, finished: EvaluationEvent) -> None:
+    """Record an evaluation that the engine of a locked run has finished."""
+    evaluation = Evaluation(
+        id=new_id(),
+        run_id=run_id,
+        attempt=attempt,
+        requested_at=database_now(session),
+        n_episodes=len(finished.returns),
+        **finished.model_dump(exclude={"type"}),
+    )
+    session.add(evaluation)
 
-    Raises:
-        NotFound: there is no such run.
-        Conflict: it is an external run.
-    """
-    spec = external.trainable_spec(runs.get(session, run_id), "evaluate")
-    items = [
-        ProtocolOut.model_validate(protocol.model_dump(exclude={"environment_settings", "greedy"}))
-        for protocol in protocols_of(spec.catalogue_environment.protocols)
-    ]
-    return Protocols(default=spec.evaluation_protocol, items=items)
+
+def record_returns(
+    session: Session,
+    evaluation_id: str,
+    returns: Sequence[float],
+    lengths_frames: Sequence[int],
+    mean_return: float,
+) -> None:
+    """Record the results of a requested evaluation."""
+    evaluation = session.get_one(Evaluation, evaluation_id)
+    evaluation.returns, evaluation.lengths_frames = list(returns), list(lengths_frames)
+    evaluation.mean_return = mean_return

@@ -8,7 +8,8 @@ from fastapi import Depends
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactKind
-from backend.checkpoints import repository as checkpoints
+from backend.checkpoints import repository as checkpoint_rows
+from backend.checkpoints import service as checkpoints
 from backend.db import Run
 from backend.db.base import new_id
 from backend.db.engine import reading, writing
@@ -20,9 +21,10 @@ from backend.http.access import ExternalWriter
 from backend.http.dependencies import AppState, AppStateDep
 from backend.http.pages import Ulid
 from backend.principals import Principal
-from backend.runs import repository as runs
-from backend.storage import repository as storage
-from backend.videos import repository as videos
+from backend.runs import service as runs
+from backend.storage import service as storage
+from backend.videos import repository as video_rows
+from backend.videos import service as videos
 
 MAX_FILES = 1_000
 """Maximum number of a run's checkpoints whose files are stored, and of its videos."""
@@ -31,7 +33,7 @@ MAX_FILES_BYTES = 20 * 2**30
 MAX_VIDEO_BYTES = 256 * 2**20
 """Maximum size of an uploaded video."""
 
-_SIZE_OF_ALL = {"checkpoints": checkpoints.stored_size, "videos": videos.stored_size}
+_SIZE_OF_ALL = {"checkpoints": checkpoint_rows.stored_size, "videos": video_rows.stored_size}
 
 B = TypeVar("B", bound=CompletedUpload)
 

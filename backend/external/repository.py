@@ -1,17 +1,11 @@
-"""External runs in the database: what their scripts have sent, and when they are lost."""
+"""What the scripts of external runs have sent, in the database."""
 
 from collections.abc import Collection
-from datetime import timedelta
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from backend.db import ExternalSource, Run, Series, SeriesChunk
-from backend.db.clock import database_now
-from backend.metrics import repository as metrics
-from backend.metrics.chunks import Array
-from backend.runs import repository as runs
-from backend.specs.states import RunState
+from backend.db import ExternalSource, Series, SeriesChunk
 
 
 def source(session: Session, run_id: str, name: str) -> ExternalSource | None:
@@ -51,28 +45,3 @@ def furthest(session: Session, run_id: str, names: Collection[str]) -> dict[str,
 def series_names(session: Session, run_id: str) -> set[str]:
     """The metrics of a run."""
     return set(session.scalars(select(Series.metric).where(Series.run_id == run_id)))
-
-
-def last_values(session: Session, run_id: str, metric: str, n: int) -> list[Array]:
-    """The last chunks of a metric with at least `n` values, if it has as many."""
-    found: list[Array] = []
-    for row in metrics.list_series(session, [run_id], [metric]):
-        chunks = metrics.live_chunks(session, [row.id])[row.id]
-        while chunks and sum(map(len, found)) < n:
-            last = chunks.pop()
-            found.insert(0, metrics.points_of(session, [last], ("value",))[last.id]["value"])
-    return found
-
-
-def keep_alive(session: Session, run: Run, seconds: float) -> None:
-    """Postpone the time at which a locked run is lost."""
-    run.lease_expires_at = database_now(session) + timedelta(seconds=seconds)
-
-
-def lose(session: Session, run: Run) -> None:
-    """A locked run whose script no longer sends anything: it is lost, or stopped if that was requested."""
-    silent = "its script has stopped sending data"
-    if run.state == RunState.STOPPING:
-        runs.transition(session, run, RunState.STOPPED, f"a stop was requested, and {silent}")
-    else:
-        runs.transition(session, run, RunState.LOST, silent)

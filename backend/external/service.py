@@ -6,14 +6,13 @@ its rows, under a lock of the run: a batch that is sent again changes nothing.
 
 import math
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 from sqlalchemy.orm import Session
 
 from backend.db import ExternalSource, Run
-from backend.db.changes import record_run_change
 from backend.db.clock import database_now
 from backend.db.run import averaged_rate
 from backend.errors import Conflict, Forbidden
@@ -22,10 +21,9 @@ from backend.external.columns import PointColumns, in_order
 from backend.external.schemas import Heartbeat, HeartbeatOut, LogBatch, NumberedBatch, SentLine, Stored
 from backend.metrics import repository as metrics
 from backend.metrics.catalogue import EPISODE_RETURN
-from backend.metrics.chunks import Columns, n_rows
+from backend.metrics.chunks import Array, Columns, n_rows
 from backend.principals import Principal
-from backend.runs import repository as runs
-from backend.runs import service
+from backend.runs import service as runs
 from backend.runs.external import HEARTBEAT_S
 from backend.specs.problems import FieldProblem
 from backend.specs.run_fields import EXTERNAL
@@ -79,7 +77,7 @@ def add_points(session: Session, run_id: str, principal: Principal, batch: Point
         _advance(run, kept)
         complete = {(name, ""): _with_episodes(run, name, columns) for name, columns in kept.items()}
         if metrics.append_columns(session, run.id, run.attempt, revision, complete):
-            record_run_change(session, run.id, revision, run.state, ["metrics"])
+            runs.publish(session, run, ["metrics"])
         if EPISODE_RETURN in kept:
             _score(session, run, kept[EPISODE_RETURN])
     n_dropped = sum(dropped.values())
@@ -132,13 +130,23 @@ def external_run(session: Session, run_id: str, principal: Principal, *, for_upd
         Forbidden: the token may only write the runs that it has created.
         Conflict: it is not an external run.
     """
-    run = service.get(session, run_id, for_update=for_update)
+    run = runs.get(session, run_id, for_update=for_update)
     if principal.only_external_runs and run.token_id != principal.credential.id:
         raise Forbidden("the run was not created with this token, which can write only its own external runs")
     if run.origin != EXTERNAL:
         detail = "the run is trained by Callboard: only external runs are written over REST"
         raise Conflict(detail, code="run_not_external")
     return run
+
+
+def lose(session: Session, run: Run) -> None:
+    """End the lease of a locked run whose script no longer sends anything: it is lost, or stopped if that was
+    requested."""
+    silent = "its script has stopped sending data"
+    if run.state == RunState.STOPPING:
+        runs.transition(session, run, RunState.STOPPED, f"a stop was requested, and {silent}")
+    else:
+        runs.transition(session, run, RunState.LOST, silent)
 
 
 def _external(session: Session, run_id: str, principal: Principal) -> Run:
@@ -182,7 +190,7 @@ def _sent(session: Session, run: Run, reason: str | None = None) -> None:
     if run.state == RunState.LOST:
         runs.transition(session, run, RunState.RUNNING, reason or "its script sends data again")
     if run.state not in ENDED:
-        repository.keep_alive(session, run, HEARTBEAT_S)
+        run.lease_expires_at = database_now(session) + timedelta(seconds=HEARTBEAT_S)
 
 
 def _accepted(
@@ -231,12 +239,23 @@ def _advance(run: Run, kept: Mapping[str, Columns]) -> None:
 
 def _score(session: Session, run: Run, new: Columns) -> None:
     """Update a run's score and best return after new episode returns."""
-    values = np.concatenate(repository.last_values(session, run.id, EPISODE_RETURN, SCORE_EPISODES))
+    values = np.concatenate(_last_values(session, run.id, EPISODE_RETURN, SCORE_EPISODES))
     finite = values[-SCORE_EPISODES:][np.isfinite(values[-SCORE_EPISODES:])]
     run.score = float(finite.mean()) if len(finite) else None
     best = new["value"][np.isfinite(new["value"])]
     if len(best):
         run.best_return = float(max(best.max(), -math.inf if run.best_return is None else run.best_return))
+
+
+def _last_values(session: Session, run_id: str, metric: str, n: int) -> list[Array]:
+    """The last chunks of a metric with at least `n` values, if it has as many."""
+    values: list[Array] = []
+    for row in metrics.list_series(session, [run_id], [metric]):
+        chunks = metrics.live_chunks(session, [row.id])[row.id]
+        while chunks and sum(map(len, values)) < n:
+            last = chunks.pop()
+            values.insert(0, metrics.points_of(session, [last], ("value",))[last.id]["value"])
+    return values
 
 
 def _log_dropped(session: Session, run: Run, source: ExternalSource, dropped: Mapping[str, int]) -> None:
@@ -250,8 +269,7 @@ def _log_dropped(session: Session, run: Run, source: ExternalSource, dropped: Ma
         f"{source.dropped:,} points of source {source.source} have been dropped: their agent steps decrease, "
         f"or the run has more than {MAX_SERIES:,} metrics; the latest are of {names}"
     )
-    line = {"time": database_now(session), "level": "warning", "message": message}
-    runs.add_log_lines(session, run.id, run.attempt, [line])
+    runs.log(session, run.id, run.attempt, "warning", message)
 
 
 def _line(line: SentLine) -> dict[str, Any]:

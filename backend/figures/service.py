@@ -29,6 +29,7 @@ from backend.metrics.charts import Axes, curves
 from backend.metrics.grouping import Spread
 from backend.metrics.run_axes import locator
 from backend.metrics.seed_groups import group_curve
+from backend.runs import listing
 from backend.runs import service as runs
 from backend.runs.groups import group_key, group_names, published_scores, subject, subject_key, subject_names
 from backend.runs.setting_values import setting as setting_of
@@ -216,7 +217,7 @@ def draw_scatter(
     """
     found = metrics.find_runs(session, run_ids)
     field = setting_of(setting)
-    runs.check_known(session, "x", field)
+    listing.check_known(session, "x", field)
     shown = [
         (run, value, subject_key(run))
         for run in found.values()

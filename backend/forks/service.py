@@ -5,12 +5,13 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactStore
-from backend.checkpoints import repository as checkpoints
+from backend.checkpoints import repository as checkpoint_rows
+from backend.checkpoints import service as checkpoints
 from backend.db import Checkpoint, Run
 from backend.db.base import new_run_id
 from backend.errors import Conflict, Invalid
 from backend.forks.schemas import ForkRequest
-from backend.runs import external, repository
+from backend.runs import external
 from backend.runs import service as runs
 from backend.specs.fields import marked
 from backend.specs.names import fork_name
@@ -55,7 +56,7 @@ def create(
         raise Conflict(f"the file of checkpoint {checkpoint.id} does not exist") from None
     reason = f"forked from {parent.name} at {checkpoint.agent_steps:,} agent steps"
     try:
-        run = repository.create(
+        run = runs.create(
             writing, spec, created_by=created_by, run_id=fork_id, start=checkpoint, reason=reason
         )
         checkpoints.add_copy(writing, checkpoint, fork_id, file)
@@ -67,11 +68,11 @@ def create(
 
 def _checkpoint(session: Session, parent: Run, checkpoint_id: str | None) -> Checkpoint:
     if checkpoint_id is None:
-        latest = checkpoints.latest(session, parent.id)
+        latest = checkpoint_rows.latest(session, parent.id)
         if latest is None:
             raise Conflict(f"the run is {parent.state} and has no checkpoint to fork from")
         return latest
-    found = checkpoints.get(session, checkpoint_id)
+    found = checkpoint_rows.get(session, checkpoint_id)
     if found is None or found.run_id != parent.id or found.removed:
         raise Invalid.field(
             "checkpoint", "this run has no such checkpoint; without one, the fork starts from the latest"

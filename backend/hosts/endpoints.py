@@ -1,9 +1,10 @@
 """Routes of `/hosts`."""
 
 from fastapi import APIRouter, Response
+from sqlalchemy.orm import Session
 
-from backend.hosts import service
-from backend.hosts.schemas import HostOut, HostPage
+from backend.hosts import repository, service
+from backend.hosts.schemas import HostOut, HostPage, WaitingRunOut
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import AppStateDep, ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
@@ -12,26 +13,42 @@ from backend.text import Text
 
 router = APIRouter(prefix="/hosts", tags=["hosts"], route_class=IdempotentRoute)
 
+MAX_WAITING = 50
+"""Waiting runs that the list of hosts names."""
+
 
 @router.get("", response_model=HostPage)
 def list_hosts(principal: Viewer, session: ReadSession, state: AppStateDep) -> Response:
     """Every worker host with its runs, and the number of queued runs per queue."""
-    return json_response(service.listing(session, state.settings.lease_s))
+    hosts = service.active_hosts(session, state.settings.lease_s)
+    waiting = repository.first_waiting(session, MAX_WAITING)
+    page = HostPage(
+        items=[HostOut.of(host) for host in hosts],
+        waiting=repository.waiting_by_queue(session),
+        waiting_runs=[WaitingRunOut.of(run, hosts) for run in waiting],
+    )
+    return json_response(page)
 
 
 @router.post("/{host_id}/drain")
 def drain_host(host_id: Text, principal: Operator, session: WriteSession, state: AppStateDep) -> HostOut:
     """Drain a host: it finishes its runs and accepts no new ones."""
-    return service.set_draining(session, host_id, True, state.settings.lease_s)
+    return _set_draining(session, host_id, True, state.settings.lease_s)
 
 
 @router.post("/{host_id}/undrain")
 def undrain_host(host_id: Text, principal: Operator, session: WriteSession, state: AppStateDep) -> HostOut:
     """Let a drained host accept runs again."""
-    return service.set_draining(session, host_id, False, state.settings.lease_s)
+    return _set_draining(session, host_id, False, state.settings.lease_s)
 
 
 @router.delete("/{host_id}", status_code=204)
 def remove_host(host_id: Text, principal: Operator, session: WriteSession, state: AppStateDep) -> None:
     """Remove a host that is stopped or offline. The next heartbeat of a worker of this name adds it again."""
     service.remove(session, host_id, state.settings.lease_s)
+
+
+def _set_draining(session: Session, host_id: str, draining: bool, lease_s: float) -> HostOut:
+    service.set_draining(session, host_id, draining)
+    hosts = service.active_hosts(session, lease_s)
+    return next(HostOut.of(active) for active in hosts if active.host.id == host_id)

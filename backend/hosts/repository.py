@@ -3,25 +3,18 @@
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from statistics import median
-from typing import Any
 
 from sqlalchemy import and_, func, or_, select, tuple_
 from sqlalchemy.orm import Session
 
 from backend.db import Host, Run
-from backend.db.changes import record_host_change
-from backend.db.clock import database_now
 from backend.specs.environments.custom import CustomEnvironment
 from backend.specs.run_fields import CALLBOARD
 from backend.specs.states import LEASED, RunState
 
 CLAIM_ORDER = (Run.priority.desc(), Run.id)
 """The order in which workers claim queued runs: the highest priority, then the oldest."""
-
-ALIVE_LEASES = 2
-"""A host without a heartbeat for this many leases counts as offline; workers send several per lease."""
 
 _RECENT_RUNS = 1000
 _MIN_TRAINING_S = 10.0
@@ -49,53 +42,16 @@ def get(session: Session, host_id: str, *, for_update: bool = False) -> Host | N
     return session.get(Host, host_id, with_for_update=for_update or None, populate_existing=for_update)
 
 
-def is_alive(host: Host, now: datetime, lease_s: float) -> bool:
-    """Whether a host has sent a heartbeat recently, and its worker has not stopped since."""
-    return host.stopped_at is None and host.last_seen_at >= now - timedelta(seconds=ALIVE_LEASES * lease_s)
-
-
-def is_taken(host: Host | None, worker_id: str | None, now: datetime, lease_s: float) -> bool:
-    """Whether a worker of another home directory runs under a host's name.
-
-    Args:
-        host: the row of this name.
-        worker_id: of the worker that asks; None if its home has had none.
-        now: the database's time.
-        lease_s: seconds of a lease.
-    """
-    return host is not None and host.worker_id not in (None, worker_id) and is_alive(host, now, lease_s)
-
-
-def record_stop(session: Session, host_id: str, worker_id: str) -> None:
-    """Record that a host's worker has stopped, unless another one has its name by now."""
-    host = get(session, host_id, for_update=True)
-    if host is not None and host.worker_id == worker_id:
-        host.stopped_at = database_now(session)
-        session.flush()
-        record_host_change(session, host_id)
-
-
-def record_heartbeat(session: Session, host_id: str, **facts: Any) -> Host:
-    """Store a host's heartbeat and facts, and return its row.
-
-    Args:
-        session: a writing session.
-        host_id: its name.
-        facts: values of the columns that a host reports.
-    """
-    now = database_now(session)
-    host = get(session, host_id, for_update=True)
-    if host is None:
-        host = Host(id=host_id, first_seen_at=now, last_seen_at=now, draining=False, **facts)
-        session.add(host)
-    else:
-        for name, value in facts.items():
-            setattr(host, name, value)
-        host.last_seen_at = now
-        host.stopped_at = None
+def add(session: Session, host: Host) -> None:
+    """Store a new host."""
+    session.add(host)
     session.flush()
-    record_host_change(session, host_id)
-    return host
+
+
+def delete(session: Session, host: Host) -> None:
+    """Delete a host's row; its name is kept with the runs that it trained."""
+    session.delete(host)
+    session.flush()
 
 
 def custom_environments(session: Session) -> dict[str, tuple[CustomEnvironment, list[str]]]:
@@ -185,17 +141,3 @@ def recent_rates(session: Session, kinds: Collection[tuple[str, str]]) -> dict[t
     for algorithm, environment, rate in rows:
         found[algorithm, environment].append(float(rate))
     return {kind: median(rates) for kind, rates in found.items()}
-
-
-def remove(session: Session, host: Host) -> None:
-    """Remove a locked host; its name is kept with the runs that it trained."""
-    session.delete(host)
-    session.flush()
-    record_host_change(session, host.id)
-
-
-def set_draining(session: Session, host: Host, draining: bool) -> None:
-    """Drain a locked host, or let it accept runs again."""
-    host.draining = draining
-    session.flush()
-    record_host_change(session, host.id)

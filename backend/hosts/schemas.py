@@ -1,9 +1,13 @@
 """Response bodies of hosts."""
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
+from backend.db import Run
+from backend.hosts.waiting import ActiveHost, why_waiting
 from backend.schemas import Number, Page
 from backend.specs.states import RunState
 
@@ -21,7 +25,6 @@ class HostRun(BaseModel):
     time_left_s: Number
     """Remaining training time at the current speed; null if unknown."""
     agent_steps_per_s: Number
-
 
 class WaitingRun(BaseModel):
     """A queued run."""
@@ -41,9 +44,17 @@ class WaitingRunOut(WaitingRun):
 
     reason: str
 
+    @classmethod
+    def of(cls, run: Run, hosts: Sequence[ActiveHost]) -> Self:
+        """From the rows of the run and of every host."""
+        row = WaitingRun.model_validate(run).model_dump()
+        return cls(**row, reason=why_waiting(run, hosts))
+
 
 class QueuePlace(BaseModel):
     """A queued run's place among the runs that the same hosts may claim."""
+
+    model_config = ConfigDict(from_attributes=True)
 
     position: int
     """From 1, in the order in which hosts claim runs: the highest priority, then the oldest."""
@@ -123,6 +134,13 @@ class HostOut(BaseModel):
     load: HostLoad
     runs: list[HostRun]
     """Active runs."""
+
+    @classmethod
+    def of(cls, active: ActiveHost) -> Self:
+        """From the rows of the host and of its runs."""
+        row = {name: getattr(active.host, name) for name in cls.model_fields if hasattr(active.host, name)}
+        runs = [HostRun.model_validate(run) for run in active.runs]
+        return cls.model_validate(row | {"alive": active.alive, "runs": runs})
 
 
 class HostPage(Page[HostOut]):

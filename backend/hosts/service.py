@@ -1,40 +1,63 @@
-"""Worker hosts and their runs."""
+"""Worker hosts: their heartbeats, the runs that wait for them, and what users may do with them."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy.orm import Session
 
-from backend.db import Run
-from backend.db.changes import record_work
+from backend.db import Host, Run
+from backend.db.changes import record_host_change, record_work
 from backend.db.clock import database_now
 from backend.errors import Conflict, NotFound
 from backend.hosts import repository
-from backend.hosts.schemas import HostOut, HostPage, HostRun, QueuePlace, WaitingRun, WaitingRunOut
 from backend.hosts.waiting import ActiveHost, can_run, expected_wait_s, misfits, serves, why_waiting
 from backend.specs.problems import quoted
 from backend.specs.states import RunState
 
-MAX_WAITING = 50
-"""Waiting runs that the list of hosts names."""
+ALIVE_LEASES = 2
+"""A host without a heartbeat for this many leases counts as offline; workers send several per lease."""
+
 MAX_AHEAD = 100
 """Number of runs ahead beyond which the start of a run is not estimated."""
 MAX_LISTED = 5
 """Maximum number of the runs ahead that are named."""
 
 
-def listing(session: Session, lease_s: float) -> HostPage:
-    """Every host with its runs, and the number of queued runs."""
-    hosts = _hosts(session, lease_s)
-    waiting = repository.first_waiting(session, MAX_WAITING)
-    return HostPage(
-        items=[_out(host) for host in hosts],
-        waiting=repository.waiting_by_queue(session),
-        waiting_runs=[_waiting(run, hosts) for run in waiting],
-    )
+@dataclass(frozen=True)
+class PlaceInQueue:
+    """A queued run's place among the runs that the same hosts may claim."""
+
+    position: int
+    """From 1."""
+    waiting: int
+    """Number of these runs."""
+    ahead: Sequence[Run]
+    """The first of the runs that are claimed earlier."""
+    reason: str
+    """Why no host has claimed the run."""
+    expected_start_at: datetime | None
+    unknown_start: str | None
+    """Why the expected start is unknown."""
 
 
-def queue_place(session: Session, run: Run, lease_s: float) -> QueuePlace:
+def find(session: Session, host_id: str, *, for_update: bool = False) -> Host | None:
+    """The host, or None."""
+    return repository.get(session, host_id, for_update=for_update)
+
+
+def active_hosts(session: Session, lease_s: float) -> list[ActiveHost]:
+    """Every host with its runs, by name."""
+    now = database_now(session)
+    runs = repository.runs_by_host(session)
+    return [
+        ActiveHost(host, alive=is_online(host, now, lease_s), runs=runs.get(host.id, []))
+        for host in repository.all_hosts(session)
+    ]
+
+
+def queue_place(session: Session, run: Run, lease_s: float) -> PlaceInQueue:
     """A queued run's place in the queue, and when it is expected to start.
 
     Raises:
@@ -42,31 +65,31 @@ def queue_place(session: Session, run: Run, lease_s: float) -> QueuePlace:
     """
     if run.state != RunState.QUEUED:
         raise Conflict(f"the run is {run.state}: only a queued run has a place in the queue")
-    hosts = _hosts(session, lease_s)
-    eligible = [each.host for each in hosts if can_run(each.host, run)] or [
-        each.host for each in hosts if serves(each.host, run)
+    hosts = active_hosts(session, lease_s)
+    eligible = [active.host for active in hosts if can_run(active.host, run)] or [
+        active.host for active in hosts if serves(active.host, run)
     ]
     queues = {run.queue}.union(*(host.queues for host in eligible)) if eligible else {run.queue}
-    found = repository.ahead(session, run, queues, {host.id for host in eligible}, MAX_AHEAD)
+    queue = repository.ahead(session, run, queues, {host.id for host in eligible}, MAX_AHEAD)
     at, unknown = None, None
-    if found.n_ahead > len(found.runs):
+    if queue.n_ahead > len(queue.runs):
         unknown = f"more than {MAX_AHEAD} runs are ahead of it"
     else:
-        active = [each for host in hosts for each in host.runs]
-        kinds = {(each.algorithm, each.environment) for each in (*found.runs, *active)}
+        running = [held for host in hosts for held in host.runs]
+        kinds = {(other.algorithm, other.environment) for other in (*queue.runs, *running)}
         rates = repository.recent_rates(session, kinds)
-        wait_s = expected_wait_s(run, found.runs, hosts, rates)
+        wait_s = expected_wait_s(run, queue.runs, hosts, rates)
         if wait_s is None:
             unknown = "the durations of the runs ahead of it are unknown"
         else:
             at = database_now(session) + timedelta(seconds=wait_s)
     reason = why_waiting(run, hosts)
-    if not any(can_run(each.host, run) and each.accepts for each in hosts):
+    if not any(can_run(active.host, run) and active.accepts for active in hosts):
         at, unknown = None, reason
-    return QueuePlace(
-        position=found.n_ahead + 1,
-        waiting=found.n_waiting,
-        ahead=[WaitingRun.model_validate(each) for each in found.runs[:MAX_LISTED]],
+    return PlaceInQueue(
+        position=queue.n_ahead + 1,
+        waiting=queue.n_waiting,
+        ahead=queue.runs[:MAX_LISTED],
         reason=reason,
         expected_start_at=at,
         unknown_start=unknown,
@@ -80,70 +103,93 @@ def warnings(session: Session, runs: Sequence[Run]) -> list[str]:
 
 
 def is_alive(session: Session, host_id: str, lease_s: float) -> bool:
+    """Whether a host is online."""
+    host = find(session, host_id)
+    return host is not None and is_online(host, database_now(session), lease_s)
+
+
+def is_online(host: Host, now: datetime, lease_s: float) -> bool:
     """Whether a host has sent a heartbeat recently, and its worker has not stopped since."""
-    host = repository.get(session, host_id)
-    return host is not None and repository.is_alive(host, database_now(session), lease_s)
+    return host.stopped_at is None and host.last_seen_at >= now - timedelta(seconds=ALIVE_LEASES * lease_s)
 
 
-def set_draining(session: Session, host_id: str, draining: bool, lease_s: float) -> HostOut:
+def is_taken(host: Host | None, worker_id: str | None, now: datetime, lease_s: float) -> bool:
+    """Whether a worker of another home directory runs under a host's name.
+
+    Args:
+        host: the row of this name.
+        worker_id: of the worker that asks; None if its home has had none.
+        now: the database's time.
+        lease_s: seconds of a lease.
+    """
+    return host is not None and host.worker_id not in (None, worker_id) and is_online(host, now, lease_s)
+
+
+def record_stop(session: Session, host_id: str, worker_id: str) -> None:
+    """Record that a host's worker has stopped, unless another one has its name by now."""
+    host = find(session, host_id, for_update=True)
+    if host is not None and host.worker_id == worker_id:
+        host.stopped_at = database_now(session)
+        session.flush()
+        record_host_change(session, host_id)
+
+
+def record_heartbeat(session: Session, host_id: str, **facts: Any) -> Host:
+    """Store a host's heartbeat and facts, and return its row.
+
+    Args:
+        session: a writing session.
+        host_id: its name.
+        facts: values of the columns that a host reports.
+    """
+    now = database_now(session)
+    host = find(session, host_id, for_update=True)
+    if host is None:
+        host = Host(id=host_id, first_seen_at=now, last_seen_at=now, draining=False, **facts)
+        repository.add(session, host)
+    else:
+        for name, value in facts.items():
+            setattr(host, name, value)
+        host.last_seen_at = now
+        host.stopped_at = None
+    session.flush()
+    record_host_change(session, host_id)
+    return host
+
+
+def set_draining(session: Session, host_id: str, draining: bool) -> None:
     """Drain a host, or let it accept runs again.
 
     Raises:
         NotFound: there is no such host.
     """
-    host = repository.get(session, host_id, for_update=True)
-    if host is None:
-        raise NotFound(f"host {quoted(host_id)} does not exist")
-    repository.set_draining(session, host, draining)
+    host = _locked(session, host_id)
+    host.draining = draining
+    session.flush()
+    record_host_change(session, host_id)
     if not draining:
         for queue in host.queues:
             record_work(session, queue)
-    return next(out for out in listing(session, lease_s).items if out.id == host.id)
 
 
 def remove(session: Session, host_id: str, lease_s: float) -> None:
-    """Remove a host that is stopped or offline.
+    """Remove a host that is stopped or offline; its name is kept with the runs that it trained.
 
     Raises:
         NotFound: there is no such host.
         Conflict: it is alive, or holds runs.
     """
-    host = repository.get(session, host_id, for_update=True)
-    if host is None:
-        raise NotFound(f"host {quoted(host_id)} does not exist")
-    if repository.is_alive(host, database_now(session), lease_s):
+    host = _locked(session, host_id)
+    if is_online(host, database_now(session), lease_s):
         raise Conflict(f"host {quoted(host_id)} is alive: stop its worker first")
     if repository.runs_by_host(session).get(host_id):
         raise Conflict(f"host {quoted(host_id)} holds runs until their leases expire: try again then")
-    repository.remove(session, host)
+    repository.delete(session, host)
+    record_host_change(session, host_id)
 
 
-def _hosts(session: Session, lease_s: float) -> list[ActiveHost]:
-    now = database_now(session)
-    runs = repository.runs_by_host(session)
-    return [
-        ActiveHost(host, alive=repository.is_alive(host, now, lease_s), runs=runs.get(host.id, []))
-        for host in repository.all_hosts(session)
-    ]
-
-
-def _out(active: ActiveHost) -> HostOut:
-    host = active.host
-    row = {name: getattr(host, name) for name in HostOut.model_fields if hasattr(host, name)}
-    runs = [
-        HostRun(
-            id=run.id,
-            name=run.name,
-            state=run.state,
-            progress=run.progress,
-            time_left_s=run.time_left_s,
-            agent_steps_per_s=run.agent_steps_per_s,
-        )
-        for run in active.runs
-    ]
-    return HostOut.model_validate(row | {"alive": active.alive, "runs": runs})
-
-
-def _waiting(run: Run, hosts: Sequence[ActiveHost]) -> WaitingRunOut:
-    row = WaitingRun.model_validate(run).model_dump()
-    return WaitingRunOut(**row, reason=why_waiting(run, hosts))
+def _locked(session: Session, host_id: str) -> Host:
+    host = find(session, host_id, for_update=True)
+    if host is None:
+        raise NotFound(f"host {quoted(host_id)} does not exist")
+    return host

@@ -1,22 +1,16 @@
-"""Jobs: requested by the web process, claimed by workers under a lease, like runs."""
+"""Jobs in the database."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime
 
 from sqlalchemy import func, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from backend.db import Job, Run
-from backend.db.base import new_id
-from backend.db.changes import record_job_change, record_work
-from backend.db.clock import database_now
 
 ENCODE = "encode"
 """Kind of the job that encodes a video that the script of an external run has sent: any host can."""
-
-MAX_TRIES = 3
-"""A job fails when its worker has died this often."""
 
 
 def find(session: Session, kind: str, target_id: str, *, for_update: bool = False) -> Job | None:
@@ -41,64 +35,29 @@ def count_waiting(session: Session, kind: str) -> dict[str | None, int]:
     return {row[0]: row[1] for row in session.execute(statement)}
 
 
-def request(
-    session: Session,
-    kind: str,
-    run_id: str,
-    target_id: str,
-    *,
-    queue: str,
-    requested_by: str | None = None,
-) -> Job:
-    """Queue a job: a new one, or the existing one; an ended one is run again.
-
-    `queue` is the queue whose workers are woken; any worker may claim the job. `requested_by` is the user
-    whose request it is.
-    """
-    job = find(session, kind, target_id, for_update=True)
-    if job is None:
-        job = Job(
-            id=new_id(),
-            run_id=run_id,
-            kind=kind,
-            target_id=target_id,
-            created_at=database_now(session),
-            requested_by=requested_by,
-            state="queued",
-            tries=0,
-        )
-        try:
-            with session.begin_nested():
-                session.add(job)
-        except IntegrityError:
-            existing = find(session, kind, target_id, for_update=True)
-            if existing is None:
-                raise
-            return existing  # a concurrent request has added it
-    elif job.state in ("failed", "done"):
-        job.state, job.tries, job.error = "queued", 0, None
-        job.requested_by = requested_by
-    else:
-        return job
-    session.flush()
-    record_work(session, queue)
-    record_job_change(session, job.id, run_id, job.state)
-    return job
+def add(session: Session, job: Job) -> Job | None:
+    """Store a new job. Returns the one that another transaction has just added for its target, if any."""
+    try:
+        with session.begin_nested():
+            session.add(job)
+    except IntegrityError:
+        existing = find(session, job.kind, job.target_id, for_update=True)
+        if existing is None:
+            raise
+        return existing
+    return None
 
 
-def claim(session: Session, host: str, lease_s: float, environments: Sequence[str]) -> Job | None:
-    """Lease the oldest claimable job to `host`: a queued one, or one whose lease has expired.
+def next_claimable(session: Session, environments: Sequence[str], now: datetime) -> Job | None:
+    """The oldest job that is queued or whose lease has expired, locked; None if there is none.
 
     Args:
         session: a writing session.
-        host: the claiming host.
-        lease_s: how long the lease lasts without renewal.
-        environments: the environments the host can run; jobs of other runs are left to other hosts, but for
-            the encoding of videos.
+        environments: environments of the runs whose jobs count; the encoding of videos always counts.
+        now: the database's time.
     """
-    now = database_now(session)
     expired = (Job.state == "running") & (Job.lease_expires_at < now)
-    job = session.scalars(
+    return session.scalars(
         select(Job)
         .where(or_(Job.state == "queued", expired))
         .where(
@@ -108,61 +67,9 @@ def claim(session: Session, host: str, lease_s: float, environments: Sequence[st
         .limit(1)
         .with_for_update(skip_locked=True)
     ).one_or_none()
-    if job is None:
-        return None
-    if job.tries >= MAX_TRIES:
-        _end(session, job, "failed", f"the worker died {job.tries} times while it ran this job")
-        return claim(session, host, lease_s, environments)
-    job.state, job.host, job.tries = "running", host, job.tries + 1
-    job.lease_expires_at = now + timedelta(seconds=lease_s)
-    session.flush()
-    record_job_change(session, job.id, job.run_id, job.state)
-    return job
 
 
-def renew(session: Session, job_id: str, tries: int, lease_s: float) -> bool:
-    """Renew the lease of a job. False if it is no longer held by this try: drop the work."""
-    job = _mine(session, job_id, tries)
-    if job is None:
-        return False
-    job.lease_expires_at = database_now(session) + timedelta(seconds=lease_s)
-    return True
-
-
-def finish(session: Session, job_id: str, tries: int) -> bool:
-    """Mark a job as done. False if it is no longer held by this try: its result must be discarded."""
-    job = _mine(session, job_id, tries)
-    if job is not None:
-        _end(session, job, "done", None)
-    return job is not None
-
-
-def fail(session: Session, job_id: str, tries: int, error: str) -> bool:
-    """Mark a job as failed. False if it is no longer held by this try."""
-    job = _mine(session, job_id, tries)
-    if job is not None:
-        _end(session, job, "failed", error)
-    return job is not None
-
-
-def requeue(session: Session, job_id: str, tries: int) -> bool:
-    """Requeue a job on shutdown of the worker; the try does not count. False if it is no longer held by this
-    try."""
-    job = _mine(session, job_id, tries)
-    if job is not None:
-        job.tries -= 1
-        _end(session, job, "queued", None)
-    return job is not None
-
-
-def _mine(session: Session, job_id: str, tries: int) -> Job | None:
-    # The number of tries is the fencing token, like a run's attempt number.
+def running(session: Session, job_id: str, tries: int) -> Job | None:
+    """The job, locked, while this try at it runs; None otherwise."""
     statement = select(Job).where(Job.id == job_id, Job.state == "running", Job.tries == tries)
     return session.scalars(statement.with_for_update()).one_or_none()
-
-
-def _end(session: Session, job: Job, state: str, error: str | None) -> None:
-    job.state, job.error = state, error
-    job.host = job.lease_expires_at = None
-    session.flush()
-    record_job_change(session, job.id, job.run_id, state)

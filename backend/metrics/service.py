@@ -21,8 +21,8 @@ from backend.metrics.chunks import Array
 from backend.metrics.grouping import Spread, interval_name
 from backend.metrics.schemas import Format
 from backend.metrics.seed_groups import group_curve
+from backend.runs import listing
 from backend.runs import repository as run_rows
-from backend.runs import service as run_service
 from backend.runs.groups import group_key, repetitions
 from backend.runs.lineage import roots
 from backend.specs.run import in_declared_order
@@ -169,8 +169,8 @@ def matching(session: Session, filter_text: str) -> list[str]:
     Raises:
         Invalid: the filter is invalid, or matches no run or more than `MAX_MATCHED`.
     """
-    node = run_service.parsed(filter_text)
-    run_service.check_compared(session, node)
+    node = listing.parse_filter(filter_text)
+    listing.check_compared(session, node)
     found = run_rows.ids(session, node, limit=MAX_MATCHED + 1)
     if not found:
         raise Invalid.field("filter", "matches no run")

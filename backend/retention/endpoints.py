@@ -7,12 +7,17 @@ from fastapi import APIRouter, Query
 from backend.http.access import Admin, Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.retention import repository, service
+from backend.retention.removals import Policies, Removal
 from backend.retention.schemas import (
+    Amount,
     GroupPolicy,
+    GroupPolicyOut,
     Preview,
     PreviewRequest,
     RetentionOut,
+    RunStorage,
     RunStoragePage,
+    StorageKind,
     StorageOut,
 )
 from backend.specs.retention import InstallationPolicy
@@ -25,7 +30,12 @@ router = APIRouter(tags=["storage"])
 @router.get("/storage")
 def read_storage(principal: Viewer, session: ReadSession) -> StorageOut:
     """Disk usage by kind."""
-    return service.storage(session)
+    kinds = repository.by_kind(session)
+    return StorageOut(
+        kinds=[StorageKind(kind=kind, files=n, n_bytes=size) for kind, (n, size) in kinds.items()],
+        database_bytes=repository.database_bytes(session),
+        removed_files=repository.count_removed_files(session),
+    )
 
 
 @router.get("/storage/runs")
@@ -35,27 +45,33 @@ def list_storage_of_runs(
     limit: Annotated[int, Query(ge=1, le=500, description="Maximum number of runs.")] = 50,
 ) -> RunStoragePage:
     """The runs that take the most space, the largest first."""
-    return RunStoragePage(items=service.runs_by_size(session, limit))
+    items = [
+        RunStorage(
+            run_id=run.id, name=run.name, group=run.group, state=run.state, total=sum(sizes.values()), **sizes
+        )
+        for run, sizes in repository.by_run(session, limit)
+    ]
+    return RunStoragePage(items=items)
 
 
 @router.get("/retention")
 def read_retention(principal: Viewer, session: ReadSession) -> RetentionOut:
     """The retention settings of the installation and of the groups that have some."""
-    return service.settings(session)
+    return _settings(service.policies(session))
 
 
 @router.put("/retention/installation")
 def set_retention(body: InstallationPolicy, principal: Admin, session: WriteSession) -> RetentionOut:
     """Replace the retention settings of the installation; clean-up applies them within minutes."""
-    repository.set_policy(session, None, body, principal.id)
-    return service.settings(session)
+    service.set_policy(session, None, body, principal.id)
+    return _settings(service.policies(session))
 
 
 @router.put("/retention/groups")
 def set_group_retention(body: GroupPolicy, principal: Operator, session: WriteSession) -> RetentionOut:
     """Replace the retention settings of a group, which apply to its runs instead of the installation's."""
-    repository.set_policy(session, body.group, body.policy, principal.id)
-    return service.settings(session)
+    service.set_policy(session, body.group, body.policy, principal.id)
+    return _settings(service.policies(session))
 
 
 @router.delete("/retention/groups", status_code=204)
@@ -71,4 +87,39 @@ def delete_group_retention(
 @router.post("/retention/preview")
 def preview_retention(body: PreviewRequest, principal: Operator, session: ReadSession) -> Preview:
     """What clean-up would remove with these settings; nothing is changed."""
-    return service.preview(session, body)
+    preview = Preview(
+        runs_checked=0,
+        runs_total=service.count_runs(session, body.group),
+        checkpoints=Amount(),
+        episodes=Amount(),
+        videos=Amount(),
+        event_logs=Amount(),
+        runs_with_old_log_lines=0,
+        audit_entries=service.count_audit_entries(session, body.policy) if body.group is None else 0,
+    )
+    for removal in service.preview(session, body.group, body.policy):
+        _add(preview, removal)
+    return preview
+
+
+def _settings(policies: Policies) -> RetentionOut:
+    groups = [GroupPolicyOut(group=group, policy=policy) for group, policy in policies.groups.items()]
+    return RetentionOut(installation=policies.installation, groups=groups)
+
+
+def _add(preview: Preview, removal: Removal) -> None:
+    """Add what would be removed of one run."""
+    preview.runs_checked += 1
+    for checkpoint in removal.checkpoints:
+        preview.checkpoints.add(checkpoint.size_bytes)
+    for episode in removal.episodes:
+        preview.episodes.add(episode.replay_bytes or 0)
+    for episode in (*removal.episodes, *removal.videos):
+        if episode.video is not None:
+            preview.videos.add(episode.video_bytes or 0)
+    for video in removal.uploaded_videos:
+        preview.videos.add(video.video_bytes + video.sent_bytes)
+    for attempt in removal.event_logs:
+        size = attempt.log_offset_bytes if attempt.log_bytes is None else attempt.log_bytes
+        preview.event_logs.add(size)
+    preview.runs_with_old_log_lines += removal.old_log_lines

@@ -1,105 +1,62 @@
-"""Retention in the database: settings, what they remove of a run, and the pass of clean-up over all runs."""
+"""Retention settings, what is stored of runs, and sizes, in the database.
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+Of the rows of a run only columns are read: a long run has many thousand episodes.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, func, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, Subquery, delete, func, or_, select, text, union_all, update
+from sqlalchemy.orm import Session, defer
 
-from backend.db import Attempt, AuditEntry, Checkpoint, Episode, Job, LogLine, RetentionSettings, Run, Video
-from backend.db.clock import database_now
-from backend.episodes.repository import observations_file
-from backend.evaluations.repository import awaited_checkpoints
-from backend.jobs.repository import ENCODE
-from backend.retention import stored
-from backend.retention.stored import EpisodeFiles
-from backend.runs import repository as runs
-from backend.specs.retention import (
-    InstallationPolicy,
-    RetentionPolicy,
-    StoredCheckpoint,
-    removable_checkpoints,
-    removable_episodes,
-    scored_again,
+from backend.checkpoints.repository import LATEST_FIRST
+from backend.db import (
+    Attempt,
+    AuditEntry,
+    Checkpoint,
+    Episode,
+    Evaluation,
+    Job,
+    LogLine,
+    RemovedFile,
+    RetentionSettings,
+    Run,
+    Video,
 )
-from backend.specs.states import ENDED
-from backend.storage import repository as storage
+from backend.jobs.repository import ENCODE
+from backend.specs.retention import StoredCheckpoint, StoredEpisode
 
-INSTALLATION = "installation"
-_GROUP = "group:"
-
-MAX_ROWS = 2_000
-"""Maximum number of log lines or audit entries that one transaction deletes."""
-
-_OF_VIDEO = ("video", "video_sha256", "observations_sha256", "video_bytes", "video_rendered_at")
+_IDS_PER_STATEMENT = 2_000
 
 
 @dataclass(frozen=True)
-class Policies:
-    """The settings of the installation and of each group that has some."""
+class EpisodeFiles(StoredEpisode):
+    """An episode and its files in the artifact store."""
 
-    installation: InstallationPolicy
-    groups: Mapping[str, RetentionPolicy]
-
-    def of(self, group: str | None) -> RetentionPolicy:
-        """The policy of the runs of a group; None: of runs without one."""
-        return self.groups.get(group, self.installation) if group is not None else self.installation
-
-
-@dataclass
-class Removal:
-    """What a policy removes of a run."""
-
-    run_id: str
-    checkpoints: list[StoredCheckpoint] = field(default_factory=list)
-    episodes: list[EpisodeFiles] = field(default_factory=list)
-    videos: list[EpisodeFiles] = field(default_factory=list)
-    """Videos of other episodes."""
-    uploaded_videos: list[Video] = field(default_factory=list)
-    """Videos that the run's script has uploaded."""
-    old_log_lines: bool = False
-    event_logs: list[Attempt] = field(default_factory=list)
-    """Attempts whose logs the hosts compress or remove; `apply` does not."""
-
-    def is_empty(self) -> bool:
-        """Whether `apply` has nothing to do."""
-        return not (
-            self.checkpoints or self.episodes or self.videos or self.uploaded_videos or self.old_log_lines
-        )
+    replay: str
+    replay_bytes: int | None
+    video: str | None
+    video_bytes: int | None
+    rendered_at: datetime
+    """When the video was rendered; without one, when the episode was recorded."""
 
 
-def policies(session: Session) -> Policies:
-    """All settings; the defaults where none are stored."""
-    rows = {row.scope: row.settings for row in session.scalars(select(RetentionSettings))}
-    return Policies(
-        InstallationPolicy.model_validate(rows.pop(INSTALLATION, {})),
-        {
-            scope.removeprefix(_GROUP): RetentionPolicy.model_validate(settings)
-            for scope, settings in sorted(rows.items())
-        },
-    )
+def settings_by_scope(session: Session) -> dict[str, dict[str, Any]]:
+    """All stored settings."""
+    return {row.scope: row.settings for row in session.scalars(select(RetentionSettings))}
 
 
-def set_policy(session: Session, group: str | None, policy: RetentionPolicy, changed_by: str) -> None:
-    """Store the settings of a group; None: of the installation. The next pass applies them."""
-    scope = INSTALLATION if group is None else _GROUP + group
-    session.merge(
-        RetentionSettings(
-            scope=scope,
-            settings=policy.model_dump(mode="json"),
-            changed_at=database_now(session),
-            changed_by=changed_by,
-        )
-    )
+def store_settings(session: Session, row: RetentionSettings) -> None:
+    """Store settings in place of those of the same scope."""
+    session.merge(row)
     session.flush()
-    start_pass(session)
 
 
-def forget_group(session: Session, group: str) -> bool:
-    """Delete the settings of a group: those of the installation apply to it. False if it had none."""
-    row = session.get(RetentionSettings, _GROUP + group)
+def delete_settings(session: Session, scope: str) -> bool:
+    """Delete the settings of a scope. False if it had none."""
+    row = session.get(RetentionSettings, scope)
     if row is None:
         return False
     session.delete(row)
@@ -107,163 +64,50 @@ def forget_group(session: Session, group: str) -> bool:
     return True
 
 
-def removals(session: Session, run_ids: Sequence[str], policies: Policies) -> Iterator[Removal]:
-    """What the policies remove of each of these runs that exists; each is read as it is yielded."""
-    found = session.execute(select(Run.id, Run.group, Run.state).where(Run.id.in_(run_ids))).all()
-    now = database_now(session)
-    for run in found:
-        policy, removal = policies.of(run.group), Removal(run.id)
-        if policy.thins_checkpoints and (checkpoints := stored.checkpoints(session, run.id)):
-            removal.checkpoints = removable_checkpoints(
-                policy, checkpoints, ended=run.state in ENDED, awaited=awaited_checkpoints(session, run.id)
-            )
-        if policy.thins_episodes or policy.videos_days is not None:
-            _add_episodes(session, policy, now, removal)
-        if policy.videos_days is not None:
-            removal.uploaded_videos = stored.uploaded_videos(
-                session, run.id, now - timedelta(days=policy.videos_days)
-            )
-        if policy.log_lines_days is not None:
-            removal.old_log_lines = bool(stored.old_lines(session, run.id, policy.log_lines_days, limit=1))
-        removal.event_logs = _due_event_logs(session, {run.id: policy}, now)
-        yield removal
+def runs(session: Session, run_ids: Sequence[str]) -> Sequence[Any]:
+    """Id, group and state of those of these runs that exist."""
+    return session.execute(select(Run.id, Run.group, Run.state).where(Run.id.in_(run_ids))).all()
 
 
-def _add_episodes(session: Session, policy: RetentionPolicy, now: datetime, removal: Removal) -> None:
-    rows = stored.episodes(session, removal.run_id)
-    removed_ids = set(removable_episodes(policy, rows, awaited=stored.rendering(session, removal.run_id)))
-    removal.episodes = [row for row in rows if row.id in removed_ids]
-    if policy.videos_days is not None:
-        before = now - timedelta(days=policy.videos_days)
-        removal.videos = [
-            row for row in rows if row.video and row.id not in removed_ids and row.rendered_at < before
-        ]
-
-
-def due_event_logs(
-    session: Session, run_ids: Sequence[str], policies: Policies, *, now_due: bool = False
-) -> list[Attempt]:
-    """The attempts at these runs whose event logs the hosts compress or remove.
-
-    With `now_due`, those of runs that have just ended too.
-    """
-    groups = runs.groups_of(session, run_ids)
-    of = {run_id: policies.of(group) for run_id, group in groups.items()}
-    return _due_event_logs(session, of, database_now(session), now_due=now_due)
-
-
-def _due_event_logs(
-    session: Session, of: Mapping[str, RetentionPolicy], now: datetime, *, now_due: bool = False
-) -> list[Attempt]:
-    due = []
-    for row in stored.event_logs(session, [id for id, policy in of.items() if policy.event_logs != "keep"]):
-        policy = of[row.run_id]
-        is_old = row.ended_at is not None and row.ended_at + timedelta(days=policy.event_logs_days) < now
-        if (now_due or is_old) and (row.log_bytes is None or policy.event_logs == "remove"):
-            due.append(row)
-    return due
-
-
-def apply(session: Session, run_id: str, policies: Policies) -> Removal | None:
-    """Remove what the run's policy removes; its event logs are left to their hosts.
-
-    The run is locked, so that no request evaluates a checkpoint and no worker claims the run meanwhile.
-
-    Returns:
-        What was removed, of many log lines only the first; None if there is no such run.
-    """
-    run = runs.get(session, run_id, for_update=True)
-    if run is None:
-        return None
-    removal = next(removals(session, [run_id], policies))
-    if removal.is_empty():
-        return removal
-    parts = set()
-    if removal.checkpoints:
-        parts.add("checkpoints")
-        removed_ids = [checkpoint.id for checkpoint in removal.checkpoints]
-        session.execute(update(Checkpoint).where(Checkpoint.id.in_(removed_ids)).values(removed=True))
-        storage.remove_files(session, run_id, "checkpoints", [each.file for each in removal.checkpoints])
-    if removal.episodes or removal.videos:
-        parts.add("episodes")
-        _update_episodes(session, removal.episodes, {"removed": True})
-        storage.remove_files(session, run_id, "replays", [each.replay for each in removal.episodes])
-        rendered = [each for each in (*removal.episodes, *removal.videos) if each.video is not None]
-        _update_episodes(session, rendered, dict.fromkeys(_OF_VIDEO))
-        for each in rendered:
-            storage.remove_files(session, run_id, "videos", [each.video or "", observations_file(each.id)])
-    if removal.uploaded_videos:
-        parts.add("videos")
-        for video in removal.uploaded_videos:
-            storage.remove_files(session, run_id, "videos", filter(None, (video.video, video.sent)))
-            session.execute(delete(Job).where(Job.kind == ENCODE, Job.target_id == video.id))
-            session.delete(video)
-    if removal.old_log_lines:
-        parts.add("log")
-        days = policies.of(run.group).log_lines_days
-        assert days is not None
-        old = stored.old_lines(session, run_id, days, limit=MAX_ROWS)
-        session.execute(delete(LogLine).where(LogLine.id.in_(old)))
-        removal.old_log_lines = len(old) == MAX_ROWS
-    runs.touch(session, run, parts)
-    return removal
-
-
-def _update_episodes(session: Session, episodes: Sequence[EpisodeFiles], values: dict[str, Any]) -> None:
-    for at in range(0, len(episodes), MAX_ROWS):
-        ids = [each.id for each in episodes[at : at + MAX_ROWS]]
-        session.execute(update(Episode).where(Episode.id.in_(ids)).values(**values))
-
-
-def remove_audit_entries(session: Session, days: int) -> int:
-    """Delete the oldest entries of the audit trail that are older than `days`; return their number."""
-    before = database_now(session) - timedelta(days=days)
-    old = select(AuditEntry.id).where(AuditEntry.time < before).order_by(AuditEntry.id).limit(MAX_ROWS)
-    found = session.scalars(old).all()
-    session.execute(delete(AuditEntry).where(AuditEntry.id.in_(found)))
-    return len(found)
-
-
-def count_audit_entries(session: Session, days: int) -> int:
-    """Number of entries of the audit trail that are older than `days`."""
-    before = database_now(session) - timedelta(days=days)
-    return session.scalars(select(func.count()).select_from(AuditEntry).where(AuditEntry.time < before)).one()
-
-
-def run_ids(session: Session, after: str, limit: int) -> Sequence[str]:
+def next_run_ids(session: Session, after: str, limit: int) -> Sequence[str]:
     """Ids of the next runs, in order."""
     return session.scalars(select(Run.id).where(Run.id > after).order_by(Run.id).limit(limit)).all()
 
 
-def take_runs(session: Session, interval_s: float, limit: int) -> Sequence[str]:
-    """The next runs of the pass, for one worker; none while it is not due.
-
-    A pass starts `interval_s` after the start of the last one. A worker that dies with its runs leaves them
-    to the next pass.
-    """
-    state = storage.lock_clean_up(session)
-    now = database_now(session)
-    if state.after_run_id is None:
-        if state.pass_started_at is not None and state.pass_started_at + timedelta(seconds=interval_s) > now:
-            return []
-        state.pass_started_at, state.after_run_id = now, ""
-    found = run_ids(session, state.after_run_id, limit)
-    state.after_run_id = found[-1] if len(found) == limit else None
-    return found
+def mark_checkpoints_removed(session: Session, ids: Collection[str]) -> None:
+    """Mark checkpoints as removed."""
+    session.execute(update(Checkpoint).where(Checkpoint.id.in_(ids)).values(removed=True))
 
 
-def start_pass(session: Session) -> None:
-    """Start a pass over all runs now."""
-    state = storage.lock_clean_up(session)
-    state.pass_started_at, state.after_run_id = database_now(session), ""
+def update_episodes(session: Session, episodes: Sequence[EpisodeFiles], values: Mapping[str, Any]) -> None:
+    """Set columns of episodes."""
+    for at in range(0, len(episodes), _IDS_PER_STATEMENT):
+        ids = [episode.id for episode in episodes[at : at + _IDS_PER_STATEMENT]]
+        session.execute(update(Episode).where(Episode.id.in_(ids)).values(**values))
 
 
-def needed_by_engine(session: Session, run_id: str, newest: int) -> list[str]:
-    """File names of the checkpoints that an engine of the run may read: the newest ones, and the one that it
-    scores again when it finishes."""
-    live = [each for each in stored.checkpoints(session, run_id) if not each.superseded]
-    again = scored_again(live)
-    return [each.file for each in (*live[:newest], *([] if again is None else [again]))]
+def delete_uploaded_video(session: Session, video: Video) -> None:
+    """Delete the row of a video that a script has uploaded, and its job."""
+    session.execute(delete(Job).where(Job.kind == ENCODE, Job.target_id == video.id))
+    session.delete(video)
+
+
+def delete_lines(session: Session, ids: Sequence[int]) -> None:
+    """Delete log lines."""
+    session.execute(delete(LogLine).where(LogLine.id.in_(ids)))
+
+
+def delete_audit_entries(session: Session, before: datetime, limit: int) -> int:
+    """Delete the oldest entries of the audit trail from before a time; return their number."""
+    old = select(AuditEntry.id).where(AuditEntry.time < before).order_by(AuditEntry.id).limit(limit)
+    ids = session.scalars(old).all()
+    session.execute(delete(AuditEntry).where(AuditEntry.id.in_(ids)))
+    return len(ids)
+
+
+def count_audit_entries(session: Session, before: datetime) -> int:
+    """Number of entries of the audit trail from before a time."""
+    return session.scalars(select(func.count()).select_from(AuditEntry).where(AuditEntry.time < before)).one()
 
 
 def set_log_bytes(session: Session, run_id: str, attempt: int, log_bytes: int) -> None:
@@ -271,3 +115,191 @@ def set_log_bytes(session: Session, run_id: str, attempt: int, log_bytes: int) -
     session.execute(
         update(Attempt).where(Attempt.run_id == run_id, Attempt.number == attempt).values(log_bytes=log_bytes)
     )
+
+
+def checkpoints(session: Session, run_id: str) -> list[StoredCheckpoint]:
+    """The checkpoints of a run whose files are stored, newest first."""
+    highest: Any = func.max(Evaluation.mean_return)
+    of_all = (
+        select(Evaluation.checkpoint, highest)
+        .where(Evaluation.run_id == run_id, Evaluation.mean_return.is_not(None))
+        .group_by(Evaluation.checkpoint)
+    )
+    scores: dict[str | None, float] = dict(session.execute(of_all).all())
+    # The engine's second score of its best checkpoint comes later, mostly at another step.
+    of_engine = (
+        select(Evaluation.checkpoint, Evaluation.mean_return)
+        .join(
+            Checkpoint,
+            (Checkpoint.run_id == Evaluation.run_id) & (Checkpoint.file == Evaluation.checkpoint),
+        )
+        .where(Evaluation.run_id == run_id, Evaluation.attempt.is_not(None))
+        .where(Evaluation.superseded.is_(False), Evaluation.agent_steps == Checkpoint.agent_steps)
+        .order_by(Evaluation.id.desc())
+    )
+    engine_scores = dict(session.execute(of_engine).all())
+    rows = session.execute(
+        select(
+            Checkpoint.id,
+            Checkpoint.file,
+            Checkpoint.agent_steps,
+            Checkpoint.size_bytes,
+            Checkpoint.superseded,
+            Checkpoint.score,
+        )
+        .where(Checkpoint.run_id == run_id, Checkpoint.removed.is_(False))
+        .order_by(*LATEST_FIRST)
+    )
+    return [
+        StoredCheckpoint(
+            row.id,
+            row.file,
+            row.agent_steps,
+            row.size_bytes,
+            row.superseded,
+            scores.get(row.file),
+            row.score,
+            engine_scores.get(row.file),
+        )
+        for row in rows
+    ]
+
+
+def episodes(session: Session, run_id: str) -> list[EpisodeFiles]:
+    """The episodes of a run that are not removed, newest first."""
+    rendered_at: Any = func.coalesce(Episode.video_rendered_at, Episode.recorded_at)
+    rows = session.execute(
+        select(
+            Episode.id,
+            Episode.kind,
+            Episode.agent_steps,
+            Episode.episode_return,
+            Episode.superseded,
+            Episode.replay,
+            Episode.replay_bytes,
+            Episode.video,
+            Episode.video_bytes,
+            rendered_at,
+        )
+        .where(Episode.run_id == run_id, Episode.removed.is_(False))
+        .order_by(Episode.agent_steps.desc(), Episode.id.desc())
+    )
+    return [EpisodeFiles(*row) for row in rows]
+
+
+def rendering(session: Session, run_id: str) -> set[str]:
+    """Ids of the episodes of a run whose videos are requested or being rendered."""
+    pending = select(Job.target_id).where(
+        Job.run_id == run_id, Job.kind == "video", Job.state.in_(["queued", "running"])
+    )
+    return set(session.scalars(pending))
+
+
+def event_logs(session: Session, run_ids: Collection[str]) -> Sequence[Attempt]:
+    """The attempts at these runs that have ended, and whose event logs are not removed."""
+    return session.scalars(
+        select(Attempt)
+        .where(Attempt.run_id.in_(run_ids), Attempt.ended_at.is_not(None))
+        .where(Attempt.log_bytes.is_(None) | (Attempt.log_bytes > 0))
+        .options(defer(Attempt.provenance))
+        .order_by(Attempt.run_id, Attempt.number)
+    ).all()
+
+
+def uploaded_videos(session: Session, run_id: str, before: datetime) -> list[Video]:
+    """The videos that a run's script sent before a time, but for those that are being encoded."""
+    older = select(Video).where(Video.run_id == run_id, Video.received_at < before)
+    waiting = select(Job.target_id).where(
+        Job.run_id == run_id, Job.kind == ENCODE, Job.state.in_(["queued", "running"])
+    )
+    return list(session.scalars(older.where(Video.id.not_in(waiting)).order_by(Video.id)))
+
+
+def old_lines(session: Session, run_id: str, before: datetime, *, limit: int) -> Sequence[int]:
+    """Ids of a run's oldest log lines, up to the first that is not from before a time."""
+    oldest: Any = (
+        select(LogLine.id, LogLine.time).where(LogLine.run_id == run_id).order_by(LogLine.id).limit(limit)
+    )
+    return [line.id for line in session.execute(oldest) if line.time < before]
+
+
+_LOG_BYTES = func.coalesce(Attempt.log_bytes, Attempt.log_offset_bytes)
+
+
+def _sizes(*rows: tuple[Any, ColumnElement[int], ColumnElement[bool]]) -> Subquery:
+    """Run and size of each file: of each table, the size of a row's file, and which rows have one."""
+    parts = [select(table.run_id, size.label("size")).where(exists) for table, size, exists in rows]
+    return (union_all(*parts) if len(parts) > 1 else parts[0]).subquery()
+
+
+_SIZES = {
+    "checkpoints": _sizes((Checkpoint, Checkpoint.size_bytes.expression, Checkpoint.removed.is_(False))),
+    "replays": _sizes((Episode, func.coalesce(Episode.replay_bytes, 0), Episode.removed.is_(False))),
+    "videos": _sizes(
+        (Episode, func.coalesce(Episode.video_bytes, 0), Episode.video.is_not(None)),
+        (Video, Video.video_bytes + Video.sent_bytes, Video.video.is_not(None) | Video.sent.is_not(None)),
+    ),
+    "event_logs": _sizes((Attempt, _LOG_BYTES, _LOG_BYTES > 0)),
+}
+"""By kind, the run and the size of each file."""
+
+
+def by_kind(session: Session) -> dict[str, tuple[int, int]]:
+    """Number and size in bytes of the files of each kind."""
+    totals = {}
+    for kind, sizes in _SIZES.items():
+        files, n_bytes = session.execute(select(func.count(), _sum(sizes.c.size)).select_from(sizes)).one()
+        totals[kind] = files, int(n_bytes)
+    return totals
+
+
+def by_run(session: Session, limit: int) -> list[tuple[Run, dict[str, int]]]:
+    """The runs that take the most space, the largest first, with the bytes of each kind."""
+    parts = {
+        kind: select(each.c.run_id, _sum(each.c.size).label("size")).group_by(each.c.run_id).subquery()
+        for kind, each in _SIZES.items()
+    }
+    sizes = {kind: func.coalesce(part.c.size, 0) for kind, part in parts.items()}
+    total: Any = sum(sizes.values())
+    found = select(Run, *(size.label(kind) for kind, size in sizes.items()))
+    for part in parts.values():
+        found = found.outerjoin(part, part.c.run_id == Run.id)
+    rows = session.execute(found.order_by(total.desc(), Run.id).limit(limit))
+    return [(run, dict(zip(sizes, map(int, values), strict=True))) for run, *values in rows]
+
+
+def database_bytes(session: Session) -> int:
+    """Size of the database."""
+    if session.get_bind().dialect.name == "sqlite":
+        size = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+    else:
+        size = "SELECT pg_database_size(current_database())"
+    return int(session.execute(text(size)).scalar_one())
+
+
+def count_removed_files(session: Session) -> int:
+    """Number of files that clean-up will delete, of a deleted run as one."""
+    return session.scalars(select(func.count()).select_from(RemovedFile)).one()
+
+
+def count_runs(session: Session, group: str | None, others: Sequence[str]) -> int:
+    """Number of runs of a group; None: of all but those of the other groups."""
+    return session.scalars(select(func.count()).select_from(Run).where(_of(group, others))).one()
+
+
+def run_ids_of(
+    session: Session, group: str | None, others: Sequence[str], after: str, limit: int
+) -> Sequence[str]:
+    """The next of these runs, in order."""
+    found = select(Run.id).where(_of(group, others), Run.id > after)
+    return session.scalars(found.order_by(Run.id).limit(limit)).all()
+
+
+def _of(group: str | None, others: Sequence[str]) -> ColumnElement[bool]:
+    if group is not None:
+        return Run.group == group
+    return or_(Run.group.is_(None), Run.group.not_in(others))
+
+
+def _sum(size: ColumnElement[int]) -> Any:
+    return func.coalesce(func.sum(size), 0)

@@ -59,6 +59,11 @@ class Amount(BaseModel):
     n_bytes: int = 0
     """Their size in bytes."""
 
+    def add(self, n_bytes: int) -> None:
+        """Count one more file."""
+        self.files += 1
+        self.n_bytes += n_bytes
+
 
 class Preview(BaseModel):
     """What clean-up would remove with these settings."""

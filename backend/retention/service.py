@@ -1,34 +1,60 @@
-"""Retention settings, what they would remove, and what takes space."""
+"""Retention: its settings, and the passes of clean-up that apply them to all runs."""
 
+from collections.abc import Collection, Iterator, Sequence
+from datetime import timedelta
 from time import monotonic
 
 from sqlalchemy.orm import Session
 
+from backend.artifacts import observations_file
+from backend.checkpoints import repository as checkpoints
+from backend.db import RetentionSettings
+from backend.db.clock import database_now
 from backend.errors import NotFound
-from backend.retention import repository, usage
-from backend.retention.repository import Policies, Removal
-from backend.retention.schemas import (
-    Amount,
-    GroupPolicyOut,
-    Preview,
-    PreviewRequest,
-    RetentionOut,
-    RunStorage,
-    StorageKind,
-    StorageOut,
-)
+from backend.evaluations.repository import awaited_checkpoints
+from backend.retention import removals, repository
+from backend.retention.removals import DueLog, Policies, Removal
+from backend.runs import service as runs
 from backend.specs.problems import quoted
+from backend.specs.retention import InstallationPolicy, RetentionPolicy, scored_again
+from backend.storage import repository as clean_up
+from backend.storage import service as storage
+
+INSTALLATION = "installation"
+_GROUP = "group:"
+
+MAX_ROWS = 2_000
+"""Maximum number of log lines or audit entries that one transaction deletes."""
 
 PREVIEW_S = 2.0
 """How long a preview checks runs."""
-_RUNS = 200
+_PREVIEW_RUNS = 200
+
+_OF_VIDEO = ("video", "video_sha256", "observations_sha256", "video_bytes", "video_rendered_at")
 
 
-def settings(session: Session) -> RetentionOut:
-    """All retention settings."""
-    found = repository.policies(session)
-    groups = [GroupPolicyOut(group=group, policy=policy) for group, policy in found.groups.items()]
-    return RetentionOut(installation=found.installation, groups=groups)
+def policies(session: Session) -> Policies:
+    """All settings; the defaults where none are stored."""
+    rows = repository.settings_by_scope(session)
+    return Policies(
+        InstallationPolicy.model_validate(rows.pop(INSTALLATION, {})),
+        {
+            scope.removeprefix(_GROUP): RetentionPolicy.model_validate(settings)
+            for scope, settings in sorted(rows.items())
+        },
+    )
+
+
+def set_policy(session: Session, group: str | None, policy: RetentionPolicy, changed_by: str) -> None:
+    """Store the settings of a group; None: of the installation. A pass starts now and applies them."""
+    row = RetentionSettings(
+        scope=INSTALLATION if group is None else _GROUP + group,
+        settings=policy.model_dump(mode="json"),
+        changed_at=database_now(session),
+        changed_by=changed_by,
+    )
+    repository.store_settings(session, row)
+    start_pass(session)
 
 
 def forget_group(session: Session, group: str) -> None:
@@ -37,83 +63,157 @@ def forget_group(session: Session, group: str) -> None:
     Raises:
         NotFound: the group has no retention settings.
     """
-    if not repository.forget_group(session, group):
+    if not repository.delete_settings(session, _GROUP + group):
         raise NotFound(f"the group {quoted(group)} has no retention settings")
 
 
-def preview(session: Session, request: PreviewRequest, limit_s: float = PREVIEW_S) -> Preview:
-    """What clean-up would remove with these settings, of the runs that can be checked in the time limit."""
-    stored = repository.policies(session)
-    if request.group is None:
-        policies = Policies(request.policy, stored.groups)
-        others = list(stored.groups)
+def count_runs(session: Session, group: str | None) -> int:
+    """Number of runs that the settings of a group apply to; None: that those of the installation do."""
+    return repository.count_runs(session, group, _other_groups(session, group))
+
+
+def preview(
+    session: Session, group: str | None, policy: InstallationPolicy, limit_s: float = PREVIEW_S
+) -> Iterator[Removal]:
+    """What clean-up would remove with these settings, of the runs that can be checked in the time limit.
+
+    Args:
+        session: any session.
+        group: the group whose settings they are; None: the installation's.
+        policy: the settings.
+        limit_s: seconds.
+    """
+    stored, others = policies(session), _other_groups(session, group)
+    if group is None:
+        tried = Policies(policy, stored.groups)
     else:
-        policies = Policies(stored.installation, {request.group: request.policy})
-        others = []
-    answer = Preview(
-        runs_checked=0,
-        runs_total=usage.count_runs(session, request.group, others),
-        checkpoints=Amount(),
-        episodes=Amount(),
-        videos=Amount(),
-        event_logs=Amount(),
-        runs_with_old_log_lines=0,
-        audit_entries=0,
-    )
-    if request.group is None and request.policy.audit_days is not None:
-        answer.audit_entries = repository.count_audit_entries(session, request.policy.audit_days)
+        tried = Policies(stored.installation, {group: policy})
     deadline, after = monotonic() + limit_s, ""
     while monotonic() < deadline:
-        run_ids = usage.run_ids(session, request.group, others, after, _RUNS)
-        for removal in repository.removals(session, run_ids, policies):
-            _add_removal(answer, removal)
-            answer.runs_checked += 1
+        run_ids = repository.run_ids_of(session, group, others, after, _PREVIEW_RUNS)
+        for removal in removals.of_runs(session, run_ids, tried):
+            yield removal
             if monotonic() >= deadline:
-                return answer
-        if len(run_ids) < _RUNS:
-            break
+                return
+        if len(run_ids) < _PREVIEW_RUNS:
+            return
         after = run_ids[-1]
-    return answer
 
 
-def _add_removal(answer: Preview, removal: Removal) -> None:
-    for checkpoint in removal.checkpoints:
-        _add(answer.checkpoints, checkpoint.size_bytes)
-    for episode in removal.episodes:
-        _add(answer.episodes, episode.replay_bytes or 0)
-    for episode in (*removal.episodes, *removal.videos):
-        if episode.video is not None:
-            _add(answer.videos, episode.video_bytes or 0)
-    for video in removal.uploaded_videos:
-        _add(answer.videos, video.video_bytes + video.sent_bytes)
-    for attempt in removal.event_logs:
-        size = attempt.log_offset_bytes if attempt.log_bytes is None else attempt.log_bytes
-        _add(answer.event_logs, size)
-    answer.runs_with_old_log_lines += removal.old_log_lines
+def _other_groups(session: Session, group: str | None) -> list[str]:
+    """The groups that settings of the installation do not apply to."""
+    return [*policies(session).groups] if group is None else []
 
 
-def storage(session: Session) -> StorageOut:
-    """Disk usage by kind."""
-    return StorageOut(
-        kinds=[
-            StorageKind(kind=kind, files=files, n_bytes=size)
-            for kind, (files, size) in usage.by_kind(session).items()
-        ],
-        database_bytes=usage.database_bytes(session),
-        removed_files=usage.count_removed_files(session),
-    )
+def take_runs(session: Session, interval_s: float, limit: int) -> Sequence[str]:
+    """The next runs of the pass, for one worker; none while it is not due.
+
+    A pass starts `interval_s` after the start of the last one. A worker that dies with its runs leaves them
+    to the next pass.
+    """
+    state = clean_up.lock_clean_up(session)
+    now = database_now(session)
+    if state.after_run_id is None:
+        if state.pass_started_at is not None and state.pass_started_at + timedelta(seconds=interval_s) > now:
+            return []
+        state.pass_started_at, state.after_run_id = now, ""
+    run_ids = repository.next_run_ids(session, state.after_run_id, limit)
+    state.after_run_id = run_ids[-1] if len(run_ids) == limit else None
+    return run_ids
 
 
-def runs_by_size(session: Session, limit: int) -> list[RunStorage]:
-    """The runs that take the most space, the largest first."""
-    return [
-        RunStorage(
-            run_id=run.id, name=run.name, group=run.group, state=run.state, total=sum(sizes.values()), **sizes
-        )
-        for run, sizes in usage.by_run(session, limit)
-    ]
+def start_pass(session: Session) -> None:
+    """Start a pass over all runs now."""
+    state = clean_up.lock_clean_up(session)
+    state.pass_started_at, state.after_run_id = database_now(session), ""
 
 
-def _add(amount: Amount, n_bytes: int) -> None:
-    amount.files += 1
-    amount.n_bytes += n_bytes
+def plan(session: Session, run_id: str, policies: Policies) -> Removal | None:
+    """What the run's policy removes; None if there is no such run. Reads only."""
+    return next(removals.of_runs(session, [run_id], policies), None)
+
+
+def apply(session: Session, run_id: str, policies: Policies) -> Removal | None:
+    """Remove what the run's policy removes; its event logs are left to their hosts.
+
+    The run is locked, so that no request evaluates a checkpoint and no worker claims the run meanwhile.
+
+    Returns:
+        What was removed, of many log lines only the first; None if there is no such run.
+    """
+    run = runs.find(session, run_id, for_update=True)
+    if run is None:
+        return None
+    removal = next(removals.of_runs(session, [run_id], policies))
+    if removal.is_empty():
+        return removal
+    parts = set()
+    if removal.checkpoints:
+        parts.add("checkpoints")
+        repository.mark_checkpoints_removed(session, [row.id for row in removal.checkpoints])
+        storage.remove_files(session, run_id, "checkpoints", [row.file for row in removal.checkpoints])
+    if removal.episodes or removal.videos:
+        parts.add("episodes")
+        repository.update_episodes(session, removal.episodes, {"removed": True})
+        storage.remove_files(session, run_id, "replays", [row.replay for row in removal.episodes])
+        rendered = [row for row in (*removal.episodes, *removal.videos) if row.video is not None]
+        repository.update_episodes(session, rendered, dict.fromkeys(_OF_VIDEO))
+        for row in rendered:
+            storage.remove_files(session, run_id, "videos", [row.video or "", observations_file(row.id)])
+    if removal.uploaded_videos:
+        parts.add("videos")
+        for video in removal.uploaded_videos:
+            storage.remove_files(session, run_id, "videos", filter(None, (video.video, video.sent)))
+            repository.delete_uploaded_video(session, video)
+    if removal.old_log_lines:
+        parts.add("log")
+        old = removals.old_lines(session, run_id, policies.of(run.group), limit=MAX_ROWS)
+        repository.delete_lines(session, old)
+        removal.old_log_lines = len(old) == MAX_ROWS
+    runs.touch(session, run, parts)
+    return removal
+
+
+def remove_thinned_checkpoints(session: Session, run_id: str, files: Collection[str]) -> None:
+    """Record that the engine of a locked run keeps these checkpoints no longer; those stay that a requested
+    evaluation awaits."""
+    session.flush()
+    awaited = awaited_checkpoints(session, run_id)
+    thinned = [file for file in files if file not in awaited]
+    storage.remove_files(session, run_id, "checkpoints", thinned)
+    checkpoints.mark_removed(session, run_id, thinned)
+
+
+def needed_by_engine(session: Session, run_id: str, newest: int) -> list[str]:
+    """File names of the checkpoints that an engine of the run may read: the newest ones, and the one that it
+    scores again when it finishes."""
+    live = [row for row in repository.checkpoints(session, run_id) if not row.superseded]
+    again = scored_again(live)
+    return [row.file for row in (*live[:newest], *([] if again is None else [again]))]
+
+
+def due_event_logs(session: Session, run_ids: Sequence[str], *, now_due: bool = False) -> list[DueLog]:
+    """The event logs of these runs that the hosts compress or remove.
+
+    With `now_due`, those of runs that have just ended too.
+    """
+    return removals.due_event_logs(session, run_ids, policies(session), now_due=now_due)
+
+
+def record_log_size(session: Session, run_id: str, attempt: int, log_bytes: int) -> None:
+    """Record the size of a compressed event log, or 0 for a removed one."""
+    repository.set_log_bytes(session, run_id, attempt, log_bytes)
+
+
+def remove_audit_entries(session: Session, days: int) -> bool:
+    """Delete the oldest entries of the audit trail that are older than `days`; return whether there may be
+    more."""
+    before = database_now(session) - timedelta(days=days)
+    return repository.delete_audit_entries(session, before, MAX_ROWS) == MAX_ROWS
+
+
+def count_audit_entries(session: Session, policy: InstallationPolicy) -> int:
+    """Number of entries of the audit trail that a policy removes."""
+    if policy.audit_days is None:
+        return 0
+    return repository.count_audit_entries(session, database_now(session) - timedelta(days=policy.audit_days))

@@ -9,8 +9,7 @@ from sqlalchemy.orm import Session
 from backend.db import Run
 from backend.db.changes import take_changes, take_work
 from backend.errors import Conflict, Invalid, NotFound
-from backend.runs import repository, service
-from backend.runs.schemas import RunChanges
+from backend.runs import actions, listing, repository, service
 from backend.specs.fields import Strict
 from backend.specs.problems import FieldProblem
 from backend.specs.run_fields import MAX_TAGS, Tags
@@ -114,8 +113,8 @@ def _ids(session: Session, request: BulkRequest) -> tuple[list[str], str | None]
     """The requested runs, and the id to continue after."""
     if request.ids is not None:
         return request.ids, None
-    node = service.parsed(request.filter or "")
-    service.check_compared(session, node)
+    node = listing.parse_filter(request.filter or "")
+    listing.check_compared(session, node)
     if request.expected is not None:
         n = repository.count(session, node)
         if n != request.expected:
@@ -137,7 +136,7 @@ def _one(session: Session, request: BulkRequest, run_id: str) -> BulkItem:
     savepoint = session.begin_nested()
     try:
         if request.action == "restore":
-            run = service.restore(session, run_id)
+            run = actions.restore(session, run_id)
         else:
             run = service.get(session, run_id, for_update=True)
         name, before = run.name, set(run.tags)
@@ -158,21 +157,21 @@ def _tag(session: Session, run: Run, request: BulkRequest) -> None:
     wanted = (*run.tags, *(tag for tag in request.tags or () if tag not in run.tags))
     if len(wanted) > MAX_TAGS:
         raise Conflict(f"the run would have {len(wanted)} tags; the maximum is {MAX_TAGS}")
-    service.change(session, run.id, RunChanges(tags=wanted))
+    actions.change(session, run.id, {"tags": list(wanted)})
 
 
 def _untag(session: Session, run: Run, request: BulkRequest) -> None:
     left = tuple(tag for tag in run.tags if tag not in (request.tags or ()))
-    service.change(session, run.id, RunChanges(tags=left))
+    actions.change(session, run.id, {"tags": list(left)})
 
 
 _ACTIONS: dict[Action, Callable[[Session, Run, BulkRequest], object]] = {
-    "stop": lambda session, run, request: service.stop(session, run.id, kill=False),
-    "kill": lambda session, run, request: service.stop(session, run.id, kill=True),
-    "resume": lambda session, run, request: service.resume(session, run.id, None),
-    "archive": lambda session, run, request: service.archive(session, run.id, True),
-    "unarchive": lambda session, run, request: service.archive(session, run.id, False),
-    "delete": lambda session, run, request: service.delete(session, run.id, restorable=request.restorable),
+    "stop": lambda session, run, request: actions.stop(session, run.id, kill=False),
+    "kill": lambda session, run, request: actions.stop(session, run.id, kill=True),
+    "resume": lambda session, run, request: actions.resume(session, run.id, None),
+    "archive": lambda session, run, request: actions.archive(session, run.id, True),
+    "unarchive": lambda session, run, request: actions.archive(session, run.id, False),
+    "delete": lambda session, run, request: actions.delete(session, run.id, restorable=request.restorable),
     "restore": lambda session, run, request: None,
     "tag": _tag,
     "untag": _untag,

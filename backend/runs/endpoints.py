@@ -13,7 +13,7 @@ from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, Reque
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit, Ulid
 from backend.http.transfer import json_response
-from backend.runs import bulk, log_lines, repository, service
+from backend.runs import actions, bulk, listing, log_lines, repository, requests, service
 from backend.runs.bulk import BulkOut, BulkRequest
 from backend.runs.estimate import estimate, warnings
 from backend.runs.schemas import (
@@ -35,7 +35,7 @@ from backend.runs.schemas import (
 )
 from backend.specs.run_fields import GroupName
 from backend.specs.states import RunState
-from backend.storage import repository as storage
+from backend.storage import service as storage
 from backend.text import Text
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
@@ -52,7 +52,7 @@ def create_runs(body: RunRequest, principal: ExternalWriter, session: WriteSessi
     With `origin: external`, create a run that is trained elsewhere: it is `running` immediately, and its
     script sends heartbeats and points.
     """
-    created = service.create(session, body, principal)
+    created = requests.create(session, body, principal)
     return RunItems(items=[RunOut.of(run) for run in created], warnings=warnings(session, created))
 
 
@@ -99,7 +99,7 @@ def list_runs(
     cursor: Cursor = None,
 ) -> Response:
     """Runs that match every given parameter. Rows without a value of `sort` come last."""
-    node = service.listing(
+    node = listing.build_filter(
         ids=id,
         states=state,
         algorithms=algorithm,
@@ -110,8 +110,8 @@ def list_runs(
         search=search,
         filter_text=filter,
     )
-    service.check_compared(session, node)
-    service.check_sort(session, sort.removeprefix("-"))
+    listing.check_compared(session, node)
+    listing.check_sort(session, sort.removeprefix("-"))
     rows, next_cursor, total = repository.page(
         session,
         node,
@@ -154,13 +154,14 @@ def read_run(run_id: Ulid, principal: Viewer, session: ReadSession) -> Response:
 @router.get("/{run_id}/queue")
 def read_queue(run_id: Ulid, principal: Viewer, session: ReadSession, state: AppStateDep) -> QueuePlace:
     """A queued run's place in the queue, the runs ahead of it and its expected start."""
-    return hosts.queue_place(session, service.get(session, run_id), state.settings.lease_s)
+    place = hosts.queue_place(session, service.get(session, run_id), state.settings.lease_s)
+    return QueuePlace.model_validate(place)
 
 
 @router.patch("/{run_id:ulid}")
 def change_run(run_id: Ulid, body: RunChanges, principal: Operator, session: WriteSession) -> RunOut:
     """Change name, notes, tags, group or priority."""
-    return RunOut.of(service.change(session, run_id, body))
+    return RunOut.of(actions.change(session, run_id, body.model_dump(mode="json", exclude_unset=True)))
 
 
 @router.delete("/{run_id:ulid}", status_code=204)
@@ -175,7 +176,7 @@ def delete_run(
     ] = False,
 ) -> None:
     """Delete a run without a lease, with its series, log, replays and checkpoints."""
-    service.delete(session, run_id, restorable=restorable)
+    actions.delete(session, run_id, restorable=restorable)
     if not restorable:
         _delete_files(session, artifacts, later, [run_id])
 
@@ -193,13 +194,13 @@ def _delete_files(
 @router.post("/{run_id}/stop")
 def stop_run(run_id: Ulid, principal: Operator, session: WriteSession) -> RunOut:
     """Stop a run gracefully, with a final checkpoint. A queued run is stopped immediately."""
-    return RunOut.of(service.stop(session, run_id, kill=False))
+    return RunOut.of(actions.stop(session, run_id, kill=False))
 
 
 @router.post("/{run_id}/kill")
 def kill_run(run_id: Ulid, principal: Operator, session: WriteSession) -> RunOut:
     """Kill a run now; progress since its latest checkpoint is lost."""
-    return RunOut.of(service.stop(session, run_id, kill=True))
+    return RunOut.of(actions.stop(session, run_id, kill=True))
 
 
 @router.post("/{run_id}/resume")
@@ -211,7 +212,7 @@ def resume_run(
     its last evaluation, and finishes.
     """
     body = body or ResumeRequest()
-    return RunOut.of(service.resume(session, run_id, body.stop, body.annealing))
+    return RunOut.of(actions.resume(session, run_id, body.stop, body.annealing))
 
 
 @router.post("/{run_id}/archive")
@@ -219,13 +220,13 @@ def archive_run(
     run_id: Ulid, principal: Operator, session: WriteSession, body: ArchiveRequest | None = None
 ) -> RunOut:
     """Archive an ended run, or unarchive it with `archived: false`. Lists hide archived runs."""
-    return RunOut.of(service.archive(session, run_id, body.archived if body else True))
+    return RunOut.of(actions.archive(session, run_id, body.archived if body else True))
 
 
 @router.post("/{run_id}/restore")
 def restore_run(run_id: Ulid, principal: Operator, session: WriteSession) -> RunOut:
     """Bring back a run that was deleted with `restorable` less than an hour ago."""
-    return RunOut.of(service.restore(session, run_id))
+    return RunOut.of(actions.restore(session, run_id))
 
 
 @router.get("/{run_id}/log")

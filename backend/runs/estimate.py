@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from backend.db import Run
 from backend.hosts import service as hosts
-from backend.runs import service
+from backend.runs import requests
 from backend.runs.schemas import RunEstimate
 from backend.specs.annealing import annealing_warning
 
@@ -26,7 +26,7 @@ def estimate(session: Session, body: dict[str, Any]) -> RunEstimate:
             spec=spec.model_dump(mode="json"),
             memory_estimate_bytes=spec.memory_estimate_bytes,
         )
-        for spec in service.specs(session, body)
+        for spec in requests.specs(session, body)
     ]
     return RunEstimate(
         memory_bytes=max(row.memory_estimate_bytes for row in rows), warnings=warnings(session, rows)

@@ -1,63 +1,101 @@
-"""Actions on runs and their preconditions."""
+"""The life of a run: its states, its log, its revision and its end.
 
-from collections.abc import Sequence
-from typing import Any
+What users may do with runs, and when, is in `actions`; what they may ask for is in `requests`.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Literal
 
 from sqlalchemy.orm import Session
 
-from backend.db import Run
+from backend.db import Checkpoint, DeletedRun, Run, Transition
+from backend.db.base import new_run_id, storable
+from backend.db.changes import host_queue, record_run_change, record_work
 from backend.db.clock import database_now
-from backend.errors import Conflict, Forbidden, Invalid, NotFound
-from backend.hosts import repository as hosts
-from backend.principals import Principal
-from backend.runs import deletion, external, fields, filters, repository
-from backend.runs.conditions import has_setting, unrecorded_metrics
-from backend.runs.filters import All, Either, Node, Term, Word
-from backend.runs.grid import combinations, given_seeds, grid_problems, seed_problems, seeds_of, with_seed
-from backend.runs.schemas import RunChanges
-from backend.specs.annealing import Annealing, annealing_notice, with_annealing
-from backend.specs.fields import ENVIRONMENT_PREFIX
-from backend.specs.problems import FieldProblem, InvalidSpec, quoted
-from backend.specs.run import RunSpec, StopSpec, parse_run_spec
-from backend.specs.run_fields import CALLBOARD, EXTERNAL
-from backend.specs.states import ENDED, LEASED, RunState
-from backend.text import UNSTORABLE, unstorable_paths
+from backend.db.run import averaged_rate
+from backend.errors import NotFound
+from backend.runs import repository
+from backend.specs.events import ReportEvent
+from backend.specs.names import default_name
+from backend.specs.run import RunSpec
+from backend.specs.run_fields import EXTERNAL
+from backend.specs.states import ENDED, EXTERNAL_TRANSITIONS, LEASED, TRANSITIONS, RunState
+from backend.storage import service as storage
+
+RESTORABLE_S = 3600.0
+"""How long a run that was deleted as restorable can be restored."""
+
+_COPIED = ("algorithm", "environment", "seed", "queue", "priority", "group", "notes")
+
+LogLevel = Literal["info", "warning", "error"]
+
+_LEVELS: dict[RunState, LogLevel] = {RunState.LOST: "warning", RunState.FAILED: "error"}
+"""Level of the log line of a transition to a state; `info` for the others."""
 
 
-def create(session: Session, body: dict[str, Any], principal: Principal) -> list[Run]:
-    """Validate a request and create its runs, one per combination of its grid's values and seed.
+class IllegalTransition(Exception):
+    """A transition that the table of the run's origin does not have."""
 
-    Raises:
-        InvalidSpec: with one problem per invalid field; nothing is stored.
-        Forbidden: the token may only create external runs.
+    def __init__(self, run_id: str, before: RunState, after: RunState) -> None:
+        super().__init__(f"run {run_id} is {before.value}: it cannot become {after.value}")
+        self.before = before
+        self.after = after
+
+
+def create(
+    session: Session,
+    spec: RunSpec,
+    *,
+    created_by: str | None = None,
+    run_id: str | None = None,
+    start: Checkpoint | None = None,
+    reason: str = "created",
+) -> Run:
+    """Store a new run, `queued`, and wake the workers of its queue after the commit.
+
+    Args:
+        session: a writing session.
+        spec: the specification.
+        created_by: id of the user.
+        run_id: its id; default: a new one.
+        start: another run's checkpoint that it starts from.
+        reason: one line for the log.
     """
-    origin = body.get("origin")
-    if origin == EXTERNAL:
-        return [external.create(session, body, principal)]
-    if principal.only_external_runs:
-        raise Forbidden(f"this token may only create external runs: set origin to {EXTERNAL}")
-    if origin not in (None, CALLBOARD):
-        message = f"must be {CALLBOARD} or {EXTERNAL}, got {quoted(origin)}"
-        raise InvalidSpec([FieldProblem(field="origin", message=message)])
-    return [repository.create(session, spec, created_by=principal.id) for spec in specs(session, body)]
+    run = Run(
+        id=run_id or new_run_id(),
+        created_at=database_now(session),
+        created_by=created_by,
+        name=spec.name or default_name(spec),
+        **{name: getattr(spec, name) for name in _COPIED},
+        spec=spec.model_dump(mode="json"),
+        wanted_host=spec.host,
+        tags=list(spec.tags),
+        memory_estimate_bytes=spec.memory_estimate_bytes,
+        state=RunState.QUEUED,
+        state_reason=reason,
+        attempt=0,
+        revision=0,
+    )
+    if start is not None:
+        run.parent_id, run.forked_at_agent_steps = start.run_id, start.agent_steps
+        run.agent_steps, run.frames, run.updates = start.agent_steps, start.frames, start.updates
+        run.episodes, run.wall_time_s = start.episodes, start.wall_time_s
+    add(session, run)
+    _wake_workers(session, run)
+    return run
 
 
-def accepted(session: Session, body: dict[str, Any]) -> dict[str, Any]:
-    """The request without its origin, and without a null seed, which generated clients send.
+def add(session: Session, run: Run) -> None:
+    """Store a new run in its first state, with the reason for it."""
+    repository.add(session, run)
+    _record(session, run, None, run.state_reason, run.created_at, "info", run.created_at)
 
-    Raises:
-        InvalidSpec: the hosts that list its custom environment cannot use it.
-    """
-    environment = body.get("environment")
-    if isinstance(environment, str) and environment.startswith(ENVIRONMENT_PREFIX):
-        reason = hosts.refused_environments(session).get(environment)
-        if reason is not None and environment not in hosts.custom_environments(session):
-            raise InvalidSpec([FieldProblem(field="environment", message=reason)])
-    return {
-        name: value
-        for name, value in body.items()
-        if name != "origin" and (name != "seed" or value is not None)
-    }
+
+def find(session: Session, run_id: str, *, for_update: bool = False) -> Run | None:
+    """The run, or None. `for_update` locks its row until the end of the transaction: read before you
+    write."""
+    return repository.get(session, run_id, for_update=for_update)
 
 
 def get(session: Session, run_id: str, *, for_update: bool = False) -> Run:
@@ -66,283 +104,178 @@ def get(session: Session, run_id: str, *, for_update: bool = False) -> Run:
     Raises:
         NotFound: there is no such run.
     """
-    run = repository.get(session, run_id, for_update=for_update)
+    run = find(session, run_id, for_update=for_update)
     if run is None:
         raise NotFound(f"run {run_id} does not exist or has been deleted", code="run_not_found")
     return run
 
 
-def change(session: Session, run_id: str, changes: RunChanges) -> Run:
-    """Change fields that can change in any state."""
-    run = get(session, run_id, for_update=True)
-    values = changes.model_dump(mode="json", exclude_unset=True)
-    if "group" in values:
-        values["group"] = values["group"] or None
-    # Null means "no change" for fields that cannot be empty.
-    values = {name: value for name, value in values.items() if name == "group" or value is not None}
-    if values:
-        repository.change(session, run, values)
-    return run
+def transition(
+    session: Session,
+    run: Run,
+    after: RunState,
+    reason: str,
+    level: LogLevel | None = None,
+    logged_at: datetime | None = None,
+) -> None:
+    """Change the state of a run: the only function that does.
 
-
-def archive(session: Session, run_id: str, archived: bool) -> Run:
-    """Archive or unarchive a run."""
-    run = get(session, run_id, for_update=True)
-    if archived and run.state not in ENDED:
-        raise Conflict(f"the run is {run.state}: stop it before you archive it")
-    repository.change(session, run, {"archived": archived})
-    return run
-
-
-def stop(session: Session, run_id: str, *, kill: bool) -> Run:
-    """Request the end of a run: gracefully with a final checkpoint, or immediately. Repeated requests are
-    harmless.
-
-    Raises:
-        Conflict: it has already ended, or it is an external run, which cannot be killed.
-    """
-    run = get(session, run_id, for_update=True)
-    if kill:
-        external.refuse(run, "kill")
-    state = RunState(run.state)
-    if state in ENDED:
-        raise Conflict(f"the run is {state}: it has already ended")
-    if state not in LEASED:
-        repository.transition(session, run, RunState.STOPPED, f"stopped while {state}")
-        return run
-    repository.request_stop(session, run, kill=kill)
-    return run
-
-
-def resume(
-    session: Session, run_id: str, bounds: StopSpec | None = None, annealing: Annealing | None = None
-) -> Run:
-    """Queue an ended run again; it resumes from its latest intact checkpoint.
-
-    A stopped or failed run at its limit completes what is missing, such as its last evaluation, and finishes,
-    unless its limits or schedule change. The log states what new limits do to an annealed learning rate.
-
-    Raises:
-        Conflict: it has not ended, it is external, or a limit is reached of a run that has finished or whose
-            limits or schedule change.
-        InvalidSpec: the new limits, or `annealing`, do not fit the run's settings.
-    """
-    run = get(session, run_id, for_update=True)
-    external.refuse(run, "resume")
-    state = RunState(run.state)
-    if state not in ENDED:
-        raise Conflict(f"the run is {state}: only an ended run can be resumed")
-    notice = None
-    may_complete = state != RunState.FINISHED
-    if bounds is not None or annealing is not None:
-        before = parse_run_spec(run.spec)
-        stop = before.stop if bounds is None else bounds
-        changed = parse_run_spec(run.spec | {"stop": stop.model_dump(exclude_none=True)})
-        spec = with_annealing(before, changed, annealing)
-        changes = spec.model_dump(mode="json", include={"stop", "annealing_agent_steps"})
-        repository.change(session, run, changes)
-        notice = annealing_notice(before, spec, run.agent_steps)
-        may_complete = may_complete and spec == before
-    reached = _reached(run)
-    if reached and not may_complete:
-        errors = [FieldProblem(field=f"stop.{name}", message=message) for name, message in reached]
-        hint = "" if state == RunState.FINISHED else "; without changes it completes what is missing"
-        raise Conflict(f"the run is {state}: {reached[0][1]}{hint}", errors)
-    run.error = None
-    run.attempts_without_checkpoint = 0
-    run.host_deaths = 0
-    run.archived = False
-    repository.transition(session, run, RunState.QUEUED, "resumed")
-    if notice is not None:
-        line = {"time": database_now(session), "level": "warning", "message": notice}
-        repository.add_log_lines(session, run.id, run.attempt, [line])
-    return run
-
-
-def delete(session: Session, run_id: str, *, restorable: bool = False) -> None:
-    """Delete a run without a lease: permanently, or so that it can be restored for a while.
-
-    Raises:
-        Conflict: a worker holds its lease.
-    """
-    run = get(session, run_id, for_update=True)
-    if run.state in LEASED:
-        raise Conflict(f"the run is {run.state}: stop it before you delete it")
-    if restorable:
-        deletion.set_aside(session, run)
-    else:
-        repository.delete(session, run)
-
-
-def restore(session: Session, run_id: str) -> Run:
-    """Bring back a run that was deleted as restorable.
-
-    Raises:
-        NotFound: there is none, or the time for it has passed.
-    """
-    run = deletion.restore(session, run_id)
-    if run is None:
-        raise NotFound(f"run {run_id} cannot be restored: it was not deleted, or its files have been removed")
-    return run
-
-
-def listing(
-    *,
-    ids: Sequence[str] = (),
-    states: Sequence[RunState],
-    algorithms: Sequence[str],
-    environments: Sequence[str],
-    tags: Sequence[str],
-    group: str | None,
-    archived: bool | None,
-    search: str | None,
-    filter_text: str | None,
-) -> Node:
-    """One filter from the parameters of a list, all of which must match.
-
-    Raises:
-        Invalid: the filter is invalid.
-    """
-    parts: list[Node] = [
-        Either(tuple(Term(field, "=", value) for value in values))
-        for field, values in (
-            ("id", ids),
-            ("state", states),
-            ("algorithm", algorithms),
-            ("environment", environments),
-        )
-        if values
-    ]
-    parts += [Term("tag", "=", tag) for tag in tags]
-    if group is not None:
-        parts.append(Term("group", "=", group))
-    if archived is not None:
-        parts.append(Term("archived", "=", archived))
-    if search:
-        parts.append(Word(search))
-    if filter_text:
-        parts.append(parsed(filter_text))
-    return All(tuple(parts))
-
-
-def parsed(filter_text: str) -> Node:
-    """A filter's tree.
-
-    Raises:
-        Invalid: the filter is invalid.
-    """
-    try:
-        return filters.parse(filter_text)
-    except filters.BadFilter as error:
-        raise Invalid.field("filter", str(error)) from None
-
-
-def check_compared(session: Session, node: Node) -> None:
-    """Reject a filter by a metric that no run has recorded, or a setting that none has: it was mistyped.
-
-    Raises:
-        Invalid: there is no such metric or setting.
-    """
-    for field in sorted(filters.compared(node), key=lambda field: field.name):
-        check_known(session, "filter", field)
-
-
-def check_known(session: Session, parameter: str, field: fields.Field) -> None:
-    """The same for one field of a parameter.
-
-    Raises:
-        Invalid: no run has this metric or setting.
-    """
-    if isinstance(field, fields.MetricField):
-        for name in unrecorded_metrics(session, [field.name]):
-            raise Invalid.field(parameter, f"no run has recorded the metric {quoted(name)}: check its name")
-    if isinstance(field, fields.ConfigField) and field.kind == "any" and not has_setting(session, field):
-        raise Invalid.field(parameter, fields.unknown(field.name))
-
-
-def check_sort(session: Session, sort: str) -> None:
-    """Reject a field that runs cannot be sorted by.
+    Writes the new state and its reason, a `Transition` row and a line of the run's log, and bumps the
+    revision. A state without a lease clears host and lease; an ended state clears the stop request.
 
     Args:
-        session: any session.
-        sort: the field, without the sign of the direction.
+        session: a writing session.
+        run: loaded with `get(..., for_update=True)`, or locked by a claim, in this transaction.
+        after: the new state.
+        reason: one line for users.
+        level: level of the log line; by default that of the new state.
+        logged_at: time of the log line; by default now. An engine's lines have the time of its host.
 
     Raises:
-        Invalid: it is unknown, or not sortable.
+        IllegalTransition: the table of its origin does not allow it; nothing is changed.
     """
-    if sort in repository.SORTS:
-        return
-    try:
-        field = fields.resolve(sort)
-    except fields.UnknownField as error:
-        raise Invalid.field("sort", str(error)) from None
-    if isinstance(field, fields.RunField):
-        raise Invalid.field("sort", f"runs cannot be sorted by {sort}")
-    check_known(session, "sort", field)
+    before = RunState(run.state)
+    if after not in (EXTERNAL_TRANSITIONS if run.origin == EXTERNAL else TRANSITIONS).get(before, ()):
+        raise IllegalTransition(run.id, before, after)
+    now = database_now(session)
+    run.state = after
+    run.state_reason = reason
+    if after == RunState.STARTING and run.started_at is None:
+        run.started_at = now
+    if after not in LEASED:
+        run.host = None
+        run.lease_expires_at = None
+        run.agent_steps_per_s = None
+    if after in ENDED:
+        run.ended_at = now
+        run.stop_requested = None
+    else:
+        run.ended_at = None
+    if after == RunState.QUEUED:
+        _wake_workers(session, run)
+    _record(session, run, before, reason, now, level or _LEVELS.get(after, "info"), logged_at or now)
 
 
-def _reached(run: Run) -> Sequence[tuple[str, str]]:
-    stop = run.spec["stop"]
-    found = []
-    if stop["agent_steps"] and run.agent_steps >= stop["agent_steps"]:
-        message = (
-            f"it has reached its limit of {stop['agent_steps']:,} agent steps ({run.agent_steps:,} "
-            "completed): set a higher limit"
-        )
-        found.append(("agent_steps", message))
-    if stop["wall_time_s"] and run.wall_time_s >= stop["wall_time_s"]:
-        message = (
-            f"it has reached its limit of {stop['wall_time_s']:,.10g} s of training "
-            f"({round(run.wall_time_s, 1):,.10g} s completed): set a higher limit"
-        )
-        found.append(("wall_time_s", message))
-    if stop["score"] is not None and run.score is not None and run.score >= stop["score"]:
-        message = (
-            f"it has reached its score limit of {stop['score']:g} (score {run.score:g}): raise or remove it"
-        )
-        found.append(("score", message))
-    return found
+def request_stop(session: Session, run: Run, *, kill: bool, by: str = "") -> None:
+    """Request the end of a locked run that a worker holds; repeated requests are harmless.
 
-
-def specs(session: Session, body: dict[str, Any]) -> list[RunSpec]:
-    """One spec per combination of the grid's values and seed.
-
-    Raises:
-        InvalidSpec: with one problem per invalid field.
+    Args:
+        session: a writing session.
+        run: in a state with a lease.
+        kill: immediately, without a last checkpoint.
+        by: words after "stop requested" in the reason.
     """
-    body = accepted(session, body)
-    rest = {name: value for name, value in body.items() if name not in ("seeds", "grid")}
-    problems = [FieldProblem(field=path or "body", message=UNSTORABLE) for path in unstorable_paths(body)]
-    problems += [
-        FieldProblem(field=name, message="no such field")
-        for name in ("custom", "own")  # only hosts describe their environments
-        if rest.pop(name, None) is not None
+    request = "kill" if kill or run.stop_requested == "kill" else "stop"
+    if request != run.stop_requested:
+        run.stop_requested = request
+        if run.host is not None:
+            record_work(session, host_queue(run.host))
+        if run.state == RunState.STOPPING:
+            touch(session, run)
+    if run.state != RunState.STOPPING:
+        transition(session, run, RunState.STOPPING, f"{'kill' if kill else 'stop'} requested{by}")
+
+
+def touch(session: Session, run: Run, parts: Collection[str] | None = None) -> int:
+    """Bump the revision of a locked run; the change is published after the commit. Returns the new revision.
+
+    `parts` names what has changed, as for `backend.db.changes.record_run_change`; None: anything may have.
+    """
+    run.revision += 1
+    publish(session, run, parts)
+    return run.revision
+
+
+def publish(session: Session, run: Run, parts: Collection[str] | None = None) -> None:
+    """Publish after the commit that these parts of a locked run have changed, with its current revision."""
+    record_run_change(session, run.id, run.revision, run.state, parts)
+
+
+def bump_revision(session: Session, run_id: str) -> int:
+    """Bump the revision of a run whose row is not loaded. Returns the new revision."""
+    revision, state = repository.bump_revision(session, run_id)
+    record_run_change(session, run_id, revision, state)
+    return revision
+
+
+def log(
+    session: Session,
+    run_id: str,
+    attempt: int,
+    level: LogLevel,
+    message: str,
+    agent_steps: int | None = None,
+) -> None:
+    """Append a line to the run's log, with the current time of the database."""
+    line = {"time": database_now(session), "level": level, "message": message, "agent_steps": agent_steps}
+    add_log_lines(session, run_id, attempt, [line])
+
+
+def add_log_lines(session: Session, run_id: str, attempt: int, lines: Iterable[dict[str, Any]]) -> None:
+    """Append to the run's log; each line has `time`, `level`, `message`, and optionally `agent_steps`."""
+    rows = [
+        {"agent_steps": None, **line, "message": storable(line["message"])}
+        | {"run_id": run_id, "attempt": attempt}
+        for line in lines
     ]
-    seeds = given_seeds(body)
-    if seeds is not None:
-        problems += seed_problems(seeds, "seed" in body)
-    grid_errors = grid_problems(body)
-    grid = {} if grid_errors else (body.get("grid") or {})
-    known = {problem.field for problem in problems}
-    found = []
-    for request, combination in combinations(rest, grid):
-        try:
-            spec = parse_run_spec(described(session, request))
-        except InvalidSpec as error:
-            problems += [p for p in error.problems if p.field not in known and p not in problems]
-            continue
-        if not problems:
-            found += [with_seed(spec, seed, seeds, combination) for seed in seeds_of(seeds, spec)]
-    problems += grid_errors
-    if problems:
-        raise InvalidSpec(problems)
-    return found
+    if rows:
+        repository.add_log_lines(session, rows)
 
 
-def described(session: Session, request: dict[str, Any]) -> dict[str, Any]:
-    """The request with the description of a custom environment by its hosts."""
-    environment = request.get("environment")
-    if not isinstance(environment, str) or not environment.startswith(ENVIRONMENT_PREFIX):
-        return request
-    described, _ = hosts.custom_environments(session).get(environment, (None, []))
-    return request | {"custom": None if described is None else described.model_dump(mode="json")}
+def record_report(run: Run, report: ReportEvent) -> None:
+    """Update the counters, the speed and the score of a locked run from its engine's report."""
+    passed_s = report.wall_time_s - run.wall_time_s
+    run.agent_steps_per_s = averaged_rate(run.agent_steps_per_s, report.agent_steps_per_s, passed_s)
+    run.agent_steps = report.agent_steps
+    run.frames = report.frames
+    run.updates = report.updates
+    run.episodes = report.episodes
+    run.wall_time_s = report.wall_time_s
+    run.score = report.mean_return_100
+    run.best_return = report.best_return
+
+
+def remove(session: Session, run: Run) -> None:
+    """Delete a locked run with all its rows, and record that it existed; clean-up deletes its files."""
+    session.add(DeletedRun(id=run.id))
+    storage.remove_all_files(session, run.id)
+    record_run_change(session, run.id, run.revision + 1, "deleted")
+    repository.delete(session, run)
+
+
+def purge(session: Session, limit: int = 100) -> list[str]:
+    """Delete the runs whose time to be restored has passed, and return their ids."""
+    before = database_now(session) - timedelta(seconds=RESTORABLE_S)
+    expired = repository.deleted_before(session, before, limit)
+    for run in expired:
+        remove(session, run)
+    return [run.id for run in expired]
+
+
+def deleted_among(session: Session, run_ids: Sequence[str]) -> set[str]:
+    """The ids among these of deleted runs."""
+    return repository.deleted_among(session, run_ids)
+
+
+def _wake_workers(session: Session, run: Run) -> None:
+    record_work(session, host_queue(run.wanted_host) if run.wanted_host else run.queue)
+
+
+def _record(
+    session: Session,
+    run: Run,
+    before: RunState | None,
+    reason: str,
+    now: datetime,
+    level: LogLevel,
+    logged_at: datetime,
+) -> None:
+    """Record the state that a run has reached: a row, a line of its log, and a new revision."""
+    session.add(
+        Transition(
+            run_id=run.id, time=now, before=before, after=run.state, attempt=run.attempt, reason=reason
+        )
+    )
+    line = {"level": level, "message": f"{run.state}: {reason}", "agent_steps": run.agent_steps}
+    add_log_lines(session, run.id, run.attempt, [line | {"time": logged_at}])
+    touch(session, run)

@@ -1,7 +1,9 @@
 """Routes of sweeps."""
 
 from fastapi import APIRouter, Response
+from sqlalchemy.orm import Session
 
+from backend.db import Sweep
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
@@ -21,8 +23,7 @@ def create_sweep(body: SweepSpec, principal: Operator, session: WriteSession) ->
     Its runs are started in rounds: seed 0 of every configuration, then seed 1, and so on. A race eliminates
     configurations that are worse than another.
     """
-    (summary,) = service.summaries(session, [service.create(session, body, principal)])
-    return summary
+    return _summary(session, service.create(session, body, principal))
 
 
 @router.get("")
@@ -31,20 +32,24 @@ def list_sweeps(
 ) -> SweepPage:
     """Sweeps, latest first."""
     rows, next_cursor = repository.page(session, limit=limit, cursor=cursor)
-    return SweepPage(items=service.summaries(session, rows), next_cursor=next_cursor)
+    counts = repository.counts(session, [row.id for row in rows])
+    return SweepPage(items=[SweepOut.of(row, counts) for row in rows], next_cursor=next_cursor)
 
 
 @router.get("/{sweep_id}", response_model=SweepDetail)
 def read_sweep(sweep_id: Ulid, principal: Viewer, session: ReadSession) -> Response:
     """A sweep with its configurations, the scores of their seeds, and the best one."""
-    return json_response(service.detail(session, service.get(session, sweep_id)))
+    sweep = service.get(session, sweep_id)
+    summary = _summary(session, sweep)
+    rows = repository.configurations(session, sweep_id)
+    members = repository.members(session, sweep, summary.spec)
+    return json_response(SweepDetail.of_rows(summary, rows, members))
 
 
 @router.patch("/{sweep_id}")
 def change_sweep(sweep_id: Ulid, body: SweepChanges, principal: Operator, session: WriteSession) -> SweepOut:
     """Change name, notes or concurrency."""
-    (summary,) = service.summaries(session, [service.change(session, sweep_id, body)])
-    return summary
+    return _summary(session, service.change(session, sweep_id, body.model_dump()))
 
 
 @router.delete("/{sweep_id}", status_code=204)
@@ -56,15 +61,13 @@ def delete_sweep(sweep_id: Ulid, principal: Operator, session: WriteSession) -> 
 @router.post("/{sweep_id}/stop")
 def stop_sweep(sweep_id: Ulid, principal: Operator, session: WriteSession) -> SweepOut:
     """Start no further run of the sweep, and stop those that have not ended."""
-    (summary,) = service.summaries(session, [service.stop(session, sweep_id)])
-    return summary
+    return _summary(session, service.stop(session, sweep_id))
 
 
 @router.post("/{sweep_id}/retry")
 def retry_sweep(sweep_id: Ulid, principal: Operator, session: WriteSession) -> SweepOut:
     """Queue its failed and stopped runs again, start deleted runs again, and continue the sweep."""
-    (summary,) = service.summaries(session, [service.retry(session, sweep_id)])
-    return summary
+    return _summary(session, service.retry(session, sweep_id))
 
 
 @router.post("/{sweep_id}/extend")
@@ -72,5 +75,9 @@ def extend_sweep(
     sweep_id: Ulid, body: SweepExtension, principal: Operator, session: WriteSession
 ) -> SweepOut:
     """Add seeds, configurations or values to a sweep, or replace its budget, and continue it."""
-    (summary,) = service.summaries(session, [service.extend(session, sweep_id, body)])
-    return summary
+    extension = body.model_dump(mode="json", exclude_unset=True)
+    return _summary(session, service.extend(session, sweep_id, extension))
+
+
+def _summary(session: Session, sweep: Sweep) -> SweepOut:
+    return SweepOut.of(sweep, repository.counts(session, [sweep.id]))

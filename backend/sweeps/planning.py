@@ -4,7 +4,7 @@ All configurations get their seeds in rounds: seed 0 of each, then seed 1, and s
 have ended, a race compares the configurations; those that are worse than another get no further seed.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -35,6 +35,25 @@ class Member:
     def counted(self) -> float | None:
         """The score of a finished run. Any other was cut short: its score cannot be compared."""
         return self.score if self.state == RunState.FINISHED else None
+
+
+@dataclass(frozen=True)
+class MemberRun:
+    """A member with its run, if that exists."""
+
+    member: Member
+    run_id: str | None
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How large a sweep is."""
+
+    configurations: int
+    active: int
+    """Configurations that may get further seeds."""
+    runs: Counter[str]
+    """Runs by state; `deleted` for those that no longer exist."""
 
 
 @dataclass

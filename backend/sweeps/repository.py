@@ -1,59 +1,22 @@
-"""Sweeps in the database, and the reconciler that starts what they need next."""
+"""Sweeps, their configurations and their members in the database."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
 from backend.db import Evaluation, Run, Sweep, SweepConfiguration, SweepMember, keyset
-from backend.db.base import new_id
-from backend.db.changes import record_sweep_change
-from backend.db.clock import database_now
-from backend.runs import repository as runs
-from backend.runs.grid import merged
-from backend.specs.names import grid_name
-from backend.specs.problems import InvalidSpec
-from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.states import RunState
-from backend.specs.sweep import SweepSpec, SweepState
-from backend.sweeps.planning import Member, Plan, plan
+from backend.specs.sweep import SweepSpec
+from backend.sweeps.planning import Counts, Member, MemberRun
 from backend.sweeps.sampling import ConfigValues
 
-MAX_STARTS = 20
-"""Runs started in one transaction, so that other writers wait for a moment only."""
 
-
-@dataclass(frozen=True)
-class MemberRun:
-    """A member with its run, if that exists."""
-
-    member: Member
-    run_id: str | None
-
-
-def create(
-    session: Session, spec: SweepSpec, configurations: Sequence[ConfigValues], *, created_by: str | None
-) -> Sweep:
-    """Store a running sweep; the reconciler starts its runs."""
-    sweep = Sweep(
-        id=new_id(),
-        created_at=database_now(session),
-        created_by=created_by,
-        name=spec.name,
-        spec=spec.model_dump(mode="json"),
-        state="running",
-        state_reason="created",
-        looks=0,
-        revision=0,
-    )
+def add(session: Session, sweep: Sweep) -> None:
+    """Store a new sweep."""
     session.add(sweep)
     session.flush()
-    add_configurations(session, sweep, configurations)
-    touch(session, sweep)
-    return sweep
 
 
 def add_configurations(session: Session, sweep: Sweep, configurations: Sequence[ConfigValues]) -> None:
@@ -91,8 +54,8 @@ def configurations(session: Session, sweep_id: str) -> Sequence[SweepConfigurati
     return session.scalars(query.order_by(SweepConfiguration.number)).all()
 
 
-def counts(session: Session, sweep_ids: Collection[str]) -> dict[str, tuple[int, int, Counter[str]]]:
-    """For each sweep: configurations, those that may get further seeds, and runs by state."""
+def counts(session: Session, sweep_ids: Collection[str]) -> dict[str, Counts]:
+    """How large each sweep is."""
     query = (
         select(
             SweepConfiguration.sweep_id,
@@ -102,7 +65,7 @@ def counts(session: Session, sweep_ids: Collection[str]) -> dict[str, tuple[int,
         .where(SweepConfiguration.sweep_id.in_(sweep_ids))
         .group_by(SweepConfiguration.sweep_id)
     )
-    found = {row[0]: (row[1], row[2], Counter[str]()) for row in session.execute(query)}
+    by_sweep = {row[0]: Counts(row[1], row[2], Counter()) for row in session.execute(query)}
     states = (
         select(SweepMember.sweep_id, Run.state, func.count())
         .outerjoin(Run, Run.id == SweepMember.run_id)
@@ -110,8 +73,8 @@ def counts(session: Session, sweep_ids: Collection[str]) -> dict[str, tuple[int,
         .group_by(SweepMember.sweep_id, Run.state)
     )
     for sweep_id, state, n in session.execute(states):
-        found[sweep_id][2][state or "deleted"] += n
-    return found
+        by_sweep[sweep_id].runs[state or "deleted"] += n
+    return by_sweep
 
 
 def members(session: Session, sweep: Sweep, spec: SweepSpec) -> list[MemberRun]:
@@ -125,7 +88,7 @@ def members(session: Session, sweep: Sweep, spec: SweepSpec) -> list[MemberRun]:
     rows = session.execute(query).all()
     scores = {row[0].run_id: row[2] for row in rows}
     if spec.objective == "evaluation":
-        scores = _evaluated(session, sweep.id, spec.protocol)
+        scores = _evaluation_scores(session, sweep.id, spec.protocol)
     return [
         MemberRun(
             Member(
@@ -141,73 +104,18 @@ def members(session: Session, sweep: Sweep, spec: SweepSpec) -> list[MemberRun]:
     ]
 
 
+def add_member(session: Session, sweep_id: str, configuration: int, seed: int, run_id: str) -> None:
+    """Add a member with its run."""
+    session.add(SweepMember(sweep_id=sweep_id, configuration=configuration, seed=seed, run_id=run_id))
+
+
 def running(session: Session) -> list[str]:
     """Ids of the running sweeps."""
     return list(session.scalars(select(Sweep.id).where(Sweep.state == "running").order_by(Sweep.id)))
 
 
-def is_due(session: Session, sweep_id: str) -> bool:
-    """Whether a running sweep has something to do. Reads only."""
-    sweep = get(session, sweep_id)
-    return sweep is not None and _plan(session, sweep)[1].changes(sweep.looks)
-
-
-def reconcile(session: Session, sweep_id: str) -> bool:
-    """Do what a running sweep needs next, at most `MAX_STARTS` runs of it; return whether anything was done.
-
-    The sweep's row is locked, so two processes never start the same run.
-    """
-    sweep = get(session, sweep_id, for_update=True)
-    if sweep is None or sweep.state != "running":
-        return False
-    spec, due = _plan(session, sweep)
-    if not due.changes(sweep.looks):
-        return False
-    by_number = {one.number: one for one in configurations(session, sweep_id)}
-    for number, reason in due.eliminated.items():
-        by_number[number].eliminated = reason
-    sweep.looks = due.looks
-    for number, seed in due.start[:MAX_STARTS]:
-        configuration = by_number[number]
-        try:
-            run_spec = member_spec(spec, configuration.settings, seed)
-        except InvalidSpec as error:  # stored by another version, whose settings were others
-            configuration.eliminated = f"its settings are no longer valid: {error}"
-            continue
-        run = runs.create(session, run_spec, created_by=sweep.created_by, reason=f"started by {sweep.name}")
-        session.add(SweepMember(sweep_id=sweep_id, configuration=number, seed=seed, run_id=run.id))
-    if due.finished is not None:
-        end(session, sweep, "finished", due.finished)
-    touch(session, sweep)
-    return True
-
-
-def member_spec(spec: SweepSpec, settings: ConfigValues, seed: int) -> RunSpec:
-    """The specification of a member's run.
-
-    Raises:
-        InvalidSpec: with one problem per invalid field.
-    """
-    run_spec = parse_run_spec(merged(spec.run, settings) | {"seed": seed})
-    return run_spec.model_copy(update={"name": grid_name(run_spec, [*settings], spec.max_seeds)})
-
-
-def end(session: Session, sweep: Sweep, state: SweepState, reason: str) -> None:
-    """End a locked sweep, or let it run again."""
-    sweep.state = state
-    sweep.state_reason = reason
-    sweep.ended_at = None if state == "running" else database_now(session)
-
-
-def change(session: Session, sweep: Sweep, changes: Mapping[str, Any]) -> None:
-    """Change fields of a locked sweep, in its columns and in its spec."""
-    sweep.spec = {**sweep.spec, **changes}
-    sweep.name = sweep.spec["name"]
-    touch(session, sweep)
-
-
-def forget_members(session: Session, sweep_id: str, seeds: Collection[tuple[int, int]]) -> None:
-    """Remove members whose runs were deleted, so that the reconciler starts them again."""
+def delete_members(session: Session, sweep_id: str, seeds: Collection[tuple[int, int]]) -> None:
+    """Delete the members with these configurations and seeds."""
     for configuration, seed in seeds:
         session.execute(
             delete(SweepMember).where(
@@ -218,8 +126,8 @@ def forget_members(session: Session, sweep_id: str, seeds: Collection[tuple[int,
         )
 
 
-def readmit(session: Session, sweep_id: str, numbers: Collection[int]) -> None:
-    """Let eliminated configurations get further seeds."""
+def clear_eliminated(session: Session, sweep_id: str, numbers: Collection[int]) -> None:
+    """Mark these configurations as not eliminated."""
     session.execute(
         update(SweepConfiguration)
         .where(SweepConfiguration.sweep_id == sweep_id, SweepConfiguration.number.in_(numbers))
@@ -229,27 +137,13 @@ def readmit(session: Session, sweep_id: str, numbers: Collection[int]) -> None:
 
 def remove(session: Session, sweep: Sweep) -> None:
     """Delete a sweep's rows; its runs stay."""
-    record_sweep_change(session, sweep.id, sweep.revision + 1, "deleted")
     session.delete(sweep)
     session.flush()
 
 
-def touch(session: Session, sweep: Sweep) -> None:
-    """Bump the revision of a locked sweep; the change is published after the commit."""
-    sweep.revision += 1
-    record_sweep_change(session, sweep.id, sweep.revision, sweep.state)
-    session.flush()
-
-
-def _plan(session: Session, sweep: Sweep) -> tuple[SweepSpec, Plan]:
-    spec = SweepSpec.model_validate(sweep.spec)
-    active = [one.number for one in configurations(session, sweep.id) if one.eliminated is None]
-    found = [one.member for one in members(session, sweep, spec)]
-    elapsed_s = (database_now(session) - sweep.created_at).total_seconds()
-    return spec, plan(spec, active, found, looks=sweep.looks, elapsed_s=elapsed_s)
-
-
-def _evaluated(session: Session, sweep_id: str, protocol: str | None) -> dict[str | None, float | None]:
+def _evaluation_scores(
+    session: Session, sweep_id: str, protocol: str | None
+) -> dict[str | None, float | None]:
     """By run, the mean return of its latest evaluation by its own engine, or under a protocol."""
     query = (
         select(Evaluation.run_id, Evaluation.mean_return)

@@ -1,15 +1,20 @@
 """Request and response bodies of sweeps."""
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 from pydantic import BaseModel, Field, JsonValue
 
 from backend.comparisons.schemas import EstimateOut
+from backend.db import Sweep, SweepConfiguration
 from backend.schemas import Number, Page
 from backend.specs.fields import Strict
 from backend.specs.run_fields import MAX_SEEDS, GivenName, Notes
 from backend.specs.sweep import MAX_CONCURRENCY, MAX_CONFIGURATIONS, Budget, SweepSpec, SweepState
+from backend.statistics.estimates import interquartile_mean, median
+from backend.sweeps.planning import Counts, MemberRun
 
 
 class SweepChanges(Strict):
@@ -65,6 +70,29 @@ class SweepOut(BaseModel):
     spec: SweepSpec
     """The requested sweep, with its extensions."""
 
+    @classmethod
+    def of(cls, sweep: Sweep, counts: Mapping[str, Counts]) -> "SweepOut":
+        """From a sweep's row, and the counts of several sweeps."""
+        n = counts[sweep.id]
+        return SweepOut(
+            id=sweep.id,
+            name=sweep.name,
+            notes=sweep.spec["notes"],
+            algorithm=str(sweep.spec["run"].get("algorithm")),
+            environment=str(sweep.spec["run"].get("environment")),
+            state=sweep.state,
+            state_reason=sweep.state_reason,
+            created_at=sweep.created_at,
+            created_by=sweep.created_by,
+            ended_at=sweep.ended_at,
+            revision=sweep.revision,
+            looks=sweep.looks,
+            n_configurations=n.configurations,
+            n_active=n.active,
+            runs=dict(n.runs),
+            spec=SweepSpec.model_validate(sweep.spec),
+        )
+
 
 class SweepPage(Page[SweepOut]):
     """A page of sweeps."""
@@ -80,6 +108,17 @@ class MemberOut(BaseModel):
     """State of the run; `deleted` if it no longer exists."""
     score: Number
     """Score of a finished run; null for any other."""
+
+    @classmethod
+    def of(cls, member: MemberRun) -> Self:
+        """From a member."""
+        state, seed = member.member.state, member.member.seed
+        return cls(
+            run=member.run_id,
+            seed=seed,
+            state="deleted" if state is None else state.value,
+            score=member.member.counted,
+        )
 
 
 class ConfigurationOut(BaseModel):
@@ -99,6 +138,21 @@ class ConfigurationOut(BaseModel):
     """Median of the scores with its interval (from 5 scores on)."""
     runs: list[MemberOut]
     """Its seeds, in order."""
+
+    @classmethod
+    def of(cls, row: SweepConfiguration, members: Sequence[MemberRun]) -> Self:
+        """From a configuration's row and its members."""
+        counted = [member.member.counted for member in members]
+        scores = np.array([score for score in counted if score is not None], "f8")
+        return cls(
+            number=row.number,
+            settings=row.settings,
+            eliminated=row.eliminated,
+            n=len(scores),
+            iqm=interquartile_mean(scores) if len(scores) else None,
+            median=EstimateOut.of(median(scores)) if len(scores) else None,
+            runs=[MemberOut.of(member) for member in members],
+        )
 
 
 class Best(BaseModel):
@@ -123,3 +177,25 @@ class SweepDetail(SweepOut):
     """Number of these that are seeds of eliminated configurations and were never started."""
     configurations: list[ConfigurationOut]
     """In the order of their numbers."""
+
+    @classmethod
+    def of_rows(
+        cls, summary: SweepOut, rows: Sequence[SweepConfiguration], members: Sequence[MemberRun]
+    ) -> Self:
+        """From a sweep as in lists, its configurations and all their members."""
+        by_number: dict[int, list[MemberRun]] = {row.number: [] for row in rows}
+        for member in members:
+            by_number[member.member.configuration].append(member)
+        configurations = [ConfigurationOut.of(row, by_number[row.number]) for row in rows]
+        scored = [out for out in configurations if out.iqm is not None]
+        best = max(scored, key=lambda out: (not out.eliminated, out.iqm), default=None)
+        n_runs = sum(len(out.runs) for out in configurations)
+        spec = summary.spec
+        beaten = [out for out in configurations if spec.racing is not None and out.eliminated and out.n]
+        return cls(
+            **summary.model_dump(),
+            configurations=configurations,
+            best=None if best is None else Best(number=best.number, settings=best.settings, iqm=best.iqm),
+            n_not_needed=sum(spec.max_seeds - len(out.runs) for out in beaten),
+            n_planned=max(n_runs, len(configurations) * spec.max_seeds),
+        )

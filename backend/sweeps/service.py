@@ -1,57 +1,63 @@
-"""Actions on sweeps, and what their pages show."""
+"""The life of a sweep: what users may do with it, and the reconciler that starts what it needs next."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
-import numpy as np
 from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
-from backend.comparisons.schemas import EstimateOut
-from backend.db import Sweep, SweepConfiguration
+from backend.db import Sweep
+from backend.db.base import new_id
+from backend.db.changes import record_sweep_change
+from backend.db.clock import database_now
 from backend.errors import Conflict, Invalid, NotFound
 from backend.principals import Principal
-from backend.runs import grid
+from backend.runs import actions
 from backend.runs import service as runs
-from backend.specs.problems import FieldProblem, InvalidSpec, problems_of, quoted
-from backend.specs.run import parse_run_spec
+from backend.runs.grid import merged
+from backend.specs.names import grid_name
+from backend.specs.problems import InvalidSpec, problems_of
+from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.states import RunState
-from backend.specs.sweep import SweepSpec
-from backend.statistics.estimates import interquartile_mean, median
-from backend.sweeps import repository, sampling
-from backend.sweeps.planning import Member
-from backend.sweeps.repository import MemberRun
-from backend.sweeps.schemas import (
-    Best,
-    ConfigurationOut,
-    MemberOut,
-    SweepChanges,
-    SweepDetail,
-    SweepExtension,
-    SweepOut,
-)
-from backend.text import UNSTORABLE, unstorable_paths
+from backend.specs.sweep import SweepSpec, SweepState
+from backend.sweeps import configurations, repository
+from backend.sweeps.planning import Plan, plan
+from backend.sweeps.sampling import ConfigValues
 
-_SHOWN_PROBLEMS = 20
+MAX_STARTS = 20
+"""Runs started in one transaction, so that other writers wait for a moment only."""
+
+EXTENSIBLE = ("max_seeds", "n_configurations", "values", "budget")
+"""What of a sweep can be extended."""
 
 
 def create(session: Session, spec: SweepSpec, principal: Principal) -> Sweep:
-    """Validate every configuration and store the sweep.
+    """Validate every configuration, store the sweep and start its first runs.
 
     Raises:
         Invalid: with one problem per invalid field; nothing is stored.
     """
-    _check(spec)
-    if "custom" in spec.run:
-        raise Invalid.field("run.custom", "no such field")
-    try:
-        request = runs.described(session, runs.accepted(session, dict(spec.run)))
-    except InvalidSpec as error:
-        raise Invalid(_located(spec, error.problems)) from None
+    configurations.check(spec)
+    request = configurations.request_of_runs(session, spec)
     # In the runs' request, so that a later name of the sweep does not part them.
     spec = spec.model_copy(update={"run": request | {"group": request.get("group") or spec.name}})
-    sweep = repository.create(session, spec, _configurations(spec), created_by=principal.id)
-    repository.reconcile(session, sweep.id)
+    sweep = Sweep(
+        id=new_id(),
+        created_at=database_now(session),
+        created_by=principal.id,
+        name=spec.name,
+        spec=spec.model_dump(mode="json"),
+        state="running",
+        state_reason="created",
+        looks=0,
+        revision=0,
+    )
+    of_sweep = configurations.of(spec)
+    repository.add(session, sweep)
+    repository.add_configurations(session, sweep, of_sweep)
+    _touch(session, sweep)
+    reconcile(session, sweep.id)
     return sweep
 
 
@@ -67,12 +73,12 @@ def get(session: Session, sweep_id: str, *, for_update: bool = False) -> Sweep:
     return sweep
 
 
-def change(session: Session, sweep_id: str, changes: SweepChanges) -> Sweep:
-    """Change fields that can change in any state."""
+def change(session: Session, sweep_id: str, changes: Mapping[str, Any]) -> Sweep:
+    """Change fields that can change in any state. Null means no change."""
     sweep = get(session, sweep_id, for_update=True)
-    values = changes.model_dump(exclude_none=True)
+    values = {name: value for name, value in changes.items() if value is not None}
     if values:
-        repository.change(session, sweep, values)
+        _change(session, sweep, values)
     return sweep
 
 
@@ -85,13 +91,13 @@ def stop(session: Session, sweep_id: str) -> Sweep:
     sweep = get(session, sweep_id, for_update=True)
     if sweep.state != "running":
         raise Conflict(f"the sweep is {sweep.state}: it has already ended")
-    repository.end(session, sweep, "stopped", "stopped on request")
+    _set_state(session, sweep, "stopped", "stopped on request")
     members = repository.members(session, sweep, SweepSpec.model_validate(sweep.spec))
-    # In the order of ids, as bulk actions lock runs.
-    for run_id in sorted(one.run_id for one in members if one.run_id and not one.member.has_ended):
+    open_runs = [member.run_id for member in members if member.run_id and not member.member.has_ended]
+    for run_id in sorted(open_runs):  # in the order of ids, as bulk actions lock runs
         with suppress(Conflict, NotFound):  # it has ended, or been deleted, in the meantime
-            runs.stop(session, run_id, kill=False)
-    repository.touch(session, sweep)
+            actions.stop(session, run_id, kill=False)
+    _touch(session, sweep)
     return sweep
 
 
@@ -105,32 +111,39 @@ def retry(session: Session, sweep_id: str) -> Sweep:
     n_retried = _retry_members(session, sweep)
     if not n_retried and sweep.state != "stopped":
         raise Conflict("none of its runs has failed, was stopped or was deleted")
-    repository.end(session, sweep, "running", f"{n_retried} runs retried")
-    repository.touch(session, sweep)
+    _set_state(session, sweep, "running", f"{n_retried} runs retried")
+    _touch(session, sweep)
     return sweep
 
 
-def extend(session: Session, sweep_id: str, extension: SweepExtension) -> Sweep:
+def extend(session: Session, sweep_id: str, extension: Mapping[str, Any]) -> Sweep:
     """Add seeds, configurations or values, or replace the budget, and continue the sweep.
 
     The runs of a stopped sweep are queued again.
+
+    Args:
+        session: a writing session.
+        sweep_id: the sweep.
+        extension: new values of some of `EXTENSIBLE`; under `values`, further ones by field, of settings that
+            vary over a list of values.
 
     Raises:
         Invalid: the extended sweep is not valid; nothing is changed.
         Conflict: some of its runs are still stopping.
     """
     sweep = get(session, sweep_id, for_update=True)
-    if not extension.model_fields_set:
-        raise Invalid.field("body", f"must have at least one of {', '.join(SweepExtension.model_fields)}")
+    if not extension:
+        raise Invalid.field("body", f"must have at least one of {', '.join(EXTENSIBLE)}")
     before = SweepSpec.model_validate(sweep.spec)
-    changes = extension.model_dump(mode="json", exclude_unset=True, exclude={"values"})
-    if before.sampler == "grid" and extension.n_configurations is not None:
+    changes = dict(extension)
+    values = changes.pop("values", None) or {}
+    if before.sampler == "grid" and changes.get("n_configurations") is not None:
         raise Invalid.field("n_configurations", "a grid has all combinations: add values instead")
     for name, floor in (("max_seeds", before.max_seeds), ("n_configurations", before.n_configurations)):
         if changes.get(name) is not None and floor is not None and changes[name] < floor:
             raise Invalid.field(name, f"must be at least {floor}, as now")
     space = dict(sweep.spec["space"])
-    for path, added in (extension.values or {}).items():
+    for path, added in values.items():
         if path not in space or space[path].get("values") is None:
             raise Invalid.field(f"values.{path}", "is not a setting with a list of values in this sweep")
         space[path] = space[path] | {"values": [*space[path]["values"], *added]}
@@ -138,19 +151,18 @@ def extend(session: Session, sweep_id: str, extension: SweepExtension) -> Sweep:
         spec = SweepSpec.model_validate(before.model_dump(mode="json") | changes | {"space": space})
     except ValidationError as error:
         raise Invalid(problems_of(error)) from None
-    _check(spec)
-    configurations = _configurations(spec)
-    known = [one.settings for one in repository.configurations(session, sweep_id)]
-    new = [settings for settings in configurations if settings not in known]
+    configurations.check(spec)
+    known = [row.settings for row in repository.configurations(session, sweep_id)]
+    new = [settings for settings in configurations.of(spec) if settings not in known]
     if spec.n_configurations is not None:
         new = new[: max(0, spec.n_configurations - len(known))]
-    if extension.values and not new:
+    if values and not new:
         raise Invalid.field("values", "would add no configuration: raise n_configurations too")
     if sweep.state == "stopped":
         _retry_members(session, sweep)
     repository.add_configurations(session, sweep, new)
-    repository.end(session, sweep, "running", "extended")
-    repository.change(session, sweep, spec.model_dump(mode="json"))
+    _set_state(session, sweep, "running", "extended")
+    _change(session, sweep, spec.model_dump(mode="json"))
     return sweep
 
 
@@ -163,37 +175,69 @@ def delete(session: Session, sweep_id: str) -> None:
     sweep = get(session, sweep_id, for_update=True)
     if sweep.state == "running":
         raise Conflict("the sweep is running: stop it before you delete it")
+    record_sweep_change(session, sweep.id, sweep.revision + 1, "deleted")
     repository.remove(session, sweep)
 
 
-def summaries(session: Session, sweeps: Sequence[Sweep]) -> list[SweepOut]:
-    """Sweeps as in lists."""
-    counts = repository.counts(session, [one.id for one in sweeps])
-    return [_summary(one, *counts[one.id]) for one in sweeps]
+def running(session: Session) -> list[str]:
+    """Ids of the running sweeps."""
+    return repository.running(session)
 
 
-def detail(session: Session, sweep: Sweep) -> SweepDetail:
-    """A sweep with its configurations and their scores."""
+def is_due(session: Session, sweep_id: str) -> bool:
+    """Whether a running sweep has something to do. Reads only."""
+    sweep = repository.get(session, sweep_id)
+    return sweep is not None and _plan(session, sweep)[1].changes(sweep.looks)
+
+
+def reconcile(session: Session, sweep_id: str) -> bool:
+    """Do what a running sweep needs next, at most `MAX_STARTS` runs of it; return whether anything was done.
+
+    The sweep's row is locked, so two processes never start the same run.
+    """
+    sweep = repository.get(session, sweep_id, for_update=True)
+    if sweep is None or sweep.state != "running":
+        return False
+    spec, due = _plan(session, sweep)
+    if not due.changes(sweep.looks):
+        return False
+    by_number = {row.number: row for row in repository.configurations(session, sweep_id)}
+    for number, reason in due.eliminated.items():
+        by_number[number].eliminated = reason
+    sweep.looks = due.looks
+    for number, seed in due.start[:MAX_STARTS]:
+        configuration = by_number[number]
+        try:
+            run_spec = member_spec(spec, configuration.settings, seed)
+        except InvalidSpec as error:  # stored by another version, whose settings were others
+            configuration.eliminated = f"its settings are no longer valid: {error}"
+            continue
+        run = runs.create(session, run_spec, created_by=sweep.created_by, reason=f"started by {sweep.name}")
+        repository.add_member(session, sweep_id, number, seed, run.id)
+    if due.finished is not None:
+        _set_state(session, sweep, "finished", due.finished)
+    _touch(session, sweep)
+    return True
+
+
+def member_spec(spec: SweepSpec, settings: ConfigValues, seed: int) -> RunSpec:
+    """The specification of a member's run.
+
+    Raises:
+        InvalidSpec: with one problem per invalid field.
+    """
+    run_spec = parse_run_spec(merged(spec.run, settings) | {"seed": seed})
+    return run_spec.model_copy(update={"name": grid_name(run_spec, [*settings], spec.max_seeds)})
+
+
+def _plan(session: Session, sweep: Sweep) -> tuple[SweepSpec, Plan]:
+    """The sweep's specification, and what it does next."""
     spec = SweepSpec.model_validate(sweep.spec)
-    own: dict[int, list[MemberRun]] = {}
-    for one in repository.members(session, sweep, spec):
-        own.setdefault(one.member.configuration, []).append(one)
-    found = [
-        _configuration(one, own.get(one.number, [])) for one in repository.configurations(session, sweep.id)
-    ]
-    (summary,) = summaries(session, [sweep])
-    scored = [one for one in found if one.iqm is not None]
-    best = max(scored, key=lambda one: (not one.eliminated, one.iqm), default=None)
-    n_runs = sum(len(one.runs) for one in found)
-    return SweepDetail(
-        **summary.model_dump(),
-        configurations=found,
-        best=None if best is None else Best(number=best.number, settings=best.settings, iqm=best.iqm),
-        n_not_needed=sum(spec.max_seeds - len(one.runs) for one in found if one.eliminated and one.n)
-        if spec.racing is not None
-        else 0,
-        n_planned=max(n_runs, len(found) * spec.max_seeds),
-    )
+    rows = repository.configurations(session, sweep.id)
+    active = [row.number for row in rows if row.eliminated is None]
+    members = [member.member for member in repository.members(session, sweep, spec)]
+    elapsed_s = (database_now(session) - sweep.created_at).total_seconds()
+    return spec, plan(spec, active, members, looks=sweep.looks, elapsed_s=elapsed_s)
 
 
 def _retry_members(session: Session, sweep: Sweep) -> int:
@@ -204,116 +248,46 @@ def _retry_members(session: Session, sweep: Sweep) -> int:
         How many.
     """
     members = repository.members(session, sweep, SweepSpec.model_validate(sweep.spec))
-    stopping = sum(one.member.state == RunState.STOPPING for one in members)
+    stopping = sum(member.member.state == RunState.STOPPING for member in members)
     if stopping:
         raise Conflict(f"{stopping} of its runs are still stopping: try again when they have stopped")
-    scored = {one.member.configuration for one in members if one.member.counted is not None}
-    eliminated = {one.number for one in repository.configurations(session, sweep.id) if one.eliminated}
-    lost = {one.member.configuration for one in members} & scored & eliminated
+    scored = {member.member.configuration for member in members if member.member.counted is not None}
+    rows = repository.configurations(session, sweep.id)
+    eliminated = {row.number for row in rows if row.eliminated}
+    worse = {member.member.configuration for member in members} & scored & eliminated
     retried, deleted = set(), set()
-    for one in sorted(members, key=lambda one: one.run_id or ""):
-        if one.member.configuration in lost:
+    for member in sorted(members, key=lambda member: member.run_id or ""):
+        key = (member.member.configuration, member.member.seed)
+        if member.member.configuration in worse:
             continue
-        if one.run_id is None:
-            deleted.add((one.member.configuration, one.member.seed))
-        elif one.member.state in (RunState.FAILED, RunState.STOPPED):
+        if member.run_id is None:
+            deleted.add(key)
+        elif member.member.state in (RunState.FAILED, RunState.STOPPED):
             with suppress(Conflict, NotFound):  # it has just been resumed or deleted
-                runs.resume(session, one.run_id)
-                retried.add((one.member.configuration, one.member.seed))
-    repository.forget_members(session, sweep.id, deleted)
-    repository.readmit(session, sweep.id, {configuration for configuration, _ in retried | deleted} - scored)
+                actions.resume(session, member.run_id)
+                retried.add(key)
+    repository.delete_members(session, sweep.id, deleted)
+    readmitted = {configuration for configuration, _ in retried | deleted} - scored
+    repository.clear_eliminated(session, sweep.id, readmitted)
     return len(retried | deleted)
 
 
-def _check(spec: SweepSpec) -> None:
-    problems = spec.field_problems()
-    if problems:
-        raise Invalid([FieldProblem(field=field, message=message) for field, message in problems.items()])
+def _set_state(session: Session, sweep: Sweep, state: SweepState, reason: str) -> None:
+    """End a locked sweep, or let it run again."""
+    sweep.state = state
+    sweep.state_reason = reason
+    sweep.ended_at = None if state == "running" else database_now(session)
 
 
-def _configurations(spec: SweepSpec) -> list[sampling.ConfigValues]:
-    """The configurations of a sweep whose runs are all valid.
-
-    Raises:
-        Invalid: with the problems of the configurations' runs.
-    """
-    paths = unstorable_paths(spec.model_dump(mode="json"))
-    if paths:
-        raise Invalid([FieldProblem(field=path, message=UNSTORABLE) for path in paths])
-    configurations = sampling.configurations(spec)
-    found: dict[tuple[str, str], FieldProblem] = {}
-    for settings in configurations:
-        try:
-            parse_run_spec(grid.merged(spec.run, settings))
-        except InvalidSpec as error:
-            found |= {(one.field, one.message): one for one in _located(spec, error.problems)}
-            if len(found) >= _SHOWN_PROBLEMS:
-                break
-    if found:
-        raise Invalid([*found.values()][:_SHOWN_PROBLEMS])
-    if spec.objective == "evaluation":
-        _check_evaluations(spec, configurations[0])
-    return configurations
+def _change(session: Session, sweep: Sweep, changes: Mapping[str, Any]) -> None:
+    """Change fields of a locked sweep, in its columns and in its spec."""
+    sweep.spec = {**sweep.spec, **changes}
+    sweep.name = sweep.spec["name"]
+    _touch(session, sweep)
 
 
-def _check_evaluations(spec: SweepSpec, settings: sampling.ConfigValues) -> None:
-    """Refuse evaluations that the runs do not make."""
-    run_spec = parse_run_spec(grid.merged(spec.run, settings))
-    if run_spec.config.evaluation_episodes == 0:
-        raise Invalid.field("objective", "the runs are not evaluated: config.evaluation_episodes is 0")
-    if spec.protocol not in (None, run_spec.evaluation_protocol):
-        message = f"the runs are evaluated under {run_spec.evaluation_protocol}, got {quoted(spec.protocol)}"
-        raise Invalid.field("protocol", f"{message}: set run.config.evaluation_protocol")
-
-
-def _located(spec: SweepSpec, problems: Sequence[FieldProblem]) -> list[FieldProblem]:
-    """Problems of a run's request, with their paths in the sweep's."""
-    return [
-        FieldProblem(
-            field=f"space.{one.field}" if one.field in spec.space else f"run.{one.field}", message=one.message
-        )
-        for one in problems
-    ]
-
-
-def _summary(sweep: Sweep, n_configurations: int, n_active: int, states: dict[str, int]) -> SweepOut:
-    return SweepOut(
-        id=sweep.id,
-        name=sweep.name,
-        notes=sweep.spec["notes"],
-        algorithm=str(sweep.spec["run"].get("algorithm")),
-        environment=str(sweep.spec["run"].get("environment")),
-        state=sweep.state,
-        state_reason=sweep.state_reason,
-        created_at=sweep.created_at,
-        created_by=sweep.created_by,
-        ended_at=sweep.ended_at,
-        revision=sweep.revision,
-        looks=sweep.looks,
-        n_configurations=n_configurations,
-        n_active=n_active,
-        runs=dict(states),
-        spec=SweepSpec.model_validate(sweep.spec),
-    )
-
-
-def _configuration(row: SweepConfiguration, members: Sequence[MemberRun]) -> ConfigurationOut:
-    scores = np.array([one.member.counted for one in members if one.member.counted is not None], "f8")
-    return ConfigurationOut(
-        number=row.number,
-        settings=row.settings,
-        eliminated=row.eliminated,
-        n=len(scores),
-        iqm=interquartile_mean(scores) if len(scores) else None,
-        median=EstimateOut.of(median(scores)) if len(scores) else None,
-        runs=[
-            MemberOut(
-                run=one.run_id, seed=one.member.seed, state=_state(one.member), score=one.member.counted
-            )
-            for one in members
-        ],
-    )
-
-
-def _state(member: Member) -> str:
-    return "deleted" if member.state is None else member.state.value
+def _touch(session: Session, sweep: Sweep) -> None:
+    """Bump the revision of a locked sweep; the change is published after the commit."""
+    sweep.revision += 1
+    record_sweep_change(session, sweep.id, sweep.revision, sweep.state)
+    session.flush()

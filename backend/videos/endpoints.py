@@ -11,7 +11,7 @@ from backend.http.dependencies import Artifacts, ReadSession
 from backend.http.pages import Cursor, Limit, Ulid
 from backend.http.streaming import BINARY, DownloadSlot, send_file
 from backend.runs import service as runs
-from backend.videos import repository
+from backend.videos import repository, service
 from backend.videos.schemas import VideoOut, VideoPage
 
 router = APIRouter(tags=["episodes"])
@@ -26,8 +26,8 @@ def list_videos(
     """The videos that the script of an external run has sent, latest first."""
     runs.get(session, run_id)
     rows, next_cursor = repository.page(session, run_id, limit=limit, cursor=cursor)
-    encoding = repository.encoding(session, rows)
-    return VideoPage(items=[VideoOut.of(row, encoding.get(row.id)) for row in rows], next_cursor=next_cursor)
+    jobs = service.encoding_jobs(session, rows)
+    return VideoPage(items=[VideoOut.of(row, jobs.get(row.id)) for row in rows], next_cursor=next_cursor)
 
 
 @router.get(

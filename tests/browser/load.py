@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from backend.db import Run
 from backend.db.engine import writing
 from backend.metrics import repository as series
-from backend.runs import repository
+from backend.runs import service as run_service
 from backend.specs.events import PointsEvent
 from backend.specs.run import parse_run_spec
 from backend.specs.states import RunState
@@ -35,7 +35,8 @@ def fill(engine: Engine, n_runs: int = N_RUNS) -> None:
     for first in range(0, n_runs, 1000):
         with writing(engine) as session:
             for at in range(first, first + 1000):
-                run = repository.create(session, spec.model_copy(update={"seed": at, "name": f"run {at:05}"}))
+                named = spec.model_copy(update={"seed": at, "name": f"run {at:05}"})
+                run = run_service.create(session, named)
                 run.score = float(rng.normal(0, 100)) if at else 1_000.0
 
 
@@ -51,7 +52,7 @@ def record(session: Session, run_id: str, batch: int) -> None:
     each = POINTS_PER_S // BATCHES_PER_S // len(METRICS)
     steps = list(range(batch * each, (batch + 1) * each))
     row = session.get_one(Run, run_id)
-    repository.touch(session, row)
+    run_service.touch(session, row)
     points = [
         PointsEvent(
             metric=metric,

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from backend.db.engine import writing
-from backend.runs import repository
+from backend.runs import service as run_service
 from backend.specs.states import RunState
 from tests.browser.boxes import tick
 from tests.browser.stage import read
@@ -177,7 +177,7 @@ def test_fork_is_offered_for_a_single_trained_run_only(
 ) -> None:
     page = service_page
     with writing(sqlite_service.engine) as session:
-        run = repository.get(session, ids["stopped early"], for_update=True)
+        run = run_service.find(session, ids["stopped early"], for_update=True)
         assert run is not None
         run.agent_steps = 1_000
     _listed(page)

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from backend.db.engine import writing
-from backend.runs import repository
+from backend.runs import service as run_service
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.states import RunState
@@ -172,7 +172,7 @@ def test_row_shows_the_end_of_the_name_and_the_time_left(
 ) -> None:
     created = make_run(sqlite_service.engine, RunState.RUNNING, config={"learning_rate": 0.0001, "n_e": 4})
     with writing(sqlite_service.engine) as session:
-        run = repository.get(session, created.id, for_update=True)
+        run = run_service.find(session, created.id, for_update=True)
         assert run is not None
         run.agent_steps, run.agent_steps_per_s = 3_160, 0.12
     page = service_page

@@ -5,7 +5,7 @@ from playwright.sync_api import Page, Response, expect
 
 from backend.db import Run
 from backend.db.engine import writing
-from backend.runs import repository
+from backend.runs import service as run_service
 from backend.specs.states import RunState
 from tests.browser.load import ACTIVE_RUNS, await_score, compare, fill, under_load
 from tests.support.rows import make_run
@@ -61,7 +61,7 @@ def test_change_of_a_run_appears_without_reload(service_page: Page, sqlite_servi
         with writing(engine) as session:
             row = session.get_one(Run, run.id)
             row.score = float(score)
-            repository.touch(session, row)
+            run_service.touch(session, row)
         bus.publish_changes(session)
         await_score(page, float(score))
 

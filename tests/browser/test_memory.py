@@ -10,7 +10,7 @@ from playwright.sync_api import CDPSession, Page, expect
 from backend.db import Run
 from backend.db.engine import writing
 from backend.metrics import repository as series
-from backend.runs import repository
+from backend.runs import service as run_service
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
 from tests.browser.load import BATCHES_PER_S, METRICS, POINTS_PER_S, record
@@ -62,7 +62,7 @@ def test_live_page_does_not_leak_memory(service_page: Page, sqlite_service: Runn
             with writing(engine) as session:
                 row = session.get_one(Run, run.id)
                 row.agent_steps, row.score = step, float(step % 1000)
-                revision = repository.touch(session, row)
+                revision = run_service.touch(session, row)
                 points = PointsEvent(
                     metric="rollout/episode_return",
                     agent_steps=steps,

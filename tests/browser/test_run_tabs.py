@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from backend.db import Run
 from backend.db.engine import writing
-from backend.runs import repository
+from backend.runs import service as run_service
 from backend.specs.states import RunState
 from tests.browser.boxes import tick
 from tests.browser.curves import await_points
@@ -36,7 +36,7 @@ def test_phase_of_a_starting_run_is_shown_next_to_its_state(
 ) -> None:
     run = make_run(sqlite_service.engine, RunState.STARTING)
     with writing(sqlite_service.engine) as session:
-        found = repository.get(session, run.id, for_update=True)
+        found = run_service.find(session, run.id, for_update=True)
         assert found is not None
         found.state_reason = "starting 64 of 131 processes"
     service_page.goto(f"/runs/{run.id}")
@@ -183,7 +183,7 @@ def test_evaluation_is_disabled_until_a_checkpoint_exists(
     # The button is enabled as soon as a checkpoint is saved.
     make_checkpoint(engine, run)
     with writing(engine) as session:
-        repository.touch(session, session.get_one(Run, run.id))
+        run_service.touch(session, session.get_one(Run, run.id))
     sqlite_service.app_state.bus.publish_changes(session)
     expect(button).to_be_enabled()
     expect(page.get_by_text("No checkpoint yet")).to_have_count(0)

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from backend.db import Run
 from backend.db.engine import writing
-from backend.runs import repository
+from backend.runs import service as run_service
 from backend.specs.states import RunState
 from tests.browser.load import (
     ACTIVE_RUNS,
@@ -57,7 +57,7 @@ def test_event_appears_on_screen_within_goal(service_page: Page, sqlite_service:
         with writing(engine) as session:
             row = session.get_one(Run, run.id)
             row.score = float(score)
-            repository.touch(session, row)
+            run_service.touch(session, row)
         begun = monotonic()
         bus.publish_changes(session)
         await_score(page, float(score))

@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from backend.db import Run
 from backend.db.engine import writing
-from backend.runs import repository
+from backend.runs import service as run_service
 from backend.specs.states import RunState
 from tests.browser.axe import serious_violations
 from tests.browser.boxes import tick
@@ -31,7 +31,7 @@ def sweep(sqlite_service: RunningService) -> dict[str, Any]:
     with writing(sqlite_service.engine) as session:
         for run in session.scalars(select(Run)).all():
             for state in PATHS[RunState.FINISHED]:
-                repository.transition(session, run, state, "for the test")
+                run_service.transition(session, run, state, "for the test")
             run.score = SCORES[run.spec["config"]["learning_rate"]] + run.seed
     created: dict[str, Any] = answer.json()
     return created

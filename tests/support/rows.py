@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from backend.db import Attempt, Checkpoint, Episode, Evaluation, Host, Run, Video
 from backend.db.base import new_id
 from backend.db.engine import writing
-from backend.runs import repository
+from backend.runs import service
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.provenance import Provenance
 from backend.specs.run import parse_run_spec
@@ -57,9 +57,9 @@ PATHS: dict[RunState, list[RunState]] = {
 def make_run(engine: Engine, state: RunState = RunState.QUEUED, **changes: Any) -> Run:
     """Store a run in this state; `changes` override `CARTPOLE`."""
     with writing(engine) as session:
-        run = repository.create(session, parse_run_spec(CARTPOLE | changes))
+        run = service.create(session, parse_run_spec(CARTPOLE | changes))
         for after in PATHS[state]:
-            repository.transition(session, run, after, "for the test")
+            service.transition(session, run, after, "for the test")
     return run
 
 

@@ -17,12 +17,13 @@ from backend.coordination.context import Context
 from backend.db import Attempt, Checkpoint, Episode, LogLine, RemovedFile, Run
 from backend.db.engine import reading, writing
 from backend.principals import Role
-from backend.retention import repository as retention
-from backend.runs import repository as runs
+from backend.retention import service as retention
+from backend.runs import service as runs
 from backend.specs import events
 from backend.specs.retention import InstallationPolicy, RetentionPolicy
 from backend.specs.states import RunState
-from backend.storage import repository as storage
+from backend.storage import service as storage
+from backend.storage.repository import lock_clean_up
 from tests.support.rows import add_attempt, episode_row, evaluation_row, make_checkpoint, make_run
 from tests.support.waiting import PATIENCE_S, until
 from workers import host_files
@@ -157,7 +158,7 @@ def test_files_are_deleted_after_their_grace_and_not_during_a_backup(
     assert delete_removed_files(context, grace_s=0) == 0
     assert _n_files(context, run) == 12
     with writing(engine) as session:
-        storage.lock_clean_up(session).held_until = None
+        lock_clean_up(session).held_until = None
     assert delete_removed_files(context, grace_s=0) == 9
     assert _n_files(context, run) == 3
     with reading(engine) as session:

@@ -10,8 +10,7 @@ from backend.coordination.context import Context
 from backend.db import Run
 from backend.db.base import new_id
 from backend.db.engine import writing
-from backend.runs import repository as runs
-from backend.runs import service
+from backend.runs import actions, service
 from backend.specs.states import RunState
 from tests.support.rows import make_run
 from workers.clean_up import (
@@ -37,7 +36,7 @@ def _folder(context: Context, run_id: str, *, by_worker: bool = True, age_s: flo
 def _deleted(engine: Engine) -> str:
     run = make_run(engine)
     with writing(engine) as session:
-        runs.delete(session, session.get_one(Run, run.id))
+        service.remove(session, session.get_one(Run, run.id))
     return run.id
 
 
@@ -71,9 +70,9 @@ def test_purge_deletes_runs_and_files_once_they_cannot_be_restored(
     for run_id in (old, recent):
         context.store.put(file, run_id, "checkpoints")
         with writing(engine) as session:
-            service.delete(session, run_id, restorable=True)
+            actions.delete(session, run_id, restorable=True)
     with writing(engine) as session:
-        past = datetime.now(UTC) - timedelta(seconds=runs.RESTORABLE_S + 60)
+        past = datetime.now(UTC) - timedelta(seconds=service.RESTORABLE_S + 60)
         session.execute(update(Run).where(Run.id == old).values(deleted_at=past))
     assert purge_deleted_runs(context) == [old]
     assert context.store.size_bytes(old, "checkpoints", "a.pt") == 1, "rows come first"

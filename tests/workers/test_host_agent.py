@@ -21,7 +21,7 @@ from backend.hosts.schemas import HostLoad
 from backend.live_settings import repository as live_settings_rows
 from backend.live_settings import service as live_settings
 from backend.pubsub.bus import WATCH_CHANNEL, Bus, frames_channel
-from backend.runs import service
+from backend.runs import actions
 from backend.settings import Settings
 from backend.specs.environments import ENVIRONMENTS
 from tests.support import custom_environment, nvml
@@ -177,7 +177,7 @@ def test_stop_request_reaches_engine(agents: Agents, engine: Engine) -> None:
     agents()
     until_state(engine, run.id, "running")
     with writing(engine) as session:
-        service.stop(session, run.id, kill=False)
+        actions.stop(session, run.id, kill=False)
     assert until_state(engine, run.id, "stopped").state_reason == "stop requested"
 
 
@@ -215,7 +215,7 @@ def test_settings_reach_engine_and_applied_ones_reach_spec(agents: Agents, engin
 
     def request(changes: dict[str, float]) -> None:
         with writing(engine) as session:
-            live_settings.request(session, run.id, changes, None)  # type: ignore[arg-type]
+            live_settings.request(session, run.id, changes, None)
 
     def settled() -> list[str]:
         with reading(engine) as session:
@@ -235,7 +235,7 @@ def test_settings_pending_at_host_loss_are_applied_by_next_attempt(agents: Agent
     add_host(engine, "dead")
     claim(engine, "dead")
     with writing(engine) as session:
-        live_settings.request(session, run.id, {"beta": 0.25}, None)  # type: ignore[arg-type]
+        live_settings.request(session, run.id, {"beta": 0.25}, None)
         lose(session, run.id)
     agents()
     until(lambda: run_row(engine, run.id).spec["config"]["beta"] == 0.25)

@@ -11,7 +11,6 @@ from backend.db.clock import database_now
 from backend.db.engine import reading, writing
 from backend.episodes import service as episodes
 from backend.evaluations import service as evaluations
-from backend.evaluations.schemas import EvaluationRequest
 from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.rows import episode_row
 from tests.support.waiting import PATIENCE_S, until
@@ -58,7 +57,7 @@ def _evaluation(context: Context, engine: Engine, run: Run, sha256: str) -> Job:
     context.store.put(file, run.id, "checkpoints")
     with writing(engine) as session:
         add_checkpoint(session, run.id, 20, sha256=sha256)
-        return evaluations.request(session, run.id, EvaluationRequest(episodes=3, seed=5))[1]
+        return evaluations.request(session, run.id, n_episodes=3, seed=5)[1]
 
 
 def _claim(engine: Engine) -> jobs.ClaimedJob | None:

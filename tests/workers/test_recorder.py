@@ -14,12 +14,12 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactKind, ArtifactStore
+from backend.checkpoints import service as checkpoints
 from backend.coordination import claims
 from backend.coordination.context import Context
 from backend.db import Attempt, Checkpoint, Episode, Evaluation, LogLine, Run
 from backend.db.engine import reading, writing
 from backend.evaluations import service as evaluations
-from backend.evaluations.schemas import EvaluationRequest
 from backend.pubsub.bus import CHANNEL
 from backend.specs import events
 from backend.specs.states import RunState
@@ -334,7 +334,7 @@ def test_damaged_batch_of_live_log_is_skipped_and_logged(
     assert run_row(engine, claimed.run_id).state_reason == "done"
     with reading(engine) as session:
         line = session.scalars(select(LogLine).where(LogLine.level == "error")).one()
-        assert [c.agent_steps for c in claims.checkpoints(session, claimed.run_id)] == [3]
+        assert [c.agent_steps for c in checkpoints.resumable(session, claimed.run_id)] == [3]
     assert f"bytes from byte {before:,} on were skipped" in line.message
 
 
@@ -475,7 +475,7 @@ def test_events_of_already_removed_files_are_recorded_as_removed(
     with reading(engine) as session:
         assert session.scalars(select(Checkpoint)).one().removed
         assert session.scalars(select(Episode)).all() == []
-        assert claims.checkpoints(session, claimed.run_id) == []
+        assert checkpoints.resumable(session, claimed.run_id) == []
     assert stored_points(engine, claimed.run_id) == [40]
 
 
@@ -488,7 +488,7 @@ def test_removed_checkpoints_are_deleted_from_store(
     claimed.write(claimed.checkpoint(80), events.CheckpointsRemovedEvent(files=["a1-s40.pt"]))
     run_recorder.record()
     with reading(engine) as session:
-        assert [c.file for c in claims.checkpoints(session, claimed.run_id)] == ["a1-s80.pt"]
+        assert [c.file for c in checkpoints.resumable(session, claimed.run_id)] == ["a1-s80.pt"]
     assert context.store.size_bytes(claimed.run_id, "checkpoints", "a1-s40.pt") == 7, "someone may read it"
     assert delete_removed_files(context, grace_s=0) == 1
     assert context.store.size_bytes(claimed.run_id, "checkpoints", "a1-s80.pt") == 7
@@ -503,12 +503,12 @@ def test_checkpoint_with_pending_evaluation_is_kept(
     claimed.write(claimed.checkpoint(40))
     run_recorder.record()
     with writing(engine) as session:
-        evaluations.request(session, claimed.run_id, EvaluationRequest(episodes=2))
+        evaluations.request(session, claimed.run_id, n_episodes=2)
     claimed.write(claimed.checkpoint(60), claimed.checkpoint(80))
     claimed.write(events.CheckpointsRemovedEvent(files=["a1-s40.pt", "a1-s60.pt"]))
     run_recorder.record()
     with reading(engine) as session:
-        kept = [c.file for c in claims.checkpoints(session, claimed.run_id)]
+        kept = [c.file for c in checkpoints.resumable(session, claimed.run_id)]
     assert kept == ["a1-s80.pt", "a1-s40.pt"]
     assert delete_removed_files(context, grace_s=0) == 1
     assert context.store.size_bytes(claimed.run_id, "checkpoints", "a1-s40.pt") == 7
@@ -531,7 +531,7 @@ def test_recorder_with_fence_records_rest_of_earlier_attempt(
     assert stored_points(engine, claimed.run_id) == [1, 2, 3]
     assert run_row(engine, claimed.run_id).state == "starting"
     with writing(engine) as session:
-        claims.resume_from(session, claimed.run_id, 2, claims.checkpoints(session, claimed.run_id)[0])
+        claims.resume_from(session, claimed.run_id, 2, checkpoints.resumable(session, claimed.run_id)[0])
     assert stored_points(engine, claimed.run_id) == [1, 2]
 
 

@@ -12,12 +12,13 @@ from backend.coordination.context import Context
 from backend.db import Job, LogLine, RemovedFile, Run, Video
 from backend.db.base import new_id
 from backend.db.engine import reading, writing
-from backend.retention import repository as retention
-from backend.retention.repository import Policies
-from backend.runs import repository as runs
+from backend.retention import service as retention
+from backend.retention.removals import Policies
+from backend.runs import service as runs
 from backend.specs.retention import InstallationPolicy
-from backend.storage import repository as storage
-from backend.videos import repository as videos
+from backend.storage import service as storage
+from backend.videos import repository as video_rows
+from backend.videos import service as videos
 from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.rows import make_run
 from tests.support.waiting import PATIENCE_S
@@ -41,7 +42,7 @@ def _send(context: Context, engine: Engine, folder: Path, content: bytes | None,
     context.store.put(path, run.id, "videos")
     with writing(engine) as session:
         session.execute(update(Run).where(Run.id == run.id).values(environment="Mine-v0", origin="external"))
-        locked = runs.get(session, run.id, for_update=True)
+        locked = runs.find(session, run.id, for_update=True)
         assert locked is not None
         videos.add(
             session,
@@ -71,7 +72,7 @@ def test_job_encodes_frames_and_deletes_the_upload(context: Context, engine: Eng
     run = _send(context, engine, tmp_path, None, "frames")
     with reading(engine) as session:
         [video] = session.scalars(select(Video)).all()
-        stored = videos.stored_size(session, run.id)
+        stored = video_rows.stored_size(session, run.id)
     assert stored == (1, video.sent_bytes)
     _do(context, engine)
     with reading(engine) as session:

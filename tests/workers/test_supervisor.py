@@ -14,13 +14,13 @@ import pytest
 from sqlalchemy import Engine, select
 
 from backend.artifacts import ArtifactKind, ArtifactStore
+from backend.checkpoints import service as checkpoints
 from backend.coordination import claims
 from backend.coordination.claims import Claim
 from backend.coordination.context import Context
 from backend.db import Attempt, Checkpoint, LogLine, Run
 from backend.db.engine import reading, writing
-from backend.runs import repository as runs
-from backend.runs import service
+from backend.runs import actions, service
 from backend.specs import events
 from backend.specs.run import StopSpec
 from backend.specs.states import RunState
@@ -85,7 +85,7 @@ def _continue(context: Context, run: Run) -> None:
 
 def _request_stop(engine: Engine, run_id: str, *, kill: bool = False) -> None:
     with writing(engine) as session:
-        service.stop(session, run_id, kill=kill)
+        actions.stop(session, run_id, kill=kill)
 
 
 def _logged(engine: Engine, run_id: str, level: str) -> list[str]:
@@ -103,7 +103,7 @@ def test_supervised_run_finishes_and_is_recorded(context: Context, engine: Engin
     assert stored_points(engine, run.id) == list(range(1, 46))
     assert moves(engine, run.id) == ["queued", "starting", "running", "finished"]
     with reading(engine) as session:
-        assert [c.agent_steps for c in claims.checkpoints(session, run.id)] == [45, 40, 30, 20, 10]
+        assert [c.agent_steps for c in checkpoints.resumable(session, run.id)] == [45, 40, 30, 20, 10]
         attempt = session.get_one(Attempt, (run.id, 1))
     log = context.run_dir(run.id) / "attempts" / "1" / "events.log"
     assert attempt.ended_at is not None
@@ -238,7 +238,7 @@ def test_stopped_and_resumed_run_has_one_continuous_series(context: Context, eng
     assert stored_points(engine, run.id) == list(range(1, stopped_at + 1))
     end = stopped_at + 30
     with writing(engine) as session:
-        service.resume(session, run.id, StopSpec(agent_steps=end))
+        actions.resume(session, run.id, StopSpec(agent_steps=end))
     _supervise(context, engine).join(PATIENCE_S)
     assert run_row(engine, run.id).state == "finished"
     assert stored_points(engine, run.id) == list(range(1, end + 1))
@@ -286,7 +286,7 @@ def test_release_saves_checkpoint_and_queues_run_without_counting_attempt(
     row = run_row(engine, run.id)
     assert (row.state, row.attempts_without_checkpoint) == ("queued", 0)
     with reading(engine) as session:
-        newest = claims.checkpoints(session, run.id)[0]
+        newest = checkpoints.resumable(session, run.id)[0]
     assert newest.agent_steps == row.agent_steps == stored_points(engine, run.id)[-1]
 
 
@@ -601,6 +601,6 @@ def test_engine_has_configured_niceness(context: Context, engine: Engine) -> Non
     (process,) = engines_of(context.settings.runs_dir)
     assert process.nice() == min(psutil.Process().nice() + 7, MAX_NICENESS)
     with writing(engine) as session:
-        runs.transition(session, claims.lock(session, run.id, 1), RunState.LOST, "test")
+        service.transition(session, claims.lock(session, run.id, 1), RunState.LOST, "test")
     until_state(engine, run.id, "lost")
     thread.join(PATIENCE_S)

@@ -7,7 +7,7 @@ import sys
 import pytest
 from sqlalchemy import Engine
 
-from backend.coordination import claims
+from backend.checkpoints import service as checkpoints
 from backend.db import Attempt, Run
 from backend.db.engine import reading, writing
 from backend.episodes import repository as episodes
@@ -15,8 +15,8 @@ from backend.episodes import service as episode_service
 from backend.hosts import repository as hosts
 from backend.metrics import repository as metrics
 from backend.pubsub.bus import Bus
+from backend.runs import actions
 from backend.runs import repository as runs
-from backend.runs import service
 from backend.settings import Settings
 from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.redis_server import RedisServer
@@ -40,7 +40,7 @@ def _train(engine: Engine, *, checkpoint_interval_s: float = 1.0) -> Run:
 
 def _stop(engine: Engine, run_id: str) -> Run:
     with writing(engine) as session:
-        service.stop(session, run_id, kill=False)
+        actions.stop(session, run_id, kill=False)
     return until_state(engine, run_id, "stopped")
 
 
@@ -87,7 +87,7 @@ def _await_checkpoint(engine: Engine, run_id: str) -> None:
 
     def found() -> bool:
         with reading(engine) as session:
-            return bool(claims.checkpoints(session, run_id))
+            return bool(checkpoints.resumable(session, run_id))
 
     until(found)
 
@@ -145,7 +145,7 @@ def test_stopped_and_resumed_run_has_one_continuous_series(
     _await_recorded(engine, run.id, 1_000)
     stopped = _stop(engine, run.id)
     with writing(engine) as session:
-        service.resume(session, run.id, None)
+        actions.resume(session, run.id, None)
     _await_recorded(engine, run.id, stopped.agent_steps + 1_000)
     _stop(engine, run.id)
     steps = _agent_steps(engine, run.id)
@@ -168,7 +168,7 @@ def test_redis_message_wakes_worker(start: Start, engine: Engine, settings: Sett
     bus.wake("cpu")
     _await_recorded(engine, run.id, 0)
     with writing(engine) as session:
-        service.stop(session, run.id, kill=False)
+        actions.stop(session, run.id, kill=False)
     bus.publish_changes(session)  # to the queue of the run's host
     until_state(engine, run.id, "stopped")
     bus.close()

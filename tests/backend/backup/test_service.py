@@ -12,7 +12,7 @@ from typing import IO, Any
 import pytest
 from sqlalchemy import Engine, select
 
-from backend.artifacts import ArtifactKind, ArtifactStore
+from backend.artifacts import ArtifactKind, ArtifactStore, observations_file
 from backend.auth import repository as auth
 from backend.auth import service as logins
 from backend.backup import archive, repository, service
@@ -38,9 +38,9 @@ from backend.db import (
 )
 from backend.db.base import new_id
 from backend.db.engine import make_engine, reading, writing
-from backend.episodes.repository import observations_file
 from backend.principals import Role
-from backend.runs import repository as runs
+from backend.runs import actions
+from backend.runs import service as runs
 from backend.settings import Settings
 from backend.specs.states import RunState
 from tests.backend.metrics.oracle import METRICS, RecordedRun
@@ -127,7 +127,7 @@ def _fill(engine: Engine, store: ArtifactStore, folder: Path) -> Run:
                 video_row(child.id, error="no video"),
             ]
         )
-        runs.change(session, session.get_one(Run, child.id), {"group": "g"})
+        actions.change(session, child.id, {"group": "g"})
         sweep_id = new_id()
         session.add(Sweep(id=sweep_id, created_at=NOW, name="s", spec={"a": [1]}, state="running"))
         session.flush()
@@ -206,7 +206,7 @@ def test_restored_installation_has_all_rows_and_files(
     engine = make_engine(target.database)
     run = make_run(engine, RunState.FINISHED)  # ids of log lines and transitions continue
     with writing(engine) as session:
-        runs.delete(session, session.get_one(Run, run.id))
+        runs.remove(session, session.get_one(Run, run.id))
     engine.dispose()
     with pytest.raises(BackupError, match="is not empty: restore into an empty installation"):
         service.restore(target, path)
@@ -227,7 +227,7 @@ def test_backup_has_state_of_one_moment_although_files_are_removed_meanwhile(
         make_run(engine)
         with writing(engine) as session:
             checkpoint = session.scalars(select(Checkpoint)).one()
-            runs.delete(session, session.get_one(Run, checkpoint.run_id))
+            runs.remove(session, session.get_one(Run, checkpoint.run_id))
         purge_deleted_runs(context)
         assert delete_removed_files(context, grace_s=0) == 0, "held"
         return opened(store, *place)

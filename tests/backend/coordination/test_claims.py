@@ -6,13 +6,12 @@ import pytest
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from backend.checkpoints import repository as checkpoints
 from backend.coordination import claims
 from backend.db import Attempt, Checkpoint, Episode, Evaluation, Host, Run
 from backend.db.base import new_id
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
-from backend.runs import log_lines, service
+from backend.runs import actions, log_lines, service
 from backend.runs import repository as runs
 from backend.specs.states import RunState
 from tests.support.rows import add_host, episode_row, evaluation_row, make_run
@@ -159,7 +158,7 @@ def test_renew_ignores_other_attempt_host_or_state(engine: Engine) -> None:
         assert claims.renew(session, "a", {run.id: 2}, 60) == {}
         assert claims.renew(session, "b", {run.id: 1}, 60) == {}
         assert claims.renew(session, "a", {}, 60) == {}
-        runs.transition(session, claims.lock(session, run.id, 1), RunState.QUEUED, "test")
+        service.transition(session, claims.lock(session, run.id, 1), RunState.QUEUED, "test")
         assert claims.renew(session, "a", {run.id: 1}, 60) == {}
 
 
@@ -202,7 +201,7 @@ def test_expire_stops_run_with_stop_request(engine: Engine) -> None:
     with writing(engine) as session:
         row = claims.lock(session, run.id, 1)
         row.stop_requested = "stop"
-        runs.transition(session, row, RunState.STOPPING, "asked")
+        service.transition(session, row, RunState.STOPPING, "asked")
     expire_lease(engine, run.id)
     with writing(engine) as session:
         claims.expire(session)
@@ -226,7 +225,7 @@ def test_expire_fails_run_after_ten_host_deaths_without_checkpoint(engine: Engin
         == "b no longer renews its lease: its worker or host died 10 times without a new checkpoint, on a, b"
     )
     with writing(engine) as session:
-        service.resume(session, run.id)
+        actions.resume(session, run.id)
     assert run_row(engine, run.id).host_deaths == 0
 
 
@@ -273,28 +272,6 @@ def test_held_raises_superseded_for_all_but_newest_attempt(engine: Engine) -> No
         assert claims.lock(session, run.id, 2).attempt == 2
         with pytest.raises(claims.Superseded):
             claims.lock(session, new_id(), 1)
-
-
-def test_checkpoints_to_resume_from_are_newest_first(engine: Engine) -> None:
-    run = make_run(engine)
-    with writing(engine) as session:
-        for steps in (100, 300, 200):
-            add_checkpoint(session, run.id, steps)
-        add_checkpoint(session, run.id, 400, removed=True)
-        add_checkpoint(session, run.id, 500, superseded=True)
-        assert [c.agent_steps for c in claims.checkpoints(session, run.id)] == [300, 200, 100]
-
-
-def test_checkpoint_of_later_attempt_is_newer_at_same_step(engine: Engine) -> None:
-    """Ids contain the time of the recording host, whose clock may be behind."""
-    run = make_run(engine)
-    with writing(engine) as session:
-        add_checkpoint(session, run.id, 100, attempt=1, id="01M7WS1D3MAN5RKM6F5VFFNCC2")
-        add_checkpoint(session, run.id, 100, attempt=2, id="01M7WS1D3MAN5RKM6F5VFFNCC1")
-        assert [c.attempt for c in claims.checkpoints(session, run.id)] == [2, 1]
-        newest = checkpoints.latest(session, run.id)
-        assert newest is not None
-        assert newest.attempt == 2
 
 
 def _kept_rows(session: Session, run_id: str, agent_steps: int) -> None:

@@ -9,7 +9,8 @@ from backend.db import Episode
 from backend.db.engine import reading, writing
 from backend.episodes import service as episodes
 from backend.errors import NotFound
-from backend.jobs import repository as jobs
+from backend.jobs import repository as job_rows
+from backend.jobs import service as jobs
 from backend.principals import Role
 from backend.specs.environments import ENVIRONMENTS
 from tests.support.artifacts import N_STEPS, make_episode
@@ -190,7 +191,7 @@ def test_removed_episode_is_404_and_its_video_is_not_rendered(service: RunningSe
     with pytest.raises(NotFound), writing(service.engine) as session:
         episodes.request_video(session, episode, again=False)
     with reading(service.engine) as session:
-        assert jobs.count_waiting(session, episodes.VIDEO) == {}
+        assert job_rows.count_waiting(session, episodes.VIDEO) == {}
 
 
 def test_failed_rendering_returns_409_and_can_be_retried(service: RunningService) -> None:
@@ -262,6 +263,6 @@ def test_rendered_video_is_sent_while_another_process_writes(
     episode = make_episode(sqlite_service.engine, make_run(sqlite_service.engine))
     _add_video(sqlite_service, episode, tmp_path)
     with sqlite_service.client_as(Role.VIEWER) as viewer, writing(sqlite_service.engine) as session:
-        jobs.find(session, "video", episode.id)  # takes SQLite's write lock
+        job_rows.find(session, "video", episode.id)  # takes SQLite's write lock
         answer = viewer.get(f"/api/v1/episodes/{episode.id}/video", timeout=PATIENCE_S)
     assert (answer.status_code, answer.content) == (200, MP4)

@@ -4,7 +4,7 @@ import pytest
 
 from backend.db import Evaluation
 from backend.db.engine import writing
-from backend.jobs import repository as jobs
+from backend.jobs import service as jobs
 from backend.specs.environments import ENVIRONMENTS
 from tests.support.rows import make_checkpoint, make_run
 from tests.support.service import RunningService

@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 
 from backend.db.clock import database_now
 from backend.db.engine import writing
-from backend.runs import repository as runs
+from backend.runs import service as runs
 from backend.specs.states import RunState
 from tests.support.rows import host_row, make_run
 from tests.support.service import RunningService
@@ -33,7 +33,7 @@ def test_hosts_are_listed_with_their_runs_and_queue_lengths(service: RunningServ
     make_run(service.engine)
     make_run(service.engine, queue="gpu")
     with writing(service.engine) as session:
-        found = runs.get(session, run.id, for_update=True)
+        found = runs.find(session, run.id, for_update=True)
         assert found is not None
         found.host = "here"
     page = service.client.get("/api/v1/hosts").json()
@@ -54,7 +54,7 @@ def test_queued_run_has_a_place_and_an_expected_start(service: RunningService) -
     for _ in range(2):
         active = make_run(service.engine, RunState.RUNNING, **timed)
         with writing(service.engine) as session:
-            found = runs.get(session, active.id, for_update=True)
+            found = runs.find(session, active.id, for_update=True)
             assert found is not None
             found.host, found.wall_time_s = "here", 500.0
     older = make_run(service.engine, **timed)
@@ -100,7 +100,7 @@ def test_only_a_host_that_has_ended_and_holds_no_run_can_be_removed(service: Run
     held, past = make_run(service.engine, RunState.RUNNING), make_run(service.engine, RunState.FINISHED)
     with writing(service.engine) as session:
         for run, host in ((held, "holds"), (past, "gone")):
-            found = runs.get(session, run.id, for_update=True)
+            found = runs.find(session, run.id, for_update=True)
             assert found is not None
             found.host = host
     answers = {name: service.client.delete(f"/api/v1/hosts/{name}") for name in ("here", "holds", "gone")}

@@ -11,8 +11,8 @@ import redis
 from starlette.types import Message
 from websockets.sync.client import connect
 
+from backend.artifacts import observations_file
 from backend.db.engine import writing
-from backend.episodes.repository import observations_file
 from backend.http import connections
 from backend.http.limits import Slots
 from backend.http.streaming import BLOCK_BYTES, Download

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from backend.db.engine import writing
-from backend.runs import repository as runs
+from backend.runs import service as runs
 from backend.specs.states import RunState
 from tests.support.databases import short_folder
 from tests.support.redis_server import RedisServer
@@ -70,7 +70,7 @@ def test_event_names_what_a_transaction_has_changed(service: RunningService) -> 
 
     def change(*parts: Collection[str] | None) -> None:
         with writing(service.engine) as session:
-            row = runs.get(session, run.id, for_update=True)
+            row = runs.find(session, run.id, for_update=True)
             assert row is not None
             for part in parts:
                 runs.touch(session, row, part)

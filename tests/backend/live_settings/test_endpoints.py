@@ -6,9 +6,10 @@ import redis
 from backend.db import Run
 from backend.db.changes import host_queue
 from backend.db.engine import reading, writing
-from backend.hosts import repository as hosts
+from backend.hosts import service as hosts
 from backend.live_settings import repository
-from backend.runs import repository as runs
+from backend.live_settings import service as live_settings
+from backend.runs import service as runs
 from backend.specs.events import SettingsChangedEvent
 from backend.specs.states import RunState
 from tests.support.rows import make_run
@@ -25,7 +26,7 @@ def _running(service: RunningService) -> str:
 
 
 def _locked(session: Any, run_id: str) -> Run:
-    run = runs.get(session, run_id, for_update=True)
+    run = runs.find(session, run_id, for_update=True)
     assert run is not None
     return run
 
@@ -35,7 +36,7 @@ def _apply(service: RunningService, run_id: str, version: int, refused: str | No
         version=version, agent_steps=500, frames=2_000, wall_time_s=9.0, changes={}, refused=refused
     )
     with writing(service.engine) as session:
-        repository.settle(session, _locked(session, run_id), event)
+        live_settings.settle(session, _locked(session, run_id), event)
 
 
 def test_change_is_pending_until_engine_applies_it(service: RunningService, redis_url: str) -> None:
@@ -112,7 +113,7 @@ def test_more_actors_than_host_memory_allows_are_rejected(service: RunningServic
     assert service.client.patch(url, json={"config": {"n_actors": 34}}).status_code == 200
     _apply(service, run.id, 1)
     with reading(service.engine) as session:
-        now = runs.get(session, run.id)
+        now = runs.find(session, run.id)
         assert now is not None
         assert now.memory_estimate_bytes > run.memory_estimate_bytes
 

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from backend.db.engine import reading, writing
 from backend.metrics import repository
 from backend.metrics.chunks import POINT_DTYPES, Columns
-from backend.runs import repository as runs
+from backend.runs import service as runs
 from backend.specs.events import PointsEvent
 from tests.support.rows import make_run
 
@@ -102,7 +102,7 @@ class RecordedRun:
 
     def touch(self, session: Session) -> int:
         """The run's next revision."""
-        run = runs.get(session, self.run_id, for_update=True)
+        run = runs.find(session, self.run_id, for_update=True)
         assert run is not None
         return runs.touch(session, run)
 

@@ -14,7 +14,7 @@ from backend.errors import Invalid
 from backend.metrics import repository, service
 from backend.metrics.charts import Axes, curves
 from backend.metrics.grouping import Spread
-from backend.runs import repository as runs
+from backend.runs import service as runs
 from backend.specs.events import PointsEvent
 from tests.support.rows import make_run
 

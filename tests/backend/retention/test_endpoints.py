@@ -5,9 +5,8 @@ import pytest
 
 from backend.db.engine import reading, writing
 from backend.principals import Role
-from backend.retention import repository
 from backend.retention import service as rules
-from backend.retention.schemas import PreviewRequest
+from backend.retention.removals import Policies
 from backend.specs.retention import InstallationPolicy
 from backend.specs.states import RunState
 from tests.support.rows import add_attempt, episode_row, make_checkpoint, make_run
@@ -65,8 +64,8 @@ def test_preview_is_what_clean_up_removes(service: RunningService, monkeypatch: 
     of_group = service.client.post(f"{URL}/preview", json={"group": "g", "policy": policy}).json()
     assert (of_group["runs_total"], of_group["checkpoints"]["files"]) == (1, 2)
     with writing(service.engine) as session:
-        policies = repository.Policies(InstallationPolicy.model_validate(policy), {})
-        removal = repository.apply(session, run_id, policies)
+        policies = Policies(InstallationPolicy.model_validate(policy), {})
+        removal = rules.apply(session, run_id, policies)
     assert removal is not None
     assert len(removal.checkpoints) == of_group["checkpoints"]["files"]
     assert len(removal.episodes) == of_group["episodes"]["files"]
@@ -76,10 +75,9 @@ def test_preview_is_what_clean_up_removes(service: RunningService, monkeypatch: 
 
 def test_preview_stops_at_its_time_limit(service: RunningService) -> None:
     _fill(service)
-    request = PreviewRequest(policy=InstallationPolicy())
     with reading(service.engine) as session:
-        found = rules.preview(session, request, limit_s=0)
-    assert (found.runs_checked, found.runs_total) == (0, 1)
+        assert list(rules.preview(session, None, InstallationPolicy(), limit_s=0)) == []
+        assert rules.count_runs(session, None) == 1
 
 
 def test_preview_checks_its_time_limit_after_each_run(
@@ -90,8 +88,8 @@ def test_preview_checks_its_time_limit_after_each_run(
     seconds = count()
     monkeypatch.setattr(rules, "monotonic", lambda: float(next(seconds)))
     with reading(service.engine) as session:
-        found = rules.preview(session, PreviewRequest(policy=InstallationPolicy()), limit_s=2.5)
-    assert (found.runs_checked, found.runs_total) == (2, 3)
+        assert len(list(rules.preview(session, None, InstallationPolicy(), limit_s=2.5))) == 2
+        assert rules.count_runs(session, None) == 3
 
 
 def test_storage_by_kind_and_by_run(service: RunningService) -> None:

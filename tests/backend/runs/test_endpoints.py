@@ -9,6 +9,7 @@ from sqlalchemy import select
 from backend.db import LogLine, Run
 from backend.db.engine import reading, writing
 from backend.runs import repository
+from backend.runs import service as run_service
 from backend.specs.states import ENDED, RunState
 from tests.support.rows import CARTPOLE, PROVENANCE, add_attempt, make_run
 from tests.support.service import RunningService, created_run
@@ -508,7 +509,7 @@ def test_log_is_paged_tailed_and_searched(service: RunningService) -> None:
             {"time": first.time, "level": "info", "message": f"line {i} 100%", "agent_steps": i}
             for i in range(10)
         ]
-        repository.add_log_lines(session, run.id, 1, lines)
+        run_service.add_log_lines(session, run.id, 1, lines)
     url = f"/api/v1/runs/{run.id}/log"
 
     def messages(**params: Any) -> list[str]:

@@ -4,7 +4,8 @@ from sqlalchemy import Engine, event
 from backend.db import Run
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
-from backend.runs import lineage, repository
+from backend.runs import lineage
+from backend.runs import service as run_service
 from tests.support.rows import make_fork, make_run
 
 pytestmark = pytest.mark.service
@@ -34,7 +35,7 @@ def test_forks_of_a_deleted_run_are_one_lineage_if_they_start_at_the_same_step(e
     forks = [make_fork(engine, first.id, at) for at in (100, 100, 200)]
     grandchild = make_fork(engine, forks[0].id, 300)
     with writing(engine) as session:
-        repository.delete(session, session.get_one(Run, first.id))
+        run_service.remove(session, session.get_one(Run, first.id))
     same, again, later, youngest = roots(engine, *(fork.id for fork in forks), grandchild.id)
     assert same == again == youngest
     assert later not in (same, *(fork.id for fork in forks))

@@ -8,10 +8,10 @@ from sqlalchemy import Engine, select
 from backend.db import Run, SweepMember
 from backend.db.engine import reading, writing
 from backend.principals import Role
-from backend.runs import repository as runs
+from backend.runs import service as runs
 from backend.specs.environments.custom import read_custom_environments
 from backend.specs.states import ENDED, RunState
-from backend.sweeps import repository
+from backend.sweeps import service as sweep_service
 from tests.support import custom_environment
 from tests.support.rows import CARTPOLE, PATHS, add_host, evaluation_row
 from tests.support.service import RunningService
@@ -66,7 +66,7 @@ def end_runs(engine: Engine, scores: dict[float, float], state: RunState = RunSt
 def reconcile(engine: Engine, sweep: dict[str, Any]) -> None:
     while True:
         with writing(engine) as session:
-            if not repository.reconcile(session, sweep["id"]):
+            if not sweep_service.reconcile(session, sweep["id"]):
                 return
 
 
@@ -115,11 +115,11 @@ def test_sweep_reconciled_by_two_processes_starts_each_run_once(
         reconcile(service.engine, sweep)
     assert members(service.engine) == before
     with reading(service.engine) as session:
-        assert repository.running(session) == [sweep["id"]]
-        assert not repository.is_due(session, sweep["id"])
+        assert sweep_service.running(session) == [sweep["id"]]
+        assert not sweep_service.is_due(session, sweep["id"])
     end_runs(service.engine, {0.001: 1.0, 0.01: 1.0})
     with reading(service.engine) as session:
-        assert repository.is_due(session, sweep["id"])
+        assert sweep_service.is_due(session, sweep["id"])
 
 
 def test_scores_of_evaluations_can_be_the_objective(service: RunningService, client: Client) -> None:

@@ -19,7 +19,7 @@ from backend.db.base import new_id
 from backend.db.engine import writing
 from backend.metrics import repository as metrics
 from backend.metrics.service import MAX_BUCKETS
-from backend.runs import repository as runs
+from backend.runs import service as runs
 from backend.specs.events import LogEvent, PointsEvent, StartedEvent
 from backend.specs.states import RunState
 from tests.campaigns.attacks.target import MAX_WORKER_MIB, Report, Target

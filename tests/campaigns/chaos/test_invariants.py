@@ -15,8 +15,7 @@ from backend.coordination.context import Context
 from backend.db import Attempt, Checkpoint, LogLine, Transition
 from backend.db.base import new_id
 from backend.db.engine import writing
-from backend.runs import repository as runs
-from backend.runs import service
+from backend.runs import actions, service
 from backend.settings import Settings
 from backend.specs import events
 from backend.specs.states import RunState
@@ -84,7 +83,7 @@ class ChaosRun:
 
     def stop(self) -> None:
         with self.context.writing() as session:
-            service.stop(session, self.id, kill=False)
+            actions.stop(session, self.id, kill=False)
 
     def release_before_start(self) -> None:
         with self.context.writing() as session:
@@ -102,7 +101,7 @@ class ChaosRun:
 
     def violations(self, damage: invariants.Damage = MappingProxyType({})) -> Sequence[str]:
         with self.context.reading() as session:
-            run = runs.get(session, self.id)
+            run = service.find(session, self.id)
             assert run is not None
             return list(invariants.check_run(session, run, [self.context.settings.runs_dir], damage))
 

@@ -6,7 +6,7 @@ from sqlalchemy import Engine, select
 from backend.db import LogLine, Run
 from backend.db.changes import take_changes, take_work
 from backend.db.engine import reading, writing
-from backend.runs import repository
+from backend.runs import repository, service
 from backend.specs.run import parse_run_spec
 from backend.specs.states import ENDED, LEASED, TRANSITIONS, RunState
 from tests.support.rows import CARTPOLE, make_run
@@ -14,7 +14,7 @@ from tests.support.rows import CARTPOLE, make_run
 
 def test_create_stores_spec_and_wakes_queue(engine: Engine) -> None:
     with writing(engine) as session:
-        run = repository.create(session, parse_run_spec(CARTPOLE | {"seed": 7, "tags": ["a"]}))
+        run = service.create(session, parse_run_spec(CARTPOLE | {"seed": 7, "tags": ["a"]}))
     assert take_work(session) == ["cpu"]
     assert take_changes(session) == [{"run": run.id, "revision": 1, "state": "queued"}]
     with reading(engine) as session:
@@ -28,7 +28,7 @@ def test_create_stores_spec_and_wakes_queue(engine: Engine) -> None:
 def test_delete_reports_change(engine: Engine) -> None:
     run = make_run(engine)
     with writing(engine) as session:
-        repository.delete(session, session.get_one(Run, run.id))
+        service.remove(session, session.get_one(Run, run.id))
     assert take_changes(session) == [{"run": run.id, "revision": 2, "state": "deleted"}]
 
 
@@ -41,12 +41,12 @@ def test_transition_accepts_only_legal_moves(engine: Engine, before: RunState) -
             assert locked is not None
             revision = locked.revision
             if after in TRANSITIONS[before]:
-                repository.transition(session, locked, after, "why")
+                service.transition(session, locked, after, "why")
                 assert locked.state == after
                 assert locked.revision == revision + 1
             else:
-                with pytest.raises(repository.IllegalTransition, match=f"{before.value}.*{after.value}"):
-                    repository.transition(session, locked, after, "why")
+                with pytest.raises(service.IllegalTransition, match=f"{before.value}.*{after.value}"):
+                    service.transition(session, locked, after, "why")
                 assert (locked.state, locked.revision) == (before, revision)
 
 
@@ -69,9 +69,9 @@ def test_transition_to_ended_state_clears_host_and_stop_request(engine: Engine) 
         locked = repository.get(session, run.id, for_update=True)
         assert locked is not None
         locked.host, locked.stop_requested = "here", "stop"
-        repository.transition(session, locked, RunState.STOPPING, "asked")
+        service.transition(session, locked, RunState.STOPPING, "asked")
         assert (locked.host, locked.stop_requested, locked.ended_at) == ("here", "stop", None)
-        repository.transition(session, locked, RunState.STOPPED, "done")
+        service.transition(session, locked, RunState.STOPPED, "done")
         assert [locked.host, locked.stop_requested] == [None, None]
         assert locked.ended_at is not None
     assert RunState.STOPPED in ENDED
@@ -81,7 +81,7 @@ def test_transition_to_ended_state_clears_host_and_stop_request(engine: Engine) 
 def test_changes_are_reported_only_after_commit(engine: Engine) -> None:
     run = make_run(engine)
     with writing(engine) as session:
-        repository.bump_revision(session, run.id)
+        service.bump_revision(session, run.id)
     assert take_changes(session) == [{"run": run.id, "revision": 2, "state": "queued"}]
     with reading(engine) as session:
         assert session.scalars(select(Run.revision)).one() == 2
@@ -93,7 +93,7 @@ def test_delete_removes_run_and_log_lines(engine: Engine) -> None:
     with writing(engine) as session:
         found = repository.get(session, run.id, for_update=True)
         assert found is not None
-        repository.delete(session, found)
+        service.remove(session, found)
     with reading(engine) as session:
         assert session.scalars(select(Run.id)).all() == []
         assert session.scalars(select(LogLine.id)).all() == []

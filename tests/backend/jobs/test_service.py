@@ -7,7 +7,7 @@ from backend.db import Job
 from backend.db.changes import take_changes, take_work
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
-from backend.jobs import repository
+from backend.jobs import repository, service
 from tests.support.rows import make_run
 from tests.support.waiting import PATIENCE_S
 
@@ -19,7 +19,7 @@ LEASE_S = 3600.0
 def _request(engine: Engine, target: str = TARGET) -> Job:
     run = make_run(engine)
     with writing(engine) as session:
-        return repository.request(session, "video", run.id, target, queue="cpu")
+        return service.request(session, "video", run.id, target, queue="cpu")
 
 
 def _expire(engine: Engine, job_id: str) -> None:
@@ -39,7 +39,7 @@ def test_concurrent_requests_for_same_target_create_one_job(engine: Engine) -> N
             if engine.dialect.name == "postgresql":
                 assert repository.find(session, "video", TARGET) is None
                 both.wait()
-            found.append(repository.request(session, "video", run.id, TARGET, queue="cpu").id)
+            found.append(service.request(session, "video", run.id, TARGET, queue="cpu").id)
 
     threads = [Thread(target=request, daemon=True) for _ in range(2)]
     for thread in threads:
@@ -53,24 +53,24 @@ def test_concurrent_requests_for_same_target_create_one_job(engine: Engine) -> N
 def test_repeated_request_returns_same_job(engine: Engine) -> None:
     run = make_run(engine)
     with writing(engine) as session:
-        first = repository.request(session, "video", run.id, TARGET, queue="cpu")
+        first = service.request(session, "video", run.id, TARGET, queue="cpu")
     assert take_work(session) == ["cpu"]
     assert take_changes(session) == [{"job": first.id, "run": run.id, "state": "queued"}]
     with writing(engine) as session:
-        assert repository.request(session, "video", run.id, TARGET, queue="cpu").id == first.id
-        assert repository.request(session, "evaluation", run.id, TARGET, queue="cpu").id != first.id
+        assert service.request(session, "video", run.id, TARGET, queue="cpu").id == first.id
+        assert service.request(session, "evaluation", run.id, TARGET, queue="cpu").id != first.id
 
 
 def test_claimed_job_is_renewed_and_finished_once(engine: Engine) -> None:
     job = _request(engine)
     with writing(engine) as session:
-        claimed = repository.claim(session, "here", LEASE_S, ENVS)
+        claimed = service.claim(session, "here", LEASE_S, ENVS)
         assert claimed is not None
         assert (claimed.id, claimed.state, claimed.host, claimed.tries) == (job.id, "running", "here", 1)
-        assert repository.claim(session, "there", LEASE_S, ENVS) is None
-        assert repository.renew(session, job.id, 1, LEASE_S)
-        assert repository.finish(session, job.id, 1)
-        assert not repository.finish(session, job.id, 1)
+        assert service.claim(session, "there", LEASE_S, ENVS) is None
+        assert service.renew(session, job.id, 1, LEASE_S)
+        assert service.finish(session, job.id, 1)
+        assert not service.finish(session, job.id, 1)
     with reading(engine) as session:
         done = repository.find(session, "video", TARGET)
         assert done is not None
@@ -80,35 +80,35 @@ def test_claimed_job_is_renewed_and_finished_once(engine: Engine) -> None:
 def test_claim_skips_jobs_in_environments_the_host_lacks(engine: Engine) -> None:
     _request(engine)
     with writing(engine) as session:
-        assert repository.claim(session, "here", LEASE_S, ["ALE/Pong-v5"]) is None
-        assert repository.claim(session, "there", LEASE_S, ["ALE/Pong-v5", "CartPole-v1"]) is not None
+        assert service.claim(session, "here", LEASE_S, ["ALE/Pong-v5"]) is None
+        assert service.claim(session, "there", LEASE_S, ["ALE/Pong-v5", "CartPole-v1"]) is not None
 
 
 def test_job_with_expired_lease_is_claimed_again_and_ignores_first_worker(engine: Engine) -> None:
     job = _request(engine)
     with writing(engine) as session:
-        repository.claim(session, "dead", LEASE_S, ENVS)
+        service.claim(session, "dead", LEASE_S, ENVS)
     _expire(engine, job.id)
     with writing(engine) as session:
-        again = repository.claim(session, "alive", LEASE_S, ENVS)
+        again = service.claim(session, "alive", LEASE_S, ENVS)
         assert again is not None
         assert (again.id, again.tries) == (job.id, 2)
     with writing(engine) as session:
-        assert not repository.renew(session, job.id, 1, LEASE_S)
-        assert not repository.finish(session, job.id, 1)
-        assert not repository.fail(session, job.id, 1, "late")
-        assert repository.finish(session, job.id, 2)
+        assert not service.renew(session, job.id, 1, LEASE_S)
+        assert not service.finish(session, job.id, 1)
+        assert not service.fail(session, job.id, 1, "late")
+        assert service.finish(session, job.id, 2)
 
 
 def test_job_fails_after_max_tries_and_next_job_is_claimed(engine: Engine) -> None:
     job = _request(engine)
-    for _ in range(repository.MAX_TRIES):
+    for _ in range(service.MAX_TRIES):
         with writing(engine) as session:
-            assert repository.claim(session, "here", LEASE_S, ENVS) is not None
+            assert service.claim(session, "here", LEASE_S, ENVS) is not None
         _expire(engine, job.id)
     other = _request(engine, "1" * 26)
     with writing(engine) as session:
-        claimed = repository.claim(session, "here", LEASE_S, ENVS)
+        claimed = service.claim(session, "here", LEASE_S, ENVS)
         assert claimed is not None
         assert claimed.id == other.id
     with reading(engine) as session:
@@ -121,9 +121,9 @@ def test_job_fails_after_max_tries_and_next_job_is_claimed(engine: Engine) -> No
 def test_request_queues_failed_job_again(engine: Engine) -> None:
     job = _request(engine)
     with writing(engine) as session:
-        repository.claim(session, "here", LEASE_S, ENVS)
-        assert repository.fail(session, job.id, 1, "no ffmpeg")
-        again = repository.request(session, "video", job.run_id, TARGET, queue="cpu")
+        service.claim(session, "here", LEASE_S, ENVS)
+        assert service.fail(session, job.id, 1, "no ffmpeg")
+        again = service.request(session, "video", job.run_id, TARGET, queue="cpu")
         assert (again.id, again.state, again.tries, again.error) == (job.id, "queued", 0, None)
 
 
@@ -135,7 +135,7 @@ def test_concurrent_claims_return_different_jobs(engine: Engine) -> None:
     def work(host: str) -> None:
         for _ in range(2):
             with writing(engine) as session:
-                job = repository.claim(session, host, LEASE_S, ENVS)
+                job = service.claim(session, host, LEASE_S, ENVS)
             if job is not None:
                 got.append(job.id)
 

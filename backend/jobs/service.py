@@ -1,0 +1,120 @@
+"""Jobs: requested by the web process, claimed by workers under a lease, like runs."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from sqlalchemy.orm import Session
+
+from backend.db import Job
+from backend.db.base import new_id, storable
+from backend.db.changes import record_job_change, record_work
+from backend.db.clock import database_now
+from backend.jobs import repository
+
+MAX_TRIES = 3
+"""A job fails when its worker has died this often."""
+
+
+def request(
+    session: Session,
+    kind: str,
+    run_id: str,
+    target_id: str,
+    *,
+    queue: str,
+    requested_by: str | None = None,
+) -> Job:
+    """Queue a job: a new one, or the existing one; an ended one is run again.
+
+    `queue` is the queue whose workers are woken; any worker may claim the job. `requested_by` is the user
+    whose request it is.
+    """
+    job = repository.find(session, kind, target_id, for_update=True)
+    if job is None:
+        job = Job(
+            id=new_id(),
+            run_id=run_id,
+            kind=kind,
+            target_id=target_id,
+            created_at=database_now(session),
+            requested_by=requested_by,
+            state="queued",
+            tries=0,
+        )
+        if (existing := repository.add(session, job)) is not None:
+            return existing
+    elif job.state in ("failed", "done"):
+        job.state, job.tries, job.error = "queued", 0, None
+        job.requested_by = requested_by
+    else:
+        return job
+    session.flush()
+    record_work(session, queue)
+    record_job_change(session, job.id, run_id, job.state)
+    return job
+
+
+def claim(session: Session, host: str, lease_s: float, environments: Sequence[str]) -> Job | None:
+    """Lease the oldest claimable job to `host`: a queued one, or one whose lease has expired.
+
+    Args:
+        session: a writing session.
+        host: the claiming host.
+        lease_s: how long the lease lasts without renewal.
+        environments: the environments the host can run; jobs of other runs are left to other hosts, but for
+            the encoding of videos.
+    """
+    now = database_now(session)
+    job = repository.next_claimable(session, environments, now)
+    while job is not None and job.tries >= MAX_TRIES:
+        _end(session, job, "failed", f"the worker died {job.tries} times while it ran this job")
+        job = repository.next_claimable(session, environments, now)
+    if job is None:
+        return None
+    job.state, job.host, job.tries = "running", host, job.tries + 1
+    job.lease_expires_at = now + timedelta(seconds=lease_s)
+    session.flush()
+    record_job_change(session, job.id, job.run_id, job.state)
+    return job
+
+
+def renew(session: Session, job_id: str, tries: int, lease_s: float) -> bool:
+    """Renew the lease of a job. False if it is no longer held by this try: drop the work."""
+    job = repository.running(session, job_id, tries)
+    if job is None:
+        return False
+    job.lease_expires_at = database_now(session) + timedelta(seconds=lease_s)
+    return True
+
+
+def finish(session: Session, job_id: str, tries: int) -> bool:
+    """Mark a job as done. False if it is no longer held by this try: its result must be discarded."""
+    job = repository.running(session, job_id, tries)
+    if job is not None:
+        _end(session, job, "done", None)
+    return job is not None
+
+
+def fail(session: Session, job_id: str, tries: int, error: str) -> bool:
+    """Mark a job as failed. False if it is no longer held by this try."""
+    job = repository.running(session, job_id, tries)
+    if job is not None:
+        _end(session, job, "failed", storable(error))
+    return job is not None
+
+
+def requeue(session: Session, job_id: str, tries: int) -> bool:
+    """Requeue a job on shutdown of the worker; the try does not count. False if it is no longer held by this
+    try."""
+    job = repository.running(session, job_id, tries)
+    if job is not None:
+        job.tries -= 1
+        _end(session, job, "queued", None)
+    return job is not None
+
+
+def _end(session: Session, job: Job, state: str, error: str | None) -> None:
+    job.state, job.error = state, error
+    job.host = job.lease_expires_at = None
+    session.flush()
+    record_job_change(session, job.id, job.run_id, state)

@@ -1,0 +1,88 @@
+"""The configurations that a request for a sweep has, and what is wrong with them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from backend.errors import Invalid
+from backend.runs import grid, requests
+from backend.specs.problems import FieldProblem, InvalidSpec, quoted
+from backend.specs.run import parse_run_spec
+from backend.specs.sweep import SweepSpec
+from backend.sweeps import sampling
+from backend.text import UNSTORABLE, unstorable_paths
+
+_SHOWN_PROBLEMS = 20
+
+
+def check(spec: SweepSpec) -> None:
+    """Refuse fields that do not fit each other.
+
+    Raises:
+        Invalid: with one problem per field.
+    """
+    problems = spec.field_problems()
+    if problems:
+        raise Invalid([FieldProblem(field=field, message=message) for field, message in problems.items()])
+
+
+def request_of_runs(session: Session, spec: SweepSpec) -> dict[str, Any]:
+    """The request that all runs of a sweep share, with the description of a custom environment.
+
+    Raises:
+        Invalid: it has a field that runs do not have, or names an environment that no host can use.
+    """
+    if "custom" in spec.run:
+        raise Invalid.field("run.custom", "no such field")
+    try:
+        return requests.describe_environment(session, requests.normalise(session, dict(spec.run)))
+    except InvalidSpec as error:
+        raise Invalid(_located(spec, error.problems)) from None
+
+
+def of(spec: SweepSpec) -> list[sampling.ConfigValues]:
+    """The configurations of a sweep whose runs are all valid.
+
+    Raises:
+        Invalid: with the problems of the configurations' runs.
+    """
+    paths = unstorable_paths(spec.model_dump(mode="json"))
+    if paths:
+        raise Invalid([FieldProblem(field=path, message=UNSTORABLE) for path in paths])
+    configurations = sampling.configurations(spec)
+    problems: dict[tuple[str, str], FieldProblem] = {}
+    for settings in configurations:
+        try:
+            parse_run_spec(grid.merged(spec.run, settings))
+        except InvalidSpec as error:
+            located = _located(spec, error.problems)
+            problems |= {(problem.field, problem.message): problem for problem in located}
+            if len(problems) >= _SHOWN_PROBLEMS:
+                break
+    if problems:
+        raise Invalid([*problems.values()][:_SHOWN_PROBLEMS])
+    if spec.objective == "evaluation":
+        _check_evaluations(spec, configurations[0])
+    return configurations
+
+
+def _check_evaluations(spec: SweepSpec, settings: sampling.ConfigValues) -> None:
+    """Refuse evaluations that the runs do not make."""
+    run_spec = parse_run_spec(grid.merged(spec.run, settings))
+    if run_spec.config.evaluation_episodes == 0:
+        raise Invalid.field("objective", "the runs are not evaluated: config.evaluation_episodes is 0")
+    if spec.protocol not in (None, run_spec.evaluation_protocol):
+        message = f"the runs are evaluated under {run_spec.evaluation_protocol}, got {quoted(spec.protocol)}"
+        raise Invalid.field("protocol", f"{message}: set run.config.evaluation_protocol")
+
+
+def _located(spec: SweepSpec, problems: Sequence[FieldProblem]) -> list[FieldProblem]:
+    """Problems of a run's request, with their paths in the sweep's."""
+    return [
+        FieldProblem(
+            field=f"space.{problem.field}" if problem.field in spec.space else f"run.{problem.field}",
+            message=problem.message,
+        )
+        for problem in problems
+    ]

@@ -10,17 +10,15 @@ every host and the runs that it trains. Workers are started by `callboard worker
 import os
 import sys
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NoReturn
 
 import structlog
 from celery import Celery, bootsteps
 from celery.signals import setup_logging, worker_shutting_down
 
-from backend.coordination.claims import Claim
 from backend.coordination.context import Context
 from backend.db.changes import host_queue
-from backend.pubsub.bus import TRAIN_TASK, Bus, celery_url
+from backend.pubsub.bus import celery_url
 from backend.settings import Settings
 from workers import tasks
 from workers.engine_process import ENGINE_COMMAND
@@ -56,9 +54,10 @@ def run(settings: Settings, *, command: Sequence[str] = ENGINE_COMMAND) -> NoRet
         command: the engine's command.
     """
     context = Context.from_settings(settings)
-    agent = HostAgent(context, command=command, send=partial(_send, context.bus, settings.host_name))
     app = create_app(settings)
-    tasks.register(app, agent)
+    attempts = tasks.AttemptTasks(app)
+    agent = HostAgent(context, command=command, execute=attempts.execute)
+    attempts.register(agent)
     app.steps["worker"].add(_bootstep(agent))
     # On the signal itself: engines save while Celery shuts down.
     worker_shutting_down.connect(lambda **_: agent.begin_stop(), weak=False)
@@ -72,6 +71,7 @@ def run(settings: Settings, *, command: Sequence[str] = ENGINE_COMMAND) -> NoRet
         without_mingle=True,
         quiet=True,
     )
+    attempts.use(worker)
     worker.start()
     context.close()
     sys.stdout.flush()
@@ -84,11 +84,6 @@ def __getattr__(name: str) -> Celery:
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return create_app(Settings())
-
-
-def _send(bus: Bus, host: str, claim: Claim) -> bool:
-    task_id = f"{claim.run_id}-{claim.attempt}"
-    return bus.send_task(TRAIN_TASK, host_queue(host), [claim.run_id, claim.attempt], task_id=task_id)
 
 
 def _bootstep(agent: HostAgent) -> type[bootsteps.StartStopStep]:

@@ -6,7 +6,7 @@ repeated wake-up changes nothing.
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any
 
@@ -24,7 +24,6 @@ from backend.specs.states import LEASED
 from workers import host_facts, jobs
 from workers.clean_up import CleanUpThread
 from workers.disk import Disk
-from workers.dispatch import MESSAGE_TIMEOUT_S, Dispatcher, Send
 from workers.engine_process import ENGINE_COMMAND
 from workers.gameplay import Gameplay
 from workers.jobs import JobRunner
@@ -43,7 +42,7 @@ class HostAgent:
     Args:
         context: the worker's.
         command: the engine's command.
-        send: sends the Celery task of a claimed attempt; without it, attempts run in threads of their own.
+        execute: executes a claimed attempt and returns immediately; by default in a thread of its own.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class HostAgent:
         context: Context,
         *,
         command: Sequence[str] = ENGINE_COMMAND,
-        send: Send = lambda claim: False,
+        execute: Callable[[Supervisor], None] = Supervisor.start,
     ) -> None:
         self._context = context
         self._settings = context.settings
@@ -88,7 +87,8 @@ class HostAgent:
         }
         self._name_taken = False
         self._gameplay = Gameplay(context.settings.redis)
-        self.dispatcher = Dispatcher(send)
+        self._execute = execute
+        self._claimed: list[Supervisor] = []
         self._revoked: deque[tuple[str, int, bool]] = deque()
         self._job: JobRunner | None = None
         self._clean_up = CleanUpThread(context)
@@ -134,7 +134,7 @@ class HostAgent:
         assert self._stopping_since is not None
         deadline = self._stopping_since + timeout_s
         self._thread.join(max(0.0, deadline - monotonic()))
-        threads: list[Supervisor | JobRunner] = [*self.dispatcher.supervisors()]
+        threads: list[Supervisor | JobRunner] = [*self._supervisors()]
         if self._job is not None:
             threads.append(self._job)
         for thread in threads:
@@ -172,10 +172,7 @@ class HostAgent:
             except Exception:
                 # After any error, leases must still be renewed.
                 log.exception("agent.error")
-            interval_s = self._settings.reconcile_interval_s
-            self._wake.wait(
-                min(interval_s, MESSAGE_TIMEOUT_S) if self.dispatcher.is_waiting() else interval_s
-            )
+            self._wake.wait(self._settings.reconcile_interval_s)
             self._wake.clear()
         # Again: a run may have been claimed meanwhile.
         self._release_all()
@@ -186,7 +183,7 @@ class HostAgent:
         This worker's runs end without a checkpoint, since they may be that one's by now, and it claims
         none until that one is gone.
         """
-        for supervisor in self.dispatcher.supervisors():
+        for supervisor in self._supervisors():
             supervisor.supersede()
         if not self._name_taken:
             self._name_taken = True
@@ -196,16 +193,17 @@ class HostAgent:
                 hint="a worker of another home runs under this name: set CALLBOARD_HOST_NAME to another one",
             )
 
+    def _supervisors(self) -> list[Supervisor]:
+        """The supervisors of all attempts that are not over, oldest claim first."""
+        return [supervisor for supervisor in self._claimed if supervisor.is_alive()]
+
     def _release_all(self) -> None:
-        for supervisor in self.dispatcher.supervisors():
+        for supervisor in self._supervisors():
             supervisor.release()
-            # Without its message, which will no longer arrive: the run must be released.
-            supervisor.start()
         if self._job is not None:
             self._job.cancel()
 
     def _reconcile(self) -> None:
-        self.dispatcher.check()
         self._stop_revoked()
         draining = self._renew()
         self.liveness.record_success(monotonic())
@@ -213,7 +211,7 @@ class HostAgent:
             expire(self._context)
         if draining or self._disk_problem is not None:
             return
-        while len(self.dispatcher.supervisors()) < self.slots and not self._stopping.is_set():
+        while len(self._supervisors()) < self.slots and not self._stopping.is_set():
             if not self._claim():
                 break
         if (self._job is None or not self._job.is_alive()) and not self._stopping.is_set():
@@ -226,7 +224,7 @@ class HostAgent:
             NameTaken: another worker has the name; nothing is changed.
         """
         # A run lost and claimed again may briefly have two supervisors; the newest comes last.
-        supervisors = self.dispatcher.supervisors()
+        supervisors = self._supervisors()
         held = {supervisor.claim.run_id: supervisor.claim.attempt for supervisor in supervisors}
         disk = self._disk.read()
         if disk["disk_problem"] != self._disk_problem:
@@ -272,7 +270,7 @@ class HostAgent:
             )
         if claim is None:
             return False
-        in_use = [supervisor.gpu for supervisor in self.dispatcher.supervisors()]
+        in_use = [supervisor.gpu for supervisor in self._supervisors()]
         gpu = self._gpus.choose(in_use) if claim.may_use_gpu else None
         log.info("run.claimed", run_id=claim.run_id, attempt=claim.attempt, gpu=gpu)
         supervisor = Supervisor(
@@ -284,14 +282,15 @@ class HostAgent:
             on_end=self.wake,
             on_disk_fault=self._disk.record_fault,
         )
-        self.dispatcher.add(supervisor)
+        self._claimed = [*self._supervisors(), supervisor]
+        self._execute(supervisor)
         return True
 
     def _free_memory_bytes(self) -> int:
         """Memory left once every engine has grown to its estimate."""
         reserved = sum(
             max(0, supervisor.claim.memory_estimate_bytes - supervisor.rss_bytes())
-            for supervisor in self.dispatcher.supervisors()
+            for supervisor in self._supervisors()
         )
         return host_facts.available_memory_bytes() - reserved
 

@@ -53,7 +53,7 @@ class _Interrupted(Exception):
 
 
 class Supervisor:
-    """Supervises one claimed attempt, by `run` or `start`; every method may be called from any thread.
+    """Supervises one claimed attempt, by `run` or `start`; every other method may be called from any thread.
 
     Args:
         context: the worker's.
@@ -80,7 +80,6 @@ class Supervisor:
         self.gpu = gpu
         self.outcome: Outcome | None = None
         """How the attempt ended; None before its end, and if it was superseded."""
-        self._begun = threading.Lock()
         self._ended = threading.Event()
         self._context = context
         self._gameplay = gameplay
@@ -134,11 +133,6 @@ class Supervisor:
         """Resident memory of the engine."""
         return self._process.rss_bytes() if self._process is not None else 0
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether a thread supervises or has supervised the attempt."""
-        return self._begun.locked()
-
     def is_alive(self) -> bool:
         """Whether the attempt is not over, begun or not."""
         return not self._ended.is_set()
@@ -148,15 +142,11 @@ class Supervisor:
         self._ended.wait(timeout_s)
 
     def start(self) -> None:
-        """Supervise in a new thread, unless one does so already."""
-        if not self.has_begun:
-            threading.Thread(target=self.run, name=f"run-{self.claim.run_id}", daemon=True).start()
+        """Supervise in a new thread."""
+        threading.Thread(target=self.run, name=f"run-{self.claim.run_id}", daemon=True).start()
 
     def run(self) -> None:
-        """Supervise until the attempt is over; if another thread does so already, wait for it."""
-        if not self._begun.acquire(blocking=False):
-            self._ended.wait()
-            return
+        """Supervise until the attempt is over."""
         with structlog.contextvars.bound_contextvars(run_id=self.claim.run_id, attempt=self.claim.attempt):
             try:
                 self._supervise()

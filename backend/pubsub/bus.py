@@ -5,7 +5,7 @@ unavailable Redis never fails a request, and delays it by at most `TIMEOUT_S`.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import structlog
@@ -27,9 +27,6 @@ LIFETIME_S = 3600.0
 
 WAKE_TASK = "callboard.wake"
 """Celery task that makes a worker look for work."""
-
-TRAIN_TASK = "callboard.train"
-"""Celery task that executes an attempt on the host that has claimed it."""
 
 TIMEOUT_S = 0.5
 
@@ -80,20 +77,12 @@ class Bus:
         except RedisError as error:
             log.warning("redis.unavailable", operation="publish", error=str(error))
 
-    def wake(self, queue: str) -> None:
-        """Make the workers of a queue look for work now."""
-        self.send_task(WAKE_TASK, queue)
-
-    def send_task(
-        self, name: str, queue: str, arguments: Sequence[Any] = (), *, task_id: str | None = None
-    ) -> bool:
-        """Send a Celery task; return whether Redis accepted it."""
+    def wake(self, queue: str) -> bool:
+        """Make the workers of a queue look for work now; return whether Redis accepted the message."""
         try:
-            self._celery.send_task(
-                name, arguments, queue=queue, task_id=task_id, ignore_result=True, retry=False
-            )
+            self._celery.send_task(WAKE_TASK, queue=queue, ignore_result=True, retry=False)
         except (OperationalError, RedisError, OSError) as error:
-            log.warning("redis.unavailable", operation=name, error=str(error))
+            log.warning("redis.unavailable", operation="wake", error=str(error))
             return False
         return True
 

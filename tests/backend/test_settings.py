@@ -60,7 +60,7 @@ def test_redis_and_celery_connect_to_socket_in_folder_with_any_name(
         bus = Bus(url)
         try:
             assert bus.ping()
-            assert bus.send_task("callboard.wake", "cpu")
+            assert bus.wake("cpu")
         finally:
             bus.close()
 

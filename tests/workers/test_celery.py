@@ -1,5 +1,7 @@
 """What Celery's own tools show of a worker and its runs, and what messages cannot change."""
 
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -12,13 +14,14 @@ import pytest
 from redis import Redis
 from sqlalchemy import Engine
 
-from backend.pubsub.bus import TRAIN_TASK, Bus
 from backend.settings import Settings
-from tests.support.databases import ON_SQLITE_FIRST
+from tests.support.databases import ON_SQLITE_FIRST, short_folder
 from tests.support.installation import environment
+from tests.support.redis_server import RedisServer
 from tests.support.waiting import PATIENCE_S, until
 from tests.workers.support import ENDLESS, Start, fake_run, moves, run_row, stored_points, until_state
 from workers.celery_app import create_app
+from workers.tasks import TRAIN_TASK
 
 pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
 
@@ -82,7 +85,7 @@ def test_celery_tools_show_host_run_and_its_end(start: Start, engine: Engine, se
         _await_worker(settings)
         inspect = app.control.inspect(timeout=PATIENCE_S, limit=1)
         assert _only_reply(inspect.ping()) == {"ok": "pong"}
-        # The run may start before its message arrives, and a task is active before it is acknowledged.
+        # A task is active before it is acknowledged.
         until(lambda: any(task["acknowledged"] for task in _only_reply(inspect.active())))
         (task,) = _only_reply(inspect.active())
         assert (task["id"], task["name"], task["args"]) == (task_id, TRAIN_TASK, [run.id, 1])
@@ -109,7 +112,6 @@ def test_failed_attempt_is_failed_task(start: Start, engine: Engine, settings: S
         def sent(kind: str) -> dict[str, Any] | None:
             return next((e for e in received if e["type"] == kind), None)
 
-        # An attempt whose message is late starts without it, and must not end before the task begins.
         until(lambda: sent("task-started"))
         until_state(engine, run.id, "running")
         (settings.runs_dir / run.id / "go").touch()
@@ -126,12 +128,12 @@ def test_repeated_and_foreign_messages_change_nothing(
     other = fake_run(engine)
     start(command=FAKE_WORKER)
     until_state(engine, run.id, "running")
-    bus = Bus(settings.redis)
     app = create_app(settings)
     _await_worker(settings)
     for run_id, attempt in ((run.id, 1), (run.id, 2), (other.id, 1)):
         for _ in range(3):
-            assert bus.send_task(TRAIN_TASK, "host.a", [run_id, attempt], task_id=f"{run_id}-{attempt}")
+            task_id = f"{run_id}-{attempt}"
+            app.send_task(TRAIN_TASK, [run_id, attempt], queue="host.a", task_id=task_id, ignore_result=True)
     inspect = app.control.inspect(timeout=PATIENCE_S, limit=1)
 
     def handled() -> int:
@@ -142,7 +144,6 @@ def test_repeated_and_foreign_messages_change_nothing(
     until(lambda: [task["id"] for task in _only_reply(inspect.active())] == [f"{run.id}-1"])
     assert moves(engine, run.id) == ["queued", "starting", "running"]
     assert moves(engine, other.id) == ["queued"]
-    bus.close()
     app.close()
 
 
@@ -164,3 +165,36 @@ def test_lost_message_delays_attempt_only(start: Start, engine: Engine, settings
     for run in (first, second, third):
         assert stored_points(engine, run.id) == list(range(1, 31))
         assert moves(engine, run.id) == ["queued", "starting", "running", "finished"]
+
+
+def test_hanging_redis_delays_no_attempt(start: Start, engine: Engine, settings: Settings) -> None:
+    with short_folder() as folder:
+        server = RedisServer(folder)
+        server.start()
+        start(command=FAKE_WORKER, redis_url=server.url)
+        _await_worker(settings.model_copy(update={"redis_url": server.url}))
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            run = fake_run(engine, agent_steps=30)
+            until_state(engine, run.id, "finished")
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+            server.stop()
+    assert stored_points(engine, run.id) == list(range(1, 31))
+
+
+def test_attempt_starts_although_its_id_was_revoked_before_the_claim(
+    start: Start, engine: Engine, settings: Settings
+) -> None:
+    first = fake_run(engine, agent_steps=30, wait_at=5)
+    start(command=FAKE_WORKER, slots=1)
+    until_state(engine, first.id, "running")
+    second = fake_run(engine, agent_steps=30)
+    app = create_app(settings)
+    _await_worker(settings)
+    app.control.revoke(f"{second.id}-1")
+    inspect = app.control.inspect(timeout=PATIENCE_S, limit=1)
+    until(lambda: f"{second.id}-1" in _only_reply(inspect.revoked()))
+    (settings.runs_dir / first.id / "go").touch()
+    until_state(engine, second.id, "finished")
+    app.close()

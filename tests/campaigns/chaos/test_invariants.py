@@ -10,6 +10,7 @@ from types import MappingProxyType
 import pytest
 from sqlalchemy import Engine, delete, update
 
+from backend.checkpoints import service as checkpoints
 from backend.coordination import claims
 from backend.coordination.context import Context
 from backend.db import Attempt, Checkpoint, LogLine, Transition
@@ -45,7 +46,7 @@ class ChaosRun:
 
     def begin(self, file: str | None = None) -> None:
         with self.context.writing() as session:
-            found = [row for row in claims.checkpoints(session, self.id) if row.file == file]
+            found = [row for row in checkpoints.resumable(session, self.id) if row.file == file]
             claims.resume_from(session, self.id, self.attempt, found[0] if found else None)
 
     def start(self, file: str | None = None) -> None:

@@ -11,9 +11,7 @@ from backend.hosts.repository import CLAIM_ORDER
 from backend.specs.states import LEASED, RunState
 
 
-def first_eligible(
-    session: Session, host: Host, queues: Sequence[str], free_memory_bytes: int
-) -> Run | None:
+def first_eligible(session: Session, host: Host, queues: Sequence[str], free_memory_bytes: int) -> Run | None:
     """The queued run that a host claims next, locked; runs that are locked already are left out."""
     eligible = [Run.environment.in_(host.environments), Run.memory_estimate_bytes <= free_memory_bytes]
     if not any(device.startswith("cuda") for device in host.devices):
@@ -53,9 +51,7 @@ def has_expired(session: Session, now: datetime) -> bool:
 def expired(session: Session, now: datetime) -> Sequence[Run]:
     """The runs whose lease has expired, locked; those that are locked already are left out."""
     return session.scalars(
-        select(Run)
-        .where(Run.state.in_(LEASED), Run.lease_expires_at < now)
-        .with_for_update(skip_locked=True)
+        select(Run).where(Run.state.in_(LEASED), Run.lease_expires_at < now).with_for_update(skip_locked=True)
     ).all()
 
 

@@ -160,5 +160,3 @@ def count_by_state(session: Session) -> dict[str, int]:
     """Number of runs in each state."""
     counts = session.execute(select(Run.state, func.count()).group_by(Run.state))
     return {**dict.fromkeys(RunState, 0), **dict(counts.all())}
-
-

@@ -26,6 +26,7 @@ class HostRun(BaseModel):
     """Remaining training time at the current speed; null if unknown."""
     agent_steps_per_s: Number
 
+
 class WaitingRun(BaseModel):
     """A queued run."""
 

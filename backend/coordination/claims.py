@@ -21,7 +21,6 @@ from backend.db.clock import database_now
 from backend.external import service as external
 from backend.hosts import service as hosts
 from backend.metrics import repository as metrics
-from backend.runs import repository as run_rows
 from backend.runs import service as runs
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.run_fields import EXTERNAL
@@ -196,7 +195,7 @@ def state_after_host_death(session: Session, run: Run) -> tuple[RunState, str]:
     if run.stop_requested or run.host_deaths < MAX_HOST_DEATHS_WITHOUT_CHECKPOINT:
         return state_after_death(run)
     n = MAX_HOST_DEATHS_WITHOUT_CHECKPOINT
-    hosts = sorted({attempt.host for attempt in run_rows.attempts(session, run.id)[-n:]})
+    hosts = sorted(set(repository.latest_hosts(session, run.id, n)))
     return (
         RunState.FAILED,
         f"its worker or host died {n} times without a new checkpoint, on {', '.join(hosts)}",

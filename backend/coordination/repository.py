@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy import and_, or_, select, tuple_, update
 from sqlalchemy.orm import Session
 
-from backend.db import Checkpoint, Episode, Evaluation, Host, Run
+from backend.db import Attempt, Checkpoint, Episode, Evaluation, Host, Run
 from backend.hosts.repository import CLAIM_ORDER
 from backend.specs.states import LEASED, RunState
 
@@ -63,3 +63,9 @@ def supersede(session: Session, run_id: str, after_agent_steps: int) -> None:
             .where(table.run_id == run_id, table.agent_steps > after_agent_steps)
             .values(superseded=True)
         )
+
+
+def latest_hosts(session: Session, run_id: str, n: int) -> Sequence[str]:
+    """The hosts of the latest attempts at a run, one for each attempt."""
+    latest = select(Attempt.host).where(Attempt.run_id == run_id)
+    return session.scalars(latest.order_by(Attempt.number.desc()).limit(n)).all()

@@ -1,7 +1,6 @@
 """Routes of episodes."""
 
 from contextlib import suppress
-from dataclasses import asdict
 from time import monotonic
 from typing import Annotated, Any, Literal
 
@@ -77,8 +76,7 @@ def read_episode(episode_id: Ulid, principal: Viewer, session: ReadSession) -> E
 @router.get("/episodes/{episode_id}/trace")
 def read_trace(episode_id: Ulid, principal: Viewer, session: ReadSession, artifacts: Artifacts) -> Trace:
     """Actions, rewards, values and policies of an episode, one entry per agent step."""
-    trace = service.read_trace(session, artifacts, service.get(session, episode_id))
-    return Trace.model_validate(asdict(trace))
+    return service.read_trace(session, artifacts, service.get(session, episode_id))
 
 
 @router.get(

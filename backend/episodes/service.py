@@ -3,7 +3,6 @@
 import io
 import zipfile
 import zlib
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from backend.db import Episode, Job
 from backend.db.base import new_id
 from backend.db.clock import database_now
 from backend.episodes import repository
+from backend.episodes.schemas import Trace
 from backend.errors import Conflict, Gone, NotFound, TooMany
 from backend.jobs import repository as job_rows
 from backend.jobs import service as jobs
@@ -37,23 +37,6 @@ UNREADABLE = (Damaged, zipfile.BadZipFile, zlib.error, EOFError, KeyError, Value
 """What reading a damaged replay raises."""
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class EpisodeTrace:
-    """What an agent has done in an episode, one entry per agent step."""
-
-    seed: int
-    frames_per_step: int
-    action_names: list[str]
-    actions: list[int] | list[list[float]]
-    """Index of each action, or the components of a continuous action."""
-    rewards: list[float]
-    values: list[float]
-    policies: list[list[float]]
-    action_values: bool
-    """Whether the agent learns Q: `values` and `policies` are then action values."""
-    lives: list[int]
 
 
 def find(session: Session, episode_id: str) -> Episode | None:
@@ -148,7 +131,7 @@ def request_video(session: Session, episode: Episode, *, again: bool, requested_
     )
 
 
-def read_trace(session: Session, store: ArtifactStore, episode: Episode) -> EpisodeTrace:
+def read_trace(session: Session, store: ArtifactStore, episode: Episode) -> Trace:
     """Read an episode's replay.
 
     Raises:
@@ -159,7 +142,7 @@ def read_trace(session: Session, store: ArtifactStore, episode: Episode) -> Epis
     try:
         content = store.read(episode.run_id, "replays", episode.replay, episode.replay_sha256)
         with np.load(io.BytesIO(content), allow_pickle=False) as replay:
-            return EpisodeTrace(
+            return Trace(
                 seed=int(replay["seed"]),
                 frames_per_step=int(replay["frames_per_step"]),
                 action_names=replay["action_names"].tolist(),

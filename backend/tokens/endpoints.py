@@ -1,17 +1,20 @@
 """Routes of `/tokens`."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query
+from sqlalchemy.orm import Session
 
 from backend.auth import repository
+from backend.db import Token
 from backend.errors import Forbidden
 from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.pages import Cursor, Limit, Ulid
 from backend.principals import Role
 from backend.tokens import service
-from backend.tokens.schemas import NewToken, TokenPage, TokenRequest
+from backend.tokens.schemas import NewToken, TokenOut, TokenPage, TokenRequest
 
 router = APIRouter(prefix="/tokens", tags=["tokens"])
 
@@ -30,7 +33,7 @@ def list_tokens(
     rows, next_cursor = repository.tokens_page(
         session, None if everyone else principal.id, limit=limit, cursor=cursor
     )
-    return TokenPage(items=service.described(session, rows), next_cursor=next_cursor)
+    return TokenPage(items=_tokens(session, rows), next_cursor=next_cursor)
 
 
 @router.post("", status_code=201)
@@ -40,11 +43,18 @@ def create_token(body: TokenRequest, principal: Viewer, session: WriteSession) -
     A token created with a token expires with it at the latest, and is revoked with it.
     """
     token, secret = service.create(session, principal, body)
-    [described] = service.described(session, [token])
-    return NewToken(**described.model_dump(), token=secret)
+    [created] = _tokens(session, [token])
+    return NewToken(**created.model_dump(), token=secret)
 
 
 @router.delete("/{token_id}", status_code=204)
 def revoke_token(token_id: Ulid, principal: Viewer, session: WriteSession) -> None:
     """Revoke a token, with those that it has created: your own, or as an admin any."""
     service.revoke(session, principal, token_id)
+
+
+def _tokens(session: Session, tokens: Sequence[Token]) -> list[TokenOut]:
+    """The tokens with the names of their users and of the tokens that created them."""
+    users = repository.users_by_id(session, {token.user_id for token in tokens})
+    parents = repository.tokens_by_id(session, {token.parent_id for token in tokens if token.parent_id})
+    return [TokenOut.of(token, users[token.user_id], parents.get(token.parent_id or "")) for token in tokens]

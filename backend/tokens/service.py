@@ -1,6 +1,5 @@
 """Creating and revoking tokens. A token never outlives the token or the user that created it."""
 
-from collections.abc import Sequence
 from datetime import timedelta
 
 from sqlalchemy.orm import Session
@@ -12,7 +11,7 @@ from backend.db import Token
 from backend.db.clock import database_now
 from backend.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
 from backend.principals import Principal, Role
-from backend.tokens.schemas import TokenOut, TokenRequest
+from backend.tokens.schemas import TokenRequest
 
 MAX_GENERATIONS = 10
 """Maximum length of a chain of tokens that create tokens: revoking the first one deletes them all."""
@@ -46,13 +45,6 @@ def create(session: Session, principal: Principal, request: TokenRequest) -> tup
         expires_at = min(filter(None, (expires_at, parent.expires_at)), default=None)
         origin = TokenOrigin("token", parent.id)
     return auth.create_token(session, user, request.name, role, expires_at, origin, request.scope)
-
-
-def described(session: Session, tokens: Sequence[Token]) -> list[TokenOut]:
-    """The tokens with the names of their users and of the tokens that created them."""
-    users = repository.users_by_id(session, {token.user_id for token in tokens})
-    parents = repository.tokens_by_id(session, {token.parent_id for token in tokens if token.parent_id})
-    return [TokenOut.of(token, users[token.user_id], parents.get(token.parent_id or "")) for token in tokens]
 
 
 def revoke(session: Session, principal: Principal, token_id: str) -> None:

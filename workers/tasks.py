@@ -44,7 +44,8 @@ class AttemptTasks:
 
     def __init__(self, app: Celery) -> None:
         self._app = app
-        self._worker: WorkController | None = None
+        self._worker: Any = None
+        """A `WorkController`, whose attributes celery-types lacks; None before it starts."""
         self._request: type[Request] = Request
         self._claimed: dict[tuple[str, int], Supervisor] = {}
         """Attempts whose tasks have not begun."""

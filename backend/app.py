@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, FastAPI
 from prometheus_client import CollectorRegistry
 from starlette.routing import BaseRoute
 
-from backend import __version__, descriptions, files, health
+from backend import __version__, files, health
 from backend.artifacts import ArtifactStore
 from backend.audit import endpoints as audit
 from backend.audit.requests import record_change
@@ -88,7 +88,7 @@ def create_app(settings: Settings) -> FastAPI:
         title="Callboard",
         version=__version__,
         summary="Launch, watch, compare and replay parallel deep reinforcement learning.",
-        description=descriptions.API,
+        description=openapi.DESCRIPTION,
         contact={"name": "Callboard"},
         license_info={"name": "MIT", "identifier": "MIT"},
         servers=[{"url": "/", "description": "This server."}],

@@ -1,17 +1,17 @@
-"""Routes outside the API: health, readiness and Prometheus metrics."""
+"""Health, readiness and Prometheus metrics, for monitoring; the first two without authentication."""
 
 import os
 from pathlib import Path
 from tempfile import TemporaryFile
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import Response
 
 from backend.errors import Unauthenticated
 from backend.http.access import find_viewer
 from backend.http.dependencies import AppStateDep
+from backend.specs.fields import Schema
 
 _WRITTEN_BYTES = 2**16
 
@@ -20,19 +20,24 @@ OTHER_SCHEMA = "database: its schema is of another version; run `callboard db up
 router = APIRouter(tags=["health"])
 
 
-class Health(BaseModel):
+class Health(Schema):
     """The process responds."""
 
     status: str = "ok"
+    """Always `ok`."""
 
 
-class Readiness(BaseModel):
+class Readiness(Schema):
     """Whether each dependency of the service is available."""
 
     ready: bool
+    """Whether everything below is available, so that requests can be answered."""
     database: bool
+    """Whether the database responds."""
     migrated: bool
+    """Whether the database has the schema of this version."""
     redis: bool
+    """Whether Redis responds; without it, pages learn of changes late."""
     disk: bool
     """Whether this process can write to the disk of its state."""
     problems: list[str]

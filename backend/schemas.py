@@ -1,11 +1,11 @@
 """What the response bodies of several resources share."""
 
 import math
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator
+from pydantic import BeforeValidator, Field
 
-T = TypeVar("T")
+from backend.specs.fields import Schema
 
 
 def _finite(value: Any) -> Any:
@@ -16,9 +16,14 @@ Number = Annotated[float | None, BeforeValidator(_finite)]
 """A measured number: null if there is none, or if it is not finite."""
 
 
-class Page(BaseModel, Generic[T]):
-    """One page of a list."""
+Id = Annotated[str, Field(examples=["01JD3QZ6W9K0Y5T8H2V4B7N1XC"])]
+"""An id."""
 
-    items: list[T]
-    next_cursor: str | None = None
+
+class Page(Schema):
+    """One page of a list: a subclass adds its `items`."""
+
+    next_cursor: str | None = Field(
+        default=None, examples=["eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"]
+    )
     """Pass it as `cursor` to get the next page; null on the last page."""

@@ -1,4 +1,4 @@
-"""Routes `/audit`."""
+"""The record of changes and logins."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -37,9 +37,13 @@ Time = Annotated[AwareDatetime, AfterValidator(_storable), BeforeValidator(_writ
 
 
 async def _filter(
-    actor_id: Annotated[Text | None, Query(max_length=26)] = None,
+    actor_id: Annotated[
+        Text | None, Query(max_length=26, description="Only what the user with this id did.")
+    ] = None,
     user: Annotated[Text | None, Query(max_length=100, description="Part of the user's name.")] = None,
-    action: Annotated[Text | None, Query(max_length=100)] = None,
+    action: Annotated[
+        Text | None, Query(max_length=100, description="Only this operation, such as `stop_run`.")
+    ] = None,
     path: Annotated[Text | None, Query(max_length=500, description="Prefix of the address.")] = None,
     address: Annotated[
         Text | None, Query(max_length=64, description="Start of the client's address.")
@@ -87,7 +91,7 @@ def export_audit(
     state: AppStateDep,
     session: ReadSession,
     wanted: FilterDep,
-    format: Literal["csv", "json"],
+    format: Annotated[Literal["csv", "json"], Query(description="Format of the file.")],
 ) -> StreamingResponse:
     """All matching entries as a file, latest first, at most 100,000; more are refused."""
     if repository.exceeds(session, wanted, export.MAX_ENTRIES):

@@ -1,11 +1,11 @@
-"""Routes of `/auth` and the login link."""
+"""Log in, log out and change your password."""
 
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated
 
 import structlog
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
@@ -39,8 +39,9 @@ from backend.http.dependencies import (
     RequestContextDep,
     WriteSession,
 )
-from backend.http.pages import Cursor, Limit, Ulid
+from backend.http.pages import Cursor, Limit
 from backend.principals import Principal
+from backend.specs.fields import ULID
 from backend.specs.problems import FieldProblem
 
 MAX_USER_AGENT = 300
@@ -49,6 +50,8 @@ log = structlog.get_logger(__name__)
 
 router = APIRouter(prefix="/auth", tags=["auth"])
 link_router = APIRouter(include_in_schema=False)
+
+SessionId = Annotated[str, Path(pattern=ULID, description="Id of the session.")]
 
 
 @router.post("/login")
@@ -136,7 +139,7 @@ def list_sessions(
 
 
 @router.delete("/sessions/{session_id}", status_code=204)
-def end_session(session_id: Ulid, principal: LoggedIn, session: WriteSession) -> None:
+def end_session(session_id: SessionId, principal: LoggedIn, session: WriteSession) -> None:
     """End one of your browser sessions; its event streams close within 5 s."""
     if not repository.delete_session(session, session_id, principal.id):
         raise NotFound(f"you have no session {session_id}: it has ended, or is another user's")

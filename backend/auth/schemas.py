@@ -3,13 +3,13 @@
 from datetime import datetime
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from backend.auth.passwords import MAX_CHARACTERS, MIN_CHARACTERS
 from backend.db import LoginSession
 from backend.principals import Role
-from backend.schemas import Page
-from backend.specs.fields import Strict
+from backend.schemas import Id, Page
+from backend.specs.fields import Schema, Strict
 from backend.text import Text
 
 UserName = Annotated[Text, Field(min_length=1, max_length=100)]
@@ -21,51 +21,62 @@ class LoginRequest(Strict):
     """The body of `POST /auth/login`."""
 
     name: UserName
+    """Name with which you log in."""
     password: OldPassword
+    """Password of this user."""
 
 
 class PasswordRequest(Strict):
     """The body of `POST /auth/password`."""
 
-    current: OldPassword = Field(default="", description="Not required for users without a password.")
+    current: OldPassword = Field(
+        default="", description="Current password; not required for users without one."
+    )
     new: NewPassword
+    """New password, of at least 10 characters."""
 
 
-class OidcMethod(BaseModel):
+class OidcMethod(Schema):
     """Sign-in by an OpenID Connect provider, which begins at `/login/oidc`."""
 
     name: str
     """What the login page calls the provider."""
 
 
-class LoginMethods(BaseModel):
+class LoginMethods(Schema):
     """How users can log in apart from password and one-time link."""
 
     oidc: OidcMethod | None
     """The OpenID Connect provider; null if none is configured."""
 
 
-class Me(BaseModel):
+class Me(Schema):
     """The authenticated user."""
 
     model_config = ConfigDict(from_attributes=True)
 
-    id: str
-    name: str
+    id: Id
+    """Id of the user."""
+    name: str = Field(examples=["ada"])
+    """Name with which the user logs in."""
     role: Role
+    """What the user or, with a token, the token may do: `viewer` reads, `operator` also creates and controls
+    runs, `admin` also manages users and the installation."""
 
 
-class SessionOut(BaseModel):
+class SessionOut(Schema):
     """A logged-in browser."""
 
     model_config = ConfigDict(from_attributes=True)
 
-    id: str
+    id: Id
+    """Id of the session."""
     current: bool
     """Whether it is the session of this request."""
     method: str | None
     """How you logged in: `link`, `password` or `oidc` (OpenID Connect); null if it is not known."""
     created_at: datetime
+    """When the browser logged in."""
     last_used_at: datetime
     """Time of the latest use, to about a minute."""
     expires_at: datetime
@@ -90,5 +101,8 @@ class SessionOut(BaseModel):
         )
 
 
-class SessionPage(Page[SessionOut]):
+class SessionPage(Page):
     """A page of sessions."""
+
+    items: list[SessionOut]
+    """Sessions of this page."""

@@ -1,6 +1,8 @@
-"""Routes of `/algorithms` and `/environments`."""
+"""Algorithms and environments, with JSON Schemas of their settings."""
 
-from fastapi import APIRouter, Request, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request, Response
 
 from backend.catalogue import documents, service
 from backend.catalogue.schemas import AlgorithmOut, AlgorithmPage, EnvironmentOut, EnvironmentPage
@@ -19,7 +21,9 @@ def list_algorithms(request: Request, principal: Viewer) -> Response:
 
 
 @router.get("/algorithms/{algorithm_id}")
-def read_algorithm(algorithm_id: str, principal: Viewer) -> AlgorithmOut:
+def read_algorithm(
+    algorithm_id: Annotated[str, Path(description="Id of the algorithm.")], principal: Viewer
+) -> AlgorithmOut:
     """One algorithm."""
     found = service.algorithms().get(algorithm_id)
     if found is None:
@@ -36,7 +40,13 @@ def list_environments(request: Request, principal: Viewer, session: ReadSession)
 
 
 @router.get("/environments/{environment_id:path}")
-def read_environment(environment_id: str, principal: Viewer, session: ReadSession) -> EnvironmentOut:
+def read_environment(
+    environment_id: Annotated[
+        str, Path(description="Id of the environment, whose slash is part of the path, as in `ALE/Pong-v5`.")
+    ],
+    principal: Viewer,
+    session: ReadSession,
+) -> EnvironmentOut:
     """One environment; its id may contain a slash, as in `ALE/Pong-v5`."""
     known = service.environments(session)
     found = known.get(environment_id)

@@ -1,26 +1,29 @@
-"""Routes of checkpoints."""
+"""Saved parameters and the state of training."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Header, Path, Query, Response
 
 from backend.checkpoints import repository, service
 from backend.checkpoints.schemas import CheckpointOut, CheckpointPage
 from backend.errors import NotFound
 from backend.http.access import Viewer
 from backend.http.dependencies import Artifacts, ReadSession
-from backend.http.pages import Cursor, Limit, Ulid
+from backend.http.pages import Cursor, Limit, RunId
 from backend.http.streaming import BINARY, DownloadSlot, send_file
 from backend.runs import service as runs
+from backend.specs.fields import ULID
 
 router = APIRouter(tags=["checkpoints"])
+
+CheckpointId = Annotated[str, Path(pattern=ULID, description="Id of the checkpoint.")]
 
 MEDIA_TYPE = "application/octet-stream"
 
 
 @router.get("/runs/{run_id}/checkpoints")
 def list_checkpoints(
-    run_id: Ulid,
+    run_id: RunId,
     principal: Viewer,
     session: ReadSession,
     gone: Annotated[bool, Query(description="Include removed and superseded checkpoints.")] = False,
@@ -42,12 +45,12 @@ def list_checkpoints(
     },
 )
 def read_checkpoint_file(
-    checkpoint_id: Ulid,
+    checkpoint_id: CheckpointId,
     principal: Viewer,
     slot: DownloadSlot,
     session: ReadSession,
     artifacts: Artifacts,
-    range: Annotated[str | None, Header()] = None,
+    range: Annotated[str | None, Header(description="A part of the file, as in `bytes=0-1023`.")] = None,
 ) -> Response:
     """The checkpoint's file; load it with `torch.load(..., weights_only=True)`.
 

@@ -1,4 +1,4 @@
-"""Route of comparisons."""
+"""Statistical comparison of groups of runs: confidence intervals and significance tests."""
 
 from typing import Annotated, Literal
 
@@ -63,7 +63,10 @@ def list_run_groups(
         ),
     ],
     state: Annotated[list[RunState], Query(description="Any of these.")] = [],  # noqa: B006
-    archived: Literal["false", "true", "all"] = "false",
+    archived: Annotated[
+        Literal["false", "true", "all"],
+        Query(description="Only archived runs, only runs that are not archived (the default), or all."),
+    ] = "false",
     filter: Annotated[Text | None, Query(max_length=2_000, description="As for `GET /runs`.")] = None,
     limit: Limit = 100,
     cursor: Cursor = None,

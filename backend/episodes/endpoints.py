@@ -1,10 +1,10 @@
-"""Routes of episodes."""
+"""Recorded episodes: videos, actions, rewards and value estimates."""
 
 from contextlib import suppress
 from time import monotonic
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Header, Path, Query, Response
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
@@ -16,13 +16,16 @@ from backend.episodes.schemas import EpisodeOut, EpisodePage, Trace, VideoPendin
 from backend.errors import NotFound
 from backend.http.access import Viewer
 from backend.http.dependencies import AppStateDep, Artifacts, ReadSession
-from backend.http.pages import Cursor, Limit, Ulid
+from backend.http.pages import Cursor, Limit, RunId
 from backend.http.streaming import BINARY, DownloadSlot, send_file
 from backend.http.transfer import json_response
 from backend.jobs import repository as jobs
 from backend.runs import service as runs
+from backend.specs.fields import ULID
 
 router = APIRouter(tags=["episodes"])
+
+EpisodeId = Annotated[str, Path(pattern=ULID, description="Id of the episode.")]
 
 SORT_PATTERN = f"^-?({'|'.join(repository.SORTS)})$"
 VIDEO_ANSWERS: dict[int | str, dict[str, Any]] = {
@@ -34,17 +37,22 @@ VIDEO_ANSWERS: dict[int | str, dict[str, Any]] = {
 
 @router.get("/runs/{run_id}/episodes", response_model=EpisodePage)
 def list_episodes(
-    run_id: Ulid,
+    run_id: RunId,
     principal: Viewer,
     session: ReadSession,
-    kind: Literal["training", "evaluation"] | None = None,
+    kind: Annotated[
+        Literal["training", "evaluation"] | None,
+        Query(description="Only episodes of training, or of evaluations."),
+    ] = None,
     superseded: Annotated[
         bool, Query(description="Include episodes after the checkpoint that a later attempt resumed from.")
     ] = False,
     max_agent_steps: Annotated[
         int | None, Query(ge=0, le=2**63 - 1, description="Episodes that ended at this agent step or before.")
     ] = None,
-    sort: Annotated[str, Query(pattern=SORT_PATTERN)] = "-agent_steps",
+    sort: Annotated[
+        str, Query(pattern=SORT_PATTERN, description="Order of the episodes; with the prefix `-` descending.")
+    ] = "-agent_steps",
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Response:
@@ -67,14 +75,14 @@ def list_episodes(
 
 
 @router.get("/episodes/{episode_id}")
-def read_episode(episode_id: Ulid, principal: Viewer, session: ReadSession) -> EpisodeOut:
+def read_episode(episode_id: EpisodeId, principal: Viewer, session: ReadSession) -> EpisodeOut:
     """One episode."""
     episode = service.get(session, episode_id)
     return EpisodeOut.of(episode, jobs.find(session, service.VIDEO, episode_id))
 
 
 @router.get("/episodes/{episode_id}/trace")
-def read_trace(episode_id: Ulid, principal: Viewer, session: ReadSession, artifacts: Artifacts) -> Trace:
+def read_trace(episode_id: EpisodeId, principal: Viewer, session: ReadSession, artifacts: Artifacts) -> Trace:
     """Actions, rewards, values and policies of an episode, one entry per agent step."""
     return service.read_trace(session, artifacts, service.get(session, episode_id))
 
@@ -86,12 +94,12 @@ def read_trace(episode_id: Ulid, principal: Viewer, session: ReadSession, artifa
     responses={code: VIDEO_ANSWERS[code] for code in (200, 206)},
 )
 def read_observations(
-    episode_id: Ulid,
+    episode_id: EpisodeId,
     principal: Viewer,
     slot: DownloadSlot,
     session: ReadSession,
     artifacts: Artifacts,
-    range: Annotated[str | None, Header()] = None,
+    range: Annotated[str | None, Header(description="A part of the file, as in `bytes=0-1023`.")] = None,
 ) -> Response:
     """The network input, one observation per agent step; rendered with the video, from pixels only."""
     episode = service.get(session, episode_id)
@@ -109,7 +117,7 @@ def read_observations(
     "/episodes/{episode_id}/video", response_model=None, response_class=Response, responses=VIDEO_ANSWERS
 )
 async def read_video(
-    episode_id: Ulid,
+    episode_id: EpisodeId,
     principal: Viewer,
     slot: DownloadSlot,
     session: ReadSession,
@@ -118,7 +126,7 @@ async def read_video(
     again: Annotated[
         bool, Query(description="Render again if rendering has failed, or the video is damaged.")
     ] = False,
-    range: Annotated[str | None, Header()] = None,
+    range: Annotated[str | None, Header(description="A part of the file, as in `bytes=0-1023`.")] = None,
 ) -> Response:
     """An episode's video, rendered on the first request. Too many that are not rendered yet: 429."""
 

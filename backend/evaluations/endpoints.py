@@ -1,4 +1,4 @@
-"""Routes of evaluations."""
+"""Scores of checkpoints under an evaluation protocol."""
 
 from typing import Annotated
 
@@ -15,7 +15,7 @@ from backend.evaluations.schemas import (
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
-from backend.http.pages import Cursor, Limit, Ulid
+from backend.http.pages import Cursor, Limit, RunId
 from backend.http.transfer import json_response
 from backend.jobs import repository as jobs
 from backend.runs import external
@@ -27,7 +27,7 @@ router = APIRouter(prefix="/runs/{run_id}/evaluations", tags=["evaluations"], ro
 
 @router.get("", response_model=EvaluationPage)
 def list_evaluations(
-    run_id: Ulid,
+    run_id: RunId,
     principal: Viewer,
     session: ReadSession,
     superseded: Annotated[
@@ -45,7 +45,7 @@ def list_evaluations(
 
 
 @router.get("/protocols")
-def list_protocols(run_id: Ulid, principal: Viewer, session: ReadSession) -> Protocols:
+def list_protocols(run_id: RunId, principal: Viewer, session: ReadSession) -> Protocols:
     """The protocols under which the run's checkpoints can be evaluated."""
     spec = external.trainable_spec(runs.get(session, run_id), "evaluate")
     items = [
@@ -57,7 +57,7 @@ def list_protocols(run_id: Ulid, principal: Viewer, session: ReadSession) -> Pro
 
 @router.post("", status_code=201)
 def request_evaluation(
-    run_id: Ulid, principal: Operator, session: WriteSession, body: EvaluationRequest | None = None
+    run_id: RunId, principal: Operator, session: WriteSession, body: EvaluationRequest | None = None
 ) -> EvaluationOut:
     """Evaluate a checkpoint; by default the latest, under the protocol of the run's own evaluations."""
     body = body or EvaluationRequest()

@@ -3,12 +3,12 @@
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from backend.db import Evaluation, Job, Run
 from backend.runs.groups import human_normalised_pct
-from backend.schemas import Number, Page
-from backend.specs.fields import Strict
+from backend.schemas import Id, Number, Page
+from backend.specs.fields import Schema, Strict
 from backend.specs.run_fields import Seed
 from backend.text import Text
 
@@ -20,54 +20,76 @@ class EvaluationRequest(Strict):
         default=None, max_length=50, description="Id of a protocol; default: that of the run's evaluations."
     )
     episodes: int = Field(default=30, ge=1, le=1_000)
+    """Number of episodes to play."""
     seed: Seed = 0
+    """Seed of the environment's and the agent's random numbers."""
     checkpoint: Text | None = Field(
         default=None, max_length=26, description="Id of a checkpoint of this run; default: the latest."
     )
 
 
-class ProtocolOut(BaseModel):
+class ProtocolOut(Schema):
     """One way to score an agent."""
 
-    id: str
-    title: str
+    id: str = Field(examples=["noop_starts"])
+    """Id of the protocol, which is part of a score's name."""
+    title: str = Field(examples=["no-op starts"])
+    """Name of the protocol in words, for legends and tables."""
     description: str
+    """How episodes start and end under the protocol."""
     unavailable: str | None
     """Why it cannot be used; null if it can."""
 
 
-class Protocols(BaseModel):
+class Protocols(Schema):
     """Response of `GET /runs/{id}/evaluations/protocols`."""
 
-    default: str
+    default: str = Field(examples=["noop_starts"])
     """Id of the protocol of the run's own evaluations."""
     items: list[ProtocolOut]
+    """Protocols of the run's environment."""
 
 
-class EvaluationOut(BaseModel):
+class EvaluationOut(Schema):
     """Scores of one checkpoint."""
 
-    id: str
-    run_id: str
+    id: Id
+    """Id of the evaluation."""
+    run_id: Id
+    """Id of the run whose checkpoint was evaluated."""
     attempt: int | None
+    """Number of the attempt whose engine evaluated; null if the evaluation was requested."""
     requested_at: datetime
-    protocol: str
-    n_episodes: int
+    """When the evaluation was requested or, by an engine, recorded."""
+    protocol: str = Field(examples=["noop_starts"])
+    """Id of the protocol."""
+    n_episodes: int = Field(examples=[30])
+    """Number of episodes."""
     seed: int
-    agent_steps: int
-    frames: int
-    wall_time_s: Number
-    checkpoint: str
+    """Seed of the environment's and the agent's random numbers."""
+    agent_steps: int = Field(examples=[1_000_000])
+    """Agent steps of the run at the checkpoint."""
+    frames: int = Field(examples=[4_000_000])
+    """Emulator frames of the run at the checkpoint."""
+    wall_time_s: Number = Field(examples=[294.5])
+    """Training time of the run at the checkpoint, in seconds."""
+    checkpoint: str = Field(examples=["a1-s000001000000.pt"])
     """File name of the checkpoint."""
     returns: list[Number]
+    """True, unclipped return of each episode; empty until the evaluation has finished."""
     lengths_frames: list[int]
-    mean_return: Number
+    """Emulator frames of each episode; empty until the evaluation has finished."""
+    mean_return: Number = Field(examples=[18.3])
+    """Mean of `returns`; null until the evaluation has finished."""
     human_normalised_pct: Number
     """100 (mean return - random) / (human - random); null unless both are published for its protocol and
     evaluation config."""
     superseded: bool
+    """Whether a later attempt resumed from before the checkpoint, so that no figure shows the evaluation."""
     state: Literal["queued", "running", "done", "failed"]
+    """State of the evaluation."""
     error: str | None
+    """Why the evaluation failed; null if it did not."""
 
     @classmethod
     def of(cls, evaluation: Evaluation, job: Job | None, run: Run) -> "EvaluationOut":
@@ -80,5 +102,8 @@ class EvaluationOut(BaseModel):
         return cls.model_validate(row | extra)
 
 
-class EvaluationPage(Page[EvaluationOut]):
+class EvaluationPage(Page):
     """A page of evaluations."""
+
+    items: list[EvaluationOut]
+    """Evaluations of this page."""

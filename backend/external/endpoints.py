@@ -20,7 +20,7 @@ from backend.external.schemas import (
 from backend.http.access import ExternalWriter
 from backend.http.dependencies import AppStateDep, IngestSession
 from backend.http.idempotency.route import IdempotentRoute
-from backend.http.pages import Ulid
+from backend.http.pages import RunId
 from backend.runs.schemas import DescribedAs
 from backend.specs.fields import ULID
 from backend.specs.problems import quoted
@@ -67,7 +67,7 @@ async def _part(request: Request) -> bytes:
 
 @router.post("/heartbeat")
 def send_heartbeat(
-    run_id: Ulid, principal: ExternalWriter, session: IngestSession, body: Heartbeat | None = None
+    run_id: RunId, principal: ExternalWriter, session: IngestSession, body: Heartbeat | None = None
 ) -> HeartbeatOut:
     """Report that the script of an external run is running, or has ended.
 
@@ -79,7 +79,7 @@ def send_heartbeat(
 
 @router.post("/points", openapi_extra=_ARROW_BODY)
 def add_points(
-    run_id: Ulid,
+    run_id: RunId,
     principal: ExternalWriter,
     session: IngestSession,
     request: Request,
@@ -134,21 +134,21 @@ def _of_stream(
 
 @router.post("/episodes")
 def add_episodes(
-    run_id: Ulid, principal: ExternalWriter, session: IngestSession, body: EpisodesBatch
+    run_id: RunId, principal: ExternalWriter, session: IngestSession, body: EpisodesBatch
 ) -> Stored:
     """Store returns and lengths of training episodes of an external run, once, as points."""
     return service.add_points(session, run_id, principal, columns.of_episodes(body))
 
 
 @router.post("/log")
-def add_log_lines(run_id: Ulid, principal: ExternalWriter, session: IngestSession, body: LogBatch) -> Stored:
+def add_log_lines(run_id: RunId, principal: ExternalWriter, session: IngestSession, body: LogBatch) -> Stored:
     """Store lines of an external run's log, once."""
     return service.add_lines(session, run_id, principal, body)
 
 
 @router.put("/uploads/{upload}", openapi_extra=_PART_BODY)
 def send_upload(
-    run_id: Ulid,
+    run_id: RunId,
     upload: Annotated[str, Path(pattern=ULID, description="A ULID that the script chooses for the file.")],
     principal: ExternalWriter,
     state: AppStateDep,
@@ -169,7 +169,7 @@ def send_upload(
 
 @router.post("/checkpoints")
 def add_checkpoint(
-    run_id: Ulid,
+    run_id: RunId,
     principal: ExternalWriter,
     state: AppStateDep,
     checkpoint: files.CompleteCheckpoint,
@@ -181,7 +181,7 @@ def add_checkpoint(
 
 @router.post("/videos")
 def add_video(
-    run_id: Ulid,
+    run_id: RunId,
     principal: ExternalWriter,
     state: AppStateDep,
     video: files.CompleteVideo,

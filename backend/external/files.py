@@ -19,7 +19,7 @@ from backend.external.schemas import CheckpointUpload, CompletedUpload, Stored, 
 from backend.external.uploads import Uploads
 from backend.http.access import ExternalWriter
 from backend.http.dependencies import AppState, AppStateDep
-from backend.http.pages import Ulid
+from backend.http.pages import RunId
 from backend.principals import Principal
 from backend.runs import service as runs
 from backend.storage import service as storage
@@ -90,14 +90,14 @@ def _put(
 
 
 def _checkpoint(
-    run_id: Ulid, principal: ExternalWriter, state: AppStateDep, body: CheckpointUpload
+    run_id: RunId, principal: ExternalWriter, state: AppStateDep, body: CheckpointUpload
 ) -> StoredFile[CheckpointUpload]:
     file = f"s{body.agent_steps:012d}-{new_id()}{body.suffix}"
     return _put(state, run_id, principal, body, "checkpoints", file)
 
 
 def _video(
-    run_id: Ulid, principal: ExternalWriter, state: AppStateDep, body: VideoUpload
+    run_id: RunId, principal: ExternalWriter, state: AppStateDep, body: VideoUpload
 ) -> StoredFile[VideoUpload]:
     if body.size_bytes > MAX_VIDEO_BYTES:
         raise Invalid.field("size_bytes", f"must be at most {MAX_VIDEO_BYTES:,} for a video")

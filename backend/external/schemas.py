@@ -4,10 +4,10 @@ import re
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from backend.specs.events import MAX_TEXT
-from backend.specs.fields import NAME, SHA256, SUFFIX, ULID, Strict, Text
+from backend.specs.fields import NAME, SHA256, SUFFIX, ULID, Schema, Strict, Text
 from backend.specs.states import RunState
 
 MAX_UPLOAD_BYTES = 2**30
@@ -41,7 +41,7 @@ class NumberedBatch(Strict):
 class SeriesPoints(Strict):
     """Points of one metric: columns of equal length."""
 
-    metric: MetricName = Field(description="Any name, such as `loss/policy`; `/` makes sections.")
+    metric: MetricName = Field(description="Name of the metric, such as `loss/policy`; `/` makes sections.")
     agent_steps: list[Steps] = Field(
         max_length=MAX_ROWS, description="Agent steps (decisions), which never decrease."
     )
@@ -49,14 +49,14 @@ class SeriesPoints(Strict):
         default=None, max_length=MAX_ROWS, description="Emulator frames; default: as many as agent steps."
     )
     wall_time_s: list[WallTime] = Field(max_length=MAX_ROWS, description="Training time in seconds.")
-    value: list[Value | None] = Field(max_length=MAX_ROWS, description="Null is NaN.")
+    value: list[Value | None] = Field(max_length=MAX_ROWS, description="Values of the metric; null is NaN.")
 
 
 class PointsBatch(NumberedBatch):
     """The body of `POST /runs/{id}/points`."""
 
     series: list[SeriesPoints] = Field(
-        max_length=MAX_ROWS, description=f"At most {MAX_ROWS:,} points in total."
+        max_length=MAX_ROWS, description=f"Points of each metric, at most {MAX_ROWS:,} in total."
     )
 
 
@@ -66,13 +66,15 @@ class EpisodeRow(Strict):
     agent_steps: Steps = Field(description="Agent steps of the run at its end.")
     wall_time_s: WallTime = Field(description="Training time of the run at its end.")
     episode_return: Value = Field(alias="return", allow_inf_nan=False, description="True, unclipped return.")
-    length: Steps = Field(description="Its agent steps.")
+    length: Steps = Field(description="Agent steps of the episode.")
 
 
 class EpisodesBatch(NumberedBatch):
     """The body of `POST /runs/{id}/episodes`."""
 
-    episodes: list[EpisodeRow] = Field(max_length=MAX_ROWS, description="In the order in which they ended.")
+    episodes: list[EpisodeRow] = Field(
+        max_length=MAX_ROWS, description="Episodes, in the order in which they ended."
+    )
 
 
 class SentLine(Strict):
@@ -80,7 +82,8 @@ class SentLine(Strict):
 
     time: datetime = Field(strict=False, description="When it was written; without a time zone, in UTC.")
     level: Literal["debug", "info", "warning", "error"] = "info"
-    message: Text = Field(max_length=MAX_TEXT, description="The line.")
+    """Severity of the line."""
+    message: Text = Field(max_length=MAX_TEXT, description="Text of the line.")
     agent_steps: Steps | None = Field(
         default=None, description="Agent steps of the run that the line belongs to."
     )
@@ -89,7 +92,9 @@ class SentLine(Strict):
 class LogBatch(NumberedBatch):
     """The body of `POST /runs/{id}/log`."""
 
-    lines: list[SentLine] = Field(max_length=MAX_LINES, description="In order.")
+    lines: list[SentLine] = Field(
+        max_length=MAX_LINES, description="Lines, in the order in which they were written."
+    )
 
 
 class CompletedUpload(NumberedBatch):
@@ -132,14 +137,14 @@ class VideoUpload(CompletedUpload):
     )
 
 
-class UploadOut(BaseModel):
+class UploadOut(Schema):
     """How far an upload is."""
 
     received_bytes: int
     """Bytes of the file that are stored: the offset of the next part."""
 
 
-class Stored(BaseModel):
+class Stored(Schema):
     """What of a batch was stored."""
 
     sequence: int
@@ -161,10 +166,10 @@ class Heartbeat(Strict):
     )
 
 
-class HeartbeatOut(BaseModel):
+class HeartbeatOut(Schema):
     """The answer to a heartbeat."""
 
     state: RunState
-    """`stopping` once a stop was requested."""
+    """State of the run: `stopping` once a stop was requested."""
     stop_requested: bool
     """Whether a user has requested that the script ends."""

@@ -1,10 +1,10 @@
-"""Routes of figures: the layout, and the data on request."""
+"""Figures for Plotly, or as HTML."""
 
 from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import APIRouter, Depends, Query, Request, Response
-from pydantic import BaseModel
+from pydantic import Field
 
 from backend.db.base import ID_ALPHABET
 from backend.errors import Invalid
@@ -19,13 +19,14 @@ from backend.http.pages import Ulid
 from backend.http.transfer import conditional_response
 from backend.metrics.axes import ChosenSpread, SmoothedAxes
 from backend.metrics.catalogue import EPISODE_RETURN
+from backend.specs.fields import Schema
 from backend.specs.problems import quoted
 from backend.text import Text
 
 router = APIRouter(prefix="/figures", tags=["figures"])
 
 
-class FigureOut(BaseModel):
+class FigureOut(Schema):
     """A Plotly figure."""
 
     data: list[dict[str, Any]]
@@ -34,32 +35,38 @@ class FigureOut(BaseModel):
     `GET /series`, with buckets at one x merged: with `meta.below` only buckets with less values, with
     `meta.from` the outline between the columns `meta.low` and `meta.y` of buckets with at least as many."""
     layout: dict[str, Any]
+    """Layout of the figure, as Plotly reads it."""
 
 
-class Palette(BaseModel):
+class Palette(Schema):
     """The styles of runs and groups on every chart: style s has colour s % 8 and dash s // 8 % 4."""
 
     light: list[str]
+    """Colours on light pages."""
     dark: list[str]
+    """Colours on dark pages."""
     dashes: list[str]
-    """Plotly's names."""
+    """Dashes, by Plotly's names."""
     run_characters: str
     """A run has the style of the position of its id's last character in these."""
 
 
-class PanelOut(BaseModel):
+class PanelOut(Schema):
     """A panel of a run's diagnostics."""
 
     id: str
-    title: str
+    """Id of the panel, for `GET /figures/diagnostic`."""
+    title: str = Field(examples=["Queues"])
+    """Name of the panel, as pages show it."""
     metrics: list[str]
     """The metrics that it shows."""
 
 
-class Panels(BaseModel):
+class Panels(Schema):
     """The diagnostics panels of a run."""
 
     items: list[PanelOut]
+    """Panels that the run has data for."""
 
 
 FORMATS: dict[int | str, dict[str, Any]] = {
@@ -70,8 +77,11 @@ FORMATS: dict[int | str, dict[str, Any]] = {
     }
 }
 
-Form = Literal["json", "html"]
+Form = Annotated[
+    Literal["json", "html"], Query(description="`json` for Plotly, or a page of its own as `html`.")
+]
 Runs = Annotated[list[Ulid], Query(min_length=1, max_length=100, description="Run ids.")]
+Metric = Annotated[Text, Query(description="Name of the metric, such as `rollout/episode_return`.")]
 MaxPoints = Annotated[int, Query(ge=1, le=10_000, description="Maximum number of points per series.")]
 
 
@@ -80,7 +90,7 @@ async def _options(
         bool, Query(description="Include the data of series; an HTML page always includes it.")
     ] = False,
     format: Form = "json",
-    theme: Theme = "light",
+    theme: Annotated[Theme, Query(description="Colours for light or for dark pages.")] = "light",
     width: Annotated[int | None, Query(ge=200, le=4000, description="Width in CSS pixels, if known.")] = None,
 ) -> FigureOptions:
     return FigureOptions(theme=theme, width_px=width, with_data=data or format == "html")
@@ -121,7 +131,7 @@ def learning_curve(
 def curve(
     request: Request,
     run: Runs,
-    metric: Text,
+    metric: Metric,
     principal: Viewer,
     session: ReadSession,
     axes: SmoothedAxes,
@@ -142,7 +152,7 @@ def seed_curve(
     axes: SmoothedAxes,
     spread: ChosenSpread,
     options: Options,
-    metric: Text = EPISODE_RETURN,
+    metric: Metric = EPISODE_RETURN,
     source: Annotated[list[Text], Query(max_length=100, description="As for `GET /series`.")] = [],  # noqa: B006
     format: Form = "json",
 ) -> Response:

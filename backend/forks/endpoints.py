@@ -7,7 +7,7 @@ from backend.forks.schemas import ForkRequest
 from backend.http.access import Operator
 from backend.http.dependencies import Artifacts, ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
-from backend.http.pages import Ulid
+from backend.http.pages import RunId
 from backend.runs.schemas import RunOut
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
@@ -15,7 +15,7 @@ router = APIRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
 
 @router.post("/{run_id}/fork", status_code=201)
 def fork_run(
-    run_id: Ulid,
+    run_id: RunId,
     principal: Operator,
     session: ReadSession,
     writing: WriteSession,

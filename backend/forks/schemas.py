@@ -31,11 +31,20 @@ class ForkRequest(Strict):
         default=None, description="New limits, which replace all limits of the parent."
     )
     name: GivenName | None = None
+    """Name shown on pages; by default it is composed of the parent's name and the changes."""
     seed: Seed | None = None
+    """Seed of all random numbers of the fork."""
     device: Device | None = None
+    """Device of the network: `auto` is CUDA on hosts that have it."""
     queue: Queue | None = None
+    """Queue from which hosts claim the fork."""
     host: HostName | None = None
+    """Id of the only host that may claim the fork."""
     priority: Priority | None = None
+    """Runs with a higher priority are claimed first."""
     group: GroupName | None = None
+    """Name of the group that the fork belongs to."""
     tags: Tags | None = None
+    """Labels of the fork, which replace the parent's."""
     notes: Notes | None = None
+    """Free text about the fork, in Markdown, which replaces the parent's."""

@@ -1,6 +1,8 @@
-"""Routes of `/hosts`."""
+"""The machines that train, their load and their queues."""
 
-from fastapi import APIRouter, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
 from sqlalchemy.orm import Session
 
 from backend.hosts import repository, service
@@ -15,6 +17,7 @@ router = APIRouter(prefix="/hosts", tags=["hosts"], route_class=IdempotentRoute)
 
 MAX_WAITING = 50
 """Waiting runs that the list of hosts names."""
+HostId = Annotated[Text, Path(description="Id of the host.")]
 
 
 @router.get("", response_model=HostPage)
@@ -31,19 +34,19 @@ def list_hosts(principal: Viewer, session: ReadSession, state: AppStateDep) -> R
 
 
 @router.post("/{host_id}/drain")
-def drain_host(host_id: Text, principal: Operator, session: WriteSession, state: AppStateDep) -> HostOut:
+def drain_host(host_id: HostId, principal: Operator, session: WriteSession, state: AppStateDep) -> HostOut:
     """Drain a host: it finishes its runs and accepts no new ones."""
     return _set_draining(session, host_id, True, state.settings.lease_s)
 
 
 @router.post("/{host_id}/undrain")
-def undrain_host(host_id: Text, principal: Operator, session: WriteSession, state: AppStateDep) -> HostOut:
+def undrain_host(host_id: HostId, principal: Operator, session: WriteSession, state: AppStateDep) -> HostOut:
     """Let a drained host accept runs again."""
     return _set_draining(session, host_id, False, state.settings.lease_s)
 
 
 @router.delete("/{host_id}", status_code=204)
-def remove_host(host_id: Text, principal: Operator, session: WriteSession, state: AppStateDep) -> None:
+def remove_host(host_id: HostId, principal: Operator, session: WriteSession, state: AppStateDep) -> None:
     """Remove a host that is stopped or offline. The next heartbeat of a worker of this name adds it again."""
     service.remove(session, host_id, state.settings.lease_s)
 

@@ -4,46 +4,59 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict, Field
 
 from backend.db import Run
 from backend.hosts.waiting import ActiveHost, why_waiting
-from backend.schemas import Number, Page
+from backend.schemas import Id, Number, Page
+from backend.specs.fields import Schema
 from backend.specs.states import RunState
 
 
-class HostRun(BaseModel):
+class HostRun(Schema):
     """A run on a host."""
 
     model_config = ConfigDict(from_attributes=True)
 
-    id: str
-    name: str
+    id: Id
+    """Id of the run."""
+    name: str = Field(examples=["PAAC on Pong"])
+    """Name of the run, as pages show it."""
     state: RunState
-    progress: Number
-    """From 0 to 1 of the nearest limit; null if only a score ends the run."""
-    time_left_s: Number
+    """State of the run."""
+    progress: Number = Field(examples=[0.71])
+    """Progress to the nearest limit, from 0 to 1; null if only a score ends the run."""
+    time_left_s: Number = Field(examples=[118.0])
     """Remaining training time at the current speed; null if unknown."""
-    agent_steps_per_s: Number
+    agent_steps_per_s: Number = Field(examples=[3_400.0])
+    """Agent steps per second, averaged over about the last ten seconds of training; null before the first
+    report."""
 
 
-class WaitingRun(BaseModel):
+class WaitingRun(Schema):
     """A queued run."""
 
     model_config = ConfigDict(from_attributes=True)
 
-    id: str
-    name: str
+    id: Id
+    """Id of the run."""
+    name: str = Field(examples=["PAAC on Pong"])
+    """Name of the run, as pages show it."""
     priority: int
-    queue: str
+    """Runs with a higher priority are claimed first."""
+    queue: str = Field(examples=["cpu"])
+    """Queue from which hosts claim the run."""
     wanted_host: str | None
+    """Id of the only host that may claim the run; null for any host."""
     created_at: datetime
+    """When the run was created."""
 
 
 class WaitingRunOut(WaitingRun):
     """A queued run, and why no host has claimed it."""
 
     reason: str
+    """Why no host has claimed the run yet."""
 
     @classmethod
     def of(cls, run: Run, hosts: Sequence[ActiveHost]) -> Self:
@@ -52,7 +65,7 @@ class WaitingRunOut(WaitingRun):
         return cls(**row, reason=why_waiting(run, hosts))
 
 
-class QueuePlace(BaseModel):
+class QueuePlace(Schema):
     """A queued run's place among the runs that the same hosts may claim."""
 
     model_config = ConfigDict(from_attributes=True)
@@ -71,52 +84,66 @@ class QueuePlace(BaseModel):
     """Why the expected start is unknown."""
 
 
-class GpuLoad(BaseModel):
+class GpuLoad(Schema):
     """Load of one GPU; null for values it does not report."""
 
     index: int | None = None
     """Its number on the host, as `nvidia-smi` prints it."""
     gpu_pct: float | None = None
+    """Utilisation of the GPU in per cent."""
     memory_used_bytes: float | None = None
+    """Memory of the GPU that is in use."""
     memory_bytes: float | None = None
+    """Memory of the GPU."""
     power_w: float | None = None
+    """Power draw of the GPU in watts."""
     power_limit_w: float | None = None
+    """Limit of the power draw in watts."""
 
 
-class RecentLoad(BaseModel):
+class RecentLoad(Schema):
     """Utilisation from 0 to 1 in the latest readings, oldest first."""
 
-    cpu: list[float] = []
-    memory: list[float] = []
-    gpus: list[list[float]] = []
+    cpu: list[float] = Field(default=[])
+    """Utilisation of all cores together."""
+    memory: list[float] = Field(default=[])
+    """Share of the host's memory that was in use."""
+    gpus: list[list[float]] = Field(default=[])
     """One list per GPU."""
     duration_s: float | None = None
     """From the oldest reading to the latest; null from workers that do not report it."""
 
 
-class HostLoad(BaseModel):
+class HostLoad(Schema):
     """Load of a host; null for values it does not report."""
 
     cpu_pct: float | None = None
     """Utilisation of all cores together since the previous measurement."""
     memory_used_bytes: float | None = None
+    """Memory of the host that is in use."""
     disk_bytes: int | None = None
     """Size of the disk of its run directories."""
     disk_free_bytes: int | None = None
+    """Free space on the disk of its run directories."""
     disk_problem: str | None = None
     """Why it claims no runs; null while its disk has space and works."""
-    gpus: list[GpuLoad] = []
+    gpus: list[GpuLoad] = Field(default=[])
+    """Load of each GPU."""
     recent: RecentLoad = RecentLoad()
+    """Utilisation in the latest readings."""
 
 
-class HostOut(BaseModel):
+class HostOut(Schema):
     """A machine with a worker."""
 
     model_config = ConfigDict(from_attributes=True)
 
-    id: str
+    id: str = Field(examples=["lab-3"])
+    """Id of the host, by which runs can ask for it."""
     first_seen_at: datetime
+    """When the host's worker sent its first heartbeat."""
     last_seen_at: datetime
+    """When the host's worker sent its latest heartbeat."""
     stopped_at: datetime | None
     """When its worker stopped; null while it runs, and where no orderly stop was recorded."""
     alive: bool
@@ -124,15 +151,21 @@ class HostOut(BaseModel):
     draining: bool
     """Whether it accepts no new runs."""
     queues: list[str]
-    slots: int
-    cpu_count: int
+    """Queues from which the host claims runs."""
+    slots: int = Field(examples=[2])
+    """Number of runs that the host trains at the same time."""
+    cpu_count: int = Field(examples=[16])
+    """Number of processor cores."""
     memory_bytes: int
+    """Memory of the host."""
     devices: list[str]
     """`cpu`, with the bf16 instruction sets of its processor in parentheses, and each GPU."""
     environments: list[str]
     """Ids of the environments it can run."""
     versions: dict[str, str]
+    """Version of each package that training depends on."""
     load: HostLoad
+    """Latest reading of the host's load."""
     runs: list[HostRun]
     """Active runs."""
 
@@ -144,8 +177,11 @@ class HostOut(BaseModel):
         return cls.model_validate(row | {"alive": active.alive, "runs": runs})
 
 
-class HostPage(Page[HostOut]):
+class HostPage(Page):
     """All hosts."""
+
+    items: list[HostOut]
+    """Every host, by id."""
 
     waiting: dict[str, int]
     """Number of queued runs by queue."""

@@ -18,7 +18,7 @@ from typing import Any
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel
+from pydantic import Field
 from sqlalchemy.exc import IntegrityError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
@@ -41,6 +41,7 @@ from backend.errors import (
 )
 from backend.http.context import request_id_of
 from backend.http.routing import HttpMethods
+from backend.specs.fields import Schema
 from backend.specs.problems import FieldProblem, InvalidSpec, explained_in, message_of
 
 MEDIA_TYPE = "application/problem+json"
@@ -48,16 +49,20 @@ MEDIA_TYPE = "application/problem+json"
 log = structlog.get_logger(__name__)
 
 
-class ProblemDocument(BaseModel):
+class ProblemDocument(Schema):
     """An error, as an RFC 9457 problem document."""
 
     type: str = "about:blank"
+    """Kind of problem, as a URI reference; `about:blank` adds nothing to the status."""
     title: str
+    """Name of the HTTP status."""
     status: int
+    """HTTP status of the response."""
     detail: str
+    """What happened, why, and what to do."""
     code: str | None = None
     """What was wrong, for programs, such as `run_not_found`; null if there is nothing to distinguish."""
-    errors: list[FieldProblem] = []
+    errors: list[FieldProblem] = Field(default=[])
     """Every invalid field, by its dotted path."""
     request_id: str | None = None
     """Id of this request in the logs."""

@@ -7,7 +7,8 @@ from fastapi import Path, Query
 from backend.specs.fields import ULID
 
 Ulid = Annotated[str, Path(pattern=ULID)]
-"""The id of a run, an episode, a checkpoint or an evaluation in an address."""
+"""An id in an address."""
+RunId = Annotated[str, Path(pattern=ULID, description="Id of the run.")]
 
 Limit = Annotated[int, Query(ge=1, le=1_000, description="Maximum number of items.")]
 Cursor = Annotated[str | None, Query(max_length=2_000, description="`next_cursor` of the previous page.")]

@@ -1,4 +1,4 @@
-"""Route `/events`: changes as server-sent events."""
+"""Changes as server-sent events."""
 
 import asyncio
 import time

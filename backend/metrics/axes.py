@@ -14,8 +14,6 @@ from backend.metrics.smoothing import MAX_WEIGHT, Smoothing
 
 _MAX_X = 1e15
 
-At = Annotated[float | None, Query(ge=0, le=_MAX_X, allow_inf_nan=False)]
-
 
 def _axes(default_smooth: float) -> Callable[..., AsyncIterator[Axes]]:
     async def requested(
@@ -45,8 +43,26 @@ def _axes(default_smooth: float) -> Callable[..., AsyncIterator[Axes]]:
             float | None,
             Query(gt=0, le=_MAX_X, allow_inf_nan=False, description="In units of x, for `ema` and `window`."),
         ] = None,
-        x_from: At = None,
-        x_to: At = None,
+        x_from: Annotated[
+            float | None,
+            Query(
+                ge=0,
+                le=_MAX_X,
+                allow_inf_nan=False,
+                description="Lowest position on the horizontal axis, in units of `x`; default: the "
+                "first point.",
+            ),
+        ] = None,
+        x_to: Annotated[
+            float | None,
+            Query(
+                ge=0,
+                le=_MAX_X,
+                allow_inf_nan=False,
+                description="Highest position on the horizontal axis, in units of `x`; default: the "
+                "last point.",
+            ),
+        ] = None,
     ) -> AsyncIterator[Axes]:
         if smoothing != "points" and scale is None:
             raise Invalid.field("scale", f"missing: smoothing={smoothing} needs a scale in units of x")

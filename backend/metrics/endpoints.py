@@ -1,4 +1,4 @@
-"""Routes of series: charts, exports, and the fields and metrics of the list of runs."""
+"""Metrics of runs: names, curves, and exports at full resolution."""
 
 from typing import Annotated, Any, Literal
 
@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Response
 from backend.errors import Invalid
 from backend.http.access import Viewer
 from backend.http.dependencies import AppStateDep, ReadSession
-from backend.http.pages import Ulid
+from backend.http.pages import RunId, Ulid
 from backend.http.streaming import BINARY, Download, ExportSlot
 from backend.http.transfer import json_response
 from backend.metrics import run_fields, service
@@ -43,7 +43,7 @@ EXPORTS: dict[str, Any] = {
 
 
 @router.get("/runs/{run_id}/series", response_model=SeriesInfos)
-def list_series(run_id: Ulid, principal: Viewer, session: ReadSession) -> Response:
+def list_series(run_id: RunId, principal: Viewer, session: ReadSession) -> Response:
     """The series of a run: metric, source, number of points, latest value."""
     items = [
         SeriesInfo.model_validate(series, from_attributes=True)
@@ -107,12 +107,12 @@ def read_chart(
 
 @router.get("/runs/{run_id}/export", response_class=Download, responses={200: {"content": EXPORTS}})
 def export(
-    run_id: Ulid,
+    run_id: RunId,
     principal: Viewer,
     slot: ExportSlot,
     state: AppStateDep,
     session: ReadSession,
-    format: Format = "csv",
+    format: Annotated[Format, Query(description="Format of the file.")] = "csv",
 ) -> Download:
     """Every point of a run at full resolution, in one file; reproducible while no points are added."""
     started_at = service.training_started_at(session, run_id)
@@ -158,7 +158,7 @@ def export_runs(
             f"{service.MAX_MATCHED:,}.",
         ),
     ] = None,
-    format: Format = "csv",
+    format: Annotated[Format, Query(description="Format of the file.")] = "csv",
 ) -> Download:
     """Every point of several runs at full resolution, in one file, with their specs and provenance."""
     if bool(run) == (filter is not None):

@@ -2,9 +2,11 @@
 
 from typing import Literal
 
-from pydantic import BaseModel
+from pydantic import Field
 
 from backend.runs.fields import FieldKind
+from backend.schemas import Id
+from backend.specs.fields import Schema
 
 X = Literal["agent_steps", "frames", "updates", "wall_time_s", "clock_time_s", "episodes"]
 Numbers = list[float | None]
@@ -20,84 +22,108 @@ MEDIA_TYPES: dict[Format, tuple[str, str]] = {
 """Media type and file extension."""
 
 
-class SeriesInfo(BaseModel):
+class SeriesInfo(Schema):
     """One series of a run."""
 
-    metric: str
+    metric: str = Field(examples=["rollout/episode_return"])
+    """Name of the metric, such as `rollout/episode_return`."""
     source: str
-    n_points: int
+    """Actor or process that measured the series; empty for the run as a whole."""
+    n_points: int = Field(examples=[812])
+    """Number of stored points."""
     last_value: float | None
+    """Latest value; null if it is not finite."""
     revision: int
     """The run's revision at which it last changed."""
 
 
-class SeriesInfos(BaseModel):
+class SeriesInfos(Schema):
     """All series of a run."""
 
     items: list[SeriesInfo]
+    """Every series, by metric and source."""
 
 
-class MetricSummary(BaseModel):
+class MetricSummary(Schema):
     """One metric of one run as a whole; null without a finite value."""
 
-    run: str
-    metric: str
+    run: Id
+    """Id of the run."""
+    metric: str = Field(examples=["rollout/episode_return"])
+    """Name of the metric, such as `rollout/episode_return`."""
     last: float | None
+    """Latest value."""
     best: float | None
-    """The smallest of a `loss/` metric, the largest of others."""
+    """Best value: the smallest of a `loss/` metric, the largest of others."""
     mean: float | None
+    """Mean of all values."""
     min: float | None
+    """Smallest value."""
     max: float | None
+    """Largest value."""
 
 
-class MetricSummaries(BaseModel):
+class MetricSummaries(Schema):
     """Metrics of runs. A requested metric that is missing here has no points."""
 
     items: list[MetricSummary]
+    """One entry for each run and each of its requested metrics."""
 
 
-class FieldOut(BaseModel):
+class FieldOut(Schema):
     """A field by which runs can be filtered, sorted and shown in a column."""
 
-    name: str
-    title: str
+    name: str = Field(examples=["config.learning_rate"])
+    """How `filter` and `sort` of `GET /runs` name the field."""
+    title: str = Field(examples=["Learning rate"])
+    """Name of the field, as pages show it."""
     kind: FieldKind
-    """`any`: a setting of external runs, a number or a text."""
+    """Kind of the field's values; `any`: a setting of external runs, a number or a text."""
     origin: Literal["run", "setting", "metric"]
-    """A metric's name stands for its last value; `statistics` lists the suffixes of others."""
+    """What the field belongs to. A metric's name stands for its last value; `statistics` lists the suffixes
+    of others."""
     unit: str | None = None
-    values: list[str] = []
+    """Unit of the field's numbers; null without one."""
+    values: list[str] = Field(default=[])
     """All possible values, if they are few; for `group` and `tag`, those of the latest runs."""
 
 
-class FieldsOut(BaseModel):
+class FieldsOut(Schema):
     """All fields, with the metrics that any run has recorded."""
 
     items: list[FieldOut]
+    """Every field: of runs themselves, of their settings, and their metrics."""
     statistics: list[str]
+    """Suffixes of a metric's name that stand for another statistic than its last value, as in `.best`."""
 
 
-class MetricInfo(BaseModel):
+class MetricInfo(Schema):
     """One metric of some runs."""
 
-    metric: str
-    title: str
+    metric: str = Field(examples=["rollout/episode_return"])
+    """Name of the metric, such as `rollout/episode_return`."""
+    title: str = Field(examples=["Episode return"])
+    """Name of the metric in words, as charts show it."""
     n_runs: int
     """How many of the runs have points of it."""
 
 
-class MetricInfos(BaseModel):
+class MetricInfos(Schema):
     """All metrics of some runs, by name."""
 
     items: list[MetricInfo]
+    """Every metric that any of the runs has points of."""
 
 
-class Curve(BaseModel):
+class Curve(Schema):
     """The buckets of one series, from `first_bucket` on. A bucket is `bucket_rows` consecutive points."""
 
-    run: str
-    metric: str
+    run: Id
+    """Id of the run."""
+    metric: str = Field(examples=["rollout/episode_return"])
+    """Name of the metric, such as `rollout/episode_return`."""
     source: str
+    """Actor or process that measured the series; empty for the run as a whole."""
     revision: int
     """The run's revision of this data: send it as `since_revision` to get later data."""
     n_total: int
@@ -105,15 +131,21 @@ class Curve(BaseModel):
     n_shown: int
     """Number of their buckets before any are merged, including those before `first_bucket`."""
     bucket_rows: int
+    """Number of points in a full bucket, a power of two."""
     reset: bool
     """Discard all earlier buckets; otherwise keep those before `first_bucket`."""
     first_bucket: int
+    """Index of the first bucket below; those before it have not changed since the given revision."""
     x: Numbers
     """x of each bucket's last point."""
     mean: Numbers
+    """Mean of the points in each bucket."""
     min: Numbers
+    """Smallest point in each bucket."""
     max: Numbers
+    """Largest point in each bucket."""
     last: Numbers
+    """Last point in each bucket."""
     count: list[int]
     """Values in the bucket that are not NaN; only these enter the other columns."""
     smoothed: Numbers | None
@@ -123,39 +155,55 @@ class Curve(BaseModel):
     from `first_bucket`."""
 
 
-class GroupCurve(BaseModel):
+class GroupCurve(Schema):
     """Runs that differ in their seed alone as one curve, on a grid of power-of-two steps."""
 
     id: str
-    """The same for the same settings, whatever else is shown."""
-    algorithm: str
-    environment: str
-    group: str | None
+    """Id of the group: the same for the same settings, whatever else is shown."""
+    algorithm: str = Field(examples=["paac"])
+    """Algorithm of the runs: an id from `GET /algorithms`, or the name that scripts of external runs have
+    chosen."""
+    environment: str = Field(examples=["ALE/Pong-v5"])
+    """Environment of the runs: an id from `GET /environments`, or the name that scripts of external runs have
+    chosen."""
+    group: str | None = Field(examples=["learning rates"])
+    """Name of the group that the runs belong to; null for none."""
     runs: list[str]
+    """Ids of the runs."""
     seeds: list[int]
+    """Seeds of `runs`, in this order."""
     revisions: list[int]
     """Revisions of `runs`, in this order: send them as `since_revision`."""
-    metric: str
+    metric: str = Field(examples=["rollout/episode_return"])
+    """Name of the metric, such as `rollout/episode_return`."""
     source: str
+    """Actor or process that measured the series; empty for the runs as a whole."""
     centre: Literal["median", "mean", "iqm"]
     """What the band is around."""
     interval: str
     """The interval of `low` and `high`, or what is drawn without one."""
     step: float
+    """Distance of two grid points on the horizontal axis, a power of two."""
     n_total: int
     """Points of all runs."""
     n_shown: int
     """Number of grid points, including those before `first_bucket`."""
     reset: bool
+    """Discard all earlier grid points; otherwise keep those before `first_bucket`."""
     first_bucket: int
+    """Index of the first grid point below; those before it have not changed since the given revisions."""
     x: Numbers
+    """Position of each grid point on the horizontal axis, in the requested unit."""
     mean: Numbers
+    """Mean over the runs at each grid point."""
     median: Numbers
+    """Median over the runs at each grid point."""
     iqm: Numbers
-    """Interquartile mean."""
+    """Interquartile mean over the runs at each grid point."""
     low: Numbers
-    """Null for fewer runs than the interval needs."""
+    """Lower bound of the interval; null for fewer runs than it needs."""
     high: Numbers
+    """Upper bound of the interval; null where `low` is."""
     n: list[int]
     """Runs in each mean: those that have reached this x."""
     seed_values: list[Numbers]
@@ -163,10 +211,14 @@ class GroupCurve(BaseModel):
     empty."""
 
 
-class Chart(BaseModel):
+class Chart(Schema):
     """Response of `GET /series`. A requested series that is missing here has no points."""
 
     x: X
+    """Unit of the horizontal axis."""
     smooth: float
+    """Weight of the past in the moving average over points; 0 without one."""
     series: list[Curve]
+    """One curve for each run, metric and source; empty with `group_by`."""
     groups: list[GroupCurve]
+    """One curve for each group of runs, metric and source; empty without `group_by`."""

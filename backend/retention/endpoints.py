@@ -1,4 +1,4 @@
-"""Routes of `/retention` and `/storage`."""
+"""Disk usage and retention settings."""
 
 from typing import Annotated
 

@@ -1,9 +1,9 @@
 """Request and response bodies of retention."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
-from backend.schemas import Page
-from backend.specs.fields import Strict
+from backend.schemas import Id, Page
+from backend.specs.fields import Schema, Strict
 from backend.specs.retention import InstallationPolicy, RetentionPolicy
 from backend.specs.run_fields import MAX_GROUP
 from backend.text import Text
@@ -17,19 +17,19 @@ class GroupPolicy(Strict):
     )
 
     group: Text = Field(min_length=1, max_length=MAX_GROUP, description="Name of the group.")
-    policy: RetentionPolicy = Field(description="Its settings.")
+    policy: RetentionPolicy = Field(description="Retention settings of the group.")
 
 
-class GroupPolicyOut(BaseModel):
+class GroupPolicyOut(Schema):
     """The retention settings of a group."""
 
     group: str
     """Name of the group."""
     policy: RetentionPolicy
-    """Its settings."""
+    """Retention settings of the group."""
 
 
-class RetentionOut(BaseModel):
+class RetentionOut(Schema):
     """All retention settings."""
 
     installation: InstallationPolicy
@@ -48,10 +48,10 @@ class PreviewRequest(Strict):
         max_length=MAX_GROUP,
         description="Group to which the settings apply; null for the installation.",
     )
-    policy: InstallationPolicy = Field(description="The settings.")
+    policy: InstallationPolicy = Field(description="Retention settings to try.")
 
 
-class Amount(BaseModel):
+class Amount(Schema):
     """A number of files, and their size."""
 
     files: int = 0
@@ -65,7 +65,7 @@ class Amount(BaseModel):
         self.n_bytes += n_bytes
 
 
-class Preview(BaseModel):
+class Preview(Schema):
     """What clean-up would remove with these settings."""
 
     runs_checked: int
@@ -73,11 +73,11 @@ class Preview(BaseModel):
     runs_total: int
     """Runs that the settings apply to."""
     checkpoints: Amount
-    """Checkpoints."""
+    """Checkpoints to remove, with their size."""
     episodes: Amount
-    """Replays; videos of the same episodes are under `videos`."""
+    """Replays to remove, with their size; videos of the same episodes are under `videos`."""
     videos: Amount
-    """Videos."""
+    """Videos to remove, with their size."""
     event_logs: Amount
     """Event logs to compress or remove, with their current size."""
     runs_with_old_log_lines: int
@@ -86,7 +86,7 @@ class Preview(BaseModel):
     """Entries of the audit trail to remove."""
 
 
-class StorageKind(BaseModel):
+class StorageKind(Schema):
     """The artifacts or event logs of all runs."""
 
     kind: str
@@ -97,7 +97,7 @@ class StorageKind(BaseModel):
     """Their size in bytes."""
 
 
-class StorageOut(BaseModel):
+class StorageOut(Schema):
     """Disk usage."""
 
     kinds: list[StorageKind]
@@ -108,13 +108,17 @@ class StorageOut(BaseModel):
     """Files that clean-up will delete."""
 
 
-class RunStorage(BaseModel):
+class RunStorage(Schema):
     """Disk usage of a run."""
 
-    run_id: str
-    name: str
-    group: str | None
+    run_id: Id
+    """Id of the run."""
+    name: str = Field(examples=["PAAC on Pong"])
+    """Name of the run, as pages show it."""
+    group: str | None = Field(examples=["learning rates"])
+    """Name of the group that the run belongs to; null for none."""
     state: str
+    """State of the run."""
     checkpoints: int
     """Bytes of its checkpoints."""
     replays: int
@@ -127,5 +131,8 @@ class RunStorage(BaseModel):
     """Bytes of all of these."""
 
 
-class RunStoragePage(Page[RunStorage]):
+class RunStoragePage(Page):
     """The runs that take the most space."""
+
+    items: list[RunStorage]
+    """Runs that take the most space, the largest first."""

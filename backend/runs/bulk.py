@@ -3,14 +3,15 @@
 from collections.abc import Callable
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 from sqlalchemy.orm import Session
 
 from backend.db import Run
 from backend.db.changes import take_changes, take_work
 from backend.errors import Conflict, Invalid, NotFound
 from backend.runs import actions, listing, repository, service
-from backend.specs.fields import Strict
+from backend.schemas import Id
+from backend.specs.fields import Schema, Strict
 from backend.specs.problems import FieldProblem
 from backend.specs.run_fields import MAX_TAGS, Tags
 from backend.text import Text
@@ -24,10 +25,16 @@ class BulkRequest(Strict):
     """The body of `POST /runs/bulk`: runs by ids or by a filter, and the action."""
 
     action: Action
+    """What to do with each run."""
     ids: list[Text] | None = Field(default=None, min_length=1, max_length=MAX_RUNS)
-    filter: Text | None = Field(default=None, max_length=2_000, description="As for `GET /runs`.")
+    """Ids of the runs; either these or `filter`."""
+    filter: Text | None = Field(
+        default=None,
+        max_length=2_000,
+        description="Filter of the runs, as for `GET /runs`; either this or `ids`.",
+    )
     tags: Annotated[Tags, Field(min_length=1)] | None = Field(
-        default=None, description="For `tag` and `untag`."
+        default=None, description="Labels that the actions `tag` and `untag` add or remove."
     )
     restorable: bool = Field(
         default=False, description="For `delete`: the runs can be restored for an hour, with `restore`."
@@ -67,24 +74,30 @@ class BulkRequest(Strict):
         return [FieldProblem(field=name, message=message) for name, message in found.items()]
 
 
-class BulkItem(BaseModel):
+class BulkItem(Schema):
     """Result for one run."""
 
-    id: str
-    name: str | None
+    id: Id
+    """Id of the run."""
+    name: str | None = Field(examples=["PAAC on Pong"])
+    """Name of the run; null if there is no such run."""
     done: bool
+    """Whether the action was applied to the run, or would be with `dry_run`."""
     detail: str
     """The reason, if not done."""
-    changed_tags: list[str] = []
+    changed_tags: list[str] = Field(default=[])
     """The tags that `tag` or `untag` added or removed, to undo it."""
 
 
-class BulkOut(BaseModel):
+class BulkOut(Schema):
     """Result for each run."""
 
     items: list[BulkItem]
+    """One result for each run, in the order of the runs' ids."""
     n_done: int
+    """Number of runs that the action was applied to."""
     n_refused: int
+    """Number of runs that it could not be applied to."""
     next_after: str | None = None
     """With `limit`: pass it as `after` to continue; null after the last run."""
 

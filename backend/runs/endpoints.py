@@ -1,4 +1,5 @@
-"""Routes of `/runs`."""
+"""Create, list, change, stop, resume and fork runs; their logs and live settings; what scripts of external
+runs send."""
 
 from typing import Annotated, Literal
 
@@ -11,7 +12,7 @@ from backend.hosts.schemas import QueuePlace
 from backend.http.access import ExternalWriter, Operator, Viewer
 from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, RequestContextDep, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
-from backend.http.pages import Cursor, Limit, Ulid
+from backend.http.pages import Cursor, Limit, RunId, Ulid
 from backend.http.transfer import json_response
 from backend.runs import actions, bulk, listing, log_lines, repository, requests, service
 from backend.runs.bulk import BulkOut, BulkRequest
@@ -42,6 +43,10 @@ router = APIRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
 reading = APIRouter()
 """Routes of `router` that change nothing."""
 
+Archived = Annotated[
+    Literal["false", "true", "all"],
+    Query(description="Only archived runs, only runs that are not archived (the default), or all."),
+]
 Words = Annotated[list[Text], Query(max_length=50)]
 
 
@@ -71,8 +76,8 @@ def list_runs(
     algorithm: Annotated[Words, Query(description="Any of these ids.")] = [],  # noqa: B006
     environment: Annotated[Words, Query(description="Any of these ids.")] = [],  # noqa: B006
     tag: Annotated[Words, Query(description="All of these.")] = [],  # noqa: B006
-    group: Annotated[GroupName | None, Query()] = None,
-    archived: Literal["false", "true", "all"] = "false",
+    group: Annotated[GroupName | None, Query(description="Only runs of this group.")] = None,
+    archived: Archived = "false",
     search: Annotated[
         Text | None, Query(max_length=500, description="Text in name, notes, ids, group or tags.")
     ] = None,
@@ -142,7 +147,7 @@ def change_runs(
 
 
 @router.get("/{run_id:ulid}", response_model=RunDetail)
-def read_run(run_id: Ulid, principal: Viewer, session: ReadSession) -> Response:
+def read_run(run_id: RunId, principal: Viewer, session: ReadSession) -> Response:
     """A run with its attempts and state transitions."""
     detail = RunDetail.of(service.get(session, run_id))
     detail.children = [ChildOut.model_validate(child) for child in repository.children(session, run_id)]
@@ -152,21 +157,21 @@ def read_run(run_id: Ulid, principal: Viewer, session: ReadSession) -> Response:
 
 
 @router.get("/{run_id}/queue")
-def read_queue(run_id: Ulid, principal: Viewer, session: ReadSession, state: AppStateDep) -> QueuePlace:
+def read_queue(run_id: RunId, principal: Viewer, session: ReadSession, state: AppStateDep) -> QueuePlace:
     """A queued run's place in the queue, the runs ahead of it and its expected start."""
     place = hosts.queue_place(session, service.get(session, run_id), state.settings.lease_s)
     return QueuePlace.model_validate(place)
 
 
 @router.patch("/{run_id:ulid}")
-def change_run(run_id: Ulid, body: RunChanges, principal: Operator, session: WriteSession) -> RunOut:
+def change_run(run_id: RunId, body: RunChanges, principal: Operator, session: WriteSession) -> RunOut:
     """Change name, notes, tags, group or priority."""
     return RunOut.of(actions.change(session, run_id, body.model_dump(mode="json", exclude_unset=True)))
 
 
 @router.delete("/{run_id:ulid}", status_code=204)
 def delete_run(
-    run_id: Ulid,
+    run_id: RunId,
     principal: Operator,
     session: WriteSession,
     artifacts: Artifacts,
@@ -192,20 +197,20 @@ def _delete_files(
 
 
 @router.post("/{run_id}/stop")
-def stop_run(run_id: Ulid, principal: Operator, session: WriteSession) -> RunOut:
+def stop_run(run_id: RunId, principal: Operator, session: WriteSession) -> RunOut:
     """Stop a run gracefully, with a final checkpoint. A queued run is stopped immediately."""
     return RunOut.of(actions.stop(session, run_id, kill=False))
 
 
 @router.post("/{run_id}/kill")
-def kill_run(run_id: Ulid, principal: Operator, session: WriteSession) -> RunOut:
+def kill_run(run_id: RunId, principal: Operator, session: WriteSession) -> RunOut:
     """Kill a run now; progress since its latest checkpoint is lost."""
     return RunOut.of(actions.stop(session, run_id, kill=True))
 
 
 @router.post("/{run_id}/resume")
 def resume_run(
-    run_id: Ulid, principal: Operator, session: WriteSession, body: ResumeRequest | None = None
+    run_id: RunId, principal: Operator, session: WriteSession, body: ResumeRequest | None = None
 ) -> RunOut:
     """Queue an ended run again; it resumes from its latest checkpoint. The limits that a finished run has
     reached must be raised. A stopped or failed run at an unchanged limit completes what is missing, such as
@@ -217,24 +222,27 @@ def resume_run(
 
 @router.post("/{run_id}/archive")
 def archive_run(
-    run_id: Ulid, principal: Operator, session: WriteSession, body: ArchiveRequest | None = None
+    run_id: RunId, principal: Operator, session: WriteSession, body: ArchiveRequest | None = None
 ) -> RunOut:
     """Archive an ended run, or unarchive it with `archived: false`. Lists hide archived runs."""
     return RunOut.of(actions.archive(session, run_id, body.archived if body else True))
 
 
 @router.post("/{run_id}/restore")
-def restore_run(run_id: Ulid, principal: Operator, session: WriteSession) -> RunOut:
+def restore_run(run_id: RunId, principal: Operator, session: WriteSession) -> RunOut:
     """Bring back a run that was deleted with `restorable` less than an hour ago."""
     return RunOut.of(actions.restore(session, run_id))
 
 
 @router.get("/{run_id}/log")
 def read_log(
-    run_id: Ulid,
+    run_id: RunId,
     principal: Viewer,
     session: ReadSession,
-    search: Annotated[Text | None, Query(max_length=500)] = None,
+    search: Annotated[
+        Text | None,
+        Query(max_length=500, description="Only lines that contain this text; not case-sensitive."),
+    ] = None,
     after: Annotated[
         int | None, Query(ge=0, le=2**63 - 1, description="Lines after this line id, to follow the log.")
     ] = None,

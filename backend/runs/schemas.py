@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    BaseModel,
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
@@ -15,10 +14,10 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from backend.db import Run
-from backend.schemas import Number, Page
+from backend.schemas import Id, Number, Page
 from backend.specs.annealing import Annealing
 from backend.specs.external import ExternalFields
-from backend.specs.fields import Strict
+from backend.specs.fields import Schema, Strict
 from backend.specs.provenance import Provenance
 from backend.specs.run import StopSpec, in_declared_order
 from backend.specs.run_fields import (
@@ -44,6 +43,7 @@ class RunFields(RunOptions):
     algorithm: str = Field(description="An id from `GET /algorithms`.")
     environment: str = Field(description="An id from `GET /environments`.")
     stop: StopSpec
+    """Limits of the run: it ends when it reaches the first of them."""
     config: dict[str, JsonValue] = Field(default={}, description="The algorithm's settings.")
     environment_config: dict[str, JsonValue] = Field(default={}, description="The environment's settings.")
     seed: Seed | None = Field(default=None, description="Seed of all random numbers; default: 0.")
@@ -89,10 +89,14 @@ class RunChanges(Strict):
     """The body of `PATCH /runs/{id}`: fields that are left out do not change."""
 
     name: GivenName | None = None
+    """New name; null changes nothing."""
     notes: Notes | None = None
+    """New notes, in Markdown; null changes nothing."""
     tags: Tags | None = None
-    group: GroupName | None = Field(default=None, description="Empty or null for no group.")
+    """New labels, which replace all former ones; null changes nothing."""
+    group: GroupName | None = Field(default=None, description="New group; empty or null for none.")
     priority: Priority | None = None
+    """New priority; null changes nothing. Queued runs with a higher priority are claimed first."""
 
 
 class ResumeRequest(Strict):
@@ -111,56 +115,95 @@ class ArchiveRequest(Strict):
     """The body of `POST /runs/{id}/archive`."""
 
     archived: bool = True
+    """Whether lists hide the run."""
 
 
-class RunOut(BaseModel):
+class RunOut(Schema):
     """A run."""
 
     model_config = ConfigDict(from_attributes=True)
 
-    id: str
+    id: Id
+    """Id of the run: a ULID, which sorts by the time of creation."""
     origin: Origin
-    name: str
-    algorithm: str
-    environment: str
-    seed: int
+    """Where the run is trained: `callboard` by a worker of this installation, `external` elsewhere."""
+    name: str = Field(examples=["PAAC on Pong"])
+    """Name of the run, as pages show it."""
+    algorithm: str = Field(examples=["paac"])
+    """Id from `GET /algorithms`; of an external run, the name that its script has chosen."""
+    environment: str = Field(examples=["ALE/Pong-v5"])
+    """Id from `GET /environments`; of an external run, the name that its script has chosen."""
+    seed: int = Field(examples=[3])
+    """Seed of all random numbers of the run."""
     state: RunState
-    state_reason: str
+    """State of the run."""
+    state_reason: str = Field(examples=["reached 10,000,000 agent steps"])
+    """Why the run is in its state."""
     stop_requested: Literal["stop", "kill"] | None
+    """`stop` or `kill` while such a request is pending; null otherwise."""
     created_at: datetime
+    """When the run was created."""
     created_by: str | None
+    """Id of the user who created the run; null for a run that was imported on the command line, or if that
+    user has been deleted."""
     started_at: datetime | None
+    """When the first attempt started; null before."""
     ended_at: datetime | None
-    queue: str
+    """When the run ended; null before."""
+    queue: str = Field(examples=["cpu"])
+    """Queue from which hosts claim the run; empty for an external run."""
     wanted_host: str | None
+    """Id of the only host that may claim the run; null for any host."""
     priority: int
-    group: str | None
+    """Runs with a higher priority are claimed first."""
+    group: str | None = Field(examples=["learning rates"])
+    """Name of the group that the run belongs to; null for none."""
     tags: list[str]
+    """Labels for finding and filtering runs."""
     notes: str
+    """Free text about the run, in Markdown."""
     archived: bool
+    """Whether lists hide the run."""
     parent_id: str | None
-    """The run that it was forked from."""
+    """Id of the run that it was forked from; null for none, or if that run has been deleted."""
     forked_at_agent_steps: int | None
     """Agent steps of the checkpoint it was forked from; its own points start there."""
-    memory_estimate_bytes: int
+    memory_estimate_bytes: int = Field(examples=[734_003_200])
+    """Memory that a host reserves for the run; 0 for an external run."""
     attempt: int
+    """Number of the latest attempt, from 1; 0 before the first, and for an external run."""
     attempts_without_checkpoint: int
-    host: str | None
+    """Attempts since the newest checkpoint that are active or have ended by themselves."""
+    host: str | None = Field(examples=["lab-3"])
+    """Id of the host that holds the run; null if none does."""
     lease_expires_at: datetime | None
+    """When the host's lease ends unless it is renewed; null without a lease. An external run is lost then,
+    unless its script sends something before."""
     error: str | None
-    revision: int
-    agent_steps: int
-    frames: int
-    updates: int
-    episodes: int
-    wall_time_s: Number
-    agent_steps_per_s: Number
-    """Averaged over about the last ten seconds of training."""
-    score: Number
-    best_return: Number
-    progress: Number
-    """From 0 to 1 of the nearest limit; null if only a score ends the run."""
-    time_left_s: Number
+    """Traceback, exit status or message of the last failure; null without one."""
+    revision: int = Field(examples=[42])
+    """Number of changes of the run so far, its data included. Send it back as `since_revision` to get later
+    data only."""
+    agent_steps: int = Field(examples=[1_000_000])
+    """Agent steps (decisions) of the run so far."""
+    frames: int = Field(examples=[4_000_000])
+    """Emulator frames of the run so far; Atari has four per agent step by default."""
+    updates: int = Field(examples=[6_250])
+    """Updates of the parameters so far."""
+    episodes: int = Field(examples=[812])
+    """Training episodes that have ended so far."""
+    wall_time_s: Number = Field(examples=[294.5])
+    """Training time so far in seconds, summed over attempts, without evaluations."""
+    agent_steps_per_s: Number = Field(examples=[3_400.0])
+    """Agent steps per second, averaged over about the last ten seconds of training; null before the first
+    report."""
+    score: Number = Field(examples=[17.4])
+    """Mean return of the last 100 training episodes, rewards not clipped; null before the first has ended."""
+    best_return: Number = Field(examples=[21.0])
+    """Highest return of a training episode so far, rewards not clipped; null before the first has ended."""
+    progress: Number = Field(examples=[0.71])
+    """Progress to the nearest limit, from 0 to 1; null if only a score ends the run."""
+    time_left_s: Number = Field(examples=[118.0])
     """Remaining training time at the current speed; null if unknown."""
     spec: dict[str, Any]
     """The whole specification, defaults included; of an external run, what its script has sent."""
@@ -173,16 +216,17 @@ class RunOut(BaseModel):
         return cls.model_validate(row)
 
 
-class RunItems(BaseModel):
+class RunItems(Schema):
     """The runs created by one request: one without `seeds` and `grid`."""
 
     items: list[RunOut]
-    warnings: list[str] = []
+    """The created runs, in the order of the grid's combinations and, within each, of the seeds."""
+    warnings: list[str] = Field(default=[])
     """Why no host that may claim them can run them well, and which settings have no effect, as in
     `POST /runs/estimate`."""
 
 
-class RunEstimate(BaseModel):
+class RunEstimate(Schema):
     """What the runs of a request would need: of several, the one that needs most."""
 
     memory_bytes: int
@@ -193,60 +237,82 @@ class RunEstimate(BaseModel):
     wanted host does not exist. Also names settings that have no effect."""
 
 
-class RunPage(Page[RunOut]):
+class RunPage(Page):
     """A page of runs, and the total number of runs."""
 
-    total: int
+    items: list[RunOut]
+    """Runs of this page, in the requested order."""
+
+    total: int = Field(examples=[128])
+    """Number of runs that match, on all pages together."""
 
 
-class AttemptOut(BaseModel):
+class AttemptOut(Schema):
     """One claim of a run by a host."""
 
     model_config = ConfigDict(from_attributes=True)
 
     number: int
-    host: str
+    """Number of the attempt, from 1."""
+    host: str = Field(examples=["lab-3"])
+    """Id of the host that claimed the run for this attempt."""
     claimed_at: datetime
+    """When the host claimed the run."""
     ended_at: datetime | None
+    """When the attempt ended; null while it is active."""
     outcome: str | None
+    """State that the run had after the attempt, and why; null while the attempt is active."""
     resumed_from_agent_steps: int
+    """Agent steps of the checkpoint that the attempt resumed from; 0 if it started from scratch."""
     provenance: Provenance | None
     """What it was trained with; null before its engine has reported it."""
 
 
-class TransitionOut(BaseModel):
+class TransitionOut(Schema):
     """One state transition."""
 
     model_config = ConfigDict(from_attributes=True)
 
     time: datetime
+    """When the state changed."""
     before: RunState | None
+    """State before the change; null for the creation of the run."""
     after: RunState
+    """State after the change."""
     attempt: int
+    """Number of the run's latest attempt at that time; 0 before the first."""
     reason: str
+    """Why the state changed."""
 
 
-class ChildOut(BaseModel):
+class ChildOut(Schema):
     """A fork of this run."""
 
     model_config = ConfigDict(from_attributes=True)
 
-    id: str
-    name: str
+    id: Id
+    """Id of the fork."""
+    name: str = Field(examples=["PAAC on Pong, learning rate halved"])
+    """Name of the fork, as pages show it."""
     state: RunState
+    """State of the fork."""
     forked_at_agent_steps: int
+    """Agent steps of the checkpoint that the fork started from."""
 
 
 class RunDetail(RunOut):
     """A run with its history."""
 
-    children: list[ChildOut] = []
+    children: list[ChildOut] = Field(default=[])
+    """Runs that were forked from this one."""
 
-    attempts: list[AttemptOut] = []
-    transitions: list[TransitionOut] = []
+    attempts: list[AttemptOut] = Field(default=[])
+    """Every attempt, oldest first."""
+    transitions: list[TransitionOut] = Field(default=[])
+    """Every change of state, oldest first."""
 
 
-class LogLineOut(BaseModel):
+class LogLineOut(Schema):
     """One line of a run's log."""
 
     model_config = ConfigDict(from_attributes=True)
@@ -254,11 +320,19 @@ class LogLineOut(BaseModel):
     id: int
     """Increases with every line; pass the last one as `after` to follow the log."""
     attempt: int
+    """Number of the attempt that logged the line; 0 for lines before the first."""
     time: datetime
-    level: str
-    message: str
-    agent_steps: int | None
+    """When the line was logged."""
+    level: str = Field(examples=["info"])
+    """Severity: `debug`, `info`, `warning` or `error`."""
+    message: str = Field(examples=["checkpoint saved"])
+    """Text of the line."""
+    agent_steps: int | None = Field(examples=[1_000_000])
+    """Agent steps of the run when the line was logged; null if they are not known."""
 
 
-class LogPage(Page[LogLineOut]):
+class LogPage(Page):
     """A page of a run's log."""
+
+    items: list[LogLineOut]
+    """Lines of this page, oldest first."""

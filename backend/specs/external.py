@@ -62,16 +62,10 @@ class ExternalFields(Strict):
     """An external run to create: it is trained elsewhere, and is `running` immediately."""
 
     origin: Literal["external"] = Field(description="`external`: the run is trained elsewhere.")
-    algorithm: Annotated[
-        _Id, Field(max_length=MAX_ALGORITHM, description="Name of the algorithm; may be any name.")
-    ]
-    environment: Annotated[
-        _Id,
-        Field(
-            max_length=MAX_ENVIRONMENT,
-            description="Any name; with an id from `GET /environments` the run can be compared with others.",
-        ),
-    ]
+    algorithm: Annotated[_Id, Field(max_length=MAX_ALGORITHM)]
+    """Name of the algorithm; may be any name."""
+    environment: Annotated[_Id, Field(max_length=MAX_ENVIRONMENT)]
+    """Any name; with an id from `GET /environments` the run can be compared with others."""
     config: dict[str, JsonValue] = Field(
         default={},
         description=f"At most {MAX_SETTINGS} settings: numbers, strings, Booleans, nulls or lists of these.",
@@ -83,10 +77,16 @@ class ExternalFields(Strict):
         "seeds of one config.",
     )
     name: Name | None = None
-    seed: ExternalSeed | None = Field(default=None, description="Seed of the script; default: 0.")
+    """Name shown on pages; by default it is composed of the algorithm, the environment and the seed."""
+    seed: ExternalSeed | None = None
+    """Seed of the script, as a number or, for programs whose numbers are exact up to 2^53 only, as its
+    digits; default: 0."""
     group: GroupName | None = None
+    """Name of the group that the run belongs to."""
     tags: Tags = ()
+    """Labels for finding and filtering runs."""
     notes: Notes | None = None
+    """Free text about the run, in Markdown."""
 
 
 def parse_external_spec(data: dict[str, Any]) -> dict[str, Any]:

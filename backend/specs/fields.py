@@ -47,7 +47,13 @@ Group = Literal[
 ]
 
 
-class Frozen(BaseModel):
+class Schema(BaseModel):
+    """Base class of what the API receives and sends: the text below a field describes it to clients."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class Frozen(Schema):
     """Base class: immutable, no unknown fields, finite numbers only."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -17,6 +17,7 @@ class FieldProblem(Frozen):
     field: str
     """Dotted path from the root of the request, such as `config.n_e`."""
     message: str
+    """What is wrong with the field, and what to send instead."""
 
 
 class InvalidSpec(ValueError):

@@ -45,9 +45,11 @@ class Protocol(Frozen):
     """One way to score an agent."""
 
     id: str
+    """Id of the protocol, which is part of a score's name."""
     title: str
     """In words, for legends and tables."""
     description: str
+    """How episodes start and end under the protocol."""
     environment_settings: dict[str, Any] = Field(default={})
     """Environment settings that it fixes; the others are those of training."""
     greedy: bool = False

@@ -70,13 +70,19 @@ class RunSpec(RunOptions):
     """Everything an engine needs to train. Create it with `parse_run_spec`."""
 
     algorithm: str
+    """Id of the algorithm, from `GET /algorithms`."""
     environment: str
+    """Id of the environment, from `GET /environments`."""
     config: SerializeAsAny[AlgorithmConfig]
+    """Settings of the algorithm, defaults included."""
     environment_config: SerializeAsAny[EnvironmentConfig]
+    """Settings of the environment, defaults included."""
     custom: CustomEnvironment | None = None
     """The host's description of a custom environment; None for an environment of the catalogue."""
     seed: Seed = 0
+    """Seed of all random numbers."""
     stop: StopSpec
+    """Limits of the run: it ends when it reaches the first of them."""
 
     @property
     def catalogue_environment(self) -> Environment:

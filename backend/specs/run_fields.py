@@ -1,6 +1,6 @@
 """The fields of a run apart from its algorithm, its environment and their settings.
 
-Their types, bounds and descriptions are declared here alone. `RunSpec`, the request bodies that create, fork
+Their types and bounds are declared here alone. `RunSpec`, the request bodies that create, fork
 or change a run, the table's columns, imports, the OpenAPI document and, from it, the forms use them.
 """
 
@@ -28,25 +28,16 @@ MAX_EXTERNAL_SEED = 2**63 - 1
 MAX_SEEDS = 100
 """Seeds of one configuration."""
 
-Origin = Annotated[
-    Literal["callboard", "external"],
-    Field(description="Where it is trained: `callboard` is a worker of this installation."),
-]
-Name = Annotated[
-    Text,
-    Field(max_length=MAX_NAME, description="Name shown on pages; default: from algorithm and settings."),
-]
-GivenName = Annotated[Name, Field(min_length=1, description="Name shown on pages.")]
-GroupName = Annotated[Text, Field(max_length=MAX_GROUP, description="Name of the run's group.")]
-HostName = Annotated[Text, Field(max_length=MAX_HOST, description="Only this host may run it.")]
-Notes = Annotated[Text, Field(max_length=MAX_NOTES, description="Free text, in Markdown.")]
+Origin = Literal["callboard", "external"]
+Name = Annotated[Text, Field(max_length=MAX_NAME)]
+GivenName = Annotated[Name, Field(min_length=1)]
+GroupName = Annotated[Text, Field(max_length=MAX_GROUP)]
+HostName = Annotated[Text, Field(max_length=MAX_HOST)]
+Notes = Annotated[Text, Field(max_length=MAX_NOTES)]
 Tag = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TAG, pattern=NAME)]
 """A label to find runs by: any text without control characters."""
-Tags = Annotated[
-    tuple[Tag, ...],
-    Field(max_length=MAX_TAGS, strict=False, description="Labels for finding and filtering runs."),
-]
-Seed = Annotated[int, Field(ge=0, le=MAX_SEED, description="Seed of all random numbers.")]
+Tags = Annotated[tuple[Tag, ...], Field(max_length=MAX_TAGS, strict=False)]
+Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
 
 
 def _whole(value: Any) -> Any:
@@ -63,38 +54,34 @@ ExternalSeed = Annotated[
                 {"type": "integer", "minimum": 0, "maximum": MAX_EXTERNAL_SEED},
                 {"type": "string", "pattern": "^[0-9]{1,18}$"},
             ],
-            "description": "Seed of the script, as a number or, for programs whose numbers are exact up to "
-            "2^53 only, as its digits.",
         }
     ),
 ]
 """A whole number: `5`, `5.0` and `"5"` are the same."""
-Priority = Annotated[int, Field(ge=-100, le=100, description="Runs with a higher priority start first.")]
-Device = Annotated[
-    Literal["auto", "cpu", "cuda"],
-    Field(description="Device of the network: `auto` is CUDA on hosts that have it."),
-]
-Queue = Annotated[Literal["cpu", "gpu"], Field(description="The queue from which hosts claim the run.")]
-AnnealingSteps = Annotated[
-    int,
-    Field(
-        ge=1,
-        le=10**12,
-        description="Agent steps over which a linear learning rate falls to 0; default: up to the agent-step "
-        "limit.",
-    ),
-]
+Priority = Annotated[int, Field(ge=-100, le=100)]
+Device = Literal["auto", "cpu", "cuda"]
+Queue = Literal["cpu", "gpu"]
+AnnealingSteps = Annotated[int, Field(ge=1, le=10**12)]
 
 
 class RunOptions(Strict):
     """What a spec and a request to create a run both have, with defaults."""
 
     name: Name | None = None
+    """Name shown on pages; by default it is composed of the algorithm, the environment and the settings."""
     annealing_agent_steps: AnnealingSteps | None = None
+    """Agent steps over which a linear learning rate falls to 0; by default up to the agent-step limit."""
     device: Device = "auto"
+    """Device of the network: `auto` is CUDA on hosts that have it."""
     queue: Queue = "cpu"
+    """Queue from which hosts claim the run."""
     host: HostName | None = None
+    """Id of the only host that may claim the run; by default any host of the queue may."""
     priority: Priority = 0
+    """Runs with a higher priority are claimed first."""
     group: GroupName | None = None
+    """Name of the group that the run belongs to."""
     tags: Tags = ()
+    """Labels for finding and filtering runs."""
     notes: Notes = ""
+    """Free text about the run, in Markdown."""

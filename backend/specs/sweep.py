@@ -28,7 +28,10 @@ class Dimension(Strict):
     """What one setting varies over: a list of values, or a range."""
 
     values: Annotated[tuple[JsonValue, ...], Field(strict=False)] | None = Field(
-        default=None, min_length=1, max_length=MAX_CONFIGURATIONS, description="Numbers, words or booleans."
+        default=None,
+        min_length=1,
+        max_length=MAX_CONFIGURATIONS,
+        description="Values of the setting: numbers, words or booleans.",
     )
     distribution: Distribution = Field(
         default="uniform",
@@ -37,7 +40,7 @@ class Dimension(Strict):
     low: float | None = Field(default=None, description="Lowest value of the range.")
     high: float | None = Field(default=None, description="Highest value of the range.")
     n: int | None = Field(
-        default=None, ge=2, le=MAX_CONFIGURATIONS, description="Values of the range in a grid."
+        default=None, ge=2, le=MAX_CONFIGURATIONS, description="Number of values of the range in a grid."
     )
 
     @model_validator(mode="after")
@@ -82,7 +85,7 @@ class Racing(Strict):
 class Budget(Strict):
     """No run is started once one of these limits is reached; runs that have started end as usual."""
 
-    runs: int | None = Field(default=None, ge=1, le=MAX_RUNS, description="Runs of the sweep.")
+    runs: int | None = Field(default=None, ge=1, le=MAX_RUNS, description="Number of runs of the sweep.")
     agent_steps: int | None = Field(
         default=None, ge=1, le=10**15, description="Agent steps of all its runs together."
     )
@@ -97,7 +100,9 @@ class SweepSpec(Strict):
     # Defaults that are objects come from factories: generators of clients cannot read them in a schema.
 
     name: GivenName
+    """Name shown on pages."""
     notes: Notes = ""
+    """Free text about the sweep, in Markdown."""
     run: dict[str, JsonValue] = Field(
         description="What all runs have in common: a body of `POST /runs` without `seed`, `seeds` and `grid`."
     )
@@ -121,7 +126,7 @@ class SweepSpec(Strict):
         default=10, ge=1, le=MAX_SEEDS, description="Seeds of each configuration, at most: 0, 1, 2, …"
     )
     racing: Racing | None = Field(
-        default_factory=Racing, description="Null: every configuration gets all its seeds."
+        default_factory=Racing, description="When worse configurations get no further seed; null: never."
     )
     objective: Literal["training", "evaluation"] = Field(
         default="training",

@@ -1,19 +1,24 @@
-"""Routes of sweeps."""
+"""Sweeps: runs of many configurations with several seeds each, and which configurations are worse."""
 
-from fastapi import APIRouter, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
 from sqlalchemy.orm import Session
 
 from backend.db import Sweep
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
-from backend.http.pages import Cursor, Limit, Ulid
+from backend.http.pages import Cursor, Limit
 from backend.http.transfer import json_response
+from backend.specs.fields import ULID
 from backend.specs.sweep import SweepSpec
 from backend.sweeps import repository, service
 from backend.sweeps.schemas import SweepChanges, SweepDetail, SweepExtension, SweepOut, SweepPage
 
 router = APIRouter(prefix="/sweeps", tags=["sweeps"], route_class=IdempotentRoute)
+
+SweepId = Annotated[str, Path(pattern=ULID, description="Id of the sweep.")]
 
 
 @router.post("", status_code=201)
@@ -37,7 +42,7 @@ def list_sweeps(
 
 
 @router.get("/{sweep_id}", response_model=SweepDetail)
-def read_sweep(sweep_id: Ulid, principal: Viewer, session: ReadSession) -> Response:
+def read_sweep(sweep_id: SweepId, principal: Viewer, session: ReadSession) -> Response:
     """A sweep with its configurations, the scores of their seeds, and the best one."""
     sweep = service.get(session, sweep_id)
     summary = _summary(session, sweep)
@@ -47,32 +52,34 @@ def read_sweep(sweep_id: Ulid, principal: Viewer, session: ReadSession) -> Respo
 
 
 @router.patch("/{sweep_id}")
-def change_sweep(sweep_id: Ulid, body: SweepChanges, principal: Operator, session: WriteSession) -> SweepOut:
+def change_sweep(
+    sweep_id: SweepId, body: SweepChanges, principal: Operator, session: WriteSession
+) -> SweepOut:
     """Change name, notes or concurrency."""
     return _summary(session, service.change(session, sweep_id, body.model_dump()))
 
 
 @router.delete("/{sweep_id}", status_code=204)
-def delete_sweep(sweep_id: Ulid, principal: Operator, session: WriteSession) -> None:
+def delete_sweep(sweep_id: SweepId, principal: Operator, session: WriteSession) -> None:
     """Delete an ended sweep. Its runs stay."""
     service.delete(session, sweep_id)
 
 
 @router.post("/{sweep_id}/stop")
-def stop_sweep(sweep_id: Ulid, principal: Operator, session: WriteSession) -> SweepOut:
+def stop_sweep(sweep_id: SweepId, principal: Operator, session: WriteSession) -> SweepOut:
     """Start no further run of the sweep, and stop those that have not ended."""
     return _summary(session, service.stop(session, sweep_id))
 
 
 @router.post("/{sweep_id}/retry")
-def retry_sweep(sweep_id: Ulid, principal: Operator, session: WriteSession) -> SweepOut:
+def retry_sweep(sweep_id: SweepId, principal: Operator, session: WriteSession) -> SweepOut:
     """Queue its failed and stopped runs again, start deleted runs again, and continue the sweep."""
     return _summary(session, service.retry(session, sweep_id))
 
 
 @router.post("/{sweep_id}/extend")
 def extend_sweep(
-    sweep_id: Ulid, body: SweepExtension, principal: Operator, session: WriteSession
+    sweep_id: SweepId, body: SweepExtension, principal: Operator, session: WriteSession
 ) -> SweepOut:
     """Add seeds, configurations or values to a sweep, or replace its budget, and continue it."""
     extension = body.model_dump(mode="json", exclude_unset=True)

@@ -5,12 +5,12 @@ from datetime import datetime
 from typing import Any, Self
 
 import numpy as np
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from backend.comparisons.schemas import EstimateOut
 from backend.db import Sweep, SweepConfiguration
-from backend.schemas import Number, Page
-from backend.specs.fields import Strict
+from backend.schemas import Id, Number, Page
+from backend.specs.fields import Schema, Strict
 from backend.specs.run_fields import MAX_SEEDS, GivenName, Notes
 from backend.specs.sweep import MAX_CONCURRENCY, MAX_CONFIGURATIONS, Budget, SweepSpec, SweepState
 from backend.statistics.estimates import interquartile_mean, median
@@ -21,7 +21,9 @@ class SweepChanges(Strict):
     """The body of `PATCH /sweeps/{id}`: fields that are left out do not change."""
 
     name: GivenName | None = None
+    """New name; null changes nothing."""
     notes: Notes | None = None
+    """New notes, in Markdown; null changes nothing."""
     concurrency: int | None = Field(
         default=None,
         ge=1,
@@ -42,29 +44,40 @@ class SweepExtension(Strict):
     values: dict[str, list[JsonValue]] | None = Field(
         default=None, description="Further values by field, of settings that vary over a list of values."
     )
-    budget: Budget | None = Field(default=None, description="Replaces the limits.")
+    budget: Budget | None = Field(default=None, description="New limits, which replace the former ones.")
 
 
-class SweepOut(BaseModel):
+class SweepOut(Schema):
     """A sweep."""
 
-    id: str
-    name: str
+    id: Id
+    """Id of the sweep."""
+    name: str = Field(examples=["learning rate"])
+    """Name of the sweep, as pages show it."""
     notes: str
-    algorithm: str
-    environment: str
+    """Free text about the sweep, in Markdown."""
+    algorithm: str = Field(examples=["paac"])
+    """Id of the algorithm of its runs, from `GET /algorithms`."""
+    environment: str = Field(examples=["ALE/Pong-v5"])
+    """Id of the environment of its runs, from `GET /environments`."""
     state: SweepState
+    """State of the sweep."""
     state_reason: str
+    """Why the sweep is in its state."""
     created_at: datetime
+    """When the sweep was created."""
     created_by: str | None
+    """Id of the user who created the sweep; null if that user has been deleted."""
     ended_at: datetime | None
+    """When the sweep ended; null before."""
     revision: int
+    """Number of changes of the sweep so far."""
     looks: int
     """How often its configurations have been compared."""
     n_configurations: int
-    """Configurations, with those that are eliminated."""
+    """Number of configurations, with those that are eliminated."""
     n_active: int
-    """Configurations that are not eliminated."""
+    """Number of configurations that are not eliminated."""
     runs: dict[str, int]
     """Its runs by state; `deleted` for runs that have been deleted."""
     spec: SweepSpec
@@ -94,19 +107,23 @@ class SweepOut(BaseModel):
         )
 
 
-class SweepPage(Page[SweepOut]):
+class SweepPage(Page):
     """A page of sweeps."""
 
+    items: list[SweepOut]
+    """Sweeps of this page."""
 
-class MemberOut(BaseModel):
+
+class MemberOut(Schema):
     """A seed of a configuration."""
 
     run: str | None
-    """Null if the run has been deleted."""
+    """Id of the run; null if it has been deleted."""
     seed: int
+    """Seed of the run."""
     state: str
     """State of the run; `deleted` if it no longer exists."""
-    score: Number
+    score: Number = Field(examples=[17.4])
     """Score of a finished run; null for any other."""
 
     @classmethod
@@ -121,11 +138,11 @@ class MemberOut(BaseModel):
         )
 
 
-class ConfigurationOut(BaseModel):
+class ConfigurationOut(Schema):
     """A configuration with the scores of its seeds."""
 
     number: int
-    """From 0, in the order in which the sampler made them."""
+    """Number of the configuration, from 0, in the order in which the sampler created them."""
     settings: dict[str, Any]
     """Its values, by field path."""
     eliminated: str | None
@@ -155,7 +172,7 @@ class ConfigurationOut(BaseModel):
         )
 
 
-class Best(BaseModel):
+class Best(Schema):
     """The configuration with the highest interquartile mean, of those that are not eliminated."""
 
     number: int
@@ -170,13 +187,13 @@ class SweepDetail(SweepOut):
     """A sweep with its configurations."""
 
     best: Best | None
-    """Null without any score."""
+    """Configuration with the highest interquartile mean; null without any score."""
     n_planned: int
-    """Runs if no configuration were eliminated."""
+    """Number of runs if no configuration were eliminated."""
     n_not_needed: int
     """Number of these that are seeds of eliminated configurations and were never started."""
     configurations: list[ConfigurationOut]
-    """In the order of their numbers."""
+    """Every configuration, by number."""
 
     @classmethod
     def of_rows(

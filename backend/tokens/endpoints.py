@@ -1,9 +1,9 @@
-"""Routes of `/tokens`."""
+"""API tokens, for scripts."""
 
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
 from sqlalchemy.orm import Session
 
 from backend.auth import repository
@@ -11,12 +11,15 @@ from backend.db import Token
 from backend.errors import Forbidden
 from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession, WriteSession
-from backend.http.pages import Cursor, Limit, Ulid
+from backend.http.pages import Cursor, Limit
 from backend.principals import Role
+from backend.specs.fields import ULID
 from backend.tokens import service
 from backend.tokens.schemas import NewToken, TokenOut, TokenPage, TokenRequest
 
 router = APIRouter(prefix="/tokens", tags=["tokens"])
+
+TokenId = Annotated[str, Path(pattern=ULID, description="Id of the token.")]
 
 
 @router.get("")
@@ -48,7 +51,7 @@ def create_token(body: TokenRequest, principal: Viewer, session: WriteSession) -
 
 
 @router.delete("/{token_id}", status_code=204)
-def revoke_token(token_id: Ulid, principal: Viewer, session: WriteSession) -> None:
+def revoke_token(token_id: TokenId, principal: Viewer, session: WriteSession) -> None:
     """Revoke a token, with those that it has created: your own, or as an admin any."""
     service.revoke(session, principal, token_id)
 

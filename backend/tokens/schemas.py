@@ -3,12 +3,12 @@
 from datetime import datetime
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from backend.db import Token, User
 from backend.principals import Role
-from backend.schemas import Page
-from backend.specs.fields import Strict
+from backend.schemas import Id, Page
+from backend.specs.fields import Schema, Strict
 from backend.text import Text
 
 MAX_DAYS = 3650
@@ -29,39 +29,44 @@ class TokenRequest(Strict):
         default=None,
         ge=1,
         le=MAX_DAYS,
-        description="Null if it does not expire. A token created by another one expires with it at the "
-        "latest.",
+        description="Days after which the token expires; null: never. A token created by another one expires "
+        "with it at the latest.",
     )
 
 
-class TokenOut(BaseModel):
+class TokenOut(Schema):
     """An API token."""
 
     model_config = ConfigDict(from_attributes=True)
 
-    id: str
-    user_id: str
+    id: Id
+    """Id of the token, with which it is revoked."""
+    user_id: Id
+    """Id of the user whose permissions the token has."""
     user_name: str
-    """The user whose permissions it has."""
-    name: str
+    """Name of the user whose permissions the token has."""
+    name: str = Field(examples=["nightly sweep"])
+    """Name of the token, which says what it is for."""
     role: Role
     """Upper limit of its permissions; never more than its user's role."""
     scope: str | None
     """`external_runs`: it may only create external runs, and write those that it has created; null: all that
     its role allows."""
     created_at: datetime
+    """When the token was created."""
     created_with: str | None
     """What created it: the user's browser `session`, another `token`, or the `command line`; null if it is
     not known."""
     parent_id: str | None
-    """The token that created it and with which it is revoked."""
+    """Id of the token that created it and with which it is revoked; null for none."""
     parent_name: str | None
-    """The name of that token."""
+    """Name of that token; null for none."""
     expires_at: datetime | None
+    """When the token stops being valid; null if it does not expire."""
     last_used_at: datetime | None
     """When it was used last, to about a minute; null: never."""
     last_used_address: str | None
-    """The client's address then."""
+    """Address of the client that used the token last; null: none."""
 
     @classmethod
     def of(cls, token: Token, user: User, parent: Token | None) -> Self:
@@ -86,9 +91,12 @@ class TokenOut(BaseModel):
 class NewToken(TokenOut):
     """An API token with its secret."""
 
-    token: str
+    token: str = Field(examples=["cb_3q2-7w"])
     """Returned only here; send it as `Authorization: Bearer`."""
 
 
-class TokenPage(Page[TokenOut]):
+class TokenPage(Page):
     """A page of tokens."""
+
+    items: list[TokenOut]
+    """Tokens of this page."""

@@ -1,16 +1,21 @@
-"""Routes of `/users`."""
+"""Users and their roles."""
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Path
 
 from backend.auth import repository
 from backend.http.access import Admin
 from backend.http.dependencies import AppStateDep, ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
-from backend.http.pages import Cursor, Limit, Ulid
+from backend.http.pages import Cursor, Limit
+from backend.specs.fields import ULID
 from backend.users import service
 from backend.users.schemas import UserChanges, UserOut, UserPage, UserRequest
 
 router = APIRouter(prefix="/users", tags=["users"], route_class=IdempotentRoute)
+
+UserId = Annotated[str, Path(pattern=ULID, description="Id of the user.")]
 
 
 @router.get("")
@@ -28,13 +33,13 @@ def create_user(body: UserRequest, principal: Admin, session: WriteSession) -> U
 
 @router.patch("/{user_id}")
 def change_user(
-    user_id: Ulid, body: UserChanges, principal: Admin, state: AppStateDep, session: WriteSession
+    user_id: UserId, body: UserChanges, principal: Admin, state: AppStateDep, session: WriteSession
 ) -> UserOut:
     """Change a user's role, password, or linked identity of the OpenID Connect provider."""
     return UserOut.model_validate(service.change(session, user_id, body, state.settings.oidc_issuer))
 
 
 @router.delete("/{user_id}", status_code=204)
-def delete_user(user_id: Ulid, principal: Admin, session: WriteSession) -> None:
+def delete_user(user_id: UserId, principal: Admin, session: WriteSession) -> None:
     """Delete a user with their sessions and tokens; their runs stay."""
     service.delete(session, user_id)

@@ -2,26 +2,29 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Response
+from fastapi import APIRouter, Header, Path, Response
 
 from backend.artifacts import Damaged
 from backend.errors import Gone, NotFound
 from backend.http.access import Viewer
 from backend.http.dependencies import Artifacts, ReadSession
-from backend.http.pages import Cursor, Limit, Ulid
+from backend.http.pages import Cursor, Limit, RunId
 from backend.http.streaming import BINARY, DownloadSlot, send_file
 from backend.runs import service as runs
+from backend.specs.fields import ULID
 from backend.videos import repository, service
 from backend.videos.schemas import VideoOut, VideoPage
 
 router = APIRouter(tags=["episodes"])
+
+VideoId = Annotated[str, Path(pattern=ULID, description="Id of the video.")]
 
 MEDIA_TYPE = "video/mp4"
 
 
 @router.get("/runs/{run_id}/videos")
 def list_videos(
-    run_id: Ulid, principal: Viewer, session: ReadSession, limit: Limit = 50, cursor: Cursor = None
+    run_id: RunId, principal: Viewer, session: ReadSession, limit: Limit = 50, cursor: Cursor = None
 ) -> VideoPage:
     """The videos that the script of an external run has sent, latest first."""
     runs.get(session, run_id)
@@ -39,12 +42,12 @@ def list_videos(
     },
 )
 def read_video_file(
-    video_id: Ulid,
+    video_id: VideoId,
     principal: Viewer,
     slot: DownloadSlot,
     session: ReadSession,
     artifacts: Artifacts,
-    range: Annotated[str | None, Header()] = None,
+    range: Annotated[str | None, Header(description="A part of the file, as in `bytes=0-1023`.")] = None,
 ) -> Response:
     """A video that a worker has encoded."""
     row = repository.get(session, video_id)

@@ -3,31 +3,35 @@
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel
+from pydantic import Field
 
 from backend.db import Job, Video
-from backend.schemas import Number, Page
+from backend.schemas import Id, Number, Page
+from backend.specs.fields import Schema
 
 
-class VideoOut(BaseModel):
+class VideoOut(Schema):
     """A video that the script of an external run has sent."""
 
-    id: str
-    run_id: str
+    id: Id
+    """Id of the video."""
+    run_id: Id
+    """Id of the external run whose script sent the video."""
     received_at: datetime
     """When the server received it."""
-    agent_steps: int
+    agent_steps: int = Field(examples=[1_000_000])
     """Agent steps of the run that it belongs to."""
-    wall_time_s: Number
+    wall_time_s: Number = Field(examples=[294.5])
+    """Training time of the run that the video belongs to, in seconds."""
     state: Literal["queued", "running", "done", "failed"]
-    """A worker encodes it as H.264; until then it cannot be watched."""
+    """State of the video: a worker encodes it as H.264; until it is `done` it cannot be watched."""
     error: str | None
-    """Why it cannot be shown."""
+    """Why the video cannot be shown; null if it can, or is not encoded yet."""
     n_frames: int | None
-    """Frames of the encoded video."""
+    """Number of frames of the encoded video; null before."""
     duration_s: Number
-    """How long it plays, in seconds."""
-    size_bytes: int
+    """How long the encoded video plays, in seconds; null before."""
+    size_bytes: int = Field(examples=[2_719_744])
     """Size of the encoded video; before, of what was sent."""
 
     @classmethod
@@ -47,5 +51,8 @@ class VideoOut(BaseModel):
         return cls.model_validate(row | {"state": state, "error": error, "size_bytes": size_bytes})
 
 
-class VideoPage(Page[VideoOut]):
+class VideoPage(Page):
     """A page of videos."""
+
+    items: list[VideoOut]
+    """Videos of this page."""

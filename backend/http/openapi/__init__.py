@@ -1,18 +1,25 @@
-"""Additions to the OpenAPI document that FastAPI generates."""
+"""Additions to the OpenAPI document that FastAPI generates.
 
-import ast
+Fields and parameters are described where they are declared: by the text below a field of a `Schema`, or by
+`Field`, `Query` and `Path`. What has no text there has none in the document.
+"""
+
 import inspect
-import textwrap
-from collections.abc import Iterator
+import sys
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
-from pydantic import BaseModel
+from fastapi.routing import APIRoute, iter_route_contexts
 
-from backend import descriptions
 from backend.http.openapi import errors, examples
 from backend.http.openapi.events import EVENT_SCHEMAS
+
+DESCRIPTION = """A request is authenticated by a token (`Authorization: Bearer …`) or by a browser's session.
+
+Lists have pages: pass `next_cursor` as `cursor` to get the next one. Errors are RFC 9457 problem documents,
+which name every invalid field. A POST that documents the header `Idempotency-Key` is executed once for each
+key."""
+"""What applies to every operation."""
 
 
 def operation_id(route: APIRoute) -> str:
@@ -21,23 +28,20 @@ def operation_id(route: APIRoute) -> str:
 
 
 def install(app: FastAPI) -> None:
-    """Complete the document of `app`: errors as problem documents, events, descriptions and examples."""
+    """Complete the document of `app`: errors as problem documents, events, tags and examples."""
     plain = app.openapi
 
-    def described() -> dict[str, Any]:
+    def completed() -> dict[str, Any]:
         if app.openapi_schema is None:
             document = plain()
             errors.describe(document, app.routes)
             _describe_events(document)
-            _describe_fields(document)
             examples.describe(document)
-            document["tags"] = [
-                {"name": name, "description": text} for name, text in descriptions.TAGS.items()
-            ]
+            document["tags"] = _tags(app)
         assert app.openapi_schema is not None
         return app.openapi_schema
 
-    app.openapi = described  # type: ignore[method-assign]
+    app.openapi = completed  # type: ignore[method-assign]
 
 
 def _describe_events(document: dict[str, Any]) -> None:
@@ -54,57 +58,15 @@ def _describe_events(document: dict[str, Any]) -> None:
     }
 
 
-def _describe_fields(document: dict[str, Any]) -> None:
-    """Describe every property and parameter: by its own description, the docstring below its field, or what
-    its name means everywhere. Add examples."""
-    schemas = document["components"]["schemas"]
-    docstrings = {model.__name__: _docstrings(model) for model in _models(BaseModel)}
-    for name, schema in schemas.items():
-        own = docstrings.get(name, {})
-        for field, described in schema.get("properties", {}).items():
-            # A type that carries its description, where null is allowed too.
-            of_type = [
-                part.pop("description") for part in described.get("anyOf", ()) if "description" in part
-            ]
-            if not described.get("description"):
-                text = descriptions.FIELDS.get(f"{name}.{field}") or own.get(field) or next(iter(of_type), "")
-                described["description"] = text or descriptions.FIELDS.get(field, "")
-            value = descriptions.VALUES.get(f"{name}.{field}", descriptions.VALUES.get(field))
-            if value is not None and _JSON_TYPES[type(value)] in _types(described):
-                described.setdefault("examples", [value])
-        if name in examples.EXAMPLES:
-            schema["examples"] = [examples.EXAMPLES[name]]
-    for path in document["paths"].values():
-        for operation in path.values():
-            for parameter in operation.get("parameters", []):
-                if not parameter.get("description"):
-                    parameter["description"] = descriptions.PARAMETERS.get(parameter["name"], "")
-
-
-_JSON_TYPES = {str: "string", int: "integer", float: "number"}
-
-
-def _types(schema: dict[str, Any]) -> set[str]:
-    return {each.get("type", "") for each in [schema, *schema.get("anyOf", [])]}
-
-
-def _models(of: type[BaseModel]) -> Iterator[type[BaseModel]]:
-    for model in of.__subclasses__():
-        yield model
-        yield from _models(model)
-
-
-def _docstrings(model: type[BaseModel]) -> dict[str, str]:
-    """The docstring below each field, also of the models it extends. Read when the document is requested:
-    pydantic's `use_attribute_docstrings` reads the sources at each start."""
-    found: dict[str, str] = {}
-    for each in reversed(model.__mro__):
-        if not each.__module__.startswith("backend.") or "[" in each.__name__:
-            continue
-        [tree] = ast.parse(textwrap.dedent(inspect.getsource(each))).body
-        assert isinstance(tree, ast.ClassDef)
-        for field, below in zip(tree.body, tree.body[1:], strict=False):
-            match field, below:
-                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                    found[name] = " ".join(inspect.cleandoc(text).split())
-    return found
+def _tags(app: FastAPI) -> list[dict[str, str]]:
+    """Each tag, described by the docstring of the first module that has routes with it."""
+    modules: dict[str, str] = {}
+    for context in iter_route_contexts(app.routes):
+        route = context.original_route
+        if isinstance(route, APIRoute) and route.include_in_schema:
+            for tag in route.tags:
+                modules.setdefault(str(tag), route.endpoint.__module__)
+    return [
+        {"name": tag, "description": inspect.cleandoc(sys.modules[module].__doc__ or "")}
+        for tag, module in modules.items()
+    ]

@@ -114,8 +114,10 @@ EXAMPLES: dict[str, Any] = {
 
 
 def describe(document: dict[str, Any]) -> None:
-    """Give each JSON response of an operation an example."""
+    """Give each schema of `EXAMPLES`, and each JSON response of an operation, its example."""
     schemas = document["components"]["schemas"]
+    for name, example in EXAMPLES.items():
+        schemas[name]["examples"] = [example]
     for path in document["paths"].values():
         for operation in path.values():
             for response in operation["responses"].values():

@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from pydantic import ConfigDict
+
 from backend.specs.algorithms.memory import (
     ENGINE_BYTES,
     ENV_PROCESS_BYTES,
@@ -39,6 +41,9 @@ OPERATION_SOURCES: Sources = {
 
 class AlgorithmConfig(Strict, ABC):
     """Settings of every algorithm: evaluation and checkpoints."""
+
+    # `setting` describes them: reading docstrings would cost each process of an engine a tenth of a second.
+    model_config = ConfigDict(use_attribute_docstrings=False)
 
     scores_best_kept: ClassVar[bool] = False
     """Whether a finished run also evaluates the best parameters of all evaluated checkpoints."""

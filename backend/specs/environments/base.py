@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from pydantic import ConfigDict
+
 from backend.specs.fields import Strict
 from backend.specs.protocols import Protocol, UnsupportedProtocolError, find_protocol
 from backend.specs.spaces import Actions, Observation
@@ -13,6 +15,9 @@ USUAL_EPISODE_AGENT_STEPS = 1_000
 
 class EnvironmentConfig(Strict):
     """Base class of a family's settings."""
+
+    # `setting` describes them: reading docstrings would cost each process of an engine a tenth of a second.
+    model_config = ConfigDict(use_attribute_docstrings=False)
 
     stacks_frames: ClassVar[bool] = False
     """Whether an observation consists of the newest frames, of which a replay memory stores each once."""

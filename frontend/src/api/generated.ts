@@ -1739,24 +1739,24 @@ export interface components {
         AlgorithmOut: {
             /**
              * Id
-             * @description The resource's id.
+             * @description Id of the algorithm, as a request for a run names it.
              * @example paac
              */
             id: string;
             /**
              * Title
-             * @description A short name for display.
+             * @description Name of the algorithm, as pages show it.
              * @example PAAC
              */
             title: string;
             /**
              * Summary
-             * @description One sentence about it.
+             * @description One sentence that says how the algorithm works.
              */
             summary: string;
             /**
              * Paper
-             * @description The paper that introduced it.
+             * @description Paper that introduced the algorithm.
              */
             paper: string;
             /**
@@ -1771,13 +1771,15 @@ export interface components {
             actions: ("discrete" | "continuous")[];
             /**
              * Reproducibility
-             * @description bitwise: the same seed gives the same series on the same host, resumed or not. resumes_agree: the same seed gives the same series, and resumes of one checkpoint agree. none: nothing repeats exactly.
+             * @description bitwise: the same seed gives the same series on the same host, resumed or not. resumes_agree: the same
+             *     seed gives the same series, and resumes of one checkpoint agree. none: nothing repeats exactly.
              * @enum {string}
              */
             reproducibility: "bitwise" | "resumes_agree" | "none";
             /**
              * Config Schema
-             * @description JSON Schema of `config`; each field has title, description, bounds, `group`, and may have `symbol` and `unit`.
+             * @description JSON Schema of `config`; each field has title, description, bounds, `group`, and may have `symbol` and
+             *     `unit`.
              */
             config_schema: {
                 [key: string]: unknown;
@@ -1809,16 +1811,16 @@ export interface components {
          */
         AlgorithmPage: {
             /**
-             * Items
-             * @description The resources.
-             */
-            items: components["schemas"]["AlgorithmOut"][];
-            /**
              * Next Cursor
              * @description Pass it as `cursor` to get the next page; null on the last page.
              * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
              */
             next_cursor?: string | null;
+            /**
+             * Items
+             * @description Every algorithm.
+             */
+            items: components["schemas"]["AlgorithmOut"][];
         };
         /**
          * Amount
@@ -1848,7 +1850,7 @@ export interface components {
         ArchiveRequest: {
             /**
              * Archived
-             * @description Whether it is hidden from the list of runs.
+             * @description Whether lists hide the run.
              * @default true
              */
             archived: boolean;
@@ -1860,34 +1862,34 @@ export interface components {
         AttemptOut: {
             /**
              * Number
-             * @description The attempt's number, from 1.
+             * @description Number of the attempt, from 1.
              */
             number: number;
             /**
              * Host
-             * @description Id of the host: of a run, the one that holds it, null if none does; of an attempt, the one that made it.
+             * @description Id of the host that claimed the run for this attempt.
              * @example lab-3
              */
             host: string;
             /**
              * Claimed At
              * Format: date-time
-             * @description When a worker claimed it.
+             * @description When the host claimed the run.
              */
             claimed_at: string;
             /**
              * Ended At
-             * @description When it ended; null before.
+             * @description When the attempt ended; null while it is active.
              */
             ended_at: string | null;
             /**
              * Outcome
-             * @description How the attempt ended; null while it is active.
+             * @description State that the run had after the attempt, and why; null while the attempt is active.
              */
             outcome: string | null;
             /**
              * Resumed From Agent Steps
-             * @description Agent step of the checkpoint that it resumed from; null if it started from scratch.
+             * @description Agent steps of the checkpoint that the attempt resumed from; 0 if it started from scratch.
              */
             resumed_from_agent_steps: number;
             /** @description What it was trained with; null before its engine has reported it. */
@@ -1900,15 +1902,14 @@ export interface components {
         AuditEntryOut: {
             /**
              * Id
-             * @description The resource's id.
+             * @description Id of the entry.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             id: string;
             /**
              * Time
              * Format: date-time
-             * @description When it happened.
-             * @example 2026-11-22T10:04:00Z
+             * @description When the request was recorded.
              */
             time: string;
             /**
@@ -1919,6 +1920,7 @@ export interface components {
             /**
              * Actor Name
              * @description Name of the user who acted, as it was then; of a login that failed, the name that was given.
+             * @example ada
              */
             actor_name: string | null;
             /**
@@ -1934,7 +1936,7 @@ export interface components {
             action: string;
             /**
              * Path
-             * @description The path of the request.
+             * @description Path of the request.
              * @example /api/v1/runs/01JD3QZ6W9K0Y5T8H2V4B7N1XC/stop
              */
             path: string;
@@ -1958,16 +1960,16 @@ export interface components {
          */
         AuditPage: {
             /**
-             * Items
-             * @description The resources.
-             */
-            items: components["schemas"]["AuditEntryOut"][];
-            /**
              * Next Cursor
              * @description Pass it as `cursor` to get the next page; null on the last page.
              * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
              */
             next_cursor?: string | null;
+            /**
+             * Items
+             * @description Entries of this page, latest first.
+             */
+            items: components["schemas"]["AuditEntryOut"][];
         };
         /**
          * Best
@@ -1999,19 +2001,17 @@ export interface components {
         Budget: {
             /**
              * Runs
-             * @description Runs of the sweep.
+             * @description Number of runs of the sweep.
              */
             runs?: number | null;
             /**
              * Agent Steps
              * @description Agent steps of all its runs together.
-             * @example 1000000
              */
             agent_steps?: number | null;
             /**
              * Wall Time S
              * @description Time since the sweep was created, in seconds.
-             * @example 294.5
              */
             wall_time_s?: number | null;
         };
@@ -2022,19 +2022,19 @@ export interface components {
         BulkItem: {
             /**
              * Id
-             * @description The resource's id.
+             * @description Id of the run.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             id: string;
             /**
              * Name
-             * @description The name that pages show.
+             * @description Name of the run; null if there is no such run.
              * @example PAAC on Pong
              */
             name: string | null;
             /**
              * Done
-             * @description Whether the action succeeded.
+             * @description Whether the action was applied to the run, or would be with `dry_run`.
              */
             done: boolean;
             /**
@@ -2056,17 +2056,17 @@ export interface components {
         BulkOut: {
             /**
              * Items
-             * @description The resources.
+             * @description One result for each run, in the order of the runs' ids.
              */
             items: components["schemas"]["BulkItem"][];
             /**
              * N Done
-             * @description Number of runs for which the action succeeded.
+             * @description Number of runs that the action was applied to.
              */
             n_done: number;
             /**
              * N Refused
-             * @description Number of runs for which it was refused.
+             * @description Number of runs that it could not be applied to.
              */
             n_refused: number;
             /**
@@ -2087,23 +2087,23 @@ export interface components {
         BulkRequest: {
             /**
              * Action
-             * @description What to do, or what was done.
+             * @description What to do with each run.
              * @enum {string}
              */
             action: "stop" | "kill" | "resume" | "archive" | "unarchive" | "delete" | "restore" | "tag" | "untag";
             /**
              * Ids
-             * @description Ids of runs.
+             * @description Ids of the runs; either these or `filter`.
              */
             ids?: string[] | null;
             /**
              * Filter
-             * @description As for `GET /runs`.
+             * @description Filter of the runs, as for `GET /runs`; either this or `ids`.
              */
             filter?: string | null;
             /**
              * Tags
-             * @description For `tag` and `untag`.
+             * @description Labels that the actions `tag` and `untag` add or remove.
              */
             tags?: string[] | null;
             /**
@@ -2141,23 +2141,23 @@ export interface components {
         Chart: {
             /**
              * X
-             * @description The unit of the horizontal axis.
+             * @description Unit of the horizontal axis.
              * @enum {string}
              */
             x: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
             /**
              * Smooth
-             * @description The smoothing that was applied.
+             * @description Weight of the past in the moving average over points; 0 without one.
              */
             smooth: number;
             /**
              * Series
-             * @description One curve for each run, metric and source.
+             * @description One curve for each run, metric and source; empty with `group_by`.
              */
             series: components["schemas"]["Curve"][];
             /**
              * Groups
-             * @description One entry for each group of runs.
+             * @description One curve for each group of runs, metric and source; empty without `group_by`.
              */
             groups: components["schemas"]["GroupCurve"][];
         };
@@ -2168,73 +2168,72 @@ export interface components {
         CheckpointOut: {
             /**
              * Id
-             * @description The resource's id.
+             * @description Id of the checkpoint.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             id: string;
             /**
              * Run Id
-             * @description The run's id.
+             * @description Id of the run that saved the checkpoint.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             run_id: string;
             /**
              * Attempt
-             * @description Number of the attempt; each resume starts a new attempt.
-             * @example 1
+             * @description Number of the attempt that saved the checkpoint; 0 for the one that a fork starts from, and for an
+             *     external run.
              */
             attempt: number;
             /**
              * Recorded At
              * Format: date-time
-             * @description When it was recorded in the database.
-             * @example 2026-11-22T10:04:00Z
+             * @description When the checkpoint was recorded in the database.
              */
             recorded_at: string;
             /**
              * Agent Steps
-             * @description Decisions of the agents so far.
+             * @description Agent steps of the run at the checkpoint.
              * @example 1000000
              */
             agent_steps: number;
             /**
              * Frames
-             * @description Emulator frames so far; Atari has four per agent step by default.
+             * @description Emulator frames of the run at the checkpoint.
              * @example 4000000
              */
             frames: number;
             /**
              * Updates
-             * @description Updates of the parameters so far.
+             * @description Updates of the parameters at the checkpoint; 0 for an external run.
              * @example 6250
              */
             updates: number;
             /**
              * Episodes
-             * @description Episodes that ended so far.
+             * @description Training episodes that had ended at the checkpoint.
              * @example 812
              */
             episodes: number;
             /**
              * Wall Time S
-             * @description Training time in seconds, summed over attempts, evaluations excluded.
+             * @description Training time of the run at the checkpoint, in seconds.
              * @example 294.5
              */
             wall_time_s: number | null;
             /**
              * File
-             * @description Name of the checkpoint's file.
+             * @description Name of the file.
              * @example a1-s000001000000.pt
              */
             file: string;
             /**
              * Sha256
-             * @description SHA-256 of the checkpoint's file.
+             * @description SHA-256 of the file, in hexadecimal.
              */
             sha256: string;
             /**
              * Size Bytes
-             * @description Size of the checkpoint's file.
+             * @description Size of the file.
              * @example 2719744
              */
             size_bytes: number;
@@ -2251,7 +2250,7 @@ export interface components {
             removed: boolean;
             /**
              * Superseded
-             * @description Whether it belongs to a part of an attempt that a later attempt repeated.
+             * @description Whether a later attempt resumed from an earlier checkpoint.
              */
             superseded: boolean;
         };
@@ -2261,16 +2260,16 @@ export interface components {
          */
         CheckpointPage: {
             /**
-             * Items
-             * @description The resources.
-             */
-            items: components["schemas"]["CheckpointOut"][];
-            /**
              * Next Cursor
              * @description Pass it as `cursor` to get the next page; null on the last page.
              * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
              */
             next_cursor?: string | null;
+            /**
+             * Items
+             * @description Checkpoints of this page.
+             */
+            items: components["schemas"]["CheckpointOut"][];
         };
         /**
          * CheckpointUpload
@@ -2306,7 +2305,6 @@ export interface components {
             /**
              * Size Bytes
              * @description Size of the file.
-             * @example 2719744
              */
             size_bytes: number;
             /**
@@ -2317,13 +2315,11 @@ export interface components {
             /**
              * Agent Steps
              * @description Agent steps of the run that the file belongs to.
-             * @example 1000000
              */
             agent_steps: number;
             /**
              * Wall Time S
              * @description Training time of the run that the file belongs to.
-             * @example 294.5
              */
             wall_time_s: number;
             /**
@@ -2335,13 +2331,11 @@ export interface components {
             /**
              * Frames
              * @description Emulator frames; default: as many as agent steps.
-             * @example 4000000
              */
             frames?: number | null;
             /**
              * Score
              * @description Score that the script measured for it, such as a mean return.
-             * @example 17.4
              */
             score?: number | null;
         };
@@ -2352,21 +2346,21 @@ export interface components {
         ChildOut: {
             /**
              * Id
-             * @description The resource's id.
+             * @description Id of the fork.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             id: string;
             /**
              * Name
-             * @description The name that pages show.
-             * @example PAAC on Pong
+             * @description Name of the fork, as pages show it.
+             * @example PAAC on Pong, learning rate halved
              */
             name: string;
-            /** @description Its state. */
+            /** @description State of the fork. */
             state: components["schemas"]["RunState"];
             /**
              * Forked At Agent Steps
-             * @description Agent step of the checkpoint from which it was forked.
+             * @description Agent steps of the checkpoint that the fork started from.
              */
             forked_at_agent_steps: number;
         };
@@ -2377,19 +2371,21 @@ export interface components {
         Comparison: {
             /**
              * Score
-             * @description What the groups are compared by: training score, or an evaluation protocol.
+             * @description What the groups are compared by: the mean return of the last 100 training episodes, or the latest
+             *     evaluation.
              * @enum {string}
              */
             score: "training" | "evaluation";
             /**
              * At
-             * @description Agent step at which the groups are compared.
+             * @description Where runs are compared: `common` is the last agent step at which all runs of an environment have a
+             *     score, `end` each run's own end.
              * @enum {string}
              */
             at: "common" | "end";
             /**
              * Threshold
-             * @description The threshold of the request; null without one.
+             * @description Threshold of the request; null without one.
              */
             threshold: number | null;
             /**
@@ -2404,7 +2400,7 @@ export interface components {
             protocols: string[];
             /**
              * Groups
-             * @description One entry for each group of runs.
+             * @description The groups, in the order of their first run in the request.
              */
             groups: components["schemas"]["GroupStatistics"][];
             /**
@@ -2420,7 +2416,7 @@ export interface components {
         ConfigurationOut: {
             /**
              * Number
-             * @description From 0, in the order in which the sampler made them.
+             * @description Number of the configuration, from 0, in the order in which the sampler created them.
              */
             number: number;
             /**
@@ -2460,25 +2456,24 @@ export interface components {
         Curve: {
             /**
              * Run
-             * @description The run's id.
+             * @description Id of the run.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             run: string;
             /**
              * Metric
-             * @description A metric's name, such as `rollout/episode_return`.
+             * @description Name of the metric, such as `rollout/episode_return`.
              * @example rollout/episode_return
              */
             metric: string;
             /**
              * Source
-             * @description Actor or process that measured it; empty for the run as a whole.
+             * @description Actor or process that measured the series; empty for the run as a whole.
              */
             source: string;
             /**
              * Revision
              * @description The run's revision of this data: send it as `since_revision` to get later data.
-             * @example 42
              */
             revision: number;
             /**
@@ -2503,7 +2498,7 @@ export interface components {
             reset: boolean;
             /**
              * First Bucket
-             * @description Index of the first bucket; buckets before it are unchanged since the given revision.
+             * @description Index of the first bucket below; those before it have not changed since the given revision.
              */
             first_bucket: number;
             /**
@@ -2513,22 +2508,22 @@ export interface components {
             x: (number | null)[];
             /**
              * Mean
-             * @description Mean value in each bucket.
+             * @description Mean of the points in each bucket.
              */
             mean: (number | null)[];
             /**
              * Min
-             * @description Lowest value in each bucket.
+             * @description Smallest point in each bucket.
              */
             min: (number | null)[];
             /**
              * Max
-             * @description Highest value in each bucket.
+             * @description Largest point in each bucket.
              */
             max: (number | null)[];
             /**
              * Last
-             * @description Last value in each bucket.
+             * @description Last point in each bucket.
              */
             last: (number | null)[];
             /**
@@ -2543,7 +2538,8 @@ export interface components {
             smoothed: (number | null)[] | null;
             /**
              * Bucket
-             * @description With `merge_equal_x`, the index of the last bucket merged into each; otherwise null, and they count from `first_bucket`.
+             * @description With `merge_equal_x`, the index of the last bucket merged into each; otherwise null, and they count
+             *     from `first_bucket`.
              */
             bucket: number[] | null;
         };
@@ -2554,7 +2550,7 @@ export interface components {
         Dimension: {
             /**
              * Values
-             * @description Numbers, words or booleans.
+             * @description Values of the setting: numbers, words or booleans.
              */
             values?: components["schemas"]["JsonValue"][] | null;
             /**
@@ -2576,7 +2572,7 @@ export interface components {
             high?: number | null;
             /**
              * N
-             * @description Values of the range in a grid.
+             * @description Number of values of the range in a grid.
              */
             n?: number | null;
         };
@@ -2587,35 +2583,36 @@ export interface components {
         EnvironmentOut: {
             /**
              * Id
-             * @description The resource's id.
+             * @description Id of the environment, as a request for a run names it.
              * @example ALE/Pong-v5
              */
             id: string;
             /**
              * Title
-             * @description A short name for display.
+             * @description Name of the environment, as pages show it.
              * @example Pong
              */
             title: string;
             /**
              * Family
-             * @description The family of environments.
+             * @description Family of environments that share settings and preprocessing.
              */
             family: string;
             /**
              * Summary
-             * @description One sentence about it.
+             * @description One sentence that says what the agent does in the environment.
              */
             summary: string;
             /**
              * Observation
-             * @description What the agent observes: `pixels` or a `vector`.
+             * @description What the agent observes: `pixels`, or a `vector` of numbers.
              * @enum {string}
              */
             observation: "pixels" | "vector";
             /**
              * Observation Shape
-             * @description (H, W, C) bytes or (D,) numbers, with default settings; null for a custom environment.
+             * @description Shape of an observation: (H, W, C) bytes or (D,) numbers, with default settings; null for a custom
+             *     environment.
              */
             observation_shape: number[] | null;
             /**
@@ -2627,7 +2624,7 @@ export interface components {
             };
             /**
              * Defaults
-             * @description Default of each setting.
+             * @description Default of each setting of `environment_config`.
              */
             defaults: {
                 [key: string]: unknown;
@@ -2645,7 +2642,7 @@ export interface components {
             evaluation_protocols: string[];
             /**
              * Frames Per Agent Step
-             * @description Emulator frames per agent step, with default settings.
+             * @description Emulator frames of an agent step, with default settings.
              */
             frames_per_agent_step: number;
             /**
@@ -2661,7 +2658,7 @@ export interface components {
             action_names: string[];
             /**
              * Published
-             * @description Scores published in papers.
+             * @description Scores that papers have published for the environment.
              */
             published: components["schemas"]["PublishedScoreOut"][];
             /**
@@ -2688,16 +2685,16 @@ export interface components {
          */
         EnvironmentPage: {
             /**
-             * Items
-             * @description The resources.
-             */
-            items: components["schemas"]["EnvironmentOut"][];
-            /**
              * Next Cursor
              * @description Pass it as `cursor` to get the next page; null on the last page.
              * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
              */
             next_cursor?: string | null;
+            /**
+             * Items
+             * @description Every environment, those that only some hosts have included.
+             */
+            items: components["schemas"]["EnvironmentOut"][];
         };
         /**
          * EpisodeOut
@@ -2706,38 +2703,36 @@ export interface components {
         EpisodeOut: {
             /**
              * Id
-             * @description The resource's id.
+             * @description Id of the episode.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             id: string;
             /**
              * Run Id
-             * @description The run's id.
+             * @description Id of the run that played the episode.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             run_id: string;
             /**
              * Attempt
-             * @description Number of the attempt; each resume starts a new attempt.
-             * @example 1
+             * @description Number of the attempt that played the episode.
              */
             attempt: number;
             /**
              * Kind
-             * @description Whether it is a training or an evaluation episode.
+             * @description Whether the episode was played for training or for an evaluation.
              * @enum {string}
              */
             kind: "training" | "evaluation";
             /**
              * Source
-             * @description Actor that played it; empty for an evaluation.
+             * @description Actor that played the episode; empty for an evaluation.
              */
             source: string;
             /**
              * Recorded At
              * Format: date-time
-             * @description When it was recorded in the database.
-             * @example 2026-11-22T10:04:00Z
+             * @description When the episode was recorded in the database.
              */
             recorded_at: string;
             /**
@@ -2748,25 +2743,24 @@ export interface components {
             agent_steps: number;
             /**
              * Frames
-             * @description Emulator frames so far; Atari has four per agent step by default.
+             * @description Emulator frames of the run at the end of the episode.
              * @example 4000000
              */
             frames: number;
             /**
              * Wall Time S
-             * @description Training time in seconds, summed over attempts, evaluations excluded.
+             * @description Training time of the run at the end of the episode, in seconds.
              * @example 294.5
              */
             wall_time_s: number | null;
             /**
              * Seed
-             * @description Seed of all random numbers.
-             * @example 3
+             * @description Seed with which the environment was reset.
              */
             seed: number;
             /**
              * Episode Return
-             * @description True, unclipped.
+             * @description True, unclipped return.
              * @example 20
              */
             episode_return: number | null;
@@ -2784,7 +2778,7 @@ export interface components {
             length_frames: number;
             /**
              * Superseded
-             * @description Whether it belongs to a part of an attempt that a later attempt repeated.
+             * @description Whether a later attempt resumed from before the episode.
              */
             superseded: boolean;
             /**
@@ -2800,16 +2794,16 @@ export interface components {
          */
         EpisodePage: {
             /**
-             * Items
-             * @description The resources.
-             */
-            items: components["schemas"]["EpisodeOut"][];
-            /**
              * Next Cursor
              * @description Pass it as `cursor` to get the next page; null on the last page.
              * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
              */
             next_cursor?: string | null;
+            /**
+             * Items
+             * @description Episodes of this page, in the requested order.
+             */
+            items: components["schemas"]["EpisodeOut"][];
         };
         /**
          * EpisodeRow
@@ -2819,13 +2813,11 @@ export interface components {
             /**
              * Agent Steps
              * @description Agent steps of the run at its end.
-             * @example 1000000
              */
             agent_steps: number;
             /**
              * Wall Time S
              * @description Training time of the run at its end.
-             * @example 294.5
              */
             wall_time_s: number;
             /**
@@ -2835,7 +2827,7 @@ export interface components {
             return: number;
             /**
              * Length
-             * @description Its agent steps.
+             * @description Agent steps of the episode.
              */
             length: number;
         };
@@ -2868,7 +2860,7 @@ export interface components {
             sequence: number;
             /**
              * Episodes
-             * @description In the order in which they ended.
+             * @description Episodes, in the order in which they ended.
              */
             episodes: components["schemas"]["EpisodeRow"][];
         };
@@ -2879,7 +2871,7 @@ export interface components {
         EstimateOut: {
             /**
              * Value
-             * @description The estimate.
+             * @description The estimate itself.
              */
             value: number | null;
             /**
@@ -2900,62 +2892,59 @@ export interface components {
         EvaluationOut: {
             /**
              * Id
-             * @description The resource's id.
+             * @description Id of the evaluation.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             id: string;
             /**
              * Run Id
-             * @description The run's id.
+             * @description Id of the run whose checkpoint was evaluated.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             run_id: string;
             /**
              * Attempt
-             * @description Number of the attempt; each resume starts a new attempt.
-             * @example 1
+             * @description Number of the attempt whose engine evaluated; null if the evaluation was requested.
              */
             attempt: number | null;
             /**
              * Requested At
              * Format: date-time
-             * @description When it was requested.
-             * @example 2026-11-22T10:04:00Z
+             * @description When the evaluation was requested or, by an engine, recorded.
              */
             requested_at: string;
             /**
              * Protocol
-             * @description The evaluation protocol, which is part of a score's name.
+             * @description Id of the protocol.
              * @example noop_starts
              */
             protocol: string;
             /**
              * N Episodes
-             * @description Number of evaluation episodes.
+             * @description Number of episodes.
              * @example 30
              */
             n_episodes: number;
             /**
              * Seed
-             * @description Seed of all random numbers.
-             * @example 3
+             * @description Seed of the environment's and the agent's random numbers.
              */
             seed: number;
             /**
              * Agent Steps
-             * @description Decisions of the agents so far.
+             * @description Agent steps of the run at the checkpoint.
              * @example 1000000
              */
             agent_steps: number;
             /**
              * Frames
-             * @description Emulator frames so far; Atari has four per agent step by default.
+             * @description Emulator frames of the run at the checkpoint.
              * @example 4000000
              */
             frames: number;
             /**
              * Wall Time S
-             * @description Training time in seconds, summed over attempts, evaluations excluded.
+             * @description Training time of the run at the checkpoint, in seconds.
              * @example 294.5
              */
             wall_time_s: number | null;
@@ -2967,39 +2956,40 @@ export interface components {
             checkpoint: string;
             /**
              * Returns
-             * @description Return of each evaluation episode.
+             * @description True, unclipped return of each episode; empty until the evaluation has finished.
              */
             returns: (number | null)[];
             /**
              * Lengths Frames
-             * @description Emulator frames of each evaluation episode.
+             * @description Emulator frames of each episode; empty until the evaluation has finished.
              */
             lengths_frames: number[];
             /**
              * Mean Return
-             * @description Mean of the returns.
+             * @description Mean of `returns`; null until the evaluation has finished.
              * @example 18.3
              */
             mean_return: number | null;
             /**
              * Human Normalised Pct
-             * @description 100 (mean return - random) / (human - random); null unless both are published for its protocol and evaluation config.
+             * @description 100 (mean return - random) / (human - random); null unless both are published for its protocol and
+             *     evaluation config.
              */
             human_normalised_pct: number | null;
             /**
              * Superseded
-             * @description Whether it belongs to a part of an attempt that a later attempt repeated.
+             * @description Whether a later attempt resumed from before the checkpoint, so that no figure shows the evaluation.
              */
             superseded: boolean;
             /**
              * State
-             * @description Its state.
+             * @description State of the evaluation.
              * @enum {string}
              */
             state: "queued" | "running" | "done" | "failed";
             /**
              * Error
-             * @description Traceback or message of the error that ended it; null without one.
+             * @description Why the evaluation failed; null if it did not.
              */
             error: string | null;
         };
@@ -3009,16 +2999,16 @@ export interface components {
          */
         EvaluationPage: {
             /**
-             * Items
-             * @description The resources.
-             */
-            items: components["schemas"]["EvaluationOut"][];
-            /**
              * Next Cursor
              * @description Pass it as `cursor` to get the next page; null on the last page.
              * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
              */
             next_cursor?: string | null;
+            /**
+             * Items
+             * @description Evaluations of this page.
+             */
+            items: components["schemas"]["EvaluationOut"][];
         };
         /**
          * EvaluationRequest
@@ -3033,27 +3023,23 @@ export interface components {
             /**
              * Protocol
              * @description Id of a protocol; default: that of the run's evaluations.
-             * @example noop_starts
              */
             protocol?: string | null;
             /**
              * Episodes
-             * @description Number of evaluation episodes.
+             * @description Number of episodes to play.
              * @default 30
-             * @example 812
              */
             episodes: number;
             /**
              * Seed
-             * @description Seed of all random numbers.
+             * @description Seed of the environment's and the agent's random numbers.
              * @default 0
-             * @example 3
              */
             seed: number;
             /**
              * Checkpoint
              * @description Id of a checkpoint of this run; default: the latest.
-             * @example a1-s000001000000.pt
              */
             checkpoint?: string | null;
         };
@@ -3081,13 +3067,11 @@ export interface components {
             /**
              * Algorithm
              * @description Name of the algorithm; may be any name.
-             * @example paac
              */
             algorithm: string;
             /**
              * Environment
              * @description Any name; with an id from `GET /environments` the run can be compared with others.
-             * @example ALE/Pong-v5
              */
             environment: string;
             /**
@@ -3099,20 +3083,27 @@ export interface components {
                 [key: string]: components["schemas"]["JsonValue"];
             };
             /**
+             * Config Details
+             * @description Details of settings in which configs may differ: runs of different ones are not seeds of one config.
+             * @default {}
+             */
+            config_details: {
+                [key: string]: components["schemas"]["SettingDetail"];
+            };
+            /**
              * Name
-             * @description Name shown on pages; default: from algorithm and settings.
-             * @example PAAC on Pong
+             * @description Name shown on pages; by default it is composed of the algorithm, the environment and the seed.
              */
             name?: string | null;
             /**
              * Seed
-             * @description Seed of the script; default: 0.
+             * @description Seed of the script, as a number or, for programs whose numbers are exact up to 2^53 only, as its
+             *     digits; default: 0.
              */
-            seed?: (number | string) | null;
+            seed?: number | string | null;
             /**
              * Group
-             * @description Name of the run's group.
-             * @example learning rates
+             * @description Name of the group that the run belongs to.
              */
             group?: string | null;
             /**
@@ -3123,7 +3114,7 @@ export interface components {
             tags: string[];
             /**
              * Notes
-             * @description Free text, in Markdown.
+             * @description Free text about the run, in Markdown.
              */
             notes?: string | null;
         };
@@ -3134,31 +3125,32 @@ export interface components {
         FieldOut: {
             /**
              * Name
-             * @description The name that pages show.
+             * @description How `filter` and `sort` of `GET /runs` name the field.
              * @example config.learning_rate
              */
             name: string;
             /**
              * Title
-             * @description A short name for display.
+             * @description Name of the field, as pages show it.
              * @example Learning rate
              */
             title: string;
             /**
              * Kind
-             * @description `any`: a setting of external runs, a number or a text.
+             * @description Kind of the field's values; `any`: a setting of external runs, a number or a text.
              * @enum {string}
              */
             kind: "id" | "text" | "number" | "time" | "flag" | "tag" | "any";
             /**
              * Origin
-             * @description A metric's name stands for its last value; `statistics` lists the suffixes of others.
+             * @description What the field belongs to. A metric's name stands for its last value; `statistics` lists the suffixes
+             *     of others.
              * @enum {string}
              */
             origin: "run" | "setting" | "metric";
             /**
              * Unit
-             * @description The unit of the values.
+             * @description Unit of the field's numbers; null without one.
              */
             unit?: string | null;
             /**
@@ -3175,12 +3167,12 @@ export interface components {
         FieldsOut: {
             /**
              * Items
-             * @description The resources.
+             * @description Every field: of runs themselves, of their settings, and their metrics.
              */
             items: components["schemas"]["FieldOut"][];
             /**
              * Statistics
-             * @description Statistics of a metric by which runs can be sorted and filtered.
+             * @description Suffixes of a metric's name that stand for another statistic than its last value, as in `.best`.
              */
             statistics: string[];
         };
@@ -3191,14 +3183,17 @@ export interface components {
         FigureOut: {
             /**
              * Data
-             * @description Traces. Traces of series have `meta` {run, metric, source, y} (for seed groups, `group` instead of `run`). Without `data=true` their x and y are empty, to be filled from the columns `x` and `meta.y` of `GET /series`, with buckets at one x merged: with `meta.below` only buckets with less values, with `meta.from` the outline between the columns `meta.low` and `meta.y` of buckets with at least as many.
+             * @description Traces. Traces of series have `meta` {run, metric, source, y} (for seed groups, `group` instead of
+             *     `run`). Without `data=true` their x and y are empty, to be filled from the columns `x` and `meta.y` of
+             *     `GET /series`, with buckets at one x merged: with `meta.below` only buckets with less values, with
+             *     `meta.from` the outline between the columns `meta.low` and `meta.y` of buckets with at least as many.
              */
             data: {
                 [key: string]: unknown;
             }[];
             /**
              * Layout
-             * @description Plotly's layout.
+             * @description Layout of the figure, as Plotly reads it.
              */
             layout: {
                 [key: string]: unknown;
@@ -3220,7 +3215,6 @@ export interface components {
             /**
              * Checkpoint
              * @description Id of a checkpoint of the parent; default: the latest.
-             * @example a1-s000001000000.pt
              */
             checkpoint?: string | null;
             /**
@@ -3243,14 +3237,12 @@ export interface components {
             stop?: components["schemas"]["StopSpec"] | null;
             /**
              * Name
-             * @description Name shown on pages.
-             * @example PAAC on Pong
+             * @description Name shown on pages; by default it is composed of the parent's name and the changes.
              */
             name?: string | null;
             /**
              * Seed
-             * @description Seed of all random numbers.
-             * @example 3
+             * @description Seed of all random numbers of the fork.
              */
             seed?: number | null;
             /**
@@ -3260,35 +3252,32 @@ export interface components {
             device?: ("auto" | "cpu" | "cuda") | null;
             /**
              * Queue
-             * @description The queue from which hosts claim the run.
-             * @example cpu
+             * @description Queue from which hosts claim the fork.
              */
             queue?: ("cpu" | "gpu") | null;
             /**
              * Host
-             * @description Only this host may run it.
-             * @example lab-3
+             * @description Id of the only host that may claim the fork.
              */
             host?: string | null;
             /**
              * Priority
-             * @description Runs with a higher priority start first.
+             * @description Runs with a higher priority are claimed first.
              */
             priority?: number | null;
             /**
              * Group
-             * @description Name of the run's group.
-             * @example learning rates
+             * @description Name of the group that the fork belongs to.
              */
             group?: string | null;
             /**
              * Tags
-             * @description Labels for finding and filtering runs.
+             * @description Labels of the fork, which replace the parent's.
              */
             tags?: string[] | null;
             /**
              * Notes
-             * @description Free text, in Markdown.
+             * @description Free text about the fork, in Markdown, which replaces the parent's.
              */
             notes?: string | null;
         };
@@ -3304,22 +3293,22 @@ export interface components {
             index?: number | null;
             /**
              * Gpu Pct
-             * @description Use of the GPU in per cent.
+             * @description Utilisation of the GPU in per cent.
              */
             gpu_pct?: number | null;
             /**
              * Memory Used Bytes
-             * @description Memory in use.
+             * @description Memory of the GPU that is in use.
              */
             memory_used_bytes?: number | null;
             /**
              * Memory Bytes
-             * @description Total memory.
+             * @description Memory of the GPU.
              */
             memory_bytes?: number | null;
             /**
              * Power W
-             * @description Power draw in watts.
+             * @description Power draw of the GPU in watts.
              */
             power_w?: number | null;
             /**
@@ -3335,25 +3324,26 @@ export interface components {
         GroupCurve: {
             /**
              * Id
-             * @description The same for the same settings, whatever else is shown.
-             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             * @description Id of the group: the same for the same settings, whatever else is shown.
              */
             id: string;
             /**
              * Algorithm
-             * @description An id from `GET /algorithms`.
+             * @description Algorithm of the runs: an id from `GET /algorithms`, or the name that scripts of external runs have
+             *     chosen.
              * @example paac
              */
             algorithm: string;
             /**
              * Environment
-             * @description An id from `GET /environments`.
+             * @description Environment of the runs: an id from `GET /environments`, or the name that scripts of external runs have
+             *     chosen.
              * @example ALE/Pong-v5
              */
             environment: string;
             /**
              * Group
-             * @description Name of the group to which the runs belong; null for none.
+             * @description Name of the group that the runs belong to; null for none.
              * @example learning rates
              */
             group: string | null;
@@ -3364,7 +3354,7 @@ export interface components {
             runs: string[];
             /**
              * Seeds
-             * @description The seeds.
+             * @description Seeds of `runs`, in this order.
              */
             seeds: number[];
             /**
@@ -3374,13 +3364,13 @@ export interface components {
             revisions: number[];
             /**
              * Metric
-             * @description A metric's name, such as `rollout/episode_return`.
+             * @description Name of the metric, such as `rollout/episode_return`.
              * @example rollout/episode_return
              */
             metric: string;
             /**
              * Source
-             * @description Actor or process that measured it; empty for the run as a whole.
+             * @description Actor or process that measured the series; empty for the runs as a whole.
              */
             source: string;
             /**
@@ -3396,7 +3386,7 @@ export interface components {
             interval: string;
             /**
              * Step
-             * @description Distance of the grid's positions on the horizontal axis.
+             * @description Distance of two grid points on the horizontal axis, a power of two.
              */
             step: number;
             /**
@@ -3411,42 +3401,42 @@ export interface components {
             n_shown: number;
             /**
              * Reset
-             * @description Whether a client must drop the buckets that it already has.
+             * @description Discard all earlier grid points; otherwise keep those before `first_bucket`.
              */
             reset: boolean;
             /**
              * First Bucket
-             * @description Index of the first bucket; buckets before it are unchanged since the given revision.
+             * @description Index of the first grid point below; those before it have not changed since the given revisions.
              */
             first_bucket: number;
             /**
              * X
-             * @description Position of each bucket on the horizontal axis, in the requested unit.
+             * @description Position of each grid point on the horizontal axis, in the requested unit.
              */
             x: (number | null)[];
             /**
              * Mean
-             * @description Mean value in each bucket.
+             * @description Mean over the runs at each grid point.
              */
             mean: (number | null)[];
             /**
              * Median
-             * @description Median over the runs at each position.
+             * @description Median over the runs at each grid point.
              */
             median: (number | null)[];
             /**
              * Iqm
-             * @description Interquartile mean.
+             * @description Interquartile mean over the runs at each grid point.
              */
             iqm: (number | null)[];
             /**
              * Low
-             * @description Null for fewer runs than the interval needs.
+             * @description Lower bound of the interval; null for fewer runs than it needs.
              */
             low: (number | null)[];
             /**
              * High
-             * @description Upper bound of the interval.
+             * @description Upper bound of the interval; null where `low` is.
              */
             high: (number | null)[];
             /**
@@ -3456,7 +3446,8 @@ export interface components {
             n: number[];
             /**
              * Seed Values
-             * @description The values of each run, in the order of `runs`, if they are too few for an interval; otherwise empty.
+             * @description The values of each run, in the order of `runs`, if they are too few for an interval; otherwise
+             *     empty.
              */
             seed_values: (number | null)[][];
         };
@@ -3474,10 +3465,9 @@ export interface components {
             /**
              * Group
              * @description Name of the group.
-             * @example learning rates
              */
             group: string;
-            /** @description Its settings. */
+            /** @description Retention settings of the group. */
             policy: components["schemas"]["RetentionPolicy"];
         };
         /**
@@ -3488,10 +3478,9 @@ export interface components {
             /**
              * Group
              * @description Name of the group.
-             * @example learning rates
              */
             group: string;
-            /** @description Its settings. */
+            /** @description Retention settings of the group. */
             policy: components["schemas"]["RetentionPolicy"];
         };
         /**
@@ -3501,8 +3490,7 @@ export interface components {
         GroupStatistics: {
             /**
              * Id
-             * @description As in `GET /series` and `GET /figures/seed_curve`.
-             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             * @description Id of the group, as in `GET /series` and `GET /figures/seed_curve`.
              */
             id: string;
             /**
@@ -3512,19 +3500,21 @@ export interface components {
             style: number;
             /**
              * Name
-             * @description The name that pages show.
+             * @description Name of the group: what distinguishes its runs from those of the other groups.
              * @example PAAC on Pong
              */
             name: string;
             /**
              * Algorithm
-             * @description An id from `GET /algorithms`.
+             * @description Algorithm of its runs: an id from `GET /algorithms`, or the name that scripts of external runs have
+             *     chosen.
              * @example paac
              */
             algorithm: string;
             /**
              * Environment
-             * @description An id from `GET /environments`.
+             * @description Environment of its runs: an id from `GET /environments`, or the name that scripts of external runs have
+             *     chosen.
              * @example ALE/Pong-v5
              */
             environment: string;
@@ -3536,7 +3526,8 @@ export interface components {
             protocol: string | null;
             /**
              * External
-             * @description Whether its runs are trained elsewhere: they have no evaluations, only training returns can be compared, and the default settings of their environment are assumed.
+             * @description Whether its runs are trained elsewhere: they have no evaluations, only training returns can be
+             *     compared, and the default settings of their environment are assumed.
              */
             external: boolean;
             /**
@@ -3546,7 +3537,7 @@ export interface components {
             at_agent_steps: number | null;
             /**
              * Runs
-             * @description Ids of the runs.
+             * @description Score of each run of the group.
              */
             runs: components["schemas"]["RunScore"][];
             /**
@@ -3563,9 +3554,15 @@ export interface components {
              * @description Number of counted runs that reached the threshold.
              */
             n_reached: number;
-            /** @description Median over its counted runs; its value is null if less than half of them reached the threshold. */
+            /**
+             * @description Median agent steps over its counted runs; its value is null if less than half of them reached the
+             *     threshold.
+             */
             agent_steps_to_threshold: components["schemas"]["EstimateOut"] | null;
-            /** @description Training time when the threshold was reached first; null if it was not. */
+            /**
+             * @description Median training time in seconds over its counted runs; its value is null if less than half of them
+             *     reached the threshold.
+             */
             wall_time_s_to_threshold: components["schemas"]["EstimateOut"] | null;
         };
         /**
@@ -3607,7 +3604,7 @@ export interface components {
          * @description The answer to a heartbeat.
          */
         HeartbeatOut: {
-            /** @description `stopping` once a stop was requested. */
+            /** @description State of the run: `stopping` once a stop was requested. */
             state: components["schemas"]["RunState"];
             /**
              * Stop Requested
@@ -3627,7 +3624,7 @@ export interface components {
             cpu_pct?: number | null;
             /**
              * Memory Used Bytes
-             * @description Memory in use.
+             * @description Memory of the host that is in use.
              */
             memory_used_bytes?: number | null;
             /**
@@ -3637,7 +3634,7 @@ export interface components {
             disk_bytes?: number | null;
             /**
              * Disk Free Bytes
-             * @description Free disk space under the worker's home.
+             * @description Free space on the disk of its run directories.
              */
             disk_free_bytes?: number | null;
             /**
@@ -3647,12 +3644,12 @@ export interface components {
             disk_problem?: string | null;
             /**
              * Gpus
-             * @description One entry for each GPU.
+             * @description Load of each GPU.
              * @default []
              */
             gpus: components["schemas"]["GpuLoad"][];
             /**
-             * @description The latest readings.
+             * @description Utilisation in the latest readings.
              * @default {
              *       "cpu": [],
              *       "memory": [],
@@ -3668,22 +3665,20 @@ export interface components {
         HostOut: {
             /**
              * Id
-             * @description The resource's id.
+             * @description Id of the host, by which runs can ask for it.
              * @example lab-3
              */
             id: string;
             /**
              * First Seen At
              * Format: date-time
-             * @description When its worker sent its first heartbeat.
-             * @example 2026-11-20T09:00:00Z
+             * @description When the host's worker sent its first heartbeat.
              */
             first_seen_at: string;
             /**
              * Last Seen At
              * Format: date-time
-             * @description When its worker sent its latest heartbeat.
-             * @example 2026-11-22T10:04:00Z
+             * @description When the host's worker sent its latest heartbeat.
              */
             last_seen_at: string;
             /**
@@ -3703,7 +3698,7 @@ export interface components {
             draining: boolean;
             /**
              * Queues
-             * @description The queues that the host serves.
+             * @description Queues from which the host claims runs.
              */
             queues: string[];
             /**
@@ -3720,7 +3715,7 @@ export interface components {
             cpu_count: number;
             /**
              * Memory Bytes
-             * @description Total memory.
+             * @description Memory of the host.
              */
             memory_bytes: number;
             /**
@@ -3735,12 +3730,12 @@ export interface components {
             environments: string[];
             /**
              * Versions
-             * @description Package -> version.
+             * @description Version of each package that training depends on.
              */
             versions: {
                 [key: string]: string;
             };
-            /** @description The latest reading of its load; null before the first. */
+            /** @description Latest reading of the host's load. */
             load: components["schemas"]["HostLoad"];
             /**
              * Runs
@@ -3754,16 +3749,16 @@ export interface components {
          */
         HostPage: {
             /**
-             * Items
-             * @description The resources.
-             */
-            items: components["schemas"]["HostOut"][];
-            /**
              * Next Cursor
              * @description Pass it as `cursor` to get the next page; null on the last page.
              * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
              */
             next_cursor?: string | null;
+            /**
+             * Items
+             * @description Every host, by id.
+             */
+            items: components["schemas"]["HostOut"][];
             /**
              * Waiting
              * @description Number of queued runs by queue.
@@ -3784,21 +3779,21 @@ export interface components {
         HostRun: {
             /**
              * Id
-             * @description The resource's id.
+             * @description Id of the run.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             id: string;
             /**
              * Name
-             * @description The name that pages show.
+             * @description Name of the run, as pages show it.
              * @example PAAC on Pong
              */
             name: string;
-            /** @description Its state. */
+            /** @description State of the run. */
             state: components["schemas"]["RunState"];
             /**
              * Progress
-             * @description From 0 to 1 of the nearest limit; null if only a score ends the run.
+             * @description Progress to the nearest limit, from 0 to 1; null if only a score ends the run.
              * @example 0.71
              */
             progress: number | null;
@@ -3810,7 +3805,8 @@ export interface components {
             time_left_s: number | null;
             /**
              * Agent Steps Per S
-             * @description Agent steps per second of training, averaged over the last seconds.
+             * @description Agent steps per second, averaged over about the last ten seconds of training; null before the first
+             *     report.
              * @example 3400
              */
             agent_steps_per_s: number | null;
@@ -3822,17 +3818,20 @@ export interface components {
         Improvement: {
             /**
              * A
-             * @description The first group.
+             * @description Id of the group with the higher interquartile mean.
              */
             a: string;
             /**
              * B
-             * @description The second group.
+             * @description Id of the group with the lower interquartile mean.
              */
             b: string;
             /** @description Probability that a run of `a` scores higher than one of `b`, without an interval; ties count half. */
             probability: components["schemas"]["EstimateOut"];
-            /** @description Median of all differences of a score of `a` and one of `b`. Its 95 % interval exists from 4 runs a side and is not corrected for the number of comparisons. */
+            /**
+             * @description Median of all differences of a score of `a` and one of `b`. Its 95 % interval exists from 4 runs a side
+             *     and is not corrected for the number of comparisons.
+             */
             difference: components["schemas"]["EstimateOut"];
             /**
              * P Value
@@ -3841,12 +3840,13 @@ export interface components {
             p_value: number;
             /**
              * P Adjusted
-             * @description After Holm's correction for the number of `improvements`.
+             * @description `p_value` after Holm's correction for the number of `improvements`.
              */
             p_adjusted: number;
             /**
              * Better
-             * @description The group with significantly higher scores (`p_adjusted` below 0.05); null if no difference is significant.
+             * @description The group with significantly higher scores (`p_adjusted` below 0.05); null if no difference is
+             *     significant.
              */
             better: string | null;
             /**
@@ -3948,7 +3948,7 @@ export interface components {
             sequence: number;
             /**
              * Lines
-             * @description In order.
+             * @description Lines, in the order in which they were written.
              */
             lines: components["schemas"]["SentLine"][];
         };
@@ -3964,32 +3964,30 @@ export interface components {
             id: number;
             /**
              * Attempt
-             * @description Number of the attempt; each resume starts a new attempt.
-             * @example 1
+             * @description Number of the attempt that logged the line; 0 for lines before the first.
              */
             attempt: number;
             /**
              * Time
              * Format: date-time
-             * @description When it happened.
-             * @example 2026-11-22T10:04:00Z
+             * @description When the line was logged.
              */
             time: string;
             /**
              * Level
-             * @description Severity of a log line.
+             * @description Severity: `debug`, `info`, `warning` or `error`.
              * @example info
              */
             level: string;
             /**
              * Message
-             * @description The text.
+             * @description Text of the line.
              * @example checkpoint saved
              */
             message: string;
             /**
              * Agent Steps
-             * @description Decisions of the agents so far.
+             * @description Agent steps of the run when the line was logged; null if they are not known.
              * @example 1000000
              */
             agent_steps: number | null;
@@ -4000,16 +3998,16 @@ export interface components {
          */
         LogPage: {
             /**
-             * Items
-             * @description The resources.
-             */
-            items: components["schemas"]["LogLineOut"][];
-            /**
              * Next Cursor
              * @description Pass it as `cursor` to get the next page; null on the last page.
              * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
              */
             next_cursor?: string | null;
+            /**
+             * Items
+             * @description Lines of this page, oldest first.
+             */
+            items: components["schemas"]["LogLineOut"][];
         };
         /**
          * LoginMethods
@@ -4030,13 +4028,12 @@ export interface components {
         LoginRequest: {
             /**
              * Name
-             * @description The name that pages show.
-             * @example PAAC on Pong
+             * @description Name with which you log in.
              */
             name: string;
             /**
              * Password
-             * @description The user's password.
+             * @description Password of this user.
              */
             password: string;
         };
@@ -4047,17 +4044,20 @@ export interface components {
         Me: {
             /**
              * Id
-             * @description The resource's id.
+             * @description Id of the user.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             id: string;
             /**
              * Name
-             * @description The name that pages show.
-             * @example PAAC on Pong
+             * @description Name with which the user logs in.
+             * @example ada
              */
             name: string;
-            /** @description What the user or token may do: `viewer` reads, `operator` also creates and controls runs, `admin` also manages users and the installation. */
+            /**
+             * @description What the user or, with a token, the token may do: `viewer` reads, `operator` also creates and controls
+             *     runs, `admin` also manages users and the installation.
+             */
             role: components["schemas"]["Role"];
         };
         /**
@@ -4067,14 +4067,12 @@ export interface components {
         MemberOut: {
             /**
              * Run
-             * @description Null if the run has been deleted.
-             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             * @description Id of the run; null if it has been deleted.
              */
             run: string | null;
             /**
              * Seed
-             * @description Seed of all random numbers.
-             * @example 3
+             * @description Seed of the run.
              */
             seed: number;
             /**
@@ -4096,13 +4094,13 @@ export interface components {
         MetricInfo: {
             /**
              * Metric
-             * @description A metric's name, such as `rollout/episode_return`.
+             * @description Name of the metric, such as `rollout/episode_return`.
              * @example rollout/episode_return
              */
             metric: string;
             /**
              * Title
-             * @description A short name for display.
+             * @description Name of the metric in words, as charts show it.
              * @example Episode return
              */
             title: string;
@@ -4119,7 +4117,7 @@ export interface components {
         MetricInfos: {
             /**
              * Items
-             * @description The resources.
+             * @description Every metric that any of the runs has points of.
              */
             items: components["schemas"]["MetricInfo"][];
         };
@@ -4130,7 +4128,7 @@ export interface components {
         MetricSummaries: {
             /**
              * Items
-             * @description The resources.
+             * @description One entry for each run and each of its requested metrics.
              */
             items: components["schemas"]["MetricSummary"][];
         };
@@ -4141,39 +4139,39 @@ export interface components {
         MetricSummary: {
             /**
              * Run
-             * @description The run's id.
+             * @description Id of the run.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             run: string;
             /**
              * Metric
-             * @description A metric's name, such as `rollout/episode_return`.
+             * @description Name of the metric, such as `rollout/episode_return`.
              * @example rollout/episode_return
              */
             metric: string;
             /**
              * Last
-             * @description Last value in each bucket.
+             * @description Latest value.
              */
             last: number | null;
             /**
              * Best
-             * @description The smallest of a `loss/` metric, the largest of others.
+             * @description Best value: the smallest of a `loss/` metric, the largest of others.
              */
             best: number | null;
             /**
              * Mean
-             * @description Mean value in each bucket.
+             * @description Mean of all values.
              */
             mean: number | null;
             /**
              * Min
-             * @description Lowest value in each bucket.
+             * @description Smallest value.
              */
             min: number | null;
             /**
              * Max
-             * @description Highest value in each bucket.
+             * @description Largest value.
              */
             max: number | null;
         };
@@ -4184,59 +4182,60 @@ export interface components {
         NewToken: {
             /**
              * Id
-             * @description The resource's id.
+             * @description Id of the token, with which it is revoked.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             id: string;
             /**
              * User Id
-             * @description The user's id.
+             * @description Id of the user whose permissions the token has.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             user_id: string;
             /**
              * User Name
-             * @description The user whose permissions it has.
+             * @description Name of the user whose permissions the token has.
              */
             user_name: string;
             /**
              * Name
-             * @description The name that pages show.
-             * @example PAAC on Pong
+             * @description Name of the token, which says what it is for.
+             * @example nightly sweep
              */
             name: string;
             /** @description Upper limit of its permissions; never more than its user's role. */
             role: components["schemas"]["Role"];
             /**
              * Scope
-             * @description `external_runs`: it may only create external runs, and write those that it has created; null: all that its role allows.
+             * @description `external_runs`: it may only create external runs, and write those that it has created; null: all that
+             *     its role allows.
              */
             scope: string | null;
             /**
              * Created At
              * Format: date-time
-             * @description When it was created.
-             * @example 2026-11-22T10:00:00Z
+             * @description When the token was created.
              */
             created_at: string;
             /**
              * Created With
-             * @description What created it: the user's browser `session`, another `token`, or the `command line`; null if it is not known.
+             * @description What created it: the user's browser `session`, another `token`, or the `command line`; null if it is
+             *     not known.
              */
             created_with: string | null;
             /**
              * Parent Id
-             * @description The token that created it and with which it is revoked.
+             * @description Id of the token that created it and with which it is revoked; null for none.
              */
             parent_id: string | null;
             /**
              * Parent Name
-             * @description The name of that token.
+             * @description Name of that token; null for none.
              */
             parent_name: string | null;
             /**
              * Expires At
-             * @description When it stops being valid; null if never.
+             * @description When the token stops being valid; null if it does not expire.
              */
             expires_at: string | null;
             /**
@@ -4246,7 +4245,7 @@ export interface components {
             last_used_at: string | null;
             /**
              * Last Used Address
-             * @description The client's address then.
+             * @description Address of the client that used the token last; null: none.
              */
             last_used_address: string | null;
             /**
@@ -4264,7 +4263,6 @@ export interface components {
             /**
              * Name
              * @description What the login page calls the provider.
-             * @example PAAC on Pong
              */
             name: string;
         };
@@ -4275,17 +4273,17 @@ export interface components {
         Palette: {
             /**
              * Light
-             * @description For light pages.
+             * @description Colours on light pages.
              */
             light: string[];
             /**
              * Dark
-             * @description For dark pages.
+             * @description Colours on dark pages.
              */
             dark: string[];
             /**
              * Dashes
-             * @description Plotly's names.
+             * @description Dashes, by Plotly's names.
              */
             dashes: string[];
             /**
@@ -4301,13 +4299,13 @@ export interface components {
         PanelOut: {
             /**
              * Id
-             * @description The resource's id.
-             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             * @description Id of the panel, for `GET /figures/diagnostic`.
              */
             id: string;
             /**
              * Title
-             * @description A short name for display.
+             * @description Name of the panel, as pages show it.
+             * @example Queues
              */
             title: string;
             /**
@@ -4323,7 +4321,7 @@ export interface components {
         Panels: {
             /**
              * Items
-             * @description The resources.
+             * @description Panels that the run has data for.
              */
             items: components["schemas"]["PanelOut"][];
         };
@@ -4338,13 +4336,13 @@ export interface components {
         PasswordRequest: {
             /**
              * Current
-             * @description Not required for users without a password.
+             * @description Current password; not required for users without one.
              * @default
              */
             current: string;
             /**
              * New
-             * @description The new password, of at least 10 characters.
+             * @description New password, of at least 10 characters.
              */
             new: string;
         };
@@ -4386,7 +4384,7 @@ export interface components {
             sequence: number;
             /**
              * Series
-             * @description At most 10,000 points in total.
+             * @description Points of each metric, at most 10,000 in total.
              */
             series: components["schemas"]["SeriesPoints"][];
         };
@@ -4397,23 +4395,22 @@ export interface components {
         PresetOut: {
             /**
              * Id
-             * @description The resource's id.
-             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
+             * @description Id of the preset; no two presets of an algorithm have the same.
              */
             id: string;
             /**
              * Title
-             * @description A short name for display.
+             * @description Name of the preset, as pages show it.
              */
             title: string;
             /**
              * Description
-             * @description What it does.
+             * @description What the preset is for.
              */
             description: string;
             /**
              * Observation
-             * @description What the agent observes: `pixels` or a `vector`.
+             * @description Kind of observation that the preset is meant for.
              * @enum {string}
              */
             observation: "pixels" | "vector";
@@ -4434,28 +4431,28 @@ export interface components {
             environments: string[];
             /**
              * Config
-             * @description The algorithm's settings that differ from their defaults.
+             * @description Settings of the algorithm that the preset changes.
              */
             config: {
                 [key: string]: unknown;
             };
             /**
              * Environment Config
-             * @description The environment's settings that differ from their defaults.
+             * @description Settings of the environment that the preset changes.
              */
             environment_config: {
                 [key: string]: unknown;
             };
             /**
              * Stop
-             * @description Limits of the run; it ends when the first one is reached.
+             * @description Limits of a run with the preset.
              */
             stop: {
                 [key: string]: unknown;
             };
             /**
              * Measured On
-             * @description The machine of `measured`.
+             * @description Machine on which `measured` was reached.
              */
             measured_on: string;
             /**
@@ -4479,11 +4476,11 @@ export interface components {
              * @description Runs that the settings apply to.
              */
             runs_total: number;
-            /** @description Checkpoints. */
+            /** @description Checkpoints to remove, with their size. */
             checkpoints: components["schemas"]["Amount"];
-            /** @description Replays; videos of the same episodes are under `videos`. */
+            /** @description Replays to remove, with their size; videos of the same episodes are under `videos`. */
             episodes: components["schemas"]["Amount"];
-            /** @description Videos. */
+            /** @description Videos to remove, with their size. */
             videos: components["schemas"]["Amount"];
             /** @description Event logs to compress or remove, with their current size. */
             event_logs: components["schemas"]["Amount"];
@@ -4511,10 +4508,9 @@ export interface components {
             /**
              * Group
              * @description Group to which the settings apply; null for the installation.
-             * @example learning rates
              */
             group?: string | null;
-            /** @description The settings. */
+            /** @description Retention settings to try. */
             policy: components["schemas"]["InstallationPolicy"];
         };
         /**
@@ -4524,19 +4520,19 @@ export interface components {
         ProtocolOut: {
             /**
              * Id
-             * @description The resource's id.
+             * @description Id of the protocol, which is part of a score's name.
              * @example noop_starts
              */
             id: string;
             /**
              * Title
-             * @description A short name for display.
+             * @description Name of the protocol in words, for legends and tables.
              * @example no-op starts
              */
             title: string;
             /**
              * Description
-             * @description What it does.
+             * @description How episodes start and end under the protocol.
              */
             description: string;
             /**
@@ -4553,11 +4549,12 @@ export interface components {
             /**
              * Default
              * @description Id of the protocol of the run's own evaluations.
+             * @example noop_starts
              */
             default: string;
             /**
              * Items
-             * @description The resources.
+             * @description Protocols of the run's environment.
              */
             items: components["schemas"]["ProtocolOut"][];
         };
@@ -4601,7 +4598,6 @@ export interface components {
             /**
              * Cpu Count
              * @description Cores that the engine may use.
-             * @example 16
              */
             cpu_count: number;
             /**
@@ -4616,7 +4612,8 @@ export interface components {
             device?: string | null;
             /**
              * Rollout Workers
-             * @description PAAC's rollout workers, at most one per core: with another number, the same seed gives another series. Null for other methods, and until the engine has started.
+             * @description PAAC's rollout workers, at most one per core: with another number, the same seed gives another series.
+             *     Null for other methods, and until the engine has started.
              */
             rollout_workers?: number | null;
         };
@@ -4632,19 +4629,19 @@ export interface components {
             label: string;
             /**
              * Score
-             * @description The score that the source states.
+             * @description Score as the source states it.
              * @example 17.4
              */
             score: number;
             /**
              * Protocol
-             * @description The evaluation protocol, which is part of a score's name.
+             * @description Id of the protocol under which the agent was evaluated.
              * @example noop_starts
              */
             protocol: string;
             /**
              * Source
-             * @description Paper, table and page.
+             * @description Paper, table and page of the score.
              */
             source: string;
         };
@@ -4709,22 +4706,22 @@ export interface components {
         Readiness: {
             /**
              * Ready
-             * @description Whether the server can answer requests.
+             * @description Whether everything below is available, so that requests can be answered.
              */
             ready: boolean;
             /**
              * Database
-             * @description Whether the database answers.
+             * @description Whether the database responds.
              */
             database: boolean;
             /**
              * Migrated
-             * @description Whether the database has the latest schema.
+             * @description Whether the database has the schema of this version.
              */
             migrated: boolean;
             /**
              * Redis
-             * @description Whether Redis answers; without it, changes arrive late.
+             * @description Whether Redis responds; without it, pages learn of changes late.
              */
             redis: boolean;
             /**
@@ -4745,13 +4742,13 @@ export interface components {
         RecentLoad: {
             /**
              * Cpu
-             * @description Use of the processors, from 0 to 1, oldest first.
+             * @description Utilisation of all cores together.
              * @default []
              */
             cpu: number[];
             /**
              * Memory
-             * @description Use of the memory, from 0 to 1, oldest first.
+             * @description Share of the host's memory that was in use.
              * @default []
              */
             memory: number[];
@@ -4880,29 +4877,27 @@ export interface components {
         RunChanges: {
             /**
              * Name
-             * @description Name shown on pages.
-             * @example PAAC on Pong
+             * @description New name; null changes nothing.
              */
             name?: string | null;
             /**
              * Notes
-             * @description Free text, in Markdown.
+             * @description New notes, in Markdown; null changes nothing.
              */
             notes?: string | null;
             /**
              * Tags
-             * @description Labels for finding and filtering runs.
+             * @description New labels, which replace all former ones; null changes nothing.
              */
             tags?: string[] | null;
             /**
              * Group
-             * @description Empty or null for no group.
-             * @example learning rates
+             * @description New group; empty or null for none.
              */
             group?: string | null;
             /**
              * Priority
-             * @description Runs with a higher priority start first.
+             * @description New priority; null changes nothing. Queued runs with a higher priority are claimed first.
              */
             priority?: number | null;
         };
@@ -4913,95 +4908,94 @@ export interface components {
         RunDetail: {
             /**
              * Id
-             * @description The resource's id.
+             * @description Id of the run: a ULID, which sorts by the time of creation.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             id: string;
             /**
              * Origin
-             * @description Where it is trained: `callboard` is a worker of this installation.
+             * @description Where the run is trained: `callboard` by a worker of this installation, `external` elsewhere.
              * @enum {string}
              */
             origin: "callboard" | "external";
             /**
              * Name
-             * @description The name that pages show.
+             * @description Name of the run, as pages show it.
              * @example PAAC on Pong
              */
             name: string;
             /**
              * Algorithm
-             * @description An id from `GET /algorithms`.
+             * @description Id from `GET /algorithms`; of an external run, the name that its script has chosen.
              * @example paac
              */
             algorithm: string;
             /**
              * Environment
-             * @description An id from `GET /environments`.
+             * @description Id from `GET /environments`; of an external run, the name that its script has chosen.
              * @example ALE/Pong-v5
              */
             environment: string;
             /**
              * Seed
-             * @description Seed of all random numbers.
+             * @description Seed of all random numbers of the run.
              * @example 3
              */
             seed: number;
-            /** @description Its state. */
+            /** @description State of the run. */
             state: components["schemas"]["RunState"];
             /**
              * State Reason
-             * @description Why it is in its state.
+             * @description Why the run is in its state.
              * @example reached 10,000,000 agent steps
              */
             state_reason: string;
             /**
              * Stop Requested
-             * @description Whether a stop or kill has been requested and is still pending.
+             * @description `stop` or `kill` while such a request is pending; null otherwise.
              */
             stop_requested: ("stop" | "kill") | null;
             /**
              * Created At
              * Format: date-time
-             * @description When it was created.
-             * @example 2026-11-22T10:00:00Z
+             * @description When the run was created.
              */
             created_at: string;
             /**
              * Created By
-             * @description The user who created it; null for one created on the command line.
+             * @description Id of the user who created the run; null for a run that was imported on the command line, or if that
+             *     user has been deleted.
              */
             created_by: string | null;
             /**
              * Started At
-             * @description When its first attempt started; null before.
-             * @example 2026-11-22T10:00:04Z
+             * @description When the first attempt started; null before.
              */
             started_at: string | null;
             /**
              * Ended At
-             * @description When it ended; null before.
+             * @description When the run ended; null before.
              */
             ended_at: string | null;
             /**
              * Queue
-             * @description The queue from which hosts claim the run.
+             * @description Queue from which hosts claim the run; empty for an external run.
              * @example cpu
              */
             queue: string;
             /**
              * Wanted Host
-             * @description The only host that may run it; null for any host.
+             * @description Id of the only host that may claim the run; null for any host.
              */
             wanted_host: string | null;
             /**
              * Priority
-             * @description Runs with a higher priority start first.
+             * @description Runs with a higher priority are claimed first.
              */
             priority: number;
             /**
              * Group
-             * @description Name of the group to which the run belongs.
+             * @description Name of the group that the run belongs to; null for none.
              * @example learning rates
              */
             group: string | null;
@@ -5012,17 +5006,17 @@ export interface components {
             tags: string[];
             /**
              * Notes
-             * @description Free text.
+             * @description Free text about the run, in Markdown.
              */
             notes: string;
             /**
              * Archived
-             * @description Whether it is hidden from the list of runs.
+             * @description Whether lists hide the run.
              */
             archived: boolean;
             /**
              * Parent Id
-             * @description The run that it was forked from.
+             * @description Id of the run that it was forked from; null for none, or if that run has been deleted.
              */
             parent_id: string | null;
             /**
@@ -5032,52 +5026,53 @@ export interface components {
             forked_at_agent_steps: number | null;
             /**
              * Memory Estimate Bytes
-             * @description Memory that a worker reserves for the run.
+             * @description Memory that a host reserves for the run; 0 for an external run.
              * @example 734003200
              */
             memory_estimate_bytes: number;
             /**
              * Attempt
-             * @description Number of the attempt; each resume starts a new attempt.
-             * @example 1
+             * @description Number of the latest attempt, from 1; 0 before the first, and for an external run.
              */
             attempt: number;
             /**
              * Attempts Without Checkpoint
-             * @description Attempts in a row that ended before saving a checkpoint.
+             * @description Attempts since the newest checkpoint that are active or have ended by themselves.
              */
             attempts_without_checkpoint: number;
             /**
              * Host
-             * @description Id of the host: of a run, the one that holds it, null if none does; of an attempt, the one that made it.
+             * @description Id of the host that holds the run; null if none does.
              * @example lab-3
              */
             host: string | null;
             /**
              * Lease Expires At
-             * @description When the worker's lease ends unless it is renewed; null without a lease. For an external run: when it becomes lost without another heartbeat.
+             * @description When the host's lease ends unless it is renewed; null without a lease. An external run is lost then,
+             *     unless its script sends something before.
              */
             lease_expires_at: string | null;
             /**
              * Error
-             * @description Traceback or message of the error that ended it; null without one.
+             * @description Traceback, exit status or message of the last failure; null without one.
              */
             error: string | null;
             /**
              * Revision
-             * @description Increases with each change; clients fetch what is new since the revision they have.
+             * @description Number of changes of the run so far, its data included. Send it back as `since_revision` to get later
+             *     data only.
              * @example 42
              */
             revision: number;
             /**
              * Agent Steps
-             * @description Decisions of the agents so far.
+             * @description Agent steps (decisions) of the run so far.
              * @example 1000000
              */
             agent_steps: number;
             /**
              * Frames
-             * @description Emulator frames so far; Atari has four per agent step by default.
+             * @description Emulator frames of the run so far; Atari has four per agent step by default.
              * @example 4000000
              */
             frames: number;
@@ -5089,37 +5084,38 @@ export interface components {
             updates: number;
             /**
              * Episodes
-             * @description Episodes that ended so far.
+             * @description Training episodes that have ended so far.
              * @example 812
              */
             episodes: number;
             /**
              * Wall Time S
-             * @description Training time in seconds, summed over attempts, evaluations excluded.
+             * @description Training time so far in seconds, summed over attempts, without evaluations.
              * @example 294.5
              */
             wall_time_s: number | null;
             /**
              * Agent Steps Per S
-             * @description Averaged over about the last ten seconds of training.
+             * @description Agent steps per second, averaged over about the last ten seconds of training; null before the first
+             *     report.
              * @example 3400
              */
             agent_steps_per_s: number | null;
             /**
              * Score
-             * @description Mean return of the last 100 training episodes, rewards not clipped; null before the first.
+             * @description Mean return of the last 100 training episodes, rewards not clipped; null before the first has ended.
              * @example 17.4
              */
             score: number | null;
             /**
              * Best Return
-             * @description Highest return of a training episode, rewards not clipped.
+             * @description Highest return of a training episode so far, rewards not clipped; null before the first has ended.
              * @example 21
              */
             best_return: number | null;
             /**
              * Progress
-             * @description From 0 to 1 of the nearest limit; null if only a score ends the run.
+             * @description Progress to the nearest limit, from 0 to 1; null if only a score ends the run.
              * @example 0.71
              */
             progress: number | null;
@@ -5167,7 +5163,9 @@ export interface components {
             memory_bytes: number;
             /**
              * Warnings
-             * @description Why no host that may claim them can run them well, and which presets fit: too little memory, or many more processes than cores; nothing while no host provides their environment and device, unless the wanted host does not exist. Also names settings that have no effect.
+             * @description Why no host that may claim them can run them well, and which presets fit: too little memory, or many
+             *     more processes than cores; nothing while no host provides their environment and device, unless the
+             *     wanted host does not exist. Also names settings that have no effect.
              */
             warnings: string[];
         };
@@ -5196,13 +5194,12 @@ export interface components {
         RunFields: {
             /**
              * Name
-             * @description Name shown on pages; default: from algorithm and settings.
-             * @example PAAC on Pong
+             * @description Name shown on pages; by default it is composed of the algorithm, the environment and the settings.
              */
             name?: string | null;
             /**
              * Annealing Agent Steps
-             * @description Agent steps over which a linear learning rate falls to 0; default: up to the agent-step limit.
+             * @description Agent steps over which a linear learning rate falls to 0; by default up to the agent-step limit.
              */
             annealing_agent_steps?: number | null;
             /**
@@ -5214,28 +5211,25 @@ export interface components {
             device: "auto" | "cpu" | "cuda";
             /**
              * Queue
-             * @description The queue from which hosts claim the run.
+             * @description Queue from which hosts claim the run.
              * @default cpu
-             * @example cpu
              * @enum {string}
              */
             queue: "cpu" | "gpu";
             /**
              * Host
-             * @description Only this host may run it.
-             * @example lab-3
+             * @description Id of the only host that may claim the run; by default any host of the queue may.
              */
             host?: string | null;
             /**
              * Priority
-             * @description Runs with a higher priority start first.
+             * @description Runs with a higher priority are claimed first.
              * @default 0
              */
             priority: number;
             /**
              * Group
-             * @description Name of the run's group.
-             * @example learning rates
+             * @description Name of the group that the run belongs to.
              */
             group?: string | null;
             /**
@@ -5246,7 +5240,7 @@ export interface components {
             tags: string[];
             /**
              * Notes
-             * @description Free text, in Markdown.
+             * @description Free text about the run, in Markdown.
              * @default
              */
             notes: string;
@@ -5258,16 +5252,14 @@ export interface components {
             /**
              * Algorithm
              * @description An id from `GET /algorithms`.
-             * @example paac
              */
             algorithm: string;
             /**
              * Environment
              * @description An id from `GET /environments`.
-             * @example ALE/Pong-v5
              */
             environment: string;
-            /** @description Limits of the run; it ends when the first one is reached. */
+            /** @description Limits of the run: it ends when it reaches the first of them. */
             stop: components["schemas"]["StopSpec"];
             /**
              * Config
@@ -5288,7 +5280,6 @@ export interface components {
             /**
              * Seed
              * @description Seed of all random numbers; default: 0.
-             * @example 3
              */
             seed?: number | null;
             /**
@@ -5311,30 +5302,31 @@ export interface components {
         RunGroup: {
             /**
              * Key
-             * @description By seed as in `GET /series`; otherwise the field's value; percent-encoded, ids of algorithms and environments excepted.
+             * @description Id of the group: by seed as in `GET /series`; otherwise the field's value; percent-encoded, ids of
+             *     algorithms and environments excepted.
              */
             key: string;
             /**
              * Name
-             * @description The name that pages show.
+             * @description Name of the group: what its runs have in common.
              * @example PAAC on Pong
              */
             name: string;
             /**
              * Algorithm
-             * @description Null where they differ.
+             * @description Algorithm of its runs; null where they differ.
              * @example paac
              */
             algorithm: string | null;
             /**
              * Environment
-             * @description An id from `GET /environments`.
+             * @description Environment of its runs; null where they differ.
              * @example ALE/Pong-v5
              */
             environment: string | null;
             /**
              * N
-             * @description Number of runs.
+             * @description Number of runs in the group.
              */
             n: number;
             /**
@@ -5346,7 +5338,7 @@ export interface components {
             };
             /**
              * Runs
-             * @description Ids, latest first; at most 100.
+             * @description Ids of its runs, latest first; at most 100.
              */
             runs: string[];
             /**
@@ -5358,14 +5350,14 @@ export interface components {
             score: components["schemas"]["EstimateOut"];
             /**
              * Best Return
-             * @description Null across environments.
+             * @description Highest return of a training episode of its runs; null across environments.
              * @example 21
              */
             best_return: number | null;
             /**
              * Agent Steps
-             * @description Total of all runs.
-             * @example 1000000
+             * @description Agent steps of all its runs together.
+             * @example 3000000
              */
             agent_steps: number;
         };
@@ -5375,19 +5367,19 @@ export interface components {
          */
         RunGroupPage: {
             /**
-             * Items
-             * @description The resources.
-             */
-            items: components["schemas"]["RunGroup"][];
-            /**
              * Next Cursor
              * @description Pass it as `cursor` to get the next page; null on the last page.
              * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
              */
             next_cursor?: string | null;
             /**
+             * Items
+             * @description Groups of this page.
+             */
+            items: components["schemas"]["RunGroup"][];
+            /**
              * Total
-             * @description Number of resources that match, on all pages.
+             * @description Number of groups, on all pages together.
              * @example 128
              */
             total: number;
@@ -5399,12 +5391,13 @@ export interface components {
         RunItems: {
             /**
              * Items
-             * @description The resources.
+             * @description The created runs, in the order of the grid's combinations and, within each, of the seeds.
              */
             items: components["schemas"]["RunOut"][];
             /**
              * Warnings
-             * @description Why no host that may claim them can run them well, and which settings have no effect, as in `POST /runs/estimate`.
+             * @description Why no host that may claim them can run them well, and which settings have no effect, as in
+             *     `POST /runs/estimate`.
              * @default []
              */
             warnings: string[];
@@ -5416,95 +5409,94 @@ export interface components {
         RunOut: {
             /**
              * Id
-             * @description The resource's id.
+             * @description Id of the run: a ULID, which sorts by the time of creation.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             id: string;
             /**
              * Origin
-             * @description Where it is trained: `callboard` is a worker of this installation.
+             * @description Where the run is trained: `callboard` by a worker of this installation, `external` elsewhere.
              * @enum {string}
              */
             origin: "callboard" | "external";
             /**
              * Name
-             * @description The name that pages show.
+             * @description Name of the run, as pages show it.
              * @example PAAC on Pong
              */
             name: string;
             /**
              * Algorithm
-             * @description An id from `GET /algorithms`.
+             * @description Id from `GET /algorithms`; of an external run, the name that its script has chosen.
              * @example paac
              */
             algorithm: string;
             /**
              * Environment
-             * @description An id from `GET /environments`.
+             * @description Id from `GET /environments`; of an external run, the name that its script has chosen.
              * @example ALE/Pong-v5
              */
             environment: string;
             /**
              * Seed
-             * @description Seed of all random numbers.
+             * @description Seed of all random numbers of the run.
              * @example 3
              */
             seed: number;
-            /** @description Its state. */
+            /** @description State of the run. */
             state: components["schemas"]["RunState"];
             /**
              * State Reason
-             * @description Why it is in its state.
+             * @description Why the run is in its state.
              * @example reached 10,000,000 agent steps
              */
             state_reason: string;
             /**
              * Stop Requested
-             * @description Whether a stop or kill has been requested and is still pending.
+             * @description `stop` or `kill` while such a request is pending; null otherwise.
              */
             stop_requested: ("stop" | "kill") | null;
             /**
              * Created At
              * Format: date-time
-             * @description When it was created.
-             * @example 2026-11-22T10:00:00Z
+             * @description When the run was created.
              */
             created_at: string;
             /**
              * Created By
-             * @description The user who created it; null for one created on the command line.
+             * @description Id of the user who created the run; null for a run that was imported on the command line, or if that
+             *     user has been deleted.
              */
             created_by: string | null;
             /**
              * Started At
-             * @description When its first attempt started; null before.
-             * @example 2026-11-22T10:00:04Z
+             * @description When the first attempt started; null before.
              */
             started_at: string | null;
             /**
              * Ended At
-             * @description When it ended; null before.
+             * @description When the run ended; null before.
              */
             ended_at: string | null;
             /**
              * Queue
-             * @description The queue from which hosts claim the run.
+             * @description Queue from which hosts claim the run; empty for an external run.
              * @example cpu
              */
             queue: string;
             /**
              * Wanted Host
-             * @description The only host that may run it; null for any host.
+             * @description Id of the only host that may claim the run; null for any host.
              */
             wanted_host: string | null;
             /**
              * Priority
-             * @description Runs with a higher priority start first.
+             * @description Runs with a higher priority are claimed first.
              */
             priority: number;
             /**
              * Group
-             * @description Name of the group to which the run belongs.
+             * @description Name of the group that the run belongs to; null for none.
              * @example learning rates
              */
             group: string | null;
@@ -5515,17 +5507,17 @@ export interface components {
             tags: string[];
             /**
              * Notes
-             * @description Free text.
+             * @description Free text about the run, in Markdown.
              */
             notes: string;
             /**
              * Archived
-             * @description Whether it is hidden from the list of runs.
+             * @description Whether lists hide the run.
              */
             archived: boolean;
             /**
              * Parent Id
-             * @description The run that it was forked from.
+             * @description Id of the run that it was forked from; null for none, or if that run has been deleted.
              */
             parent_id: string | null;
             /**
@@ -5535,52 +5527,53 @@ export interface components {
             forked_at_agent_steps: number | null;
             /**
              * Memory Estimate Bytes
-             * @description Memory that a worker reserves for the run.
+             * @description Memory that a host reserves for the run; 0 for an external run.
              * @example 734003200
              */
             memory_estimate_bytes: number;
             /**
              * Attempt
-             * @description Number of the attempt; each resume starts a new attempt.
-             * @example 1
+             * @description Number of the latest attempt, from 1; 0 before the first, and for an external run.
              */
             attempt: number;
             /**
              * Attempts Without Checkpoint
-             * @description Attempts in a row that ended before saving a checkpoint.
+             * @description Attempts since the newest checkpoint that are active or have ended by themselves.
              */
             attempts_without_checkpoint: number;
             /**
              * Host
-             * @description Id of the host: of a run, the one that holds it, null if none does; of an attempt, the one that made it.
+             * @description Id of the host that holds the run; null if none does.
              * @example lab-3
              */
             host: string | null;
             /**
              * Lease Expires At
-             * @description When the worker's lease ends unless it is renewed; null without a lease. For an external run: when it becomes lost without another heartbeat.
+             * @description When the host's lease ends unless it is renewed; null without a lease. An external run is lost then,
+             *     unless its script sends something before.
              */
             lease_expires_at: string | null;
             /**
              * Error
-             * @description Traceback or message of the error that ended it; null without one.
+             * @description Traceback, exit status or message of the last failure; null without one.
              */
             error: string | null;
             /**
              * Revision
-             * @description Increases with each change; clients fetch what is new since the revision they have.
+             * @description Number of changes of the run so far, its data included. Send it back as `since_revision` to get later
+             *     data only.
              * @example 42
              */
             revision: number;
             /**
              * Agent Steps
-             * @description Decisions of the agents so far.
+             * @description Agent steps (decisions) of the run so far.
              * @example 1000000
              */
             agent_steps: number;
             /**
              * Frames
-             * @description Emulator frames so far; Atari has four per agent step by default.
+             * @description Emulator frames of the run so far; Atari has four per agent step by default.
              * @example 4000000
              */
             frames: number;
@@ -5592,37 +5585,38 @@ export interface components {
             updates: number;
             /**
              * Episodes
-             * @description Episodes that ended so far.
+             * @description Training episodes that have ended so far.
              * @example 812
              */
             episodes: number;
             /**
              * Wall Time S
-             * @description Training time in seconds, summed over attempts, evaluations excluded.
+             * @description Training time so far in seconds, summed over attempts, without evaluations.
              * @example 294.5
              */
             wall_time_s: number | null;
             /**
              * Agent Steps Per S
-             * @description Averaged over about the last ten seconds of training.
+             * @description Agent steps per second, averaged over about the last ten seconds of training; null before the first
+             *     report.
              * @example 3400
              */
             agent_steps_per_s: number | null;
             /**
              * Score
-             * @description Mean return of the last 100 training episodes, rewards not clipped; null before the first.
+             * @description Mean return of the last 100 training episodes, rewards not clipped; null before the first has ended.
              * @example 17.4
              */
             score: number | null;
             /**
              * Best Return
-             * @description Highest return of a training episode, rewards not clipped.
+             * @description Highest return of a training episode so far, rewards not clipped; null before the first has ended.
              * @example 21
              */
             best_return: number | null;
             /**
              * Progress
-             * @description From 0 to 1 of the nearest limit; null if only a score ends the run.
+             * @description Progress to the nearest limit, from 0 to 1; null if only a score ends the run.
              * @example 0.71
              */
             progress: number | null;
@@ -5646,19 +5640,19 @@ export interface components {
          */
         RunPage: {
             /**
-             * Items
-             * @description The resources.
-             */
-            items: components["schemas"]["RunOut"][];
-            /**
              * Next Cursor
              * @description Pass it as `cursor` to get the next page; null on the last page.
              * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
              */
             next_cursor?: string | null;
             /**
+             * Items
+             * @description Runs of this page, in the requested order.
+             */
+            items: components["schemas"]["RunOut"][];
+            /**
              * Total
-             * @description Number of resources that match, on all pages.
+             * @description Number of runs that match, on all pages together.
              * @example 128
              */
             total: number;
@@ -5670,35 +5664,37 @@ export interface components {
         RunScore: {
             /**
              * Run
-             * @description The run's id.
+             * @description Id of the run.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             run: string;
             /**
              * Seed
-             * @description Seed of all random numbers.
-             * @example 3
+             * @description Seed of the run.
              */
             seed: number;
             /**
              * Score
-             * @description Null if it has none at or before `at_agent_steps`.
+             * @description Score of the run; null if it has none at or before `at_agent_steps`.
              * @example 17.4
              */
             score: number | null;
             /**
              * Counted
-             * @description Whether it is a sample of its own: false if another run of its lineage counts (a run, its forks and theirs are one sample), or another of its seed by a deterministic method.
+             * @description Whether it is a sample of its own: false if another run of its lineage counts (a run, its forks and
+             *     theirs are one sample), or another of its seed by a deterministic method.
              */
             counted: boolean;
             /**
              * Agent Steps To Threshold
-             * @description Agent steps when the threshold was reached first; null if it was not.
+             * @description Agent steps at which the run first reached the threshold; null if it did not, or without a
+             *     threshold.
              */
             agent_steps_to_threshold: number | null;
             /**
              * Wall Time S To Threshold
-             * @description Training time when the threshold was reached first; null if it was not.
+             * @description Training time in seconds at which the run first reached the threshold; null if it did not, or without a
+             *     threshold.
              */
             wall_time_s_to_threshold: number | null;
         };
@@ -5715,25 +5711,25 @@ export interface components {
         RunStorage: {
             /**
              * Run Id
-             * @description The run's id.
+             * @description Id of the run.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             run_id: string;
             /**
              * Name
-             * @description The name that pages show.
+             * @description Name of the run, as pages show it.
              * @example PAAC on Pong
              */
             name: string;
             /**
              * Group
-             * @description Name of the group to which the run belongs.
+             * @description Name of the group that the run belongs to; null for none.
              * @example learning rates
              */
             group: string | null;
             /**
              * State
-             * @description Its state.
+             * @description State of the run.
              */
             state: string;
             /**
@@ -5759,7 +5755,6 @@ export interface components {
             /**
              * Total
              * @description Bytes of all of these.
-             * @example 128
              */
             total: number;
         };
@@ -5769,16 +5764,16 @@ export interface components {
          */
         RunStoragePage: {
             /**
-             * Items
-             * @description The resources.
-             */
-            items: components["schemas"]["RunStorage"][];
-            /**
              * Next Cursor
              * @description Pass it as `cursor` to get the next page; null on the last page.
              * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
              */
             next_cursor?: string | null;
+            /**
+             * Items
+             * @description Runs that take the most space, the largest first.
+             */
+            items: components["schemas"]["RunStorage"][];
         };
         /**
          * SentLine
@@ -5789,27 +5784,23 @@ export interface components {
              * Time
              * Format: date-time
              * @description When it was written; without a time zone, in UTC.
-             * @example 2026-11-22T10:04:00Z
              */
             time: string;
             /**
              * Level
-             * @description Severity of a log line.
+             * @description Severity of the line.
              * @default info
-             * @example info
              * @enum {string}
              */
             level: "debug" | "info" | "warning" | "error";
             /**
              * Message
-             * @description The line.
-             * @example checkpoint saved
+             * @description Text of the line.
              */
             message: string;
             /**
              * Agent Steps
              * @description Agent steps of the run that the line belongs to.
-             * @example 1000000
              */
             agent_steps?: number | null;
         };
@@ -5820,13 +5811,13 @@ export interface components {
         SeriesInfo: {
             /**
              * Metric
-             * @description A metric's name, such as `rollout/episode_return`.
+             * @description Name of the metric, such as `rollout/episode_return`.
              * @example rollout/episode_return
              */
             metric: string;
             /**
              * Source
-             * @description Actor or process that measured it; empty for the run as a whole.
+             * @description Actor or process that measured the series; empty for the run as a whole.
              */
             source: string;
             /**
@@ -5837,13 +5828,12 @@ export interface components {
             n_points: number;
             /**
              * Last Value
-             * @description The latest value.
+             * @description Latest value; null if it is not finite.
              */
             last_value: number | null;
             /**
              * Revision
              * @description The run's revision at which it last changed.
-             * @example 42
              */
             revision: number;
         };
@@ -5854,7 +5844,7 @@ export interface components {
         SeriesInfos: {
             /**
              * Items
-             * @description The resources.
+             * @description Every series, by metric and source.
              */
             items: components["schemas"]["SeriesInfo"][];
         };
@@ -5865,8 +5855,7 @@ export interface components {
         SeriesPoints: {
             /**
              * Metric
-             * @description Such as `loss/policy`.
-             * @example rollout/episode_return
+             * @description Name of the metric, such as `loss/policy`; `/` makes sections.
              */
             metric: string;
             /**
@@ -5886,7 +5875,7 @@ export interface components {
             wall_time_s: number[];
             /**
              * Value
-             * @description Null is NaN.
+             * @description Values of the metric; null is NaN.
              */
             value: (number | null)[];
         };
@@ -5897,7 +5886,7 @@ export interface components {
         SessionOut: {
             /**
              * Id
-             * @description The resource's id.
+             * @description Id of the session.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             id: string;
@@ -5914,8 +5903,7 @@ export interface components {
             /**
              * Created At
              * Format: date-time
-             * @description When it was created.
-             * @example 2026-11-22T10:00:00Z
+             * @description When the browser logged in.
              */
             created_at: string;
             /**
@@ -5947,16 +5935,32 @@ export interface components {
          */
         SessionPage: {
             /**
-             * Items
-             * @description The resources.
-             */
-            items: components["schemas"]["SessionOut"][];
-            /**
              * Next Cursor
              * @description Pass it as `cursor` to get the next page; null on the last page.
              * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
              */
             next_cursor?: string | null;
+            /**
+             * Items
+             * @description Sessions of this page.
+             */
+            items: components["schemas"]["SessionOut"][];
+        };
+        /**
+         * SettingDetail
+         * @description What a setting's JSON does not say.
+         */
+        SettingDetail: {
+            /**
+             * Type
+             * @description Type of a value that is no text but stored as one: `float` of `NaN`.
+             */
+            type?: string | null;
+            /**
+             * Path
+             * @description Keys of a nested setting; of one that is no text, its type and its text.
+             */
+            path?: (string | string[])[] | null;
         };
         /**
          * SettingsOut
@@ -5965,31 +5969,30 @@ export interface components {
         SettingsOut: {
             /**
              * Version
-             * @description Number of the change of settings, from 1.
+             * @description Number of the change, from 1.
              */
             version: number;
             /**
              * Requested At
              * Format: date-time
-             * @description When it was requested.
-             * @example 2026-11-22T10:04:00Z
+             * @description When the change was requested.
              */
             requested_at: string;
             /**
              * Requested By
-             * @description The user who requested it.
+             * @description Id of the user who requested the change; null if that user has been deleted.
              */
             requested_by: string | null;
             /**
              * Changes
-             * @description Setting -> its new value.
+             * @description New value of each changed setting.
              */
             changes: {
                 [key: string]: unknown;
             };
             /**
              * State
-             * @description Its state.
+             * @description `asked` until the engine has answered, then `applied` or `refused`.
              * @enum {string}
              */
             state: "asked" | "applied" | "refused";
@@ -6001,13 +6004,13 @@ export interface components {
             agent_steps: number | null;
             /**
              * Frames
-             * @description Emulator frames so far; Atari has four per agent step by default.
+             * @description Emulator frames at which the change took effect; null before.
              * @example 4000000
              */
             frames: number | null;
             /**
              * Wall Time S
-             * @description Training time in seconds, summed over attempts, evaluations excluded.
+             * @description Training time in seconds at which the change took effect; null before.
              * @example 294.5
              */
             wall_time_s: number | null;
@@ -6023,16 +6026,16 @@ export interface components {
          */
         SettingsPage: {
             /**
-             * Items
-             * @description The resources.
-             */
-            items: components["schemas"]["SettingsOut"][];
-            /**
              * Next Cursor
              * @description Pass it as `cursor` to get the next page; null on the last page.
              * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
              */
             next_cursor?: string | null;
+            /**
+             * Items
+             * @description Every change, latest first.
+             */
+            items: components["schemas"]["SettingsOut"][];
         };
         /**
          * SettingsRequest
@@ -6060,19 +6063,16 @@ export interface components {
             /**
              * Agent steps
              * @description Total agent steps (decisions) over all environments.
-             * @example 1000000
              */
             agent_steps?: number | null;
             /**
              * Training time
              * @description Training time of all attempts, without evaluation.
-             * @example 294.5
              */
             wall_time_s?: number | null;
             /**
              * Score
              * @description Mean true return of the last 100 training episodes.
-             * @example 17.4
              */
             score?: number | null;
         };
@@ -6149,13 +6149,12 @@ export interface components {
         SweepChanges: {
             /**
              * Name
-             * @description Name shown on pages.
-             * @example PAAC on Pong
+             * @description New name; null changes nothing.
              */
             name?: string | null;
             /**
              * Notes
-             * @description Free text, in Markdown.
+             * @description New notes, in Markdown; null changes nothing.
              */
             notes?: string | null;
             /**
@@ -6171,66 +6170,63 @@ export interface components {
         SweepDetail: {
             /**
              * Id
-             * @description The resource's id.
+             * @description Id of the sweep.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             id: string;
             /**
              * Name
-             * @description The name that pages show.
-             * @example PAAC on Pong
+             * @description Name of the sweep, as pages show it.
+             * @example learning rate
              */
             name: string;
             /**
              * Notes
-             * @description Free text.
+             * @description Free text about the sweep, in Markdown.
              */
             notes: string;
             /**
              * Algorithm
-             * @description An id from `GET /algorithms`.
+             * @description Id of the algorithm of its runs, from `GET /algorithms`.
              * @example paac
              */
             algorithm: string;
             /**
              * Environment
-             * @description An id from `GET /environments`.
+             * @description Id of the environment of its runs, from `GET /environments`.
              * @example ALE/Pong-v5
              */
             environment: string;
             /**
              * State
-             * @description Its state.
+             * @description State of the sweep.
              * @enum {string}
              */
             state: "running" | "finished" | "stopped";
             /**
              * State Reason
-             * @description Why it is in its state.
-             * @example reached 10,000,000 agent steps
+             * @description Why the sweep is in its state.
              */
             state_reason: string;
             /**
              * Created At
              * Format: date-time
-             * @description When it was created.
-             * @example 2026-11-22T10:00:00Z
+             * @description When the sweep was created.
              */
             created_at: string;
             /**
              * Created By
-             * @description The user who created it; null for one created on the command line.
+             * @description Id of the user who created the sweep; null if that user has been deleted.
              */
             created_by: string | null;
             /**
              * Ended At
-             * @description When it ended; null before.
+             * @description When the sweep ended; null before.
              */
             ended_at: string | null;
             /**
              * Revision
-             * @description Increases with each change; clients fetch what is new since the revision they have.
-             * @example 42
+             * @description Number of changes of the sweep so far.
              */
             revision: number;
             /**
@@ -6240,12 +6236,12 @@ export interface components {
             looks: number;
             /**
              * N Configurations
-             * @description Configurations, with those that are eliminated.
+             * @description Number of configurations, with those that are eliminated.
              */
             n_configurations: number;
             /**
              * N Active
-             * @description Configurations that are not eliminated.
+             * @description Number of configurations that are not eliminated.
              */
             n_active: number;
             /**
@@ -6257,11 +6253,11 @@ export interface components {
             };
             /** @description The requested sweep, with its extensions. */
             spec: components["schemas"]["SweepSpec"];
-            /** @description Null without any score. */
+            /** @description Configuration with the highest interquartile mean; null without any score. */
             best: components["schemas"]["Best"] | null;
             /**
              * N Planned
-             * @description Runs if no configuration were eliminated.
+             * @description Number of runs if no configuration were eliminated.
              */
             n_planned: number;
             /**
@@ -6271,7 +6267,7 @@ export interface components {
             n_not_needed: number;
             /**
              * Configurations
-             * @description In the order of their numbers.
+             * @description Every configuration, by number.
              */
             configurations: components["schemas"]["ConfigurationOut"][];
         };
@@ -6305,7 +6301,7 @@ export interface components {
             values?: {
                 [key: string]: components["schemas"]["JsonValue"][];
             } | null;
-            /** @description Replaces the limits. */
+            /** @description New limits, which replace the former ones. */
             budget?: components["schemas"]["Budget"] | null;
         };
         /**
@@ -6315,66 +6311,63 @@ export interface components {
         SweepOut: {
             /**
              * Id
-             * @description The resource's id.
+             * @description Id of the sweep.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             id: string;
             /**
              * Name
-             * @description The name that pages show.
-             * @example PAAC on Pong
+             * @description Name of the sweep, as pages show it.
+             * @example learning rate
              */
             name: string;
             /**
              * Notes
-             * @description Free text.
+             * @description Free text about the sweep, in Markdown.
              */
             notes: string;
             /**
              * Algorithm
-             * @description An id from `GET /algorithms`.
+             * @description Id of the algorithm of its runs, from `GET /algorithms`.
              * @example paac
              */
             algorithm: string;
             /**
              * Environment
-             * @description An id from `GET /environments`.
+             * @description Id of the environment of its runs, from `GET /environments`.
              * @example ALE/Pong-v5
              */
             environment: string;
             /**
              * State
-             * @description Its state.
+             * @description State of the sweep.
              * @enum {string}
              */
             state: "running" | "finished" | "stopped";
             /**
              * State Reason
-             * @description Why it is in its state.
-             * @example reached 10,000,000 agent steps
+             * @description Why the sweep is in its state.
              */
             state_reason: string;
             /**
              * Created At
              * Format: date-time
-             * @description When it was created.
-             * @example 2026-11-22T10:00:00Z
+             * @description When the sweep was created.
              */
             created_at: string;
             /**
              * Created By
-             * @description The user who created it; null for one created on the command line.
+             * @description Id of the user who created the sweep; null if that user has been deleted.
              */
             created_by: string | null;
             /**
              * Ended At
-             * @description When it ended; null before.
+             * @description When the sweep ended; null before.
              */
             ended_at: string | null;
             /**
              * Revision
-             * @description Increases with each change; clients fetch what is new since the revision they have.
-             * @example 42
+             * @description Number of changes of the sweep so far.
              */
             revision: number;
             /**
@@ -6384,12 +6377,12 @@ export interface components {
             looks: number;
             /**
              * N Configurations
-             * @description Configurations, with those that are eliminated.
+             * @description Number of configurations, with those that are eliminated.
              */
             n_configurations: number;
             /**
              * N Active
-             * @description Configurations that are not eliminated.
+             * @description Number of configurations that are not eliminated.
              */
             n_active: number;
             /**
@@ -6408,16 +6401,16 @@ export interface components {
          */
         SweepPage: {
             /**
-             * Items
-             * @description The resources.
-             */
-            items: components["schemas"]["SweepOut"][];
-            /**
              * Next Cursor
              * @description Pass it as `cursor` to get the next page; null on the last page.
              * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
              */
             next_cursor?: string | null;
+            /**
+             * Items
+             * @description Sweeps of this page.
+             */
+            items: components["schemas"]["SweepOut"][];
         };
         /**
          * SweepSpec
@@ -6453,12 +6446,11 @@ export interface components {
             /**
              * Name
              * @description Name shown on pages.
-             * @example PAAC on Pong
              */
             name: string;
             /**
              * Notes
-             * @description Free text, in Markdown.
+             * @description Free text about the sweep, in Markdown.
              * @default
              */
             notes: string;
@@ -6500,7 +6492,7 @@ export interface components {
              * @default 10
              */
             max_seeds: number;
-            /** @description Null: every configuration gets all its seeds. */
+            /** @description When worse configurations get no further seed; null: never. */
             racing?: components["schemas"]["Racing"] | null;
             /**
              * Objective
@@ -6512,7 +6504,6 @@ export interface components {
             /**
              * Protocol
              * @description Protocol of the evaluations; default: the runs' own.
-             * @example noop_starts
              */
             protocol?: string | null;
             /** @description Limits after which no run is started. */
@@ -6531,24 +6522,24 @@ export interface components {
         TokenOut: {
             /**
              * Id
-             * @description The resource's id.
+             * @description Id of the token, with which it is revoked.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             id: string;
             /**
              * User Id
-             * @description The user's id.
+             * @description Id of the user whose permissions the token has.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             user_id: string;
             /**
              * User Name
-             * @description The user whose permissions it has.
+             * @description Name of the user whose permissions the token has.
              */
             user_name: string;
             /**
              * Name
-             * @description The name that pages show.
+             * @description Name of the token, which says what it is for.
              * @example nightly sweep
              */
             name: string;
@@ -6556,34 +6547,35 @@ export interface components {
             role: components["schemas"]["Role"];
             /**
              * Scope
-             * @description `external_runs`: it may only create external runs, and write those that it has created; null: all that its role allows.
+             * @description `external_runs`: it may only create external runs, and write those that it has created; null: all that
+             *     its role allows.
              */
             scope: string | null;
             /**
              * Created At
              * Format: date-time
-             * @description When it was created.
-             * @example 2026-11-22T10:00:00Z
+             * @description When the token was created.
              */
             created_at: string;
             /**
              * Created With
-             * @description What created it: the user's browser `session`, another `token`, or the `command line`; null if it is not known.
+             * @description What created it: the user's browser `session`, another `token`, or the `command line`; null if it is
+             *     not known.
              */
             created_with: string | null;
             /**
              * Parent Id
-             * @description The token that created it and with which it is revoked.
+             * @description Id of the token that created it and with which it is revoked; null for none.
              */
             parent_id: string | null;
             /**
              * Parent Name
-             * @description The name of that token.
+             * @description Name of that token; null for none.
              */
             parent_name: string | null;
             /**
              * Expires At
-             * @description When it stops being valid; null if never.
+             * @description When the token stops being valid; null if it does not expire.
              */
             expires_at: string | null;
             /**
@@ -6593,7 +6585,7 @@ export interface components {
             last_used_at: string | null;
             /**
              * Last Used Address
-             * @description The client's address then.
+             * @description Address of the client that used the token last; null: none.
              */
             last_used_address: string | null;
         };
@@ -6603,16 +6595,16 @@ export interface components {
          */
         TokenPage: {
             /**
-             * Items
-             * @description The resources.
-             */
-            items: components["schemas"]["TokenOut"][];
-            /**
              * Next Cursor
              * @description Pass it as `cursor` to get the next page; null on the last page.
              * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
              */
             next_cursor?: string | null;
+            /**
+             * Items
+             * @description Tokens of this page.
+             */
+            items: components["schemas"]["TokenOut"][];
         };
         /**
          * TokenRequest
@@ -6627,7 +6619,6 @@ export interface components {
             /**
              * Name
              * @description Name of the token.
-             * @example PAAC on Pong
              */
             name: string;
             /** @description Upper limit of its permissions; default: your role. */
@@ -6639,7 +6630,7 @@ export interface components {
             scope?: "external_runs" | null;
             /**
              * Expires In Days
-             * @description Null if it does not expire. A token created by another one expires with it at the latest.
+             * @description Days after which the token expires; null: never. A token created by another one expires with it at the latest.
              */
             expires_in_days?: number | null;
         };
@@ -6650,8 +6641,7 @@ export interface components {
         Trace: {
             /**
              * Seed
-             * @description Seed of all random numbers.
-             * @example 3
+             * @description Seed with which the environment was reset.
              */
             seed: number;
             /**
@@ -6676,7 +6666,7 @@ export interface components {
             rewards: (number | null)[];
             /**
              * Values
-             * @description V before the action; max Q if `action_values`.
+             * @description Value V before each action; max Q if `action_values`.
              */
             values: (number | null)[];
             /**
@@ -6703,23 +6693,21 @@ export interface components {
             /**
              * Time
              * Format: date-time
-             * @description When it happened.
-             * @example 2026-11-22T10:04:00Z
+             * @description When the state changed.
              */
             time: string;
-            /** @description The former state; null for the first. */
+            /** @description State before the change; null for the creation of the run. */
             before: components["schemas"]["RunState"] | null;
-            /** @description The state it changed to. */
+            /** @description State after the change. */
             after: components["schemas"]["RunState"];
             /**
              * Attempt
-             * @description Number of the attempt; each resume starts a new attempt.
-             * @example 1
+             * @description Number of the run's latest attempt at that time; 0 before the first.
              */
             attempt: number;
             /**
              * Reason
-             * @description Why it changed.
+             * @description Why the state changed.
              */
             reason: string;
         };
@@ -6742,11 +6730,11 @@ export interface components {
          *     }
          */
         UserChanges: {
-            /** @description What the user or token may do: `viewer` reads, `operator` also creates and controls runs, `admin` also manages users and the installation. */
+            /** @description New role; null changes nothing. */
             role?: components["schemas"]["Role"] | null;
             /**
              * Password
-             * @description A password of at least 10 characters.
+             * @description New password, of at least 10 characters; null changes nothing.
              */
             password?: string | null;
             /**
@@ -6762,23 +6750,25 @@ export interface components {
         UserOut: {
             /**
              * Id
-             * @description The resource's id.
+             * @description Id of the user.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             id: string;
             /**
              * Name
-             * @description The name that pages show.
+             * @description Name with which the user logs in.
              * @example ada
              */
             name: string;
-            /** @description What the user or token may do: `viewer` reads, `operator` also creates and controls runs, `admin` also manages users and the installation. */
+            /**
+             * @description What the user may do: `viewer` reads, `operator` also creates and controls runs, `admin` also manages
+             *     users and the installation.
+             */
             role: components["schemas"]["Role"];
             /**
              * Created At
              * Format: date-time
-             * @description When it was created.
-             * @example 2026-11-22T10:00:00Z
+             * @description When the user was created.
              */
             created_at: string;
             /**
@@ -6788,7 +6778,7 @@ export interface components {
             oidc_issuer: string | null;
             /**
              * Oidc Subject
-             * @description Who they are there.
+             * @description Subject by which that provider knows the user; null if they are linked to none.
              */
             oidc_subject: string | null;
         };
@@ -6798,16 +6788,16 @@ export interface components {
          */
         UserPage: {
             /**
-             * Items
-             * @description The resources.
-             */
-            items: components["schemas"]["UserOut"][];
-            /**
              * Next Cursor
              * @description Pass it as `cursor` to get the next page; null on the last page.
              * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
              */
             next_cursor?: string | null;
+            /**
+             * Items
+             * @description Users of this page.
+             */
+            items: components["schemas"]["UserOut"][];
         };
         /**
          * UserRequest
@@ -6821,15 +6811,17 @@ export interface components {
         UserRequest: {
             /**
              * Name
-             * @description The name that pages show.
-             * @example PAAC on Pong
+             * @description Name with which the user logs in; no two users have the same.
              */
             name: string;
-            /** @description What the user or token may do: `viewer` reads, `operator` also creates and controls runs, `admin` also manages users and the installation. */
+            /**
+             * @description What the user may do: `viewer` reads, `operator` also creates and controls runs, `admin` also manages
+             *     users and the installation.
+             */
             role: components["schemas"]["Role"];
             /**
              * Password
-             * @description A password of at least 10 characters.
+             * @description Initial password, of at least 10 characters.
              */
             password: string;
         };
@@ -6840,13 +6832,13 @@ export interface components {
         VideoOut: {
             /**
              * Id
-             * @description The resource's id.
+             * @description Id of the video.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             id: string;
             /**
              * Run Id
-             * @description The run's id.
+             * @description Id of the external run whose script sent the video.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             run_id: string;
@@ -6864,29 +6856,29 @@ export interface components {
             agent_steps: number;
             /**
              * Wall Time S
-             * @description Training time in seconds, summed over attempts, evaluations excluded.
+             * @description Training time of the run that the video belongs to, in seconds.
              * @example 294.5
              */
             wall_time_s: number | null;
             /**
              * State
-             * @description A worker encodes it as H.264; until then it cannot be watched.
+             * @description State of the video: a worker encodes it as H.264; until it is `done` it cannot be watched.
              * @enum {string}
              */
             state: "queued" | "running" | "done" | "failed";
             /**
              * Error
-             * @description Why it cannot be shown.
+             * @description Why the video cannot be shown; null if it can, or is not encoded yet.
              */
             error: string | null;
             /**
              * N Frames
-             * @description Frames of the encoded video.
+             * @description Number of frames of the encoded video; null before.
              */
             n_frames: number | null;
             /**
              * Duration S
-             * @description How long it plays, in seconds.
+             * @description How long the encoded video plays, in seconds; null before.
              */
             duration_s: number | null;
             /**
@@ -6902,16 +6894,16 @@ export interface components {
          */
         VideoPage: {
             /**
-             * Items
-             * @description The resources.
-             */
-            items: components["schemas"]["VideoOut"][];
-            /**
              * Next Cursor
              * @description Pass it as `cursor` to get the next page; null on the last page.
              * @example eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9
              */
             next_cursor?: string | null;
+            /**
+             * Items
+             * @description Videos of this page.
+             */
+            items: components["schemas"]["VideoOut"][];
         };
         /**
          * VideoPending
@@ -6924,12 +6916,13 @@ export interface components {
         VideoPending: {
             /**
              * Job
-             * @description Id of the job that renders the video.
+             * @description Id of the job that renders the video; the events of `GET /events` name it.
+             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             job: string;
             /**
              * State
-             * @description Its state.
+             * @description State of that job.
              * @enum {string}
              */
             state: "queued" | "running";
@@ -6967,7 +6960,6 @@ export interface components {
             /**
              * Size Bytes
              * @description Size of the file.
-             * @example 2719744
              */
             size_bytes: number;
             /**
@@ -6978,13 +6970,11 @@ export interface components {
             /**
              * Agent Steps
              * @description Agent steps of the run that the file belongs to.
-             * @example 1000000
              */
             agent_steps: number;
             /**
              * Wall Time S
              * @description Training time of the run that the file belongs to.
-             * @example 294.5
              */
             wall_time_s: number;
             /**
@@ -7006,37 +6996,36 @@ export interface components {
         WaitingRun: {
             /**
              * Id
-             * @description The resource's id.
+             * @description Id of the run.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             id: string;
             /**
              * Name
-             * @description The name that pages show.
+             * @description Name of the run, as pages show it.
              * @example PAAC on Pong
              */
             name: string;
             /**
              * Priority
-             * @description Runs with a higher priority start first.
+             * @description Runs with a higher priority are claimed first.
              */
             priority: number;
             /**
              * Queue
-             * @description The queue from which hosts claim the run.
+             * @description Queue from which hosts claim the run.
              * @example cpu
              */
             queue: string;
             /**
              * Wanted Host
-             * @description The only host that may run it; null for any host.
+             * @description Id of the only host that may claim the run; null for any host.
              */
             wanted_host: string | null;
             /**
              * Created At
              * Format: date-time
-             * @description When it was created.
-             * @example 2026-11-22T10:00:00Z
+             * @description When the run was created.
              */
             created_at: string;
         };
@@ -7047,42 +7036,41 @@ export interface components {
         WaitingRunOut: {
             /**
              * Id
-             * @description The resource's id.
+             * @description Id of the run.
              * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             id: string;
             /**
              * Name
-             * @description The name that pages show.
+             * @description Name of the run, as pages show it.
              * @example PAAC on Pong
              */
             name: string;
             /**
              * Priority
-             * @description Runs with a higher priority start first.
+             * @description Runs with a higher priority are claimed first.
              */
             priority: number;
             /**
              * Queue
-             * @description The queue from which hosts claim the run.
+             * @description Queue from which hosts claim the run.
              * @example cpu
              */
             queue: string;
             /**
              * Wanted Host
-             * @description The only host that may run it; null for any host.
+             * @description Id of the only host that may claim the run; null for any host.
              */
             wanted_host: string | null;
             /**
              * Created At
              * Format: date-time
-             * @description When it was created.
-             * @example 2026-11-22T10:00:00Z
+             * @description When the run was created.
              */
             created_at: string;
             /**
              * Reason
-             * @description Why it changed.
+             * @description Why no host has claimed the run yet.
              */
             reason: string;
         };
@@ -7098,8 +7086,7 @@ export interface components {
             field: string;
             /**
              * Message
-             * @description The text.
-             * @example checkpoint saved
+             * @description What is wrong with the field, and what to send instead.
              */
             message: string;
         };
@@ -7128,12 +7115,12 @@ export interface components {
             type: string;
             /**
              * Title
-             * @description A short name for display.
+             * @description Name of the HTTP status.
              */
             title: string;
             /**
              * Status
-             * @description The HTTP status.
+             * @description HTTP status of the response.
              */
             status: number;
             /**
@@ -7157,7 +7144,6 @@ export interface components {
              * Request Id
              * @description Id of this request in the logs.
              * @default null
-             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
              */
             request_id: string | null;
         };
@@ -7174,15 +7160,9 @@ export interface components {
          *     }
          */
         RunEvent: {
-            /**
-             * @description The run's id.
-             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
-             */
+            /** @description The run's id. */
             run: string;
-            /**
-             * @description Its revision now.
-             * @example 42
-             */
+            /** @description Its revision now. */
             revision: number;
             /** @description Its state now, or `deleted`. */
             state: string;
@@ -7196,10 +7176,7 @@ export interface components {
          *     }
          */
         HostEvent: {
-            /**
-             * @description The host's id.
-             * @example lab-3
-             */
+            /** @description The host's id. */
             host: string;
         };
         /**
@@ -7213,10 +7190,7 @@ export interface components {
         JobEvent: {
             /** @description The job's id. */
             job: string;
-            /**
-             * @description The run's id.
-             * @example 01JD3QZ6W9K0Y5T8H2V4B7N1XC
-             */
+            /** @description The run's id. */
             run: string;
             /** @description Its state now. */
             state: string;
@@ -7232,10 +7206,7 @@ export interface components {
         SweepEvent: {
             /** @description The sweep's id. */
             sweep: string;
-            /**
-             * @description Its revision now.
-             * @example 42
-             */
+            /** @description Its revision now. */
             revision: number;
             /** @description Its state now, or `deleted`. */
             state: string;
@@ -7485,6 +7456,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
                      *       "items": [
                      *         {
                      *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
@@ -7496,9 +7468,9 @@ export interface operations {
                      *           "state": "queued",
                      *           "state_reason": "reached 10,000,000 agent steps",
                      *           "stop_requested": null,
-                     *           "created_at": "2026-11-22T10:00:00Z",
+                     *           "created_at": "2026-11-22T10:04:00Z",
                      *           "created_by": null,
-                     *           "started_at": "2026-11-22T10:00:04Z",
+                     *           "started_at": null,
                      *           "ended_at": null,
                      *           "queue": "cpu",
                      *           "wanted_host": null,
@@ -7531,7 +7503,6 @@ export interface operations {
                      *           "spec": {}
                      *         }
                      *       ],
-                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
                      *       "total": 128
                      *     }
                      */
@@ -7580,9 +7551,9 @@ export interface operations {
                      *           "state": "queued",
                      *           "state_reason": "reached 10,000,000 agent steps",
                      *           "stop_requested": null,
-                     *           "created_at": "2026-11-22T10:00:00Z",
+                     *           "created_at": "2026-11-22T10:04:00Z",
                      *           "created_by": null,
-                     *           "started_at": "2026-11-22T10:00:04Z",
+                     *           "started_at": null,
                      *           "ended_at": null,
                      *           "queue": "cpu",
                      *           "wanted_host": null,
@@ -7685,7 +7656,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -7709,9 +7680,9 @@ export interface operations {
                      *       "state": "queued",
                      *       "state_reason": "reached 10,000,000 agent steps",
                      *       "stop_requested": null,
-                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_at": "2026-11-22T10:04:00Z",
                      *       "created_by": null,
-                     *       "started_at": "2026-11-22T10:00:04Z",
+                     *       "started_at": null,
                      *       "ended_at": null,
                      *       "queue": "cpu",
                      *       "wanted_host": null,
@@ -7765,7 +7736,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -7793,7 +7764,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -7821,9 +7792,9 @@ export interface operations {
                      *       "state": "queued",
                      *       "state_reason": "reached 10,000,000 agent steps",
                      *       "stop_requested": null,
-                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_at": "2026-11-22T10:04:00Z",
                      *       "created_by": null,
-                     *       "started_at": "2026-11-22T10:00:04Z",
+                     *       "started_at": null,
                      *       "ended_at": null,
                      *       "queue": "cpu",
                      *       "wanted_host": null,
@@ -7874,7 +7845,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -7898,7 +7869,7 @@ export interface operations {
                      *           "priority": 1,
                      *           "queue": "cpu",
                      *           "wanted_host": null,
-                     *           "created_at": "2026-11-22T10:00:00Z"
+                     *           "created_at": "2026-11-22T10:04:00Z"
                      *         }
                      *       ],
                      *       "reason": "text",
@@ -7924,7 +7895,7 @@ export interface operations {
                 "Idempotency-Key"?: string;
             };
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -7948,9 +7919,9 @@ export interface operations {
                      *       "state": "queued",
                      *       "state_reason": "reached 10,000,000 agent steps",
                      *       "stop_requested": null,
-                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_at": "2026-11-22T10:04:00Z",
                      *       "created_by": null,
-                     *       "started_at": "2026-11-22T10:00:04Z",
+                     *       "started_at": null,
                      *       "ended_at": null,
                      *       "queue": "cpu",
                      *       "wanted_host": null,
@@ -8003,7 +7974,7 @@ export interface operations {
                 "Idempotency-Key"?: string;
             };
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -8027,9 +7998,9 @@ export interface operations {
                      *       "state": "queued",
                      *       "state_reason": "reached 10,000,000 agent steps",
                      *       "stop_requested": null,
-                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_at": "2026-11-22T10:04:00Z",
                      *       "created_by": null,
-                     *       "started_at": "2026-11-22T10:00:04Z",
+                     *       "started_at": null,
                      *       "ended_at": null,
                      *       "queue": "cpu",
                      *       "wanted_host": null,
@@ -8082,7 +8053,7 @@ export interface operations {
                 "Idempotency-Key"?: string;
             };
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -8110,9 +8081,9 @@ export interface operations {
                      *       "state": "queued",
                      *       "state_reason": "reached 10,000,000 agent steps",
                      *       "stop_requested": null,
-                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_at": "2026-11-22T10:04:00Z",
                      *       "created_by": null,
-                     *       "started_at": "2026-11-22T10:00:04Z",
+                     *       "started_at": null,
                      *       "ended_at": null,
                      *       "queue": "cpu",
                      *       "wanted_host": null,
@@ -8166,7 +8137,7 @@ export interface operations {
                 "Idempotency-Key"?: string;
             };
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -8194,9 +8165,9 @@ export interface operations {
                      *       "state": "queued",
                      *       "state_reason": "reached 10,000,000 agent steps",
                      *       "stop_requested": null,
-                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_at": "2026-11-22T10:04:00Z",
                      *       "created_by": null,
-                     *       "started_at": "2026-11-22T10:00:04Z",
+                     *       "started_at": null,
                      *       "ended_at": null,
                      *       "queue": "cpu",
                      *       "wanted_host": null,
@@ -8250,7 +8221,7 @@ export interface operations {
                 "Idempotency-Key"?: string;
             };
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -8274,9 +8245,9 @@ export interface operations {
                      *       "state": "queued",
                      *       "state_reason": "reached 10,000,000 agent steps",
                      *       "stop_requested": null,
-                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_at": "2026-11-22T10:04:00Z",
                      *       "created_by": null,
-                     *       "started_at": "2026-11-22T10:00:04Z",
+                     *       "started_at": null,
                      *       "ended_at": null,
                      *       "queue": "cpu",
                      *       "wanted_host": null,
@@ -8339,7 +8310,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -8354,6 +8325,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
                      *       "items": [
                      *         {
                      *           "id": 1,
@@ -8363,8 +8335,7 @@ export interface operations {
                      *           "message": "checkpoint saved",
                      *           "agent_steps": 1000000
                      *         }
-                     *       ],
-                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["LogPage"];
@@ -8385,7 +8356,7 @@ export interface operations {
                 "Idempotency-Key"?: string;
             };
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -8469,7 +8440,7 @@ export interface operations {
                 "Idempotency-Key"?: string;
             };
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -8497,9 +8468,9 @@ export interface operations {
                      *       "state": "queued",
                      *       "state_reason": "reached 10,000,000 agent steps",
                      *       "stop_requested": null,
-                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_at": "2026-11-22T10:04:00Z",
                      *       "created_by": null,
-                     *       "started_at": "2026-11-22T10:00:04Z",
+                     *       "started_at": null,
                      *       "ended_at": null,
                      *       "queue": "cpu",
                      *       "wanted_host": null,
@@ -8550,7 +8521,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -8571,7 +8542,7 @@ export interface operations {
                      *           "source": "text",
                      *           "n_points": 812,
                      *           "last_value": null,
-                     *           "revision": 42
+                     *           "revision": 1
                      *         }
                      *       ]
                      *     }
@@ -8650,9 +8621,9 @@ export interface operations {
                 smoothing?: "points" | "ema" | "window";
                 /** @description In units of x, for `ema` and `window`. */
                 scale?: number | null;
-                /** @description Lowest position on the horizontal axis, in the unit of `x`; default: the first point. */
+                /** @description Lowest position on the horizontal axis, in units of `x`; default: the first point. */
                 x_from?: number | null;
-                /** @description Highest position on the horizontal axis, in the unit of `x`; default: the last point. */
+                /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
                 /** @description Band over the runs of a group. */
                 interval?: "ci95" | "sd" | "se" | "min_max";
@@ -8680,7 +8651,7 @@ export interface operations {
                      *           "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
                      *           "metric": "rollout/episode_return",
                      *           "source": "text",
-                     *           "revision": 42,
+                     *           "revision": 1,
                      *           "n_total": 1,
                      *           "n_shown": 1,
                      *           "bucket_rows": 1,
@@ -8710,7 +8681,7 @@ export interface operations {
                      *       ],
                      *       "groups": [
                      *         {
-                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "id": "text",
                      *           "algorithm": "paac",
                      *           "environment": "ALE/Pong-v5",
                      *           "group": "learning rates",
@@ -8775,12 +8746,12 @@ export interface operations {
     export: {
         parameters: {
             query?: {
-                /** @description Format of the response. */
+                /** @description Format of the file. */
                 format?: "csv" | "parquet" | "tensorboard";
             };
             header?: never;
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -8897,7 +8868,7 @@ export interface operations {
                 run?: string[];
                 /** @description Instead of ids: every run that matches, as for `GET /runs`, at most 1,000. */
                 filter?: string | null;
-                /** @description Format of the response. */
+                /** @description Format of the file. */
                 format?: "csv" | "parquet" | "tensorboard";
             };
             header?: never;
@@ -8966,7 +8937,7 @@ export interface operations {
             query: {
                 /** @description Run ids. */
                 run: string[];
-                /** @description Format of the response. */
+                /** @description `json` for Plotly, or a page of its own as `html`. */
                 format?: "json" | "html";
                 /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
                 x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
@@ -8978,13 +8949,13 @@ export interface operations {
                 smoothing?: "points" | "ema" | "window";
                 /** @description In units of x, for `ema` and `window`. */
                 scale?: number | null;
-                /** @description Lowest position on the horizontal axis, in the unit of `x`; default: the first point. */
+                /** @description Lowest position on the horizontal axis, in units of `x`; default: the first point. */
                 x_from?: number | null;
-                /** @description Highest position on the horizontal axis, in the unit of `x`; default: the last point. */
+                /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
                 /** @description Include the data of series; an HTML page always includes it. */
                 data?: boolean;
-                /** @description Colours of the figure: for light or dark pages. */
+                /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
                 width?: number | null;
@@ -9025,11 +8996,11 @@ export interface operations {
             query: {
                 /** @description Run ids. */
                 run: string[];
-                /** @description Name of the metric. */
+                /** @description Name of the metric, such as `rollout/episode_return`. */
                 metric: string;
                 /** @description As for `GET /series`. */
                 source?: string[];
-                /** @description Format of the response. */
+                /** @description `json` for Plotly, or a page of its own as `html`. */
                 format?: "json" | "html";
                 /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
                 x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
@@ -9041,13 +9012,13 @@ export interface operations {
                 smoothing?: "points" | "ema" | "window";
                 /** @description In units of x, for `ema` and `window`. */
                 scale?: number | null;
-                /** @description Lowest position on the horizontal axis, in the unit of `x`; default: the first point. */
+                /** @description Lowest position on the horizontal axis, in units of `x`; default: the first point. */
                 x_from?: number | null;
-                /** @description Highest position on the horizontal axis, in the unit of `x`; default: the last point. */
+                /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
                 /** @description Include the data of series; an HTML page always includes it. */
                 data?: boolean;
-                /** @description Colours of the figure: for light or dark pages. */
+                /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
                 width?: number | null;
@@ -9088,11 +9059,11 @@ export interface operations {
             query: {
                 /** @description Run ids. */
                 run: string[];
-                /** @description Name of the metric. */
+                /** @description Name of the metric, such as `rollout/episode_return`. */
                 metric?: string;
                 /** @description As for `GET /series`. */
                 source?: string[];
-                /** @description Format of the response. */
+                /** @description `json` for Plotly, or a page of its own as `html`. */
                 format?: "json" | "html";
                 /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
                 x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
@@ -9104,9 +9075,9 @@ export interface operations {
                 smoothing?: "points" | "ema" | "window";
                 /** @description In units of x, for `ema` and `window`. */
                 scale?: number | null;
-                /** @description Lowest position on the horizontal axis, in the unit of `x`; default: the first point. */
+                /** @description Lowest position on the horizontal axis, in units of `x`; default: the first point. */
                 x_from?: number | null;
-                /** @description Highest position on the horizontal axis, in the unit of `x`; default: the last point. */
+                /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
                 /** @description Band over the runs of a group. */
                 interval?: "ci95" | "sd" | "se" | "min_max";
@@ -9114,7 +9085,7 @@ export interface operations {
                 centre?: ("median" | "mean" | "iqm") | null;
                 /** @description Include the data of series; an HTML page always includes it. */
                 data?: boolean;
-                /** @description Colours of the figure: for light or dark pages. */
+                /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
                 width?: number | null;
@@ -9159,11 +9130,11 @@ export interface operations {
                 x: string;
                 /** @description The score: of the last 100 training episodes, or the best return. */
                 y?: "score" | "best_return";
-                /** @description Format of the response. */
+                /** @description `json` for Plotly, or a page of its own as `html`. */
                 format?: "json" | "html";
                 /** @description Include the data of series; an HTML page always includes it. */
                 data?: boolean;
-                /** @description Colours of the figure: for light or dark pages. */
+                /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
                 width?: number | null;
@@ -9221,8 +9192,8 @@ export interface operations {
                      * @example {
                      *       "items": [
                      *         {
-                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
-                     *           "title": "text",
+                     *           "id": "text",
+                     *           "title": "Queues",
                      *           "metrics": [
                      *             "text"
                      *           ]
@@ -9247,7 +9218,7 @@ export interface operations {
                 run: string;
                 /** @description An id from `GET /figures/diagnostics`. */
                 panel: string;
-                /** @description Format of the response. */
+                /** @description `json` for Plotly, or a page of its own as `html`. */
                 format?: "json" | "html";
                 /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
                 x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
@@ -9259,13 +9230,13 @@ export interface operations {
                 smoothing?: "points" | "ema" | "window";
                 /** @description In units of x, for `ema` and `window`. */
                 scale?: number | null;
-                /** @description Lowest position on the horizontal axis, in the unit of `x`; default: the first point. */
+                /** @description Lowest position on the horizontal axis, in units of `x`; default: the first point. */
                 x_from?: number | null;
-                /** @description Highest position on the horizontal axis, in the unit of `x`; default: the last point. */
+                /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
                 /** @description Include the data of series; an HTML page always includes it. */
                 data?: boolean;
-                /** @description Colours of the figure: for light or dark pages. */
+                /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
                 width?: number | null;
@@ -9308,11 +9279,11 @@ export interface operations {
                 episode: string;
                 /** @description Maximum number of points per series. */
                 points?: number;
-                /** @description Format of the response. */
+                /** @description `json` for Plotly, or a page of its own as `html`. */
                 format?: "json" | "html";
                 /** @description Include the data of series; an HTML page always includes it. */
                 data?: boolean;
-                /** @description Colours of the figure: for light or dark pages. */
+                /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
                 width?: number | null;
@@ -9369,7 +9340,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
-                     *       "name": "PAAC on Pong",
+                     *       "name": "ada",
                      *       "role": "viewer"
                      *     }
                      */
@@ -9431,7 +9402,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
-                     *       "name": "PAAC on Pong",
+                     *       "name": "ada",
                      *       "role": "viewer"
                      *     }
                      */
@@ -9465,7 +9436,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
-                     *       "name": "PAAC on Pong",
+                     *       "name": "ada",
                      *       "role": "viewer"
                      *     }
                      */
@@ -9504,19 +9475,19 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
                      *       "items": [
                      *         {
                      *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
                      *           "current": true,
                      *           "method": null,
-                     *           "created_at": "2026-11-22T10:00:00Z",
+                     *           "created_at": "2026-11-22T10:04:00Z",
                      *           "last_used_at": "2026-11-22T10:04:00Z",
                      *           "expires_at": "2026-11-22T10:04:00Z",
                      *           "address": null,
                      *           "user_agent": null
                      *         }
-                     *       ],
-                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["SessionPage"];
@@ -9558,7 +9529,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The session's id. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -9626,17 +9597,17 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
                      *       "items": [
                      *         {
                      *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
                      *           "name": "ada",
                      *           "role": "viewer",
-                     *           "created_at": "2026-11-22T10:00:00Z",
+                     *           "created_at": "2026-11-22T10:04:00Z",
                      *           "oidc_issuer": null,
                      *           "oidc_subject": null
                      *         }
-                     *       ],
-                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["UserPage"];
@@ -9677,7 +9648,7 @@ export interface operations {
                      *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
                      *       "name": "ada",
                      *       "role": "viewer",
-                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_at": "2026-11-22T10:04:00Z",
                      *       "oidc_issuer": null,
                      *       "oidc_subject": null
                      *     }
@@ -9699,7 +9670,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The user's id. */
+                /** @description Id of the user. */
                 user_id: string;
             };
             cookie?: never;
@@ -9727,7 +9698,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The user's id. */
+                /** @description Id of the user. */
                 user_id: string;
             };
             cookie?: never;
@@ -9749,7 +9720,7 @@ export interface operations {
                      *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
                      *       "name": "ada",
                      *       "role": "viewer",
-                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_at": "2026-11-22T10:04:00Z",
                      *       "oidc_issuer": null,
                      *       "oidc_subject": null
                      *     }
@@ -9791,6 +9762,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
                      *       "items": [
                      *         {
                      *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
@@ -9799,7 +9771,7 @@ export interface operations {
                      *           "name": "nightly sweep",
                      *           "role": "viewer",
                      *           "scope": null,
-                     *           "created_at": "2026-11-22T10:00:00Z",
+                     *           "created_at": "2026-11-22T10:04:00Z",
                      *           "created_with": null,
                      *           "parent_id": null,
                      *           "parent_name": null,
@@ -9807,8 +9779,7 @@ export interface operations {
                      *           "last_used_at": null,
                      *           "last_used_address": null
                      *         }
-                     *       ],
-                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["TokenPage"];
@@ -9845,10 +9816,10 @@ export interface operations {
                      *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
                      *       "user_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
                      *       "user_name": "text",
-                     *       "name": "PAAC on Pong",
+                     *       "name": "nightly sweep",
                      *       "role": "viewer",
                      *       "scope": null,
-                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "created_at": "2026-11-22T10:04:00Z",
                      *       "created_with": null,
                      *       "parent_id": null,
                      *       "parent_name": null,
@@ -9875,7 +9846,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The token's id. */
+                /** @description Id of the token. */
                 token_id: string;
             };
             cookie?: never;
@@ -9905,11 +9876,11 @@ export interface operations {
                 limit?: number;
                 /** @description `next_cursor` of the previous page. */
                 cursor?: string | null;
-                /** @description Only actions of this user. */
+                /** @description Only what the user with this id did. */
                 actor_id?: string | null;
                 /** @description Part of the user's name. */
                 user?: string | null;
-                /** @description Only this action. */
+                /** @description Only this operation, such as `stop_run`. */
                 action?: string | null;
                 /** @description Prefix of the address. */
                 path?: string | null;
@@ -9934,20 +9905,20 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
                      *       "items": [
                      *         {
                      *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
                      *           "time": "2026-11-22T10:04:00Z",
                      *           "actor_id": null,
-                     *           "actor_name": null,
+                     *           "actor_name": "ada",
                      *           "address": null,
                      *           "action": "stop_run",
                      *           "path": "/api/v1/runs/01JD3QZ6W9K0Y5T8H2V4B7N1XC/stop",
                      *           "body": {},
                      *           "request_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC"
                      *         }
-                     *       ],
-                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["AuditPage"];
@@ -9993,13 +9964,13 @@ export interface operations {
     export_audit: {
         parameters: {
             query: {
-                /** @description Format of the response. */
+                /** @description Format of the file. */
                 format: "csv" | "json";
-                /** @description Only actions of this user. */
+                /** @description Only what the user with this id did. */
                 actor_id?: string | null;
                 /** @description Part of the user's name. */
                 user?: string | null;
-                /** @description Only this action. */
+                /** @description Only this operation, such as `stop_run`. */
                 action?: string | null;
                 /** @description Prefix of the address. */
                 path?: string | null;
@@ -10029,7 +10000,7 @@ export interface operations {
                      *         "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
                      *         "time": "2026-11-22T10:04:00Z",
                      *         "actor_id": null,
-                     *         "actor_name": null,
+                     *         "actor_name": "ada",
                      *         "address": null,
                      *         "action": "stop_run",
                      *         "path": "/api/v1/runs/01JD3QZ6W9K0Y5T8H2V4B7N1XC/stop",
@@ -10085,7 +10056,7 @@ export interface operations {
                      *       ],
                      *       "groups": [
                      *         {
-                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "id": "text",
                      *           "style": 1,
                      *           "name": "PAAC on Pong",
                      *           "algorithm": "paac",
@@ -10096,7 +10067,7 @@ export interface operations {
                      *           "runs": [
                      *             {
                      *               "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
-                     *               "seed": 3,
+                     *               "seed": 1,
                      *               "score": 17.4,
                      *               "counted": true,
                      *               "agent_steps_to_threshold": null,
@@ -10173,6 +10144,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
                      *       "items": [
                      *         {
                      *           "key": "text",
@@ -10191,10 +10163,9 @@ export interface operations {
                      *             "high": null
                      *           },
                      *           "best_return": 21,
-                     *           "agent_steps": 1000000
+                     *           "agent_steps": 3000000
                      *         }
                      *       ],
-                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
                      *       "total": 128
                      *     }
                      */
@@ -10230,19 +10201,20 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
                      *       "items": [
                      *         {
                      *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
-                     *           "name": "PAAC on Pong",
+                     *           "name": "learning rate",
                      *           "notes": "text",
                      *           "algorithm": "paac",
                      *           "environment": "ALE/Pong-v5",
                      *           "state": "running",
-                     *           "state_reason": "reached 10,000,000 agent steps",
-                     *           "created_at": "2026-11-22T10:00:00Z",
+                     *           "state_reason": "text",
+                     *           "created_at": "2026-11-22T10:04:00Z",
                      *           "created_by": null,
                      *           "ended_at": null,
-                     *           "revision": 42,
+                     *           "revision": 1,
                      *           "looks": 1,
                      *           "n_configurations": 1,
                      *           "n_active": 1,
@@ -10274,8 +10246,7 @@ export interface operations {
                      *             "max_seeds": 8
                      *           }
                      *         }
-                     *       ],
-                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["SweepPage"];
@@ -10313,16 +10284,16 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
-                     *       "name": "PAAC on Pong",
+                     *       "name": "learning rate",
                      *       "notes": "text",
                      *       "algorithm": "paac",
                      *       "environment": "ALE/Pong-v5",
                      *       "state": "running",
-                     *       "state_reason": "reached 10,000,000 agent steps",
-                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "state_reason": "text",
+                     *       "created_at": "2026-11-22T10:04:00Z",
                      *       "created_by": null,
                      *       "ended_at": null,
-                     *       "revision": 42,
+                     *       "revision": 1,
                      *       "looks": 1,
                      *       "n_configurations": 1,
                      *       "n_active": 1,
@@ -10388,16 +10359,16 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
-                     *       "name": "PAAC on Pong",
+                     *       "name": "learning rate",
                      *       "notes": "text",
                      *       "algorithm": "paac",
                      *       "environment": "ALE/Pong-v5",
                      *       "state": "running",
-                     *       "state_reason": "reached 10,000,000 agent steps",
-                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "state_reason": "text",
+                     *       "created_at": "2026-11-22T10:04:00Z",
                      *       "created_by": null,
                      *       "ended_at": null,
-                     *       "revision": 42,
+                     *       "revision": 1,
                      *       "looks": 1,
                      *       "n_configurations": 1,
                      *       "n_active": 1,
@@ -10441,8 +10412,8 @@ export interface operations {
                      *           "median": null,
                      *           "runs": [
                      *             {
-                     *               "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
-                     *               "seed": 3,
+                     *               "run": null,
+                     *               "seed": 1,
                      *               "state": "text",
                      *               "score": 17.4
                      *             }
@@ -10514,16 +10485,16 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
-                     *       "name": "PAAC on Pong",
+                     *       "name": "learning rate",
                      *       "notes": "text",
                      *       "algorithm": "paac",
                      *       "environment": "ALE/Pong-v5",
                      *       "state": "running",
-                     *       "state_reason": "reached 10,000,000 agent steps",
-                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "state_reason": "text",
+                     *       "created_at": "2026-11-22T10:04:00Z",
                      *       "created_by": null,
                      *       "ended_at": null,
-                     *       "revision": 42,
+                     *       "revision": 1,
                      *       "looks": 1,
                      *       "n_configurations": 1,
                      *       "n_active": 1,
@@ -10593,16 +10564,16 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
-                     *       "name": "PAAC on Pong",
+                     *       "name": "learning rate",
                      *       "notes": "text",
                      *       "algorithm": "paac",
                      *       "environment": "ALE/Pong-v5",
                      *       "state": "running",
-                     *       "state_reason": "reached 10,000,000 agent steps",
-                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "state_reason": "text",
+                     *       "created_at": "2026-11-22T10:04:00Z",
                      *       "created_by": null,
                      *       "ended_at": null,
-                     *       "revision": 42,
+                     *       "revision": 1,
                      *       "looks": 1,
                      *       "n_configurations": 1,
                      *       "n_active": 1,
@@ -10671,16 +10642,16 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
-                     *       "name": "PAAC on Pong",
+                     *       "name": "learning rate",
                      *       "notes": "text",
                      *       "algorithm": "paac",
                      *       "environment": "ALE/Pong-v5",
                      *       "state": "running",
-                     *       "state_reason": "reached 10,000,000 agent steps",
-                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "state_reason": "text",
+                     *       "created_at": "2026-11-22T10:04:00Z",
                      *       "created_by": null,
                      *       "ended_at": null,
-                     *       "revision": 42,
+                     *       "revision": 1,
                      *       "looks": 1,
                      *       "n_configurations": 1,
                      *       "n_active": 1,
@@ -10753,16 +10724,16 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
-                     *       "name": "PAAC on Pong",
+                     *       "name": "learning rate",
                      *       "notes": "text",
                      *       "algorithm": "paac",
                      *       "environment": "ALE/Pong-v5",
                      *       "state": "running",
-                     *       "state_reason": "reached 10,000,000 agent steps",
-                     *       "created_at": "2026-11-22T10:00:00Z",
+                     *       "state_reason": "text",
+                     *       "created_at": "2026-11-22T10:04:00Z",
                      *       "created_by": null,
                      *       "ended_at": null,
-                     *       "revision": 42,
+                     *       "revision": 1,
                      *       "looks": 1,
                      *       "n_configurations": 1,
                      *       "n_active": 1,
@@ -10811,13 +10782,13 @@ export interface operations {
     list_episodes: {
         parameters: {
             query?: {
-                /** @description Only episodes of this kind. */
+                /** @description Only episodes of training, or of evaluations. */
                 kind?: ("training" | "evaluation") | null;
                 /** @description Include episodes after the checkpoint that a later attempt resumed from. */
                 superseded?: boolean;
                 /** @description Episodes that ended at this agent step or before. */
                 max_agent_steps?: number | null;
-                /** @description Order of the list. */
+                /** @description Order of the episodes; with the prefix `-` descending. */
                 sort?: string;
                 /** @description Maximum number of items. */
                 limit?: number;
@@ -10826,7 +10797,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -10841,6 +10812,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
                      *       "items": [
                      *         {
                      *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
@@ -10852,15 +10824,14 @@ export interface operations {
                      *           "agent_steps": 1000000,
                      *           "frames": 4000000,
                      *           "wall_time_s": 294.5,
-                     *           "seed": 3,
+                     *           "seed": 1,
                      *           "episode_return": 20,
                      *           "length_steps": 1733,
                      *           "length_frames": 6932,
                      *           "superseded": true,
                      *           "video": "none"
                      *         }
-                     *       ],
-                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["EpisodePage"];
@@ -10881,7 +10852,7 @@ export interface operations {
                 "Idempotency-Key"?: string;
             };
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -10923,7 +10894,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The episode's id. */
+                /** @description Id of the episode. */
                 episode_id: string;
             };
             cookie?: never;
@@ -10947,7 +10918,7 @@ export interface operations {
                      *       "agent_steps": 1000000,
                      *       "frames": 4000000,
                      *       "wall_time_s": 294.5,
-                     *       "seed": 3,
+                     *       "seed": 1,
                      *       "episode_return": 20,
                      *       "length_steps": 1733,
                      *       "length_frames": 6932,
@@ -10970,7 +10941,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The episode's id. */
+                /** @description Id of the episode. */
                 episode_id: string;
             };
             cookie?: never;
@@ -10985,7 +10956,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "seed": 3,
+                     *       "seed": 1,
                      *       "frames_per_step": 1,
                      *       "action_names": [
                      *         "text"
@@ -11028,7 +10999,7 @@ export interface operations {
                 range?: string | null;
             };
             path: {
-                /** @description The episode's id. */
+                /** @description Id of the episode. */
                 episode_id: string;
             };
             cookie?: never;
@@ -11073,7 +11044,7 @@ export interface operations {
                 range?: string | null;
             };
             path: {
-                /** @description The episode's id. */
+                /** @description Id of the episode. */
                 episode_id: string;
             };
             cookie?: never;
@@ -11134,7 +11105,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -11149,6 +11120,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
                      *       "items": [
                      *         {
                      *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
@@ -11167,8 +11139,7 @@ export interface operations {
                      *           "removed": true,
                      *           "superseded": true
                      *         }
-                     *       ],
-                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["CheckpointPage"];
@@ -11189,7 +11160,7 @@ export interface operations {
                 "Idempotency-Key"?: string;
             };
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -11234,7 +11205,7 @@ export interface operations {
                 range?: string | null;
             };
             path: {
-                /** @description The checkpoint's id. */
+                /** @description Id of the checkpoint. */
                 checkpoint_id: string;
             };
             cookie?: never;
@@ -11280,7 +11251,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -11295,15 +11266,16 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
                      *       "items": [
                      *         {
                      *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
                      *           "run_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
-                     *           "attempt": 1,
+                     *           "attempt": null,
                      *           "requested_at": "2026-11-22T10:04:00Z",
                      *           "protocol": "noop_starts",
                      *           "n_episodes": 30,
-                     *           "seed": 3,
+                     *           "seed": 1,
                      *           "agent_steps": 1000000,
                      *           "frames": 4000000,
                      *           "wall_time_s": 294.5,
@@ -11320,8 +11292,7 @@ export interface operations {
                      *           "state": "queued",
                      *           "error": null
                      *         }
-                     *       ],
-                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["EvaluationPage"];
@@ -11342,7 +11313,7 @@ export interface operations {
                 "Idempotency-Key"?: string;
             };
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -11363,11 +11334,11 @@ export interface operations {
                      * @example {
                      *       "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
                      *       "run_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
-                     *       "attempt": 1,
+                     *       "attempt": null,
                      *       "requested_at": "2026-11-22T10:04:00Z",
                      *       "protocol": "noop_starts",
                      *       "n_episodes": 30,
-                     *       "seed": 3,
+                     *       "seed": 1,
                      *       "agent_steps": 1000000,
                      *       "frames": 4000000,
                      *       "wall_time_s": 294.5,
@@ -11403,7 +11374,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -11434,7 +11405,7 @@ export interface operations {
                 "Idempotency-Key"?: string;
             };
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -11482,7 +11453,7 @@ export interface operations {
                 "Idempotency-Key"?: string;
             };
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -11528,7 +11499,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
                 /** @description A ULID that the script chooses for the file. */
                 upload: string;
@@ -11575,7 +11546,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -11590,6 +11561,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
                      *       "items": [
                      *         {
                      *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
@@ -11603,8 +11575,7 @@ export interface operations {
                      *           "duration_s": null,
                      *           "size_bytes": 2719744
                      *         }
-                     *       ],
-                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["VideoPage"];
@@ -11625,7 +11596,7 @@ export interface operations {
                 "Idempotency-Key"?: string;
             };
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -11670,7 +11641,7 @@ export interface operations {
                 range?: string | null;
             };
             path: {
-                /** @description The video's id. */
+                /** @description Id of the video. */
                 video_id: string;
             };
             cookie?: never;
@@ -11721,10 +11692,11 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
                      *       "items": [
                      *         {
                      *           "id": "lab-3",
-                     *           "first_seen_at": "2026-11-20T09:00:00Z",
+                     *           "first_seen_at": "2026-11-22T10:04:00Z",
                      *           "last_seen_at": "2026-11-22T10:04:00Z",
                      *           "stopped_at": null,
                      *           "alive": true,
@@ -11768,7 +11740,6 @@ export interface operations {
                      *           ]
                      *         }
                      *       ],
-                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
                      *       "waiting": {},
                      *       "waiting_runs": [
                      *         {
@@ -11777,7 +11748,7 @@ export interface operations {
                      *           "priority": 1,
                      *           "queue": "cpu",
                      *           "wanted_host": null,
-                     *           "created_at": "2026-11-22T10:00:00Z",
+                     *           "created_at": "2026-11-22T10:04:00Z",
                      *           "reason": "text"
                      *         }
                      *       ]
@@ -11799,7 +11770,7 @@ export interface operations {
                 "Idempotency-Key"?: string;
             };
             path: {
-                /** @description The host's id. */
+                /** @description Id of the host. */
                 host_id: string;
             };
             cookie?: never;
@@ -11815,7 +11786,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": "lab-3",
-                     *       "first_seen_at": "2026-11-20T09:00:00Z",
+                     *       "first_seen_at": "2026-11-22T10:04:00Z",
                      *       "last_seen_at": "2026-11-22T10:04:00Z",
                      *       "stopped_at": null,
                      *       "alive": true,
@@ -11879,7 +11850,7 @@ export interface operations {
                 "Idempotency-Key"?: string;
             };
             path: {
-                /** @description The host's id. */
+                /** @description Id of the host. */
                 host_id: string;
             };
             cookie?: never;
@@ -11895,7 +11866,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": "lab-3",
-                     *       "first_seen_at": "2026-11-20T09:00:00Z",
+                     *       "first_seen_at": "2026-11-22T10:04:00Z",
                      *       "last_seen_at": "2026-11-22T10:04:00Z",
                      *       "stopped_at": null,
                      *       "alive": true,
@@ -11956,7 +11927,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The host's id. */
+                /** @description Id of the host. */
                 host_id: string;
             };
             cookie?: never;
@@ -11996,6 +11967,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
                      *       "items": [
                      *         {
                      *           "id": "paac",
@@ -12014,7 +11986,7 @@ export interface operations {
                      *           "evaluation_protocol": "noop_starts",
                      *           "presets": [
                      *             {
-                     *               "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *               "id": "text",
                      *               "title": "text",
                      *               "description": "text",
                      *               "observation": "pixels",
@@ -12035,8 +12007,7 @@ export interface operations {
                      *             }
                      *           ]
                      *         }
-                     *       ],
-                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["AlgorithmPage"];
@@ -12052,7 +12023,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The algorithm's id. */
+                /** @description Id of the algorithm. */
                 algorithm_id: string;
             };
             cookie?: never;
@@ -12083,7 +12054,7 @@ export interface operations {
                      *       "evaluation_protocol": "noop_starts",
                      *       "presets": [
                      *         {
-                     *           "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                     *           "id": "text",
                      *           "title": "text",
                      *           "description": "text",
                      *           "observation": "pixels",
@@ -12132,6 +12103,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
                      *       "items": [
                      *         {
                      *           "id": "ALE/Pong-v5",
@@ -12165,8 +12137,7 @@ export interface operations {
                      *             "text"
                      *           ]
                      *         }
-                     *       ],
-                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["EnvironmentPage"];
@@ -12182,7 +12153,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The environment's id, whose slash is part of the path, as in `ALE/Pong-v5`. */
+                /** @description Id of the environment, whose slash is part of the path, as in `ALE/Pong-v5`. */
                 environment_id: string;
             };
             cookie?: never;
@@ -12267,7 +12238,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -12282,6 +12253,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
                      *       "items": [
                      *         {
                      *           "version": 1,
@@ -12294,8 +12266,7 @@ export interface operations {
                      *           "wall_time_s": 294.5,
                      *           "refused": null
                      *         }
-                     *       ],
-                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["SettingsPage"];
@@ -12313,7 +12284,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run's id. */
+                /** @description Id of the run. */
                 run_id: string;
             };
             cookie?: never;
@@ -12412,6 +12383,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9",
                      *       "items": [
                      *         {
                      *           "run_id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
@@ -12422,10 +12394,9 @@ export interface operations {
                      *           "replays": 1,
                      *           "videos": 1,
                      *           "event_logs": 1,
-                     *           "total": 128
+                     *           "total": 1
                      *         }
-                     *       ],
-                     *       "next_cursor": "eyJpZCI6ICIwMUpEM1FaNlc5SzBZNVQ4SDJWNEI3TjFYQyJ9"
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["RunStoragePage"];
@@ -12461,7 +12432,7 @@ export interface operations {
                      *       },
                      *       "groups": [
                      *         {
-                     *           "group": "learning rates",
+                     *           "group": "text",
                      *           "policy": {
                      *             "checkpoints_best": 3,
                      *             "checkpoints_last": 3,
@@ -12507,7 +12478,7 @@ export interface operations {
                      *       },
                      *       "groups": [
                      *         {
-                     *           "group": "learning rates",
+                     *           "group": "text",
                      *           "policy": {
                      *             "checkpoints_best": 3,
                      *             "checkpoints_last": 3,
@@ -12557,7 +12528,7 @@ export interface operations {
                      *       },
                      *       "groups": [
                      *         {
-                     *           "group": "learning rates",
+                     *           "group": "text",
                      *           "policy": {
                      *             "checkpoints_best": 3,
                      *             "checkpoints_last": 3,

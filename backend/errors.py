@@ -31,10 +31,18 @@ class Problem(Exception):
     code: str | None = None
     """For programs; of the class unless a problem has one of its own."""
 
-    def __init__(self, detail: str, errors: Sequence[FieldProblem] = (), *, code: str | None = None) -> None:
+    def __init__(
+        self,
+        detail: str,
+        errors: Sequence[FieldProblem] = (),
+        *,
+        code: str | None = None,
+        expected: int | None = None,
+    ) -> None:
         super().__init__(detail)
         self.detail = detail
         self.code = code or self.code
+        self.expected = expected
         self.errors = list(errors)
 
 

@@ -167,7 +167,7 @@ def _next(session: Session, run: Run, batch: PointColumns | NumberedBatch) -> Ex
     if batch.sequence > expected:
         problem = FieldProblem(field="sequence", message=f"must be {expected}, got {batch.sequence}")
         detail = f"batch {expected} of source {batch.source} must be sent first"
-        raise Conflict(detail, [problem], code="batch_missing")
+        raise Conflict(detail, [problem], code="batch_missing", expected=expected)
     if source is None:
         if repository.count_sources(session, run.id) >= MAX_SOURCES:
             problem = FieldProblem(field="source", message=f"the run has {MAX_SOURCES:,} already")

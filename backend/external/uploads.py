@@ -75,7 +75,7 @@ class Uploads:
             if stored != offset:
                 problem = FieldProblem(field="offset", message=f"must be {stored}, got {offset}")
                 detail = f"{stored:,} bytes of upload {upload} are stored"
-                raise Conflict(detail, [problem], code="upload_offset")
+                raise Conflict(detail, [problem], code="upload_offset", expected=stored)
             file.write(part)
         return offset + len(part)
 

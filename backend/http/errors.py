@@ -64,6 +64,8 @@ class ProblemDocument(Schema):
     """What was wrong, for programs, such as `run_not_found`; null if there is nothing to distinguish."""
     errors: list[FieldProblem] = Field(default=[])
     """Every invalid field, by its dotted path."""
+    expected: int | None = None
+    """The `sequence` or `offset` that must come next, where the request has another; null otherwise."""
     request_id: str | None = None
     """Id of this request in the logs."""
 
@@ -141,6 +143,7 @@ def respond(problem: Problem, request_id: str | None) -> Response:
         detail=problem.detail,
         code=problem.code,
         errors=problem.errors,
+        expected=problem.expected,
         request_id=request_id,
     )
     # ASCII: quoted input may hold a lone surrogate, which has no UTF-8 form.

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -200,10 +199,14 @@ def check(response: httpx.Response) -> None:
     if response.status_code >= httpx.codes.INTERNAL_SERVER_ERROR or response.status_code in RETRIED:
         after = response.headers.get("retry-after", "")
         raise Unreachable(f"{response.url.host}: {detail}", float(after) if after.isdecimal() else None)
-    code = problem.get("code")
-    found = re.match(r"must be (\d+)", fields.get("sequence") or fields.get("offset", ""))
-    expected = None if found is None or response.status_code != httpx.codes.CONFLICT else int(found[1])
-    raise Rejected(response.status_code, detail, fields, expected, code if isinstance(code, str) else None)
+    code, expected = problem.get("code"), problem.get("expected")
+    raise Rejected(
+        response.status_code,
+        detail,
+        fields,
+        expected if type(expected) is int else None,
+        code if isinstance(code, str) else None,
+    )
 
 
 def _problem(response: httpx.Response) -> dict[str, Any] | None:

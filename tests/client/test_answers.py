@@ -9,13 +9,15 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import httpx
 import pytest
 
 import callboard
 from callboard.__main__ import run_client
 from callboard.delivery import Delivery
-from callboard.errors import CallboardError
+from callboard.errors import CallboardError, Rejected
 from callboard.external import ExternalRun
+from callboard.transport import check
 from tests.client.support import Answer, Proxy, Target, rows_of
 from tests.support.waiting import PATIENCE_S, until
 
@@ -350,3 +352,22 @@ def test_requests_have_less_than_a_million_bytes(target: Target, proxy: Proxy, t
         callboard.init(
             algorithm="a", environment="e", config={f"s{at}": ["x" * 1_000] * 100 for at in range(10)}
         )
+
+
+@pytest.mark.parametrize("field", ["sequence", "offset"])
+def test_expected_number_is_a_field_of_the_answer_and_not_read_from_its_words(field: str) -> None:
+    def refused(**also: object) -> Rejected:
+        document = {"title": "Conflict", "status": 409, "detail": "too early"} | also
+        answer = httpx.Response(
+            409,
+            content=json.dumps(document),
+            headers={"Content-Type": "application/problem+json"},
+            request=httpx.Request("POST", "http://127.0.0.1/api/v1/runs/a/points"),
+        )
+        with pytest.raises(Rejected) as caught:
+            check(answer)
+        return caught.value
+
+    assert refused(expected=5, errors=[{"field": field, "message": "5 comes first"}]).expected == 5
+    assert refused(errors=[{"field": field, "message": "must be 5, got 7"}]).expected is None
+    assert refused(expected="5").expected is None

@@ -7141,6 +7141,12 @@ export interface components {
              */
             errors: components["schemas"]["FieldProblem"][];
             /**
+             * Expected
+             * @description The `sequence` or `offset` that must come next, where the request has another; null otherwise.
+             * @default null
+             */
+            expected: number | null;
+            /**
              * Request Id
              * @description Id of this request in the logs.
              * @default null

@@ -198,6 +198,7 @@ def test_refusals_of_data_have_a_code_for_programs(service: RunningService) -> N
     for address, body, status, code in cases:
         answer = service.client.post(address, json=body)
         assert (answer.status_code, answer.json()["code"]) == (status, code), address
+        assert answer.json()["expected"] == (1 if code == "batch_missing" else None)
     nowhere = service.client.post("/api/v1/nothing", json={})
     assert (nowhere.status_code, nowhere.json()["code"]) == (404, None), "only where programs need one"
 
@@ -310,10 +311,8 @@ def test_upload_is_appended_in_order_and_used_once(service: RunningService) -> N
     path = f"/api/v1/runs/{run['id']}"
     assert upload(client, run, b"half").json() == {"received_bytes": 4}
     again = upload(client, run, b"half")
-    assert (again.status_code, again.json()["errors"]) == (
-        409,
-        [{"field": "offset", "message": "must be 4, got 0"}],
-    )
+    assert (again.status_code, again.json()["expected"]) == (409, 4)
+    assert again.json()["errors"] == [{"field": "offset", "message": "must be 4, got 0"}]
     body = checkpoint(1, b"half of it", agent_steps=5, score=2.0)
     early = client.post(f"{path}/checkpoints", json=body)
     assert (early.status_code, early.json()["errors"][0]["field"]) == (409, "upload")

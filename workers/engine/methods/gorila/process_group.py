@@ -263,7 +263,7 @@ class ProcessGroup:
             GorilaProcessError: a process raised an error.
         """
         import ray
-        from ray.exceptions import RayError, RayTaskError
+        from ray.exceptions import RayActorError, RayError, RayTaskError
 
         left = None if until == math.inf else max(until - time.monotonic(), 0.0)
         if not self._pending:
@@ -278,7 +278,7 @@ class ProcessGroup:
             except RayTaskError as error:
                 raise GorilaProcessError(f"{process.name}: {error}") from None
             except RayError as error:
-                if "error raised in its creation task" in str(error):
+                if isinstance(error, RayActorError) and error.actor_init_failed:
                     raise GorilaProcessError(f"{process.name}: {error}") from None
                 self._on_exit(process)
 

@@ -6,6 +6,7 @@ AdaGrad, discarded gradients.
 """
 
 import math
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from ray.exceptions import ActorDiedError, RayTaskError
 from torch import Tensor
 
 from backend.specs.run import parse_run_spec
@@ -271,4 +273,24 @@ def test_diverged_parameters_are_not_evaluated(script: Script, seen: Seen) -> No
     play(learner, 20)
     with pytest.raises(DivergedError, match="theta became nan"):
         learner.policy(0)
+    learner.close()
+
+
+@pytest.mark.parametrize("cause", [RayTaskError("__init__", "", ValueError("no network")), None])
+def test_process_that_cannot_start_ends_the_run_and_one_that_died_is_restarted(
+    script: Script, seen: Seen, monkeypatch: pytest.MonkeyPatch, cause: RayTaskError | None
+) -> None:
+    learner = gorila(script, OUTCOMES, agent_steps=40)
+    play(learner, 10)
+
+    def died(reply: Reply, timeout: float | None = None) -> Any:
+        raise ActorDiedError(cause)
+
+    monkeypatch.setattr(ActorDiedError, "__str__", lambda error: "in other words")
+    with monkeypatch.context() as broken:
+        broken.setattr("ray.get", died)
+        with pytest.raises(process_group.GorilaProcessError) if cause is not None else nullcontext():
+            for _ in range(5):
+                learner.advance(0.0, watched=False)
+    play(learner, 20)
     learner.close()

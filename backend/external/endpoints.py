@@ -3,6 +3,9 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request
+from pydantic import GetJsonSchemaHandler, TypeAdapter
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
 
 from backend.errors import Invalid
 from backend.external import columns, files, service
@@ -21,11 +24,28 @@ from backend.http.access import ExternalWriter
 from backend.http.dependencies import AppStateDep, IngestSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import RunId
-from backend.runs.schemas import DescribedAs
 from backend.specs.fields import ULID
 from backend.specs.problems import quoted
 
 router = APIRouter(prefix="/runs/{run_id}", tags=["runs"], route_class=IdempotentRoute)
+
+
+class DescribedAs:
+    """Documents the JSON of a body that may also be something else, such as an Arrow stream."""
+
+    def __init__(self, model: Any) -> None:
+        schema = TypeAdapter(model).core_schema
+        if schema["type"] == "model":  # otherwise the document would have it inline, without its name
+            reference = core_schema.definition_reference_schema(schema["ref"])
+            schema = core_schema.definitions_schema(reference, [schema])
+        self._schema = schema
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """The schema of the type."""
+        return handler(self._schema)
+
 
 PointsBody = Annotated[Any, Body(), DescribedAs(PointsBatch)]
 """A JSON value, or the bytes of another content type."""

@@ -21,13 +21,13 @@ from backend.runs.schemas import (
     ArchiveRequest,
     AttemptOut,
     ChildOut,
-    EstimateRequest,
     LogLineOut,
     LogPage,
     ResumeRequest,
     RunChanges,
     RunDetail,
     RunEstimate,
+    RunFields,
     RunItems,
     RunOut,
     RunPage,
@@ -62,7 +62,7 @@ def create_runs(body: RunRequest, principal: ExternalWriter, session: WriteSessi
 
 
 @reading.post("/estimate")
-def estimate_runs(body: EstimateRequest, principal: Viewer, session: ReadSession) -> RunEstimate:
+def estimate_runs(body: RunFields, principal: Viewer, session: ReadSession) -> RunEstimate:
     """What the runs of such a request would need, and whether a host can run them; creates nothing."""
     return estimate(session, body)
 

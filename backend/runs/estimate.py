@@ -1,18 +1,17 @@
 """What runs would need, and what may be wrong with them although they are valid."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from sqlalchemy.orm import Session
 
 from backend.db import Run
 from backend.hosts import service as hosts
 from backend.runs import requests
-from backend.runs.schemas import RunEstimate
+from backend.runs.schemas import RunEstimate, RunFields
 from backend.specs.annealing import annealing_warning
 
 
-def estimate(session: Session, body: dict[str, Any]) -> RunEstimate:
+def estimate(session: Session, request: RunFields) -> RunEstimate:
     """The need of the runs of a request; nothing is stored.
 
     Raises:
@@ -26,7 +25,7 @@ def estimate(session: Session, body: dict[str, Any]) -> RunEstimate:
             spec=spec.model_dump(mode="json"),
             memory_estimate_bytes=spec.memory_estimate_bytes,
         )
-        for spec in requests.specs(session, body)
+        for spec in requests.specs(session, request)
     ]
     return RunEstimate(
         memory_bytes=max(row.memory_estimate_bytes for row in rows), warnings=warnings(session, rows)

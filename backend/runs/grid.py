@@ -6,10 +6,11 @@ from math import prod
 from typing import Any
 
 from backend.specs.names import ending_in, grid_name
-from backend.specs.problems import FieldProblem
-from backend.specs.run import RunSpec
+from backend.specs.problems import FieldProblem, InvalidSpec
+from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.run_fields import MAX_SEED, MAX_SEEDS
 from backend.specs.sweep import SECTIONS
+from backend.text import UNSTORABLE, unstorable_paths
 
 MAX_RUNS = MAX_SEEDS
 """Maximum number of runs that one request may create."""
@@ -17,6 +18,44 @@ _MAX_FIELDS = 20
 
 Grid = dict[str, list[Any]]
 """Values by field path, such as `config.learning_rate`."""
+
+
+def requested_specs(request: Mapping[str, Any]) -> list[RunSpec]:
+    """One specification per combination of the grid's values and seed.
+
+    Args:
+        request: JSON values, with the fields of `RunFields`. For a custom environment, `custom` is its host's
+            description of it.
+
+    Raises:
+        InvalidSpec: with one problem per invalid field.
+    """
+    body = {
+        name: value
+        for name, value in request.items()
+        if name != "origin" and (name != "seed" or value is not None)  # generated clients send nulls
+    }
+    rest = {name: value for name, value in body.items() if name not in ("seeds", "grid")}
+    problems = [FieldProblem(field=path or "body", message=UNSTORABLE) for path in unstorable_paths(body)]
+    seeds = given_seeds(body)
+    if seeds is not None:
+        problems += seed_problems(seeds, "seed" in body)
+    grid_errors = grid_problems(body)
+    grid = {} if grid_errors else (body.get("grid") or {})
+    known = {problem.field for problem in problems}
+    specs = []
+    for combined, combination in combinations(rest, grid):
+        try:
+            spec = parse_run_spec(combined)
+        except InvalidSpec as error:
+            problems += [p for p in error.problems if p.field not in known and p not in problems]
+            continue
+        if not problems:
+            specs += [with_seed(spec, seed, seeds, combination) for seed in seeds_of(seeds, spec)]
+    problems += grid_errors
+    if problems:
+        raise InvalidSpec(problems)
+    return specs
 
 
 def grid_problems(body: dict[str, Any]) -> list[FieldProblem]:

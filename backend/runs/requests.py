@@ -1,4 +1,4 @@
-"""Requests that create runs: each is validated as a whole; then there is a run per seed and combination."""
+"""Requests that create runs: one per seed and combination of the grid's values."""
 
 from datetime import timedelta
 from typing import Any
@@ -12,105 +12,68 @@ from backend.errors import Forbidden
 from backend.hosts import repository as hosts
 from backend.principals import Principal
 from backend.runs import external, service
-from backend.runs.grid import combinations, given_seeds, grid_problems, seed_problems, seeds_of, with_seed
-from backend.specs.external import parse_external_spec
-from backend.specs.fields import ENVIRONMENT_PREFIX
-from backend.specs.problems import FieldProblem, InvalidSpec, quoted
-from backend.specs.run import RunSpec, parse_run_spec
-from backend.specs.run_fields import CALLBOARD, EXTERNAL
+from backend.runs.grid import requested_specs
+from backend.runs.schemas import RunFields
+from backend.specs.external import ExternalFields, external_spec
+from backend.specs.problems import FieldProblem, InvalidSpec
+from backend.specs.run import RunSpec, is_custom
+from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import RunState
 from backend.text import UNSTORABLE, unstorable_paths
 
 
-def create(session: Session, body: dict[str, Any], principal: Principal) -> list[Run]:
-    """Validate a request and create its runs, one per combination of its grid's values and seed.
+def create(session: Session, request: RunFields | ExternalFields, principal: Principal) -> list[Run]:
+    """Create the runs of a request, one per combination of its grid's values and seed.
 
     Raises:
         InvalidSpec: with one problem per invalid field; nothing is stored.
         Forbidden: the token may only create external runs.
     """
-    origin = body.get("origin")
-    if origin == EXTERNAL:
-        return [_create_external(session, body, principal)]
+    if isinstance(request, ExternalFields):
+        return [_create_external(session, request, principal)]
     if principal.only_external_runs:
         raise Forbidden(f"this token may only create external runs: set origin to {EXTERNAL}")
-    if origin not in (None, CALLBOARD):
-        message = f"must be {CALLBOARD} or {EXTERNAL}, got {quoted(origin)}"
-        raise InvalidSpec([FieldProblem(field="origin", message=message)])
-    return [service.create(session, spec, created_by=principal.id) for spec in specs(session, body)]
+    return [service.create(session, spec, created_by=principal.id) for spec in specs(session, request)]
 
 
-def specs(session: Session, body: dict[str, Any]) -> list[RunSpec]:
-    """One spec per combination of the grid's values and seed.
+def specs(session: Session, request: RunFields) -> list[RunSpec]:
+    """One specification per combination of the grid's values and seed.
 
     Raises:
         InvalidSpec: with one problem per invalid field.
     """
-    body = normalise(session, body)
-    rest = {name: value for name, value in body.items() if name not in ("seeds", "grid")}
-    problems = [FieldProblem(field=path or "body", message=UNSTORABLE) for path in unstorable_paths(body)]
-    problems += [
-        FieldProblem(field=name, message="no such field")
-        for name in ("custom", "own")  # only hosts describe their environments
-        if rest.pop(name, None) is not None
-    ]
-    seeds = given_seeds(body)
-    if seeds is not None:
-        problems += seed_problems(seeds, "seed" in body)
-    grid_errors = grid_problems(body)
-    grid = {} if grid_errors else (body.get("grid") or {})
-    known = {problem.field for problem in problems}
-    result = []
-    for request, combination in combinations(rest, grid):
-        try:
-            spec = parse_run_spec(describe_environment(session, request))
-        except InvalidSpec as error:
-            problems += [p for p in error.problems if p.field not in known and p not in problems]
-            continue
-        if not problems:
-            result += [with_seed(spec, seed, seeds, combination) for seed in seeds_of(seeds, spec)]
-    problems += grid_errors
-    if problems:
-        raise InvalidSpec(problems)
-    return result
-
-
-def normalise(session: Session, body: dict[str, Any]) -> dict[str, Any]:
-    """The request without its origin, and without a null seed, which generated clients send.
-
-    Raises:
-        InvalidSpec: the hosts that list its custom environment cannot use it.
-    """
-    environment = body.get("environment")
-    if isinstance(environment, str) and environment.startswith(ENVIRONMENT_PREFIX):
-        reason = hosts.refused_environments(session).get(environment)
-        if reason is not None and environment not in hosts.custom_environments(session):
-            raise InvalidSpec([FieldProblem(field="environment", message=reason)])
-    return {
-        name: value
-        for name, value in body.items()
-        if name != "origin" and (name != "seed" or value is not None)
-    }
+    if request.specs is not None:
+        return request.specs
+    fields = request.model_dump(mode="json", exclude_unset=True)
+    return requested_specs(describe_environment(session, fields))
 
 
 def describe_environment(session: Session, request: dict[str, Any]) -> dict[str, Any]:
-    """The request with the description of a custom environment by its hosts."""
+    """A request for runs with the description of a custom environment by its hosts.
+
+    Raises:
+        InvalidSpec: the hosts that list the environment cannot use it.
+    """
     environment = request.get("environment")
-    if not isinstance(environment, str) or not environment.startswith(ENVIRONMENT_PREFIX):
+    if not is_custom(environment):
         return request
-    description, _ = hosts.custom_environments(session).get(environment, (None, []))
+    known = hosts.custom_environments(session)
+    reason = hosts.refused_environments(session).get(str(environment))
+    if reason is not None and environment not in known:
+        raise InvalidSpec([FieldProblem(field="environment", message=reason)])
+    description, _ = known.get(str(environment), (None, []))
     return request | {"custom": None if description is None else description.model_dump(mode="json")}
 
 
-def _create_external(session: Session, body: dict[str, Any], principal: Principal) -> Run:
-    """Validate a request and store its run, which is `running`.
+def _create_external(session: Session, fields: ExternalFields, principal: Principal) -> Run:
+    """Store the run of a request, which is `running`.
 
     Raises:
-        InvalidSpec: with one problem per invalid field; nothing is stored.
+        InvalidSpec: its settings have text that cannot be stored; nothing is stored.
     """
-    if unstorable := unstorable_paths(body):
-        raise InvalidSpec([FieldProblem(field=path or "body", message=UNSTORABLE) for path in unstorable])
-    spec = parse_external_spec(body)
+    spec = external_spec(fields)
+    if unstorable := unstorable_paths(spec):
+        raise InvalidSpec([FieldProblem(field=path, message=UNSTORABLE) for path in unstorable])
     now = database_now(session)
     run = Run(
         id=new_run_id(),

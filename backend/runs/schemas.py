@@ -4,23 +4,30 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
-    GetJsonSchemaHandler,
     JsonValue,
-    TypeAdapter,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    Tag,
+    ValidationError,
+    model_validator,
 )
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, core_schema
 
 from backend.db import Run
+from backend.runs.grid import requested_specs
 from backend.schemas import Id, Number, Page
 from backend.specs.annealing import Annealing
 from backend.specs.external import ExternalFields
-from backend.specs.fields import Schema, Strict
+from backend.specs.fields import Schema, Strict, whole
+from backend.specs.problems import NO_FIELD, FieldProblem, InvalidSpec, explained, problems_of, quoted
 from backend.specs.provenance import Provenance
-from backend.specs.run import StopSpec, in_declared_order
+from backend.specs.run import RunSpec, StopSpec, in_declared_order, is_custom
 from backend.specs.run_fields import (
+    CALLBOARD,
+    EXTERNAL,
     MAX_SEEDS,
     GivenName,
     GroupName,
@@ -47,7 +54,7 @@ class RunFields(RunOptions):
     config: dict[str, JsonValue] = Field(default={}, description="The algorithm's settings.")
     environment_config: dict[str, JsonValue] = Field(default={}, description="The environment's settings.")
     seed: Seed | None = Field(default=None, description="Seed of all random numbers; default: 0.")
-    seeds: list[Seed] | None = Field(
+    seeds: list[Annotated[Seed, BeforeValidator(whole)]] | None = Field(
         default=None,
         min_length=1,
         max_length=MAX_SEEDS,
@@ -58,31 +65,55 @@ class RunFields(RunOptions):
         description='Values by field, such as `{"config.learning_rate": [0.001, 0.003]}`: one run per '
         f"combination of values and seed, at most {MAX_SEEDS}.",
     )
+    _specs: list[RunSpec] | None = PrivateAttr(default=None)
+
+    @property
+    def specs(self) -> list[RunSpec] | None:
+        """One specification per combination of the grid's values and seed; None in a custom environment,
+        whose hosts have to describe its settings first."""
+        return self._specs
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _name_every_field(cls, data: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        """Raise one `InvalidSpec` with the problems of all fields and of each setting.
+
+        Algorithm and environment decide which settings there are, so that the fields alone cannot validate
+        them.
+        """
+        specs = None
+        if isinstance(data, dict) and data.get("custom") is not None:  # only hosts describe environments
+            raise InvalidSpec([FieldProblem(field="custom", message=NO_FIELD)])
+        if isinstance(data, dict) and not is_custom(data.get("environment")):
+            specs = requested_specs(data)
+            data = {"stop": {}} | data  # a grid may have all limits
+        try:
+            fields = validate(data)
+        except ValidationError as error:
+            raise InvalidSpec(explained(problems_of(error), cls.model_fields)) from None
+        fields._specs = specs
+        return fields
 
 
-class DescribedAs:
-    """Documents a body with a type that does not validate it."""
+def _origin(body: Any) -> str:
+    """Whose fields a request has.
 
-    def __init__(self, model: Any) -> None:
-        schema = TypeAdapter(model).core_schema
-        if schema["type"] == "model":  # otherwise the document would have it inline, without its name
-            reference = core_schema.definition_reference_schema(schema["ref"])
-            schema = core_schema.definitions_schema(reference, [schema])
-        self._schema = schema
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        """The schema of the type."""
-        return handler(self._schema)
+    Raises:
+        InvalidSpec: there is no such origin.
+    """
+    origin = body.get("origin") if isinstance(body, dict) else None
+    if origin is None:
+        return CALLBOARD
+    if origin not in (CALLBOARD, EXTERNAL):
+        message = f"must be {CALLBOARD} or {EXTERNAL}, got {quoted(origin)}"
+        raise InvalidSpec([FieldProblem(field="origin", message=message)])
+    return str(origin)
 
 
-RunRequest = Annotated[dict[str, Any], DescribedAs(RunFields | ExternalFields)]
-"""The body of `POST /runs`, validated as a whole by `parse_run_spec` or `parse_external_spec`, so that one
-response names every error."""
-
-EstimateRequest = Annotated[dict[str, Any], DescribedAs(RunFields)]
-"""The body of `POST /runs/estimate`: that of `POST /runs`."""
+RunRequest = Annotated[
+    Annotated[RunFields, Tag(CALLBOARD)] | Annotated[ExternalFields, Tag(EXTERNAL)], Discriminator(_origin)
+]
+"""The body of `POST /runs`."""
 
 
 class RunChanges(Strict):

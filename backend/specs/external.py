@@ -8,9 +8,16 @@ fork, evaluations and their protocols, and live settings.
 
 import math
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, JsonValue, StringConstraints, ValidationError
+from pydantic import (
+    Field,
+    JsonValue,
+    ModelWrapValidatorHandler,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
 from backend.specs.fields import NAME, WITHOUT_QUOTES, Strict
 from backend.specs.problems import FieldProblem, InvalidSpec, explained, problems_of
@@ -88,27 +95,29 @@ class ExternalFields(Strict):
     notes: Notes | None = None
     """Free text about the run, in Markdown."""
 
-
-def parse_external_spec(data: dict[str, Any]) -> dict[str, Any]:
-    """Validate a request for an external run, and return its stored specification.
-
-    Raises:
-        InvalidSpec: with one problem per invalid field.
-    """
-    problems = _config_problems(data.get("config", {}))
-    try:
-        fields = ExternalFields.model_validate(data)
-    except ValidationError as error:
+    @model_validator(mode="wrap")
+    @classmethod
+    def _name_every_field(cls, data: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        """Raise one `InvalidSpec` with the problems of all fields and of each setting."""
+        problems = _config_problems(data.get("config", {})) if isinstance(data, dict) else []
         known = {problem.field for problem in problems}
         of_config = any(name.startswith("config") for name in known)
-        problems += [
-            problem
-            for problem in explained(problems_of(error), ExternalFields.model_fields)
-            if problem.field not in known and not (of_config and problem.field.startswith("config"))
-        ]
-        raise InvalidSpec(problems) from None
-    if problems:
-        raise InvalidSpec(problems)
+        try:
+            fields = validate(data)
+        except ValidationError as error:
+            problems += [
+                problem
+                for problem in explained(problems_of(error), cls.model_fields)
+                if problem.field not in known and not (of_config and problem.field.startswith("config"))
+            ]
+            raise InvalidSpec(problems) from None
+        if problems:
+            raise InvalidSpec(problems)
+        return fields
+
+
+def external_spec(fields: ExternalFields) -> dict[str, Any]:
+    """The stored specification of an external run."""
     spec = fields.model_dump(mode="json")
     spec["config_details"] = {
         name: detail.model_dump(mode="json", exclude_none=True)

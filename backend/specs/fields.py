@@ -59,6 +59,11 @@ class Frozen(Schema):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+def whole(value: Any) -> Any:
+    """A float without a fraction as an integer: JSON has one number type, where 5.0 and 5 are the same."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 class Strict(Frozen):
     """Base class of request bodies: `"5"` and `true` are not numbers, but 5.0 is an integer."""
 
@@ -67,13 +72,7 @@ class Strict(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _whole(cls, data: Any) -> Any:
-        # JSON has one number type: 5.0 and 5 are the same.
-        if not isinstance(data, dict):
-            return data
-        return {
-            name: int(value) if isinstance(value, float) and value.is_integer() else value
-            for name, value in data.items()
-        }
+        return {name: whole(value) for name, value in data.items()} if isinstance(data, dict) else data
 
 
 def setting(

@@ -20,8 +20,11 @@ class FieldProblem(Frozen):
     """What is wrong with the field, and what to send instead."""
 
 
-class InvalidSpec(ValueError):
-    """An invalid specification; `problems` has one entry per invalid field."""
+class InvalidSpec(Exception):
+    """An invalid specification; `problems` has one entry per invalid field.
+
+    It is no `ValueError`, which pydantic would put into an error of its own if a validator raised it.
+    """
 
     def __init__(self, problems: list[FieldProblem]) -> None:
         super().__init__("; ".join(f"{p.field}: {p.message}" for p in problems))

@@ -199,9 +199,14 @@ def _known(kind: str, name: Any, known: dict[str, Any], problems: list[FieldProb
     return None
 
 
+def is_custom(environment: Any) -> bool:
+    """Whether this is an id of a custom environment, whose hosts describe it."""
+    return isinstance(environment, str) and environment.startswith(ENVIRONMENT_PREFIX)
+
+
 def _environment(data: dict[str, Any], problems: list[FieldProblem]) -> Environment | None:
     name, custom = data.get("environment"), data.get("custom")
-    if isinstance(name, str) and name.startswith(ENVIRONMENT_PREFIX):
+    if is_custom(name):
         described = None if custom is None else _section(CustomEnvironment, custom, "custom", problems)
         if described is not None and described.id == name:
             return described.environment()

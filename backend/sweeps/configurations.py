@@ -36,7 +36,7 @@ def request_of_runs(session: Session, spec: SweepSpec) -> dict[str, Any]:
     if "custom" in spec.run:
         raise Invalid.field("run.custom", "no such field")
     try:
-        return requests.describe_environment(session, requests.normalise(session, dict(spec.run)))
+        return requests.describe_environment(session, dict(spec.run))
     except InvalidSpec as error:
         raise Invalid(_located(spec, error.problems)) from None
 

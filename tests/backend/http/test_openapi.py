@@ -6,10 +6,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
+from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 import jsonschema
 import pytest
+from fastapi import FastAPI
+from fastapi.routing import APIRoute, iter_route_contexts
 from openapi_spec_validator import validate
 from pydantic import BaseModel
 from sqlalchemy.orm import Session
@@ -37,10 +40,14 @@ def _is_time(value: object) -> bool:
 
 
 @pytest.fixture(scope="module")
-def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, dict[str, object]]]:
+def app(tmp_path_factory: pytest.TempPathFactory) -> FastAPI:
+    return create_app(Settings(home=tmp_path_factory.mktemp("home")))
+
+
+@pytest.fixture(scope="module")
+def document(app: FastAPI) -> dict[str, dict[str, dict[str, object]]]:
     """The OpenAPI document, which takes a second to create."""
-    settings = Settings(home=tmp_path_factory.mktemp("home"))
-    described: dict[str, dict[str, dict[str, object]]] = create_app(settings).openapi()
+    described: dict[str, dict[str, dict[str, object]]] = app.openapi()
     return described
 
 
@@ -142,6 +149,25 @@ def test_run_request_schema_lists_its_fields(
     fields = document["components"]["schemas"]["RunFields"]
     assert {"algorithm", "environment", "stop", "config", "seeds"} <= set(fields["properties"])
     assert fields["required"] == ["algorithm", "environment", "stop"]
+
+
+def test_every_body_of_a_request_is_a_model(app: FastAPI) -> None:
+    bodies = {
+        route.name: route.body_field.field_info.annotation
+        for context in iter_route_contexts(app.routes)
+        if isinstance(route := context.original_route, APIRoute) and route.body_field
+    }
+    assert {"create_runs", "estimate_runs", "fork_run", "create_sweep"} <= bodies.keys()
+    # `add_points` also reads an Arrow stream.
+    assert {name for name, kind in bodies.items() if not _is_model(kind)} == {"add_points"}
+
+
+def _is_model(kind: Any) -> bool:
+    """Whether every value of the type is one of a model, or None."""
+    if isinstance(kind, type):
+        return issubclass(kind, BaseModel | NoneType)
+    parts = get_args(kind)[:1] if hasattr(kind, "__metadata__") else get_args(kind)
+    return bool(parts) and all(_is_model(part) for part in parts)
 
 
 @pytest.mark.service

@@ -276,7 +276,10 @@ def test_diverged_parameters_are_not_evaluated(script: Script, seen: Seen) -> No
     learner.close()
 
 
-@pytest.mark.parametrize("cause", [RayTaskError("__init__", "", ValueError("no network")), None])
+FAILED_START = RayTaskError("__init__", "", ValueError("no network"))  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize("cause", [FAILED_START, None])
 def test_process_that_cannot_start_ends_the_run_and_one_that_died_is_restarted(
     script: Script, seen: Seen, monkeypatch: pytest.MonkeyPatch, cause: RayTaskError | None
 ) -> None:

@@ -16,6 +16,7 @@ def load_spec(folder: Path) -> "RunSpec":
     Raises:
         typer.Exit: there is none, or it is not valid.
     """
+    from backend.specs.problems import InvalidSpec
     from backend.specs.run import parse_run_spec
 
     try:
@@ -29,5 +30,5 @@ def load_spec(folder: Path) -> "RunSpec":
         raise fail(f"run_directory: {folder} is not the directory of a run: it has no spec.json") from None
     except OSError as error:
         raise fail(f"run_directory: {error.filename} cannot be read: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, InvalidSpec) as error:
         raise fail(f"run_directory: spec.json in it is not valid: {error}") from None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from backend.specs.problems import InvalidSpec
 from backend.specs.run import parse_run_spec
 from callboard.client import Client
 from callboard.errors import CallboardError
@@ -118,7 +119,10 @@ def load_agent(
     if data["spec"].get("origin") == "external":
         raise ValueError(f"run: {data['id']} is an external run: only its own script can load its agent")
     chosen = _chosen(transport, data["id"], checkpoint)
-    spec = parse_run_spec(data["spec"])
+    try:
+        spec = parse_run_spec(data["spec"])
+    except InvalidSpec as error:
+        raise ValueError(f"run: this version cannot read its specification: {error}") from None
     with tempfile.TemporaryDirectory(prefix="callboard-agent-") as folder:
         path = Path(folder) / Path(chosen["file"]).name
         digest = hashlib.sha256()

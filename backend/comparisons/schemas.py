@@ -133,7 +133,7 @@ class Comparison(Schema):
     protocols: list[str]
     """Protocols under which any of the runs has been evaluated; empty for training scores."""
     groups: list[GroupStatistics]
-    """The groups, in the order of their first run in the request."""
+    """One entry for each group of runs."""
     improvements: list[Improvement]
     """One per pair of groups with at least two scores in the same environment; `a` has the higher IQM."""
 

@@ -85,7 +85,7 @@ class EvaluationOut(Schema):
     """100 (mean return - random) / (human - random); null unless both are published for its protocol and
     evaluation config."""
     superseded: bool
-    """Whether a later attempt resumed from before the checkpoint, so that no figure shows the evaluation."""
+    """Whether a later attempt resumed from before the checkpoint."""
     state: Literal["queued", "running", "done", "failed"]
     """State of the evaluation."""
     error: str | None

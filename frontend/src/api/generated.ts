@@ -2400,7 +2400,7 @@ export interface components {
             protocols: string[];
             /**
              * Groups
-             * @description The groups, in the order of their first run in the request.
+             * @description One entry for each group of runs.
              */
             groups: components["schemas"]["GroupStatistics"][];
             /**
@@ -2978,7 +2978,7 @@ export interface components {
             human_normalised_pct: number | null;
             /**
              * Superseded
-             * @description Whether a later attempt resumed from before the checkpoint, so that no figure shows the evaluation.
+             * @description Whether a later attempt resumed from before the checkpoint.
              */
             superseded: boolean;
             /**

@@ -144,7 +144,7 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
     ({"name": "a\0b"}, ["name"]),
     ({"notes": "\ud800"}, ["notes"]),
     ({"a\0": 1}, ["a\0"]),
-    ({"tags": ["fine", 'a"b']}, ["tags.1"]),
+    ({"tags": ["fine", "a\nb"]}, ["tags.1"]),
     ({"priority": 10**30}, ["priority"]),
     ({"device": "tpu", "queue": "x", "config": {"t_max": 0}}, ["config.t_max", "device", "queue"]),
 ]

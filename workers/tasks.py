@@ -50,7 +50,7 @@ class AttemptTasks:
         self._claimed: dict[tuple[str, int], Supervisor] = {}
         """Attempts whose tasks have not begun."""
         self._events = ThreadPoolExecutor(1, "task-events")
-        """Sends the events of tasks: Redis, which may hang, delays no attempt."""
+        """Sends the events of tasks: no attempt waits for Redis, which may be away or hang."""
 
     def register(self, agent: HostAgent) -> None:
         """Register the tasks of a host agent."""

@@ -168,19 +168,19 @@ def test_lost_message_delays_attempt_only(start: Start, engine: Engine, settings
 
 
 def test_hanging_redis_delays_no_attempt(start: Start, engine: Engine, settings: Settings) -> None:
+    """There are more events than Celery holds back before it sends them."""
     with short_folder() as folder:
         server = RedisServer(folder)
         server.start()
-        start(command=FAKE_WORKER, redis_url=server.url)
+        start(command=FAKE_WORKER, redis_url=server.url, slots=5)
         _await_worker(settings.model_copy(update={"redis_url": server.url}))
         os.kill(server.pid, signal.SIGSTOP)
         try:
-            run = fake_run(engine, agent_steps=30)
-            until_state(engine, run.id, "finished")
+            for run in [fake_run(engine, agent_steps=2) for _ in range(10)]:
+                until_state(engine, run.id, "finished")
         finally:
             os.kill(server.pid, signal.SIGCONT)
             server.stop()
-    assert stored_points(engine, run.id) == list(range(1, 31))
 
 
 def test_attempt_starts_although_its_id_was_revoked_before_the_claim(

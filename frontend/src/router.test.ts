@@ -2,9 +2,21 @@ import { expect, it } from 'vitest';
 import { createQueryClient } from '@/api/client';
 import { createAppRouter } from './router';
 
+const SOURCES = import.meta.glob<string>('./**/*.tsx', { query: '?raw', import: 'default', eager: true });
+
 it('the router redirects /runs to the list', async () => {
   history.replaceState({}, '', '/runs');
   const router = createAppRouter(createQueryClient());
   await router.load();
   expect(router.state.location.href).toBe('/');
+});
+
+it('every page stands in the navigation, or another page links to it', () => {
+  const { routesById } = createAppRouter(createQueryClient());
+  const sources = Object.values(SOURCES).join('\n');
+  const lost = Object.values(routesById)
+    .filter(({ options }) => options.component !== undefined && !options.staticData?.nav)
+    .map(({ fullPath }) => fullPath as string)
+    .filter((path) => !sources.includes(`to="${path}"`) && !sources.includes(`to: '${path}'`));
+  expect(lost).toEqual([]);
 });

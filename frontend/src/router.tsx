@@ -1,6 +1,15 @@
 import { useDocumentTitle } from '@mantine/hooks';
 import type { QueryClient } from '@tanstack/react-query';
 import {
+  IconChartDots,
+  IconChartLine,
+  IconListDetails,
+  IconServer,
+  IconSettings,
+  IconWorld,
+  type TablerIcon,
+} from '@tabler/icons-react';
+import {
   createRootRouteWithContext,
   createRoute,
   createRouter,
@@ -50,6 +59,7 @@ const shellRoute = createRoute({ getParentRoute: () => rootRoute, id: 'shell', c
 const runsRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/',
+  staticData: { nav: { label: 'Runs', icon: IconListDetails, covers: ['/runs/'] } },
   validateSearch: runsSearch,
   component: lazyRouteComponent(() => import('@/routes/RunsPage')),
 });
@@ -85,6 +95,7 @@ const replayRoute = createRoute({
 const compareRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/compare',
+  staticData: { nav: { label: 'Compare', icon: IconChartLine } },
   validateSearch: compareSearch,
   component: lazyRouteComponent(() => import('@/routes/ComparePage')),
 });
@@ -92,6 +103,7 @@ const compareRoute = createRoute({
 const sweepsRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/sweeps',
+  staticData: { nav: { label: 'Sweeps', icon: IconChartDots, underMore: true } },
   component: lazyRouteComponent(() => import('@/routes/SweepsPage')),
 });
 
@@ -105,6 +117,7 @@ const sweepRoute = createRoute({
 const environmentsRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/environments',
+  staticData: { nav: { label: 'Environments', icon: IconWorld } },
   validateSearch: environmentsSearch,
   component: lazyRouteComponent(() => import('@/routes/EnvironmentsPage')),
 });
@@ -112,6 +125,7 @@ const environmentsRoute = createRoute({
 const hostsRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/hosts',
+  staticData: { nav: { label: 'Hosts', icon: IconServer } },
   component: lazyRouteComponent(() => import('@/routes/HostsPage')),
 });
 
@@ -131,6 +145,7 @@ const auditRoute = createRoute({
 const settingsRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/settings',
+  staticData: { nav: { label: 'Settings', icon: IconSettings, underMore: true, covers: ['/storage'] } },
   component: lazyRouteComponent(() => import('@/routes/SettingsPage')),
 });
 
@@ -171,7 +186,22 @@ export const createAppRouter = (client: QueryClient) =>
     notFoundMode: 'root',
   });
 
+/** The place of a page in the navigation, in the order of the routes. */
+type NavigationEntry = {
+  label: string;
+  icon: TablerIcon;
+  /** Whether a phone's bar has no room for it. */
+  underMore?: boolean;
+  /** Beginnings of the other paths that count as this page; those below its own path always do. */
+  covers?: string[];
+};
+
 declare module '@tanstack/react-router' {
+  // eslint-disable-next-line @typescript-eslint/consistent-type-definitions
+  interface StaticDataRouteOption {
+    /** A page without it must be linked from another one. */
+    nav?: NavigationEntry;
+  }
   // Only an interface can be merged with the library's.
   // eslint-disable-next-line @typescript-eslint/consistent-type-definitions
   interface Register {

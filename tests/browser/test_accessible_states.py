@@ -9,26 +9,20 @@ from playwright.sync_api import Locator, Page, Route, expect
 from backend.specs.states import RunState
 from tests.browser.axe import serious_violations
 from tests.browser.boxes import tick
+from tests.browser.pages import page_addresses
 from tests.support.rows import make_run
 from tests.support.service import RunningService
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 API = "**/api/v1/**"
-PAGES = (
-    "/",
-    "/new",
-    "/sweeps",
-    "/sweeps/{run}",
-    "/environments",
-    "/hosts",
-    "/settings",
-    "/settings/audit",
-    "/storage",
-    "/runs/{run}",
-    "/runs/{run}?tab=log",
-    "/compare?runs={run}",
-)
+
+
+def addresses(run: str) -> list[str]:
+    """Every page that loads something, a tab that does, and Compare with a run; any id serves."""
+    pages = page_addresses(dict.fromkeys(("runId", "episodeId", "sweepId"), run))
+    loading = [page for page in pages if page not in ("/login", "/compare")]
+    return [*loading, f"/runs/{run}?tab=log", f"/compare?runs={run}"]
 
 
 def _violations(page: Page, what: str, shows: Locator) -> dict[str, Any]:
@@ -44,8 +38,8 @@ def test_loading_pages_have_no_serious_axe_violation(
     held: list[Route] = []
     page.route(API, lambda route: held.append(route))  # playwright marks its handlers; a method cannot be
     violations: dict[str, Any] = {}
-    for address in PAGES:
-        page.goto(address.format(run=run.id))
+    for address in addresses(run.id):
+        page.goto(address)
         violations |= _violations(page, address, page.get_by_role("main"))
     for route in held:
         route.abort()
@@ -59,8 +53,8 @@ def test_failed_pages_have_no_serious_axe_violation(
     page, run = service_page, make_run(sqlite_service.engine)
     page.route(API, lambda route: route.fulfill(status=500, json={"title": "Internal Server Error"}))
     violations: dict[str, Any] = {}
-    for address in PAGES:
-        page.goto(address.format(run=run.id))
+    for address in addresses(run.id):
+        page.goto(address)
         violations |= _violations(page, address, page.get_by_role("alert"))
     assert not violations
 

@@ -1,15 +1,6 @@
 import { Menu, Tooltip } from '@mantine/core';
-import {
-  IconChartDots,
-  IconChartLine,
-  IconDots,
-  IconListDetails,
-  IconServer,
-  IconSettings,
-  IconWorld,
-  IconPlus,
-} from '@tabler/icons-react';
-import { Link, Outlet, useRouterState } from '@tanstack/react-router';
+import { IconDots, IconPlus } from '@tabler/icons-react';
+import { Link, Outlet, useRouter, useRouterState } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { useConnection } from '@/api/liveUpdates';
 import { MenuLink } from '@/components/controls';
@@ -44,57 +35,57 @@ export function AppShell({ children }: { children?: ReactNode }) {
   );
 }
 
-const PAGES = [
-  { to: '/', label: 'Runs', icon: IconListDetails },
-  { to: '/compare', label: 'Compare', icon: IconChartLine },
-  { to: '/sweeps', label: 'Sweeps', icon: IconChartDots, underMore: true },
-  { to: '/environments', label: 'Environments', icon: IconWorld },
-  { to: '/hosts', label: 'Hosts', icon: IconServer },
-  { to: '/settings', label: 'Settings', icon: IconSettings, underMore: true },
-] as const;
+/** The pages of the navigation, which their routes declare. */
+function usePages() {
+  const { routesById } = useRouter();
+  return Object.values(routesById).flatMap(({ fullPath, options }) => {
+    const nav = options.staticData?.nav;
+    return nav ? [{ to: fullPath, ...nav }] : [];
+  });
+}
 
-/** Whether a page of the bar is the current one; a run's page counts as Runs, storage as Settings. */
-const isCurrent = (path: string, to: string): boolean =>
-  to === '/'
-    ? path === '/' || path.startsWith('/runs/')
-    : path.startsWith(to) || (to === '/settings' && path === '/storage');
+type NavPage = ReturnType<typeof usePages>[number];
+
+/** Whether a page of the bar is the current one. */
+const isCurrent = (path: string, { to, covers = [] }: NavPage): boolean =>
+  path === to || [...(to === '/' ? [] : [to]), ...covers].some((beginning) => path.startsWith(beginning));
 
 /** The navigation: a bar on the left, on a phone at the bottom, with its less used pages under More. */
 function NavBar() {
   const path = useRouterState({ select: ({ location }) => location.pathname });
+  const pages = usePages();
   return (
     <nav aria-label="Pages" className={classes.nav}>
       <Link to="/" className={classes.brand} aria-label="Callboard: all runs">
         <img src="/favicon.svg" alt="" width="28" height="28" />
       </Link>
       <NewRunLink />
-      {PAGES.map(({ to, label, icon: Icon, ...page }) => (
+      {pages.map((page) => (
         <Link
-          key={to}
-          to={to}
+          key={page.to}
+          to={page.to}
           className={classes.navItem}
-          data-under-more={'underMore' in page || undefined}
-          {...(isCurrent(path, to) ? { 'data-active': true, 'aria-current': 'page' as const } : {})}
+          data-under-more={page.underMore}
+          {...(isCurrent(path, page) ? { 'data-active': true, 'aria-current': 'page' as const } : {})}
         >
-          <Icon size={20} stroke={1.75} aria-hidden="true" />
-          {label}
+          <page.icon size={20} stroke={1.75} aria-hidden="true" />
+          {page.label}
         </Link>
       ))}
-      <More path={path} />
+      <More path={path} pages={pages.filter(({ underMore }) => underMore)} />
     </nav>
   );
 }
 
 /** The menu of the pages for which a phone's bar has no room. */
-function More({ path }: { path: string }) {
-  const pages = PAGES.filter((page) => 'underMore' in page);
+function More({ path, pages }: { path: string; pages: NavPage[] }) {
   return (
     <Menu position="top-end" withinPortal>
       <Menu.Target>
         <button
           type="button"
           className={`${classes.navItem} ${classes.more}`}
-          data-active={pages.some(({ to }) => isCurrent(path, to)) || undefined}
+          data-active={pages.some((page) => isCurrent(path, page)) || undefined}
         >
           <IconDots size={20} stroke={1.75} aria-hidden="true" />
           More

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Depends, FastAPI
@@ -12,22 +14,12 @@ from starlette.routing import BaseRoute
 
 from backend import __version__, files, health
 from backend.artifacts import ArtifactStore
-from backend.audit import endpoints as audit
 from backend.audit.requests import record_change
 from backend.auth import endpoints as auth
 from backend.auth.oidc import endpoints as oidc
 from backend.auth.state import AuthState
-from backend.catalogue import endpoints as catalogue
-from backend.checkpoints import endpoints as checkpoints
-from backend.comparisons import endpoints as comparisons
 from backend.db.engine import make_engine
-from backend.episodes import endpoints as episodes
-from backend.evaluations import endpoints as evaluations
-from backend.external import endpoints as external
 from backend.external.files import uploads_of
-from backend.figures import endpoints as figures
-from backend.forks import endpoints as forks
-from backend.hosts import endpoints as hosts
 from backend.http import docs, errors, frontend, openapi
 from backend.http.counters import RequestCounters
 from backend.http.dependencies import AppState
@@ -37,22 +29,39 @@ from backend.http.routing import HttpMethods
 from backend.http.security import SecurityMiddleware
 from backend.http.transfer import CompressionMiddleware, LargeResponses
 from backend.instruments import ServiceCollector
-from backend.live import endpoints as live
 from backend.live import gameplay
-from backend.live_settings import endpoints as live_settings
-from backend.metrics import endpoints as metrics
 from backend.pubsub.bus import Bus
 from backend.pubsub.subscription import Subscription
-from backend.retention import endpoints as retention
-from backend.runs import endpoints as runs
 from backend.settings import Settings
-from backend.sweeps import endpoints as sweeps
-from backend.tokens import endpoints as tokens
-from backend.users import endpoints as users
-from backend.videos import endpoints as videos
 
 if TYPE_CHECKING:
     from backend.auth.oidc.provider import Provider
+
+
+_FIRST = (
+    "runs",
+    "forks",
+    "metrics",
+    "figures",
+    "auth",
+    "users",
+    "tokens",
+    "audit",
+    "comparisons",
+    "sweeps",
+    "episodes",
+    "checkpoints",
+    "evaluations",
+    "external",
+    "videos",
+    "hosts",
+    "catalogue",
+    "live",
+    "live_settings",
+    "retention",
+)
+"""The order of the API's document, the most requested first: FastAPI tries their routes in this order. A
+resource that is not named here follows, by its name."""
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -119,37 +128,20 @@ def _provider(settings: Settings) -> "Provider | None":
     return Provider(settings)
 
 
+def find_resources() -> dict[str, APIRouter]:
+    """The router of each resource, by the name of its package, which has an `endpoints.py`."""
+    names = {path.parent.name for path in Path(__file__).parent.glob("*/endpoints.py")}
+    order = (*_FIRST, *sorted(names - set(_FIRST)))
+    return {name: import_module(f"backend.{name}.endpoints").router for name in order}
+
+
 @cache
 def _routes() -> list[BaseRoute]:
     """The routes without the pages'. They depend on no setting, and FastAPI takes 0.3 s to analyse them."""
-    # FastAPI tries them in this order, and again at each level that includes another: the most requested
-    # first, all at one level.
-    resources = (
-        runs,
-        forks,
-        metrics,
-        figures,
-        auth,
-        users,
-        tokens,
-        audit,
-        comparisons,
-        sweeps,
-        episodes,
-        checkpoints,
-        evaluations,
-        external,
-        videos,
-        hosts,
-        catalogue,
-        live,
-        gameplay,
-        live_settings,
-        retention,
-    )
     root = APIRouter(generate_unique_id_function=openapi.operation_id)
-    for resource in resources:
-        root.include_router(resource.router, prefix="/api/v1", dependencies=[Depends(refuse_unknown)])
+    # All at one level: FastAPI tries them again at each level that includes another.
+    for router in (*find_resources().values(), gameplay.router):
+        root.include_router(router, prefix="/api/v1", dependencies=[Depends(refuse_unknown)])
     for router in (health.router, docs.router, auth.link_router, oidc.router):
         root.include_router(router)
     return root.routes

@@ -1,4 +1,7 @@
-"""The tables. Importing this package registers them with `Base.metadata`."""
+"""The tables. Importing this package registers those of every module with `Base.metadata`."""
+
+from importlib import import_module
+from pkgutil import iter_modules
 
 from backend.db.audit import AuditEntry
 from backend.db.base import Base
@@ -16,6 +19,13 @@ from backend.db.storage import CleanUp, RemovedFile, RetentionSettings
 from backend.db.sweep import Sweep, SweepConfiguration, SweepMember
 from backend.db.user import LoginLimit, LoginLink, LoginSession, Token, User
 from backend.db.video import Video
+
+_WITHOUT_TABLES = ("migrate",)
+"""Not imported: it loads Alembic, which few processes need."""
+
+for _module in iter_modules(__path__, f"{__name__}."):
+    if _module.name.rpartition(".")[2] not in _WITHOUT_TABLES:
+        import_module(_module.name)
 
 __all__ = [
     "Attempt",

@@ -20,8 +20,7 @@ def _find_algorithms() -> dict[str, Algorithm]:
         for value in vars(import_module(module.name)).values():
             if isinstance(value, Algorithm) and declared.setdefault(value.id, value) is not value:
                 raise ValueError(f"{module.name} declares a second algorithm {value.id}")
-    order = [name for name in _FIRST if name in declared]
-    return {name: declared[name] for name in [*order, *sorted(declared.keys() - set(order))]}
+    return {name: declared[name] for name in (*_FIRST, *sorted(declared.keys() - set(_FIRST)))}
 
 
 ALGORITHMS: dict[str, Algorithm] = _find_algorithms()

@@ -3,20 +3,26 @@
 from typing import Annotated
 
 from fastapi import Depends
+from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
 from starlette.requests import HTTPConnection
 
 from backend.errors import Forbidden
 from backend.http.addresses import address_of
-from backend.http.dependencies import COOKIE, Authenticated, get_state
+from backend.http.dependencies import COOKIE, Authenticated, credentials_of, get_state
 from backend.principals import Principal, Role
+
+# `Authenticated` reads the request itself: these two are in the API's schema, and nothing uses their values.
+_Bearer = Annotated[
+    HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False, description="A token."))
+]
+_Cookie = Annotated[
+    str | None, Depends(APIKeyCookie(name=COOKIE, auto_error=False, description="A browser's session."))
+]
 
 
 def find_viewer(connection: HTTPConnection) -> Principal | None:
     """The user of a connection without dependencies, such as a WebSocket; None if they may not read."""
-    scheme, _, secret = connection.headers.get("authorization", "").partition(" ")
-    token = secret if scheme.lower() == "bearer" else None
-    cookie = None if "authorization" in connection.headers else connection.cookies.get(COOKIE)
-    principal = get_state(connection).authenticate(token, cookie, address_of(connection))
+    principal = get_state(connection).authenticate(*credentials_of(connection), address_of(connection))
     return None if principal is None or principal.only_external_runs else principal
 
 
@@ -30,7 +36,7 @@ class RequireRole:
         self.logged_in = logged_in
         self.external = external
 
-    async def __call__(self, principal: Authenticated) -> Principal:
+    async def __call__(self, principal: Authenticated, bearer: _Bearer, cookie: _Cookie) -> Principal:
         """Authorise the request.
 
         Raises:

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Annotated
 
 from fastapi import Depends, Request
-from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security.utils import get_authorization_scheme_param
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
@@ -76,28 +76,29 @@ async def _context(request: Request) -> RequestContext:
 AppStateDep = Annotated[AppState, Depends(_state)]
 RequestContextDep = Annotated[RequestContext, Depends(_context)]
 
-_Bearer = Annotated[
-    HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False, description="A token."))
-]
-_Cookie = Annotated[
-    str | None, Depends(APIKeyCookie(name=COOKIE, auto_error=False, description="A browser's session."))
-]
 
-
-def _authenticated(
-    request: Request, context: RequestContextDep, state: AppStateDep, bearer: _Bearer, cookie: _Cookie
-) -> Principal:
-    token = bearer.credentials if bearer is not None else None
+def credentials_of(connection: HTTPConnection) -> tuple[str | None, str | None]:
+    """The token that a client sends, else the cookie of its session."""
+    header = connection.headers.get("authorization")
+    if header is None:
+        return None, connection.cookies.get(COOKIE) or None
     # A cookie next to another authorization scheme is ignored: its origin was not checked.
-    session = None if "authorization" in request.headers else cookie
-    if token is None and not session:
+    scheme, token = get_authorization_scheme_param(header)
+    return (token or None) if scheme.lower() == "bearer" else None, None
+
+
+# Without parameters of its own: FastAPI solves those again wherever a request's dependencies name this one.
+def _authenticated(request: Request) -> Principal:
+    token, cookie = credentials_of(request)
+    if token is None and cookie is None:
         raise Unauthenticated
-    context.principal = state.authenticate(token, session, address_of(request))
-    if context.principal is None:
+    principal = get_state(request).authenticate(token, cookie, address_of(request))
+    if principal is None:
         raise Unauthenticated(
             "the token or session is unknown, revoked or expired: log in again, or create another token"
         )
-    return context.principal
+    context_of(request).principal = principal
+    return principal
 
 
 Authenticated = Annotated[Principal, Depends(_authenticated)]
@@ -119,7 +120,7 @@ async def _reading(state: AppStateDep) -> AsyncIterator[Session]:
             await run_in_threadpool(session.close)
 
 
-async def _write_turn(state: AppStateDep, principal: Authenticated) -> AsyncIterator[float]:
+async def _write_turn(state: AppStateDep) -> AsyncIterator[float]:
     async with state.limits.writes.turn() as ends_at:
         yield ends_at
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import callboard
 from backend.runs.groups import group_key
-from backend.specs.external import parse_external_spec
+from backend.specs.external import ExternalFields, external_spec
 from callboard.config import flat_config
 from callboard.names import Names
 from tests.client.support import Target
@@ -151,7 +151,8 @@ def typed(value: Any) -> Any:
 def key_of(config: Any, seed: int = 5) -> str:
     flat = flat_config(config)
     body = {"origin": "external", "algorithm": "a", "environment": "e", "seed": seed}
-    return group_key(parse_external_spec(body | {"config": flat.config, "config_details": flat.details}))
+    body |= {"config": flat.config, "config_details": flat.details}
+    return group_key(external_spec(ExternalFields.model_validate(body)))
 
 
 @given(CONFIGS, CONFIGS)

@@ -61,7 +61,13 @@ it('sweepSearch keeps the sort, the setting and the scale, and drops what cannot
 
 describe('the charts of a page', () => {
   it('are zoomed, smoothed and scaled by valid parameters only', () => {
-    const search = { zoom: '10..20', smoothing: 'window', scale: 5, log: 'loss/td,a%2Cb', metrics: '奖励 (%25),c' };
+    const search = {
+      zoom: '10..20',
+      smoothing: 'window',
+      scale: 5,
+      log: 'loss/td,a%2Cb',
+      metrics: '奖励 (%25),c',
+    };
     expect(compareSearch(search)).toMatchObject(search);
     expect(compareSearch({ zoom: '20..10', smoothing: 'points', scale: -1, interval: 'x' })).toMatchObject({
       zoom: undefined,

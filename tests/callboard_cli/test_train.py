@@ -296,10 +296,19 @@ def test_resume_with_larger_bound_keeps_or_extends_an_annealed_learning_rate(tmp
 
 
 @pytest.mark.service
-def test_train_and_evaluate_reject_directory_with_truncated_spec(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ('{"algorithm": "pa', "Unterminated string"),
+        ('{"algorithm": "pa"}', 'algorithm: unknown algorithm "pa"'),
+    ],
+)
+def test_train_and_evaluate_reject_directory_with_invalid_spec(
+    tmp_path: Path, spec: str, reason: str
+) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()
-    (folder / "spec.json").write_text('{"algorithm": "pa')
+    (folder / "spec.json").write_text(spec)
     for command in (
         (*CARTPOLE, "--agent-steps", "500", "--run-directory", str(folder)),
         ("evaluate", str(folder)),
@@ -307,7 +316,7 @@ def test_train_and_evaluate_reject_directory_with_truncated_spec(tmp_path: Path)
         code, out, err = done(tmp_path, *command)
         assert (code, out) == (2, "")
         assert err.startswith("callboard: run_directory:")
-        assert "spec.json in it is not valid: Unterminated string" in err
+        assert f"spec.json in it is not valid: {reason}" in err
     assert [path.name for path in folder.iterdir()] == ["spec.json"]
 
 

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from celery import Celery
+from celery.app.trace import build_tracer
 from celery.exceptions import Ignore, TaskRevokedError
 from celery.worker import WorkController
 from celery.worker.request import Request
@@ -94,8 +95,11 @@ class AttemptTasks:
         self._request = TrainRequest
 
     def use(self, worker: WorkController) -> None:
-        """Execute attempts in the pool of this worker."""
+        """Execute attempts in the pool of this worker, also before it has been connected to Redis."""
         self._worker = worker
+        task = self._app.tasks[TRAIN_TASK]
+        # Celery prepares a task for the pool when the worker connects.
+        task.__trace__ = build_tracer(task.name, task, hostname=worker.hostname, app=self._app)
 
     def execute(self, supervisor: Supervisor) -> None:
         """Execute a claimed attempt as a task; returns immediately."""

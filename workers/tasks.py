@@ -97,9 +97,10 @@ class AttemptTasks:
     def use(self, worker: WorkController) -> None:
         """Execute attempts in the pool of this worker, also before it has been connected to Redis."""
         self._worker = worker
+        hostname: str = self._worker.hostname
         task = self._app.tasks[TRAIN_TASK]
         # Celery prepares a task for the pool when the worker connects.
-        task.__trace__ = build_tracer(task.name, task, hostname=worker.hostname, app=self._app)
+        task.__trace__ = build_tracer(task.name, task, hostname=hostname, app=self._app)
 
     def execute(self, supervisor: Supervisor) -> None:
         """Execute a claimed attempt as a task; returns immediately."""

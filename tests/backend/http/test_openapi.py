@@ -279,6 +279,9 @@ def test_every_request_body_has_an_example_and_examples_are_valid(document: dict
         json.dumps([operation.get("requestBody") for operation in _operations(document)]),
     )
     assert {name for name in bodies if "examples" not in schemas[name]} == set()
+    for name in bodies:
+        for example in schemas[name]["examples"]:
+            jsonschema.validate(example, schemas[name] | {"components": document["components"]})
 
 
 def test_examples_of_properties_are_valid(document: dict[str, Any]) -> None:

@@ -25,10 +25,14 @@ class PointColumns:
     source: str
     sequence: int
     series: Mapping[str, Columns]
+    n_episodes: int | None = None
+    """Number of episodes, of a batch of these."""
 
     @property
     def rows(self) -> int:
-        """Points in all."""
+        """Points, or episodes, in all."""
+        if self.n_episodes is not None:
+            return self.n_episodes
         return sum(n_rows(columns) for columns in self.series.values())
 
 
@@ -71,24 +75,23 @@ def of_points(batch: PointsBatch) -> PointColumns:
                     np.array(series.agent_steps, "<i8"),
                     np.array(frames, "<i8"),
                     np.array(series.wall_time_s, "<f8"),
-                    np.array([np.nan if value is None else value for value in series.value], "<f8"),
+                    np.array([np.nan if value is None else float(value) for value in series.value], "<f8"),
                 )
             )
     return PointColumns(batch.source, batch.sequence, {name: joined(some) for name, some in parts.items()})
 
 
 def of_episodes(batch: EpisodesBatch) -> PointColumns:
-    """The return and the length of each episode as points."""
-    if not batch.episodes:
-        return PointColumns(batch.source, batch.sequence, {})
-    steps = np.array([row.agent_steps for row in batch.episodes], "<i8")
-    wall_time_s = np.array([row.wall_time_s for row in batch.episodes], "<f8")
-    values = {
-        EPISODE_RETURN: np.array([row.episode_return for row in batch.episodes], "<f8"),
-        EPISODE_LENGTH: np.array([row.length for row in batch.episodes], "<f8"),
-    }
-    series = {name: _columns(steps, steps, wall_time_s, value) for name, value in values.items()}
-    return PointColumns(batch.source, batch.sequence, series)
+    """The return and the length of each episode as points, where they are known."""
+    series = {}
+    for name, field in ((EPISODE_RETURN, "episode_return"), (EPISODE_LENGTH, "length")):
+        rows = [row for row in batch.episodes if getattr(row, field) is not None]
+        if rows:
+            steps = np.array([row.agent_steps for row in rows], "<i8")
+            wall_time_s = np.array([row.wall_time_s for row in rows], "<f8")
+            value = np.array([float(getattr(row, field)) for row in rows], "<f8")
+            series[name] = _columns(steps, steps, wall_time_s, value)
+    return PointColumns(batch.source, batch.sequence, series, n_episodes=len(batch.episodes))
 
 
 def in_order(columns: Columns, from_agent_steps: int) -> Columns:

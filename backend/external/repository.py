@@ -2,10 +2,10 @@
 
 from collections.abc import Collection
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from backend.db import ExternalSource, Series, SeriesChunk
+from backend.db import Checkpoint, ExternalSource, Series, SeriesChunk
 
 
 def source(session: Session, run_id: str, name: str) -> ExternalSource | None:
@@ -45,3 +45,12 @@ def furthest(session: Session, run_id: str, names: Collection[str]) -> dict[str,
 def series_names(session: Session, run_id: str) -> set[str]:
     """The metrics of a run."""
     return set(session.scalars(select(Series.metric).where(Series.run_id == run_id)))
+
+
+def supersede_checkpoints(session: Session, run_id: str, after_agent_steps: int) -> None:
+    """Set aside the checkpoints of a locked run after these agent steps."""
+    session.execute(
+        update(Checkpoint)
+        .where(Checkpoint.run_id == run_id, Checkpoint.agent_steps > after_agent_steps)
+        .values(superseded=True)
+    )

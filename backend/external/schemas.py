@@ -1,10 +1,11 @@
 """Request and response bodies of external runs."""
 
+import math
 import re
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from backend.specs.events import MAX_TEXT
 from backend.specs.fields import NAME, SHA256, SUFFIX, ULID, Schema, Strict, Text
@@ -25,6 +26,29 @@ MetricName = Annotated[str, StringConstraints(max_length=MAX_METRIC, pattern=NAM
 Steps = Annotated[int, Field(ge=0, le=MAX_STEPS)]
 WallTime = Annotated[float, Field(ge=0, le=MAX_WALL_TIME_S, strict=False, allow_inf_nan=False)]
 Value = Annotated[float, Field(strict=False)]
+
+
+NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+"""JSON has no numbers for these: they are text."""
+
+
+def _number(value: object) -> object:
+    """A number, or the text of one that is not finite."""
+    if type(value) is str and value in NOT_FINITE:
+        return NOT_FINITE[value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"must be a finite number, or text: {', '.join(NOT_FINITE)}")
+    if isinstance(value, str | bool):
+        raise ValueError(f"must be a number, or one of the texts {', '.join(NOT_FINITE)}")
+    return value
+
+
+Number = Annotated[
+    float,
+    Field(strict=False, allow_inf_nan=True),
+    BeforeValidator(_number),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string", "enum": [*NOT_FINITE]}]}),
+]
 
 
 class NumberedBatch(Strict):
@@ -49,7 +73,11 @@ class SeriesPoints(Strict):
         default=None, max_length=MAX_ROWS, description="Emulator frames; default: as many as agent steps."
     )
     wall_time_s: list[WallTime] = Field(max_length=MAX_ROWS, description="Training time in seconds.")
-    value: list[Value | None] = Field(max_length=MAX_ROWS, description="Values of the metric; null is NaN.")
+    value: list[Number | None] = Field(
+        max_length=MAX_ROWS,
+        description="Values of the metric. One that is not finite is text: `NaN`, `Infinity` or `-Infinity`. "
+        "Null is NaN.",
+    )
 
 
 class PointsBatch(NumberedBatch):
@@ -65,8 +93,12 @@ class EpisodeRow(Strict):
 
     agent_steps: Steps = Field(description="Agent steps of the run at its end.")
     wall_time_s: WallTime = Field(description="Training time of the run at its end.")
-    episode_return: Value = Field(alias="return", allow_inf_nan=False, description="True, unclipped return.")
-    length: Steps = Field(description="Agent steps of the episode.")
+    episode_return: Number | None = Field(
+        alias="return",
+        description="True, unclipped return; null: not known, and not stored. One that is not finite is the "
+        "text `NaN`, `Infinity` or `-Infinity`; the run's score leaves it out.",
+    )
+    length: Steps | None = Field(description="Agent steps of the episode; null: not known, and not stored.")
 
 
 class EpisodesBatch(NumberedBatch):
@@ -144,6 +176,23 @@ class UploadOut(Schema):
     """Bytes of the file that are stored: the offset of the next part."""
 
 
+DropReason = Literal["agent_steps_decrease", "too_many_metrics"]
+
+
+class DroppedRows(Schema):
+    """Rows of a batch that are not stored, for one reason."""
+
+    reason: DropReason
+    """`agent_steps_decrease`: their metric has reached more agent steps. `too_many_metrics`: their metric is
+    new, and the run has as many as it may have."""
+    rows: int
+    """Number of rows."""
+    metric: str
+    """Metric of the first of the rows."""
+    agent_steps: int
+    """The most agent steps that this metric has reached."""
+
+
 class Stored(Schema):
     """What of a batch was stored."""
 
@@ -152,7 +201,11 @@ class Stored(Schema):
     stored: int
     """Rows of this batch that are stored now; 0 if it was stored before."""
     dropped: int
-    """Rows of this batch that are not stored: their agent steps decrease, or the run has too many series."""
+    """Rows of this batch that are not stored: their agent steps decrease, or the run has too many metrics."""
+    dropped_rows: list[DroppedRows]
+    """The dropped rows of this batch, by reason."""
+    dropped_in_all: int
+    """Rows of all batches of this source that are not stored, those whose answers were lost included."""
 
 
 class Heartbeat(Strict):
@@ -163,6 +216,12 @@ class Heartbeat(Strict):
     )
     reason: Annotated[Text, Field(max_length=2_000)] | None = Field(
         default=None, description="One line for the run's page."
+    )
+    rewind_to: Steps | None = Field(
+        default=None,
+        description="With `running`: continue from a checkpoint at these agent steps. The run's later points "
+        "and checkpoints are kept aside, and no chart draws them. Repeating it changes nothing while nothing "
+        "new was sent.",
     )
 
 

@@ -5,7 +5,7 @@ its rows, under a lock of the run: a batch that is sent again changes nothing.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,10 +15,19 @@ from sqlalchemy.orm import Session
 from backend.db import ExternalSource, Run
 from backend.db.clock import database_now
 from backend.db.run import averaged_rate
-from backend.errors import Conflict, Forbidden
+from backend.errors import Conflict, Forbidden, Invalid
 from backend.external import repository
-from backend.external.columns import PointColumns, in_order
-from backend.external.schemas import Heartbeat, HeartbeatOut, LogBatch, NumberedBatch, SentLine, Stored
+from backend.external.columns import EPISODE_LENGTH, PointColumns, in_order
+from backend.external.schemas import (
+    DroppedRows,
+    DropReason,
+    Heartbeat,
+    HeartbeatOut,
+    LogBatch,
+    NumberedBatch,
+    SentLine,
+    Stored,
+)
 from backend.metrics import repository as metrics
 from backend.metrics.catalogue import EPISODE_RETURN
 from backend.metrics.chunks import Array, Columns, n_rows
@@ -29,8 +38,12 @@ from backend.specs.problems import FieldProblem
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import ENDED, RunState
 
+ROLLOUT = "rollout/"
+"""Section of the metrics that runs are compared by: others never take their room."""
 MAX_SERIES = 5_000
-"""Maximum number of metrics of a run."""
+"""Maximum number of metrics of a run in other sections."""
+MAX_ROLLOUT_SERIES = 500
+"""Maximum number of metrics of a run in that section."""
 MAX_SOURCES = 1_000
 """Maximum number of processes that write a run, one after another or together."""
 SCORE_EPISODES = 100
@@ -43,9 +56,12 @@ def heartbeat(session: Session, run_id: str, principal: Principal, body: Heartbe
         NotFound: there is no such run.
         Forbidden: the token may only write the runs that it has created.
         Conflict: it is not an external run.
+        Invalid: the script rewinds a run that it ends.
     """
     run = _external(session, run_id, principal)
     state = RunState(body.state)
+    if body.rewind_to is not None and state != RunState.RUNNING:
+        raise Invalid.field("rewind_to", "needs the state running")
     if state != RunState.RUNNING:
         if run.state != state:
             runs.transition(session, run, state, body.reason or f"its script reports {state}")
@@ -54,8 +70,29 @@ def heartbeat(session: Session, run_id: str, principal: Principal, body: Heartbe
         run.archived = False
         run.error = None
         runs.transition(session, run, state, body.reason or "resumed by its script")
+    if body.rewind_to is not None:
+        _rewind(session, run, body.rewind_to)
     _sent(session, run, body.reason)
     return HeartbeatOut(state=RunState(run.state), stop_requested=run.stop_requested is not None)
+
+
+def _rewind(session: Session, run: Run, agent_steps: int) -> None:
+    """Set aside what a locked run has after these agent steps, as an attempt from a checkpoint does."""
+    if run.agent_steps <= agent_steps:
+        return
+    # From the beginning, even a point at step 0 is logged again.
+    after = agent_steps or -1
+    before = run.agent_steps
+    metrics.cut(session, run.id, after, runs.touch(session, run))
+    repository.supersede_checkpoints(session, run.id, after)
+    run.agent_steps = agent_steps
+    run.frames, run.wall_time_s, run.episodes = _reached(session, run.id)
+    values = np.concatenate([np.empty(0), *_last_values(session, run.id, EPISODE_RETURN, 2**62)])
+    finite = values[np.isfinite(values)]
+    run.best_return = float(finite.max()) if len(finite) else None
+    run.score = _mean(values[-SCORE_EPISODES:])
+    message = f"continues from {agent_steps:,} agent steps; what it has logged up to {before:,} is kept aside"
+    runs.log(session, run.id, run.attempt, "info", message)
 
 
 def add_points(session: Session, run_id: str, principal: Principal, batch: PointColumns) -> Stored:
@@ -70,7 +107,7 @@ def add_points(session: Session, run_id: str, principal: Principal, batch: Point
     source = _next(session, run, batch)
     if source is None:
         return _known(session, run, batch)
-    kept, dropped = _accepted(session, run, batch.series)
+    kept, dropped = _accepted(session, run, batch)
     parts = {"series/" + name.split("/")[0] for name in kept} | ({"log"} if dropped else set())
     revision = runs.touch(session, run, parts)
     if kept:
@@ -80,11 +117,17 @@ def add_points(session: Session, run_id: str, principal: Principal, batch: Point
             runs.publish(session, run, ["metrics"])
         if EPISODE_RETURN in kept:
             _score(session, run, kept[EPISODE_RETURN])
-    n_dropped = sum(dropped.values())
+    n_dropped = sum(part.rows for part in dropped)
     if n_dropped:
         _log_dropped(session, run, source, dropped)
     _sent(session, run)
-    return Stored(sequence=batch.sequence, stored=batch.rows - n_dropped, dropped=n_dropped)
+    return Stored(
+        sequence=batch.sequence,
+        stored=batch.rows - n_dropped,
+        dropped=n_dropped,
+        dropped_rows=dropped,
+        dropped_in_all=source.dropped,
+    )
 
 
 def add_lines(session: Session, run_id: str, principal: Principal, batch: LogBatch) -> Stored:
@@ -96,12 +139,13 @@ def add_lines(session: Session, run_id: str, principal: Principal, batch: LogBat
         Conflict: it is not an external run, or a batch is missing before this one.
     """
     run = _external(session, run_id, principal)
-    if _next(session, run, batch) is None:
+    source = _next(session, run, batch)
+    if source is None:
         return _known(session, run, batch)
     runs.touch(session, run, ["log"])
     runs.add_log_lines(session, run.id, run.attempt, map(_line, batch.lines))
     _sent(session, run)
-    return Stored(sequence=batch.sequence, stored=len(batch.lines), dropped=0)
+    return _stored(batch, source, len(batch.lines))
 
 
 def add_file(
@@ -115,11 +159,12 @@ def add_file(
         Conflict: it is not an external run, or a batch is missing before this one.
     """
     run = _external(session, run_id, principal)
-    if _next(session, run, batch) is None:
+    source = _next(session, run, batch)
+    if source is None:
         return _known(session, run, batch)
     add(run)
     _sent(session, run)
-    return Stored(sequence=batch.sequence, stored=1, dropped=0)
+    return _stored(batch, source, 1)
 
 
 def external_run(session: Session, run_id: str, principal: Principal, *, for_update: bool = False) -> Run:
@@ -182,7 +227,20 @@ def _known(session: Session, run: Run, batch: PointColumns | NumberedBatch) -> S
     """The answer for a batch that is stored already."""
     source = repository.source(session, run.id, batch.source)
     _sent(session, run)
-    return Stored(sequence=source.sequence if source else 0, stored=0, dropped=0)
+    return Stored(
+        sequence=source.sequence if source else 0,
+        stored=0,
+        dropped=0,
+        dropped_rows=[],
+        dropped_in_all=source.dropped if source else 0,
+    )
+
+
+def _stored(batch: NumberedBatch, source: ExternalSource, rows: int) -> Stored:
+    """The answer for a batch of which nothing is dropped."""
+    return Stored(
+        sequence=batch.sequence, stored=rows, dropped=0, dropped_rows=[], dropped_in_all=source.dropped
+    )
 
 
 def _sent(session: Session, run: Run, reason: str | None = None) -> None:
@@ -194,25 +252,68 @@ def _sent(session: Session, run: Run, reason: str | None = None) -> None:
 
 
 def _accepted(
-    session: Session, run: Run, series: Mapping[str, Columns]
-) -> tuple[dict[str, Columns], dict[str, int]]:
-    """By metric, the columns that can be stored and how many rows cannot."""
-    last = repository.furthest(session, run.id, list(series))
-    kept, dropped = {}, {}
-    known: set[str] | None = None
-    for name, columns in series.items():
+    session: Session, run: Run, batch: PointColumns
+) -> tuple[dict[str, Columns], list[DroppedRows]]:
+    """By metric, the columns that can be stored, and what cannot, by reason."""
+    last = repository.furthest(session, run.id, list(batch.series))
+    kept, dropped = {}, _DroppedByReason(of_episodes=batch.n_episodes is not None)
+    known: _Metrics | None = None
+    for name, columns in batch.series.items():
         if name not in last:
-            known = repository.series_names(session, run.id) if known is None else known
-            if name not in known and len(known) >= MAX_SERIES:
-                dropped[name] = n_rows(columns)
+            known = known or _Metrics(repository.series_names(session, run.id))
+            if not known.add(name):
+                dropped.add("too_many_metrics", n_rows(columns), name, 0)
                 continue
-            known.add(name)
-        found = in_order(columns, last.get(name, 0))
-        if n_rows(found) < n_rows(columns):
-            dropped[name] = n_rows(columns) - n_rows(found)
-        if n_rows(found):
-            kept[name] = found
-    return kept, dropped
+        accepted = in_order(columns, last.get(name, 0))
+        n_dropped = n_rows(columns) - n_rows(accepted)
+        if n_dropped:
+            reached = max(last.get(name, 0), int(columns["agent_steps"].max()))
+            dropped.add("agent_steps_decrease", n_dropped, name, reached)
+        if n_rows(accepted):
+            kept[name] = accepted
+    return kept, dropped.rows()
+
+
+class _Metrics:
+    """The metrics of a run, and the room that it has for more."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = set(names)
+        self._n_rollout = sum(name.startswith(ROLLOUT) for name in names)
+
+    def add(self, name: str) -> bool:
+        """Add a metric; False if there is no room. Those of episodes always have room."""
+        if name in self._names:
+            return True
+        is_rollout = name.startswith(ROLLOUT)
+        n, most = self._n_rollout, MAX_ROLLOUT_SERIES
+        if not is_rollout:
+            n, most = len(self._names) - self._n_rollout, MAX_SERIES
+        if n >= most and name not in (EPISODE_RETURN, EPISODE_LENGTH):
+            return False
+        self._names.add(name)
+        self._n_rollout += is_rollout
+        return True
+
+
+class _DroppedByReason:
+    """Counts of rows, with the first metric of each reason."""
+
+    def __init__(self, *, of_episodes: bool) -> None:
+        self._parts: dict[str, DroppedRows] = {}
+        self._of_episodes = of_episodes
+
+    def add(self, reason: DropReason, n: int, metric: str, agent_steps: int) -> None:
+        part = self._parts.get(reason)
+        if part is None:
+            self._parts[reason] = DroppedRows(reason=reason, rows=n, metric=metric, agent_steps=agent_steps)
+        elif self._of_episodes:
+            part.rows = max(part.rows, n)  # of an episode, which is one row, two metrics are dropped
+        else:
+            part.rows += n
+
+    def rows(self) -> list[DroppedRows]:
+        return list(self._parts.values())
 
 
 def _with_episodes(run: Run, name: str, columns: Columns) -> Columns:
@@ -240,11 +341,22 @@ def _advance(run: Run, kept: Mapping[str, Columns]) -> None:
 def _score(session: Session, run: Run, new: Columns) -> None:
     """Update a run's score and best return after new episode returns."""
     values = np.concatenate(_last_values(session, run.id, EPISODE_RETURN, SCORE_EPISODES))
-    finite = values[-SCORE_EPISODES:][np.isfinite(values[-SCORE_EPISODES:])]
-    run.score = float(finite.mean()) if len(finite) else None
+    run.score = _mean(values[-SCORE_EPISODES:])
     best = new["value"][np.isfinite(new["value"])]
     if len(best):
         run.best_return = float(max(best.max(), -math.inf if run.best_return is None else run.best_return))
+
+
+def _reached(session: Session, run_id: str) -> tuple[int, float, int]:
+    """Frames, wall time and episodes that the points of a locked run reach, without those set aside."""
+    series = [row for row in metrics.list_series(session, [run_id]) if row.n_points]
+    chunks = metrics.live_chunks(session, [row.id for row in series])
+    last = [chunks[row.id][-1] for row in series if chunks[row.id]]
+    points = metrics.points_of(session, last, ("frames", "wall_time_s")).values()
+    frames = max((int(columns["frames"].max()) for columns in points), default=0)
+    wall_time_s = max((float(columns["wall_time_s"].max()) for columns in points), default=0.0)
+    episodes = sum(row.n_points for row in series if row.metric == EPISODE_RETURN and row.source == "")
+    return frames, wall_time_s, episodes
 
 
 def _last_values(session: Session, run_id: str, metric: str, n: int) -> list[Array]:
@@ -258,17 +370,25 @@ def _last_values(session: Session, run_id: str, metric: str, n: int) -> list[Arr
     return values
 
 
-def _log_dropped(session: Session, run: Run, source: ExternalSource, dropped: Mapping[str, int]) -> None:
+def _mean(values: Array) -> float | None:
+    """The mean of the finite values; None without one."""
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if len(finite) else None
+
+
+def _log_dropped(session: Session, run: Run, source: ExternalSource, dropped: Sequence[DroppedRows]) -> None:
     """Log rows that were dropped, when their number has grown tenfold since the last line."""
     before = source.dropped
-    source.dropped += sum(dropped.values())
+    source.dropped += sum(part.rows for part in dropped)
     if before and int(math.log10(before)) == int(math.log10(source.dropped)):
         return
-    names = ", ".join(list(dropped)[:3])
-    message = (
-        f"{source.dropped:,} points of source {source.source} have been dropped: their agent steps decrease, "
-        f"or the run has more than {MAX_SERIES:,} metrics; the latest are of {names}"
+    reasons = "; ".join(
+        f"{part.rows:,} of {part.metric} and others, because the run has its maximum of metrics"
+        if part.reason == "too_many_metrics"
+        else f"{part.rows:,} of {part.metric} and others, behind the {part.agent_steps:,} agent steps reached"
+        for part in dropped
     )
+    message = f"{source.dropped:,} rows of source {source.source} have been dropped; the latest: {reasons}"
     runs.log(session, run.id, run.attempt, "warning", message)
 
 

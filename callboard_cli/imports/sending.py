@@ -4,7 +4,7 @@ import hashlib
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,8 +13,8 @@ import numpy as np
 from backend.specs.run_fields import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_NAME, MAX_NOTES
 from callboard.config import flat_config
 from callboard.errors import Rejected, Unreachable
-from callboard.rows import Line, cleaned, dumps, frames_of
-from callboard.spool import new_ulid
+from callboard.rows import Frame, Line, cleaned, dumps, frames_of, json_number, split
+from callboard.spool import MAX_REQUEST_BYTES, new_ulid
 from callboard.transport import Transport
 from callboard_cli.imports.log import Log
 
@@ -125,10 +125,11 @@ def _send_rest(log: Log, transport: Transport, run: str, done: Imported) -> None
         lines_before = _lines(transport, run)
     rest = {metric: _n_stored(log, metric, stored.get(metric)) for metric in log.series}
     source, sequence = new_ulid(), 0
-    for series, n_rows in _batches(log, rest):
+    points = (("points", n_rows, dumps(series)) for series, n_rows in _batches(log, rest))
+    for _, n_rows, rows in _small(points):
         sequence += 1
-        body = {"source": source, "sequence": sequence, "series": series}
-        _request(transport, "POST", f"runs/{run}/points", content=dumps(body))
+        content = b'{"source":"%s","sequence":%d,"series":%s}' % (source.encode(), sequence, rows)
+        _request(transport, "POST", f"runs/{run}/points", content=content)
         done.n_points += n_rows
     lines = [Line(at if 0 <= at < MAX_TIME else 0.0, "info", cleaned(text)) for at, text in log.lines]
     missing = []
@@ -137,13 +138,19 @@ def _send_rest(log: Log, transport: Transport, run: str, done: Imported) -> None
             lines_before[line.message] -= 1
         else:
             missing.append(line)
-    for _, n_rows, rows in frames_of(missing):
+    for _, n_rows, rows in _small(frames_of(missing)):
         sequence += 1
         content = b'{"source":"%s","sequence":%d,"lines":%s}' % (source.encode(), sequence, rows)
         _request(transport, "POST", f"runs/{run}/log", content=content)
         done.n_lines += n_rows
     body = {"state": "finished", "reason": "imported"}
     _request(transport, "POST", f"runs/{run}/heartbeat", body=body)
+
+
+def _small(frames: Iterable[Frame]) -> Iterator[Frame]:
+    """The frames, split where a request with one would be too large for a proxy."""
+    for kind, n_rows, rows in frames:
+        yield from split(kind, n_rows, rows, MAX_REQUEST_BYTES)
 
 
 def _n_stored(log: Log, metric: str, stored: Mapping[str, Any] | None) -> int:
@@ -190,7 +197,7 @@ def _batches(log: Log, first: Mapping[str, int]) -> Iterator[tuple[list[dict[str
                     "metric": names[at],
                     "agent_steps": column.agent_steps[rows].tolist(),
                     "wall_time_s": [round(each, 3) for each in column.wall_time_s[rows]],
-                    "value": [each if math.isfinite(each) else None for each in column.value[rows]],
+                    "value": [*map(json_number, column.value[rows])],
                 }
             )
         yield batch, int(counts.sum())

@@ -55,7 +55,8 @@ def sync_and_report(folder: str | None, url: str | None, run: str | None) -> int
         sys.stderr.write(f"{_line(each)}\n")
     if done.refused:
         sys.stderr.write("what was refused is kept; `sync --discard RUN` deletes it\n")
-    refused = f", {done.n_refused:,} refused" if done.n_refused else ""
+    refused = f", {done.n_dropped:,} of them dropped by the server" if done.n_dropped else ""
+    refused += f", {done.n_refused:,} refused" if done.n_refused else ""
     sys.stdout.write(f"{done.n_spools:,} spools sent: {done.n_rows:,} values, episodes and lines{refused}\n")
     return 1 if done.problems or done.refused else 0
 

@@ -15,6 +15,7 @@ from callboard.errors import Unreachable
 from callboard.limits import MAX_REASON_CHARACTERS
 from callboard.rows import Entry, File, Line, cleaned, dumps, frames_of
 from callboard.spool import FILE_KINDS, Spool
+from callboard.tally import Tally, in_words, warn
 from callboard.transport import Transport
 
 WRITE_INTERVAL_S = 0.5
@@ -29,6 +30,7 @@ LAST_TRIES = 1
 """Number of tries to reach the server when the run is closed."""
 REPORT_INTERVAL_S = 60.0
 
+REFUSED = "refused by the server"
 _LISTS = "`callboard sync` lists it"
 
 log = logging.getLogger("callboard")
@@ -40,45 +42,56 @@ class Background:
     _all: ClassVar["weakref.WeakSet[Background]"] = weakref.WeakSet()
 
     def __init__(
-        self, spool: Spool, transport: Transport, send_earlier: Callable[[], bool] | None = None
+        self,
+        spool: Spool,
+        transport: Transport,
+        tally: Tally,
+        send_earlier: Callable[[], bool] | None = None,
     ) -> None:
         """Prepare; `start` starts the threads.
 
         Args:
             spool: where to write.
             transport: where to send.
+            tally: counts what is dropped.
             send_earlier: sends what an earlier process has left of the same run; False if it has to be
                 called again.
         """
         self.stop_requested = threading.Event()
-        self.n_dropped = 0
-        """Rows that were dropped here, because the buffer or the spool was full or the run was deleted."""
+        self.n_logged = 0
+        """Rows that the script has logged."""
         self._spool = spool
         self._transport = transport
+        self._tally = tally
         self._send_earlier = send_earlier
-        self._delivery = Delivery(spool, transport, self._on_refused)
-        self._mutex = threading.Lock()
+        self._delivery = Delivery(spool, transport, self._on_refused, self._on_dropped)
+        # Reentrant, all of them: a handler of a signal may log, whatever it has interrupted.
+        self._mutex = threading.RLock()
         self._entries: list[Entry] = []
         self._n_rows = 0
         self._n_reported = 0
         self._report_at = 0.0
         self._forked = False
-        self._gone = False
+        self._gone: str | None = None
+        """Why the server accepts nothing of the run any more."""
+        self._reported: set[str] = set()
         self._final: bytes | None = None
         self._to_write = threading.Event()
         self._to_send = threading.Event()
         self._written = threading.Event()
-        self._refusal_logged = False
-        self._write_error_logged = False
         self._writer = threading.Thread(target=self._write, name="callboard-writer", daemon=True)
         self._sender = threading.Thread(target=self._send, name="callboard-sender", daemon=True)
         self._all.add(self)
 
     @property
-    def n_refused(self) -> int:
-        """Rows that the server has refused: they are set aside in the spool."""
-        n_rows = self._spool.n_waiting_rows if self._gone else 0
-        return self._delivery.delivered.n_refused + n_rows
+    def dropped(self) -> dict[str, int]:
+        """Rows that are not stored, by reason: dropped here, or dropped or refused by the server."""
+        counts = self._tally.dropped
+        for reason, n in self._delivery.delivered.dropped.items():
+            counts[reason] = counts.get(reason, 0) + n
+        if self._gone is not None and self._spool.n_waiting_rows:
+            counts[self._gone] = counts.get(self._gone, 0) + self._spool.n_waiting_rows
+        return counts
 
     def start(self) -> None:
         """Start the threads."""
@@ -88,14 +101,28 @@ class Background:
     def add(self, entry: Entry, n_rows: int) -> bool:
         """Put into the buffer; False if it is dropped. Never waits for the disk or the network."""
         with self._mutex:
-            if self._n_rows + n_rows > MAX_BUFFERED_ROWS or self._gone or self._forked:
-                self.n_dropped += n_rows
-                return False
-            self._entries.append(entry)
-            self._n_rows += n_rows
+            self.n_logged += n_rows
+            is_full = self._n_rows + n_rows > MAX_BUFFERED_ROWS
+            is_accepted = not (is_full or self._gone is not None or self._forked)
+            if is_accepted:
+                self._entries.append(entry)
+                self._n_rows += n_rows
+        if not is_accepted:
+            self._refuse(n_rows)
+            return False
         if self._n_rows >= WAKING_ROWS:
             self._to_write.set()
         return True
+
+    def _refuse(self, n_rows: int) -> None:
+        if self._gone is not None:
+            self._tally.count(n_rows, self._gone)
+        elif self._forked:
+            reason = "logged in a forked child process"
+            self._tally.drop(n_rows, reason, "log in the process that called init")
+        else:
+            details = f"it has room for {MAX_BUFFERED_ROWS:,} rows that wait for the disk"
+            self._tally.drop(n_rows, "the buffer is full", details)
 
     def add_file(
         self, kind: str, n_bytes: int, write: Callable[[Path], object], fields: dict[str, Any]
@@ -104,8 +131,8 @@ class Background:
 
         An OSError of `write` is one of the spool: the file is dropped and counted.
         """
-        if self._gone or self._forked:
-            self.n_dropped += 1
+        if self._gone is not None or self._forked:
+            self._refuse(1)
             return
         try:
             upload = self._spool.add_file(n_bytes, write)
@@ -116,18 +143,16 @@ class Background:
             self._spool.remove_file(upload)
         self._to_write.set()
 
-    def refuse(self, n_rows: int, reason: str) -> None:
-        """Count what the caller has logged without effect, and write the reason into the run's log."""
-        with self._mutex:
-            self.n_dropped += n_rows
-        self.add(Line(time.time(), "warning", cleaned(reason)), 1)
+    def add_line(self, level: str, message: str) -> None:
+        """Write a line of the client's own into the run's log."""
+        self.add(Line(time.time(), level, cleaned(message)), 1)
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until everything logged before has been sent; False if that takes longer."""
         deadline = time.monotonic() + timeout_s
         self._to_write.set()
         while self._n_rows or self._spool.n_waiting:
-            if time.monotonic() > deadline or self._gone or self._forked:
+            if time.monotonic() > deadline or self._gone is not None or self._forked:
                 return False
             time.sleep(0.01)
         return True
@@ -152,7 +177,7 @@ class Background:
         if self._sender.is_alive():
             log.warning("%s: not all is sent after %.0f s; %s", self._name, timeout_s, self._later)
             return
-        if self._spool.n_waiting and not self._gone:
+        if self._spool.n_waiting and self._gone is None:
             log.warning("%s: the server cannot be reached; %s", self._name, self._later)
             self._spool.close()
         elif not self._spool.finish():
@@ -163,7 +188,8 @@ class Background:
     def after_fork(cls) -> None:
         """In a child process, which has no copy of the threads, nothing is logged."""
         for each in cls._all:
-            each._mutex = threading.Lock()
+            each._mutex = threading.RLock()
+            each._tally.after_fork()
             each._forked = True
 
     @property
@@ -193,7 +219,7 @@ class Background:
                     self._append("state", 0, final)
             except Exception:  # an error here must never end the script that trains
                 log.exception("%s: %d rows could not be written", self._name, n_rows)
-                self.n_dropped += n_rows
+                self._tally.drop(n_rows, "an error of the client while it was written")
             with self._mutex:
                 self._n_rows -= n_rows
             if entries or final is not None:
@@ -212,28 +238,22 @@ class Background:
                 self._spool.remove_file(fields["upload"])
 
     def _drop(self, n_rows: int, error: OSError) -> None:
-        with self._mutex:
-            self.n_dropped += n_rows
-        if not self._write_error_logged:
-            log.warning("%s: %s; what is logged is dropped and counted", self._name, error)
-        self._write_error_logged = True
+        self._tally.drop(n_rows, "the spool is full or cannot be written", str(error))
 
     def _report(self) -> list[Entry]:
-        """A line of the run's log if rows were dropped or refused since the last one."""
-        n_lost = self.n_dropped + self.n_refused
+        """A line of the run's log if rows were dropped here or refused since the last one."""
+        counts = self._tally.dropped
+        n_lost = sum(counts.values())
         if (
-            self._gone
+            self._gone is not None
             or n_lost == self._n_reported
             or (time.monotonic() < self._report_at and self._final is None)
         ):
             return []
         self._n_reported, self._report_at = n_lost, time.monotonic() + REPORT_INTERVAL_S
-        message = (
-            f"The script has logged {n_lost:,} values, episodes, lines or files that are missing here: "
-            f"{self.n_dropped:,} were dropped because its buffer or its spool was full or not writable, "
-            f"{self.n_refused:,} were refused."
-        )
-        return [Line(time.time(), "warning", message)]
+        what = "values, episodes, lines or files that are missing here"
+        message = f"The script has logged {n_lost:,} {what}: {in_words(counts)}"
+        return [Line(time.time(), "warning", cleaned(message))]
 
     def _send(self) -> None:
         wait_s, reachable, n_last_tries = FIRST_RETRY_S, True, 0
@@ -264,7 +284,7 @@ class Background:
             except RunUnavailable as error:
                 log.warning("%s: the server no longer accepts data for it: %s", self._name, error)
                 with self._mutex:
-                    self._gone = True
+                    self._gone = f"{REFUSED}: {error}"
                 return
             except Exception as error:  # nothing that goes wrong here ends the thread or the script
                 n_last_tries += written
@@ -286,9 +306,13 @@ class Background:
         log.warning(message, self._name, error or type(error).__name__, self._folder, exc_info=unexpected)
 
     def _on_refused(self, reason: str, n_rows: int) -> None:
-        if not self._refusal_logged:
-            log.warning("%s: the server has refused %d rows: %s", self._name, n_rows, reason)
-        self._refusal_logged = True
+        self._tally.drop(n_rows, f"{REFUSED}: {reason}", "kept in the spool: " + _LISTS)
+
+    def _on_dropped(self, reason: str, n_rows: int, details: str) -> None:
+        """The server counts these; they are reported once here."""
+        if reason not in self._reported:
+            self._reported.add(reason)
+            warn("%s: dropped by the server: %s: %s; reported once", self._name, reason, details)
 
 
 os.register_at_fork(after_in_child=Background.after_fork)

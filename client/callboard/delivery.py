@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -34,6 +34,13 @@ REFUSES_START = (
 """Status and code of the problems after which a script that starts is told so at once."""
 
 
+_DROPPED = {
+    "agent_steps_decrease": "agent steps that decrease",
+    "too_many_metrics": "a run cannot have more metrics",
+}
+_DROPPED_BEFORE = "dropped by the server, whose answer was lost"
+
+
 class RunUnavailable(Exception):
     """The server no longer has the run, or accepts no data for it: what is left is set aside."""
 
@@ -44,7 +51,9 @@ class Delivered:
 
     n_rows: int = 0
     n_dropped: int = 0
-    """Rows that the server has dropped: their agent steps went back."""
+    """Rows of these requests that the server has dropped."""
+    dropped: dict[str, int] = field(default_factory=dict)
+    """All rows of the spool's process that the server has dropped so far, by reason."""
     n_refused: int = 0
     """Rows of requests that the server has refused: they are set aside in the spool."""
 
@@ -52,18 +61,26 @@ class Delivered:
 class Delivery:
     """Sends the batches of one spool."""
 
-    def __init__(self, spool: Spool, transport: Transport, on_refused: Callable[[str, int], None]) -> None:
+    def __init__(
+        self,
+        spool: Spool,
+        transport: Transport,
+        on_refused: Callable[[str, int], None],
+        on_dropped: Callable[[str, int, str], None] = lambda reason, n_rows, details: None,
+    ) -> None:
         """Prepare; nothing is sent.
 
         Args:
             spool: what to send.
             transport: where to.
             on_refused: called with the reason and the number of rows of a request that was refused.
+            on_dropped: called with the reason, the number of rows and details of what the server has dropped.
         """
         self.delivered = Delivered()
         self._spool = spool
         self._transport = transport
         self._on_refused = on_refused
+        self._on_dropped = on_dropped
         self._file: FileUpload | None = None
 
     def send(self) -> bool:
@@ -98,7 +115,7 @@ class Delivery:
             return True
         # Counted first: a caller that waits for the spool to be empty reads the counts next.
         self.delivered.n_rows += request.n_rows
-        self.delivered.n_dropped += answer.get("dropped", 0)
+        self._count_dropped(answer)
         # A batch without rows, of `_halve`, may be stored after it, though the answer was lost.
         request = replace(request, sequence=answer.get("sequence", request.sequence))
         self._confirm(request, stored=request.kind != "state")
@@ -145,7 +162,29 @@ class Delivery:
             self._spool.halve(self._spool.renumber(request, error.expected or 1))
         else:
             self.delivered.n_rows += request.n_rows
+            self._count_dropped(answer)
             self._confirm(replace(request, sequence=answer["sequence"]), stored=True)
+
+    def _count_dropped(self, answer: dict[str, Any]) -> None:
+        """Count what the server has dropped; of a lost answer, the next one has the sum."""
+        dropped = self.delivered.dropped
+        self.delivered.n_dropped += answer.get("dropped", 0)
+        for part in answer.get("dropped_rows", ()):
+            reason, n_rows = _DROPPED.get(part["reason"], str(part["reason"])), int(part["rows"])
+            dropped[reason] = dropped.get(reason, 0) + n_rows
+            self._on_dropped(reason, n_rows, self._details(part))
+        n_before = answer.get("dropped_in_all", 0) - sum(dropped.values())
+        if n_before > 0:
+            dropped[_DROPPED_BEFORE] = dropped.get(_DROPPED_BEFORE, 0) + n_before
+            self._on_dropped(_DROPPED_BEFORE, n_before, f"{n_before:,} values")
+
+    def _details(self, part: dict[str, Any]) -> str:
+        text = f"{part['rows']:,} values, of {part['metric']} among others"
+        if part["reason"] != "agent_steps_decrease":
+            return text
+        reached, run = int(part["agent_steps"]), self._spool.manifest.run
+        again = f'callboard.init(id="{run}", rewind_to=...)'
+        return f"{text}: it has reached {reached:,} agent steps; to continue from older ones: {again}"
 
     def _stored(self, request: Request, answer: Any) -> dict[str, Any]:
         """The answer to a request, which says that it is stored.
@@ -209,6 +248,8 @@ class Delivery:
             RunUnavailable: the server refuses to create the run.
         """
         manifest = self._spool.manifest
+        if manifest.run is not None and manifest.rewind_to is not None:
+            self._rewind(manifest.run, manifest.rewind_to)
         if manifest.run is None:
             try:
                 run = permitted(partial(create_run, self._transport, manifest))
@@ -219,6 +260,24 @@ class Delivery:
             self._spool.set_manifest(manifest)
         assert manifest.run is not None
         return manifest.run
+
+    def _rewind(self, run_id: str, agent_steps: int) -> None:
+        """Set aside what the run has after these agent steps, before anything is sent.
+
+        Raises:
+            Unreachable: not now.
+            RunUnavailable: the run was deleted.
+        """
+        body = {"state": "running", "rewind_to": agent_steps}
+        try:
+            answer = permitted(
+                partial(self._transport.request, "POST", f"runs/{run_id}/heartbeat", body=body)
+            )
+        except Rejected as error:
+            self._judge_run(error)
+            raise Unreachable(str(error)) from None
+        self._transport.fields_of(answer, state=str, stop_requested=bool)
+        self._spool.set_manifest(replace(self._spool.manifest, rewind_to=None))
 
     def _post(self, run_id: str, request: Request) -> tuple[Request, dict[str, Any]]:
         """The answer, and the request with the number under which the server has stored it."""

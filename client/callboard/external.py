@@ -1,41 +1,44 @@
 """Runs that are trained by a script of one's own: `callboard.init`."""
 
 import atexit
-import logging
 import os
-import sys
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import Any, Self, SupportsFloat, SupportsIndex
+from typing import Any, Self, SupportsFloat, SupportsIndex, cast
 
+from callboard import ends
 from callboard.background import Background
+from callboard.cleaning import (
+    as_number,
+    as_steps,
+    as_text,
+    kind_of,
+    pairs_of,
+    shown,
+)
 from callboard.files import SentFile, checkpoint_of, video_of
-from callboard.limits import (
-    LEVELS,
-    MAX_MESSAGE_CHARACTERS,
-    MAX_REASON_CHARACTERS,
-)
+from callboard.limits import LEVELS, MAX_FPS, MAX_MESSAGE_CHARACTERS, MAX_STEPS
 from callboard.names import Names
-from callboard.rows import (
-    MAX_VALUES_PER_CALL,
-    Episode,
-    Line,
-    Points,
-    cleaned,
-    count,
-    number,
-)
+from callboard.rows import Episode, Line, Points, cleaned
 from callboard.spool import Spool
 from callboard.syncing import sync
+from callboard.tally import Tally
 from callboard.transport import Transport
 
 CLOSE_TIMEOUT_S = 30.0
+MAX_WAIT_S = 10.0**6
+DEFAULT_FPS = 30.0
 
 _MAX_KNOWN_CALLS = 1_000
+_NAMES = frozenset({str, int, float, bool, bytes, type(None)})
+"""Types of names that are kept apart, such as 1 from `"1"`."""
+_ROWS_PER_ENTRY = 1_000
 _FLOAT = frozenset({float})
-
-log = logging.getLogger("callboard")
+_TEXT = frozenset({str})
+_CLOSED = "the run is closed"
 
 
 class ExternalRun:
@@ -56,13 +59,20 @@ class ExternalRun:
                 == 0
             )
 
-        self._background = Background(spool, transport, send_earlier if manifest.create is None else None)
+        self._tally = Tally(lambda: f"callboard: run {spool.manifest.run or spool.manifest.name}")
+        self._background = Background(
+            spool, transport, self._tally, send_earlier if manifest.create is None else None
+        )
         self._started_at = time.monotonic() - wall_time_s
         self._agent_steps = agent_steps
         self._episode_steps = agent_steps
-        self._names = Names()
         self._metrics: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._names = Names()
         self._closed = False
+        self._closing = threading.RLock()
+        self._unfinished: str | None = None
+        """What has begun and not ended, such as a call of `learn`: the run has failed if it never ends."""
+        self._watch = ends.watch(self._end_by_signal, lambda: self._background.n_logged)
         self._background.start()
         atexit.register(self._at_exit)
 
@@ -93,71 +103,133 @@ class ExternalRun:
 
     @property
     def n_dropped(self) -> int:
-        """Values, episodes, lines and files that will not reach the server: dropped, or refused there."""
-        return self._background.n_dropped + self._background.n_refused
+        """Values, episodes, lines and files that are not stored: dropped here or there, or refused there."""
+        return sum(self.dropped.values())
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """How many values, episodes, lines and files are not stored, by reason."""
+        return self._background.dropped
+
+    @property
+    def n_changed(self) -> int:
+        """Values, episodes, lines and files that were logged otherwise than given: cut, for example."""
+        return self._tally.n_changed
 
     def log(
         self,
         values: Mapping[str, SupportsFloat],
         *,
-        agent_steps: SupportsIndex,
-        frames: SupportsIndex | None = None,
+        agent_steps: SupportsIndex | SupportsFloat | None = None,
+        frames: SupportsIndex | SupportsFloat | None = None,
     ) -> None:
-        """Log values of metrics. They are sent by another thread.
+        """Log values of metrics. They are sent by another thread. Never raises.
+
+        What can be read as a number is logged as that number: arrays and tensors of one element, decimals,
+        texts such as `"0.5"`. A value that cannot be read is dropped, and the others are logged.
 
         Args:
             values: metric -> value. A metric may have any name of up to 200 characters; `/` makes sections,
-                such as `loss/policy`. NaN and infinities are allowed; both are stored as NaN.
-            agent_steps: agent steps (decisions) of the whole run so far, over all environments. Values whose
-                agent steps are less than those of the metric's last value are dropped by the server.
+                such as `loss/policy`. NaN, Infinity and -Infinity are kept apart.
+            agent_steps: agent steps (decisions) of the whole run so far, over all environments; the most that
+                were logged if they cannot be read. Values whose agent steps are less than those of the
+                metric's last value are dropped by the server.
             frames: emulator frames so far, if an agent step takes several; default: as many as agent steps.
-
-        Raises:
-            ValueError: an argument cannot be logged; nothing of the call is.
         """
         # About 2 microseconds for any number of floats: metrics by the names of the call, types all together.
-        if not isinstance(values, Mapping):
-            raise ValueError(f'values: must be a mapping such as {{"loss/policy": 0.1}}: got {values!r:.80}')
-        names = tuple(values)
-        metrics = self._metrics.get(names) or self._checked(names)
-        found: list[Any] = [*values.values()]
-        if not _FLOAT.issuperset(map(type, found)):
-            found = [number(f"values[{name!r}]", value) for name, value in values.items()]
-        steps = count("agent_steps", agent_steps)
-        if frames is not None:
-            frames = count("frames", frames)
+        known: tuple[str, ...] | None = None
+        logged: list[Any] = []
+        if type(values) is dict and type(agent_steps) is int and 0 <= agent_steps <= MAX_STEPS:
+            with suppress(Exception):  # of a name of the script's own, when it is compared
+                known = self._metrics.get(tuple(values))
+            logged = [*values.values()]
+        if known and frames is None and not self._closed and _FLOAT.issuperset(map(type, logged)):
+            self._add_points(cast(int, agent_steps), None, known, logged)
+            return
+        with self._shield(1):
+            self._log(values, agent_steps, frames)
+
+    def _log(self, values: Any, agent_steps: Any, frames: Any) -> None:
+        pairs = self._pairs(values)
         if self._closed:
-            raise ValueError("run: it is closed")
+            self._tally.drop(len(pairs), _CLOSED)
+            return
+        steps = self._steps("agent_steps", agent_steps)
+        n_frames = None
+        if frames is not None:
+            n_frames, kind = as_steps(frames)
+            if kind:
+                self._tally.change(
+                    f"frames that are {kind}: they are set to whole or agent steps", shown(frames)
+                )
+        metrics, logged = [], []
+        for name, value in pairs:
+            number, kind = as_number(value)
+            if number is None:
+                self._tally.drop(1, f"no number: {kind}", f"{shown(name)} is {shown(value)}")
+                continue
+            if kind:
+                self._tally.change(f"{kind}: it is logged as infinite", shown(name))
+            metrics.append(self._metric(name))
+            logged.append(number)
+        for first in range(0, len(logged), _ROWS_PER_ENTRY):
+            part = slice(first, first + _ROWS_PER_ENTRY)
+            self._add_points(steps, n_frames, tuple(metrics[part]), logged[part])
+        if len(pairs) == len(logged) <= _ROWS_PER_ENTRY and _TEXT.issuperset(type(name) for name, _ in pairs):
+            if len(self._metrics) >= _MAX_KNOWN_CALLS:
+                self._metrics = {}
+            self._metrics[tuple(name for name, _ in pairs)] = tuple(metrics)
+
+    def _add_points(
+        self, steps: int, frames: int | None, metrics: tuple[str, ...], logged: list[float]
+    ) -> None:
         if steps > self._agent_steps:
             self._agent_steps = steps
         wall_time_s = time.monotonic() - self._started_at
-        self._background.add(Points(steps, frames, wall_time_s, metrics, found), len(found))
+        self._background.add(Points(steps, frames, wall_time_s, metrics, logged), len(logged))
 
     def episode(
-        self, return_: SupportsFloat, length: SupportsIndex, *, agent_steps: SupportsIndex | None = None
+        self,
+        return_: SupportsFloat,
+        length: SupportsIndex | SupportsFloat,
+        *,
+        agent_steps: SupportsIndex | SupportsFloat | None = None,
     ) -> None:
-        """Log a finished training episode.
+        """Log a finished training episode. Never raises.
+
+        A return or a length that cannot be read is left out, and the other one is stored.
 
         Args:
-            return_: its true return: the sum of the environment's rewards, neither clipped nor scaled.
+            return_: its true return: the sum of the environment's rewards, neither clipped nor scaled. A
+                return that is not finite is stored and left out of the score.
             length: its agent steps.
             agent_steps: agent steps of the run at its end; default: the sum of the lengths, but at least what
                 was logged last.
-
-        Raises:
-            ValueError: an argument cannot be logged.
         """
-        value = number("return_", return_)
-        if value - value != 0:
-            raise ValueError(f"return_: must be finite: got {value}")
-        steps = count("length", length, minimum=1)
+        with self._shield(1):
+            self._episode(return_, length, agent_steps)
+
+    def _episode(self, return_: Any, length: Any, agent_steps: Any) -> None:
         if self._closed:
-            raise ValueError("run: it is closed")
-        self._episode_steps += steps
+            self._tally.drop(1, _CLOSED)
+            return
+        value, kind = as_number(return_)
+        if value is not None and value - value != 0:
+            kind = "infinite" if value == value else "NaN"
+        steps, kind_of_length = as_steps(length, minimum=1)
+        if value is None and steps is None:
+            self._tally.drop(1, f"an episode whose return is no number: {kind}", shown(return_))
+            return
+        if kind:
+            self._tally.change(f"a return that is {kind}: the score leaves it out", shown(return_))
+        if kind_of_length:
+            what = "it is cut to whole agent steps" if steps else "the episode is stored without it"
+            self._tally.change(f"a length that is {kind_of_length}: {what}", shown(length))
+        self._episode_steps += steps or 0
         if agent_steps is None:
             at = max(self._episode_steps, self._agent_steps)
         else:
-            at = count("agent_steps", agent_steps)
+            at = self._steps("agent_steps", agent_steps)
         self._agent_steps = max(self._agent_steps, at)
         self._background.add(Episode(at, time.monotonic() - self._started_at, value, steps), 1)
 
@@ -166,116 +238,122 @@ class ExternalRun:
         name: str,
         text: str | None = None,
         *,
-        agent_steps: SupportsIndex | None = None,
+        agent_steps: SupportsIndex | SupportsFloat | None = None,
         level: str = "info",
     ) -> None:
-        """Write a line into the run's log: `name: text`, or `name` alone.
+        """Write a line into the run's log: `name: text`, or `name` alone. Never raises.
 
         Args:
             name: what the text is, or the whole line.
             text: the text. A line of more than 10,000 characters is cut.
             agent_steps: agent steps of the run that the text belongs to, if any.
             level: `debug`, `info`, `warning` or `error`.
-
-        Raises:
-            ValueError: an argument cannot be logged.
         """
-        if level not in LEVELS:
-            raise ValueError(f"level: must be one of {', '.join(LEVELS)}: got {level!r}")
-        if not isinstance(name, str) or not name:
-            raise ValueError("name: must be text, and not empty")
-        if not (text is None or isinstance(text, str)):
-            raise ValueError(f"text: must be text: got {type(text).__name__}")
-        steps = None if agent_steps is None else count("agent_steps", agent_steps)
-        if self._closed:
-            raise ValueError("run: it is closed")
-        line = name if text is None else f"{name}: {text}"
-        self._background.add(Line(time.time(), level, cleaned(line, MAX_MESSAGE_CHARACTERS), steps), 1)
+        with self._shield(1):
+            if self._closed:
+                self._tally.drop(1, _CLOSED)
+                return
+            steps = None if agent_steps is None else self._steps("agent_steps", agent_steps)
+            if type(level) is not str or level not in LEVELS:
+                self._tally.change(f"a level that is none of {', '.join(LEVELS)}: info is used", shown(level))
+                level = "info"
+            line = as_text(name) if text is None else f"{as_text(name)}: {as_text(text)}"
+            message = cleaned(line, MAX_MESSAGE_CHARACTERS)
+            if len(line) > MAX_MESSAGE_CHARACTERS:
+                self._tally.change(f"a text of more than {MAX_MESSAGE_CHARACTERS:,} characters: it is cut")
+            self._background.add(Line(time.time(), level, message, steps), 1)
 
     def video(
         self,
         path_or_frames: Any,
         *,
-        agent_steps: SupportsIndex | None = None,
+        agent_steps: SupportsIndex | SupportsFloat | None = None,
         fps: SupportsFloat = 30.0,
     ) -> None:
-        """Show a video on the run's page: a file, or frames.
+        """Show a video on the run's page: a file, or frames. Never raises.
 
         What is given is copied to disk before this returns, so that it may change afterwards. Another thread
-        compresses frames and sends it, and a worker of the server encodes it.
+        compresses frames and sends it, and a worker of the server encodes it. Why a video cannot be sent is
+        reported in the script and in the run's log.
 
         Args:
-            path_or_frames: path of an MP4, MOV, WebM, Matroska, AVI or GIF file; or frames, a uint8 array of
-                the shape (T, H, W, 3), RGB. Of at most 256 MiB.
+            path_or_frames: path of an MP4, MOV, WebM, Matroska, AVI or GIF file of at most 256 MiB; or
+                frames, a uint8 array of the shape (T, H, W, 3), RGB. Of more than 256 MiB or 20,000 frames,
+                every second, third, ... frame is sent, at the speed of the whole.
             agent_steps: agent steps of the run that it shows; default: the most that were logged.
             fps: frames per second, of frames.
-
-        Raises:
-            ValueError: an argument cannot be logged, or the file is not a video; also logged in the run.
         """
-        if self._closed:
-            raise ValueError("run: it is closed")
-        steps = self._agent_steps if agent_steps is None else count("agent_steps", agent_steps)
-        try:
-            sent = video_of(path_or_frames, number("fps", fps))
-        except ValueError as error:
-            self._background.refuse(1, f"A video was not sent: {error}")
-            raise
-        self._add_file("video", sent, steps)
+        with self._shield(1):
+            steps = self._agent_steps if agent_steps is None else self._steps("agent_steps", agent_steps)
+            self._add_file(
+                "video", lambda: video_of(path_or_frames, self._fps(fps), self._tally.change), steps
+            )
 
     def checkpoint(
         self,
         path: str | os.PathLike[str],
         *,
-        agent_steps: SupportsIndex | None = None,
+        agent_steps: SupportsIndex | SupportsFloat | None = None,
         score: SupportsFloat | None = None,
     ) -> None:
-        """Store a file with the run, such as saved parameters. The server stores it unchanged.
+        """Store a file with the run, such as saved parameters. The server stores it unchanged. Never raises.
 
-        The file is copied before this returns, so that it may change afterwards. Another thread sends it.
+        The file is copied before this returns, so that it may change afterwards. Another thread sends it. Why
+        a file cannot be sent is reported in the script and in the run's log.
 
         Args:
             path: of the file, of at most 1 GiB.
             agent_steps: agent steps of the run when it was saved; default: the most that were logged.
             score: what was measured for it, such as a mean return.
-
-        Raises:
-            ValueError: an argument cannot be logged, or the file cannot be read.
         """
-        if self._closed:
-            raise ValueError("run: it is closed")
-        steps = self._agent_steps if agent_steps is None else count("agent_steps", agent_steps)
-        value = None if score is None else number("score", score)
-        if value is not None and value - value != 0:
-            raise ValueError(f"score: must be finite: got {value}")
-        self._add_file("checkpoint", checkpoint_of(path, value), steps)
+        with self._shield(1):
+            steps = self._agent_steps if agent_steps is None else self._steps("agent_steps", agent_steps)
+            value = None
+            if score is not None:
+                value, kind = as_number(score)
+                if value is None or value - value != 0:
+                    kind = kind or "not finite"
+                    self._tally.change(f"a score that is {kind}: the file is stored without it", shown(score))
+                    value = None
+            self._add_file("checkpoint", lambda: checkpoint_of(path, value), steps)
 
     def flush(self, timeout_s: float = CLOSE_TIMEOUT_S) -> bool:
         """Wait until the server has stored everything logged so far; False if that takes longer."""
-        return self._background.flush(timeout_s)
+        return self._background.flush(_seconds(timeout_s))
 
     def close(
-        self, state: str = "finished", reason: str | None = None, *, timeout_s: float = CLOSE_TIMEOUT_S
+        self, state: str | None = None, reason: str | None = None, *, timeout_s: float = CLOSE_TIMEOUT_S
     ) -> None:
-        """End the run, and send what is left. A second call does nothing.
+        """End the run, and send what is left. A second call does nothing. Never raises.
 
         What cannot be sent stays in the spool for `callboard.sync()`.
 
         Args:
-            state: `finished`, `failed` or `stopped`.
+            state: `finished`, `failed` or `stopped`; default: `stopped` after Ctrl-C, SIGTERM or SIGHUP, else
+                `finished`.
             reason: a line for the run's page.
             timeout_s: how long to wait for the server at most.
-
-        Raises:
-            ValueError: an unknown state.
         """
-        if state not in ("finished", "failed", "stopped"):
-            raise ValueError(f"state: must be finished, failed or stopped: got {state!r}")
         if self._closed:
             return
-        self._closed = True
-        atexit.unregister(self._at_exit)
-        self._background.close(state, reason, timeout_s)
+        by_signal, signal_reason = ends.outcome(None)
+        if state is None:
+            state, reason = by_signal, signal_reason if reason is None else reason
+        elif type(state) is not str or state not in ("finished", "failed", "stopped"):
+            self._tally.change(
+                f"a state that is not finished, failed or stopped: {by_signal} is used", shown(state)
+            )
+            state = by_signal
+        self._end(state, reason, timeout_s)
+
+    def _end(self, state: str, reason: Any, timeout_s: Any) -> None:
+        with self._closing:  # the script and a signal may end it at the same time
+            if self._closed:
+                return
+            self._closed = True
+            atexit.unregister(self._at_exit)
+            self._background.close(state, None if reason is None else as_text(reason), _seconds(timeout_s))
+            ends.unwatch(self._watch)
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -285,33 +363,86 @@ class ExternalRun:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close in the state that the exception means."""
-        self.close(*_outcome(error))
+        self._end(*ends.outcome(error), CLOSE_TIMEOUT_S)
 
-    def _add_file(self, kind: str, sent: SentFile, agent_steps: int) -> None:
-        self._agent_steps = max(self._agent_steps, agent_steps)
+    def __reduce__(self) -> Any:
+        """Refuse to be sent to another process.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError("a run cannot be sent to another process: log in the process that called init")
+
+    def _add_file(self, kind: str, read: Callable[[], SentFile], agent_steps: int) -> None:
+        if self._closed:
+            self._tally.drop(1, _CLOSED)
+            return
         wall_time_s = round(time.monotonic() - self._started_at, 3)
-        fields = {"agent_steps": agent_steps, "wall_time_s": wall_time_s} | sent.fields
-        self._background.add_file(kind, sent.n_bytes, sent.write, fields)
+        try:
+            sent = read()
+            fields = {"agent_steps": agent_steps, "wall_time_s": wall_time_s} | sent.fields
+            self._background.add_file(kind, sent.n_bytes, sent.write, fields)
+        except Exception as error:
+            reason = as_text(error) or kind_of(error)
+            self._tally.drop(1, f"a {kind} that cannot be sent", reason)
+            self._background.add_line("warning", f"A {kind} was not sent: {reason}")
+            return
+        self._agent_steps = max(self._agent_steps, agent_steps)
 
-    def _checked(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """The metrics that a call names."""
-        if len(names) > MAX_VALUES_PER_CALL:
-            raise ValueError(f"values: must have at most {MAX_VALUES_PER_CALL:,} metrics: got {len(names):,}")
-        if len(self._metrics) >= _MAX_KNOWN_CALLS:
-            self._metrics = {}
-        metrics = self._metrics[names] = tuple(map(self._names.stored, names))
-        return metrics
+    def _pairs(self, values: Any) -> list[tuple[Any, Any]]:
+        """The names and values of a call; what cannot be read is counted."""
+        pairs: list[tuple[Any, Any]] = []
+        try:
+            if isinstance(values, Mapping):
+                pairs.extend(pairs_of(values))  # up to an exception
+            else:
+                example = 'log a mapping, such as {"loss/policy": 0.1}'
+                self._tally.drop(1, f"values that are no mapping: {kind_of(values)}", example)
+        except Exception as error:
+            self._tally.drop(1, f"a mapping that cannot be read: {kind_of(error)}")
+        return pairs
+
+    def _steps(self, argument: str, value: Any) -> int:
+        """Agent steps; the most that were logged if they cannot be read."""
+        steps, kind = as_steps(value)
+        if kind:
+            used = "the latest ones are used" if steps is None else "they are cut to whole ones"
+            self._tally.change(f"{argument} that are {kind}: {used}", shown(value))
+        return self._agent_steps if steps is None else steps
+
+    def _metric(self, name: Any) -> str:
+        metric = self._names.stored(name if type(name) in _NAMES else as_text(name))
+        if metric != name:
+            self._tally.change(
+                "a name that no metric can have: another one is used", f"{shown(name)}: {metric}"
+            )
+        return metric
+
+    def _fps(self, value: Any) -> float:
+        fps, _ = as_number(value)
+        if fps is None or not 0 < fps <= MAX_FPS:
+            self._tally.change(f"fps that are not above 0 and at most {MAX_FPS:g}: 30 is used", shown(value))
+            return DEFAULT_FPS
+        return fps
+
+    @contextmanager
+    def _shield(self, n_rows: int) -> Iterator[None]:
+        """Whatever goes wrong inside is counted as dropped rows, and ends no training."""
+        try:
+            yield
+        except Exception as error:
+            self._tally.drop(n_rows, f"an error of the client: {kind_of(error)}", as_text(error))
 
     def _at_exit(self) -> None:
-        # What the interpreter has printed as the script's last error.
-        self.close(*_outcome(getattr(sys, "last_value", None)))
+        state, reason = ends.outcome_at_exit(self._watch)
+        if state == "finished" and self._unfinished is not None:
+            state, reason = "failed", self._unfinished
+        self._end(state, reason, CLOSE_TIMEOUT_S)
+
+    def _end_by_signal(self, reason: str) -> None:
+        self._end("stopped", reason, ends.SIGNAL_TIMEOUT_S)
 
 
-def _outcome(error: BaseException | None) -> tuple[str, str | None]:
-    if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
-        return "finished", None
-    if isinstance(error, KeyboardInterrupt):
-        return "stopped", "interrupted from the keyboard"
-    lines = str(error).strip().splitlines()
-    name = type(error).__name__
-    return "failed", cleaned(f"{name}: {lines[-1]}" if lines else name, MAX_REASON_CHARACTERS)
+def _seconds(value: Any) -> float:
+    number, _ = as_number(value)
+    return CLOSE_TIMEOUT_S if number is None or number != number else max(0.0, min(number, MAX_WAIT_S))

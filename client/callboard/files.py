@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from callboard.limits import MAX_FILE_BYTES, MAX_FPS, MAX_FRAMES, MAX_VIDEO_BYTES, SIDE_PIXELS
+from callboard.limits import MAX_FILE_BYTES, MAX_FRAMES, MAX_VIDEO_BYTES, SIDE_PIXELS
 
 _BLOCK_BYTES = 2**20
 
@@ -39,19 +39,27 @@ def checkpoint_of(path: str | os.PathLike[str], score: float | None) -> SentFile
     return SentFile(n_bytes, partial(_copy, "path", file), fields)
 
 
-def video_of(path_or_frames: Any, fps: float) -> SentFile:
-    """A video file, or frames.
+def video_of(
+    path_or_frames: Any, fps: float, on_change: Callable[[str, str], object] = lambda what, details: None
+) -> SentFile:
+    """A video file, or frames; of too many frames, every second, third, ... one.
+
+    Args:
+        path_or_frames: of the file, or the frames.
+        fps: frames per second, of frames.
+        on_change: called with what was changed, and details.
 
     Raises:
         ValueError: it cannot be sent.
     """
-    if not 0 < fps <= MAX_FPS:
-        raise ValueError(f"fps: must be above 0 and at most {MAX_FPS:g}: got {fps:g}")
     if isinstance(path_or_frames, str | os.PathLike):
         file, n_bytes = _regular("path_or_frames", path_or_frames, MAX_VIDEO_BYTES)
         _check_signature(file)
         return SentFile(n_bytes, partial(_copy, "path_or_frames", file), {"form": "file"})
-    frames = _frames(path_or_frames)
+    frames, every = _frames(path_or_frames)
+    if every > 1:
+        on_change("a video with too many frames: some are left out", f"one of {every} frames is sent")
+        fps /= every
     write = partial(_save, frames)
     return SentFile(frames.nbytes, write, {"form": "frames", "fps": fps})
 
@@ -101,23 +109,24 @@ def _check_signature(file: Path) -> None:
         )
 
 
-def _frames(value: Any) -> Any:
+def _frames(value: Any) -> tuple[Any, int]:
+    """Frames that the server accepts, and of how many given frames each is the first."""
+    if hasattr(value, "requires_grad") and hasattr(value, "detach"):
+        value = value.detach().cpu()  # of torch
     frames = np.asarray(value)
     if frames.dtype != np.uint8 or frames.ndim != 4 or frames.shape[3] != 3:
-        found = f"{frames.dtype} of the shape {frames.shape}"
-        raise ValueError(f"path_or_frames: frames must be uint8 of the shape (T, H, W, 3): got {found}")
+        given = f"{frames.dtype} of the shape {frames.shape}"
+        raise ValueError(f"path_or_frames: frames must be uint8 of the shape (T, H, W, 3): got {given}")
     n_frames, height, width, _ = frames.shape
     shortest, longest = SIDE_PIXELS
-    if not (0 < n_frames <= MAX_FRAMES and shortest <= min(height, width) <= max(height, width) <= longest):
+    if not (n_frames > 0 and shortest <= min(height, width) <= max(height, width) <= longest):
         raise ValueError(
-            f"path_or_frames: must have 1 to {MAX_FRAMES:,} frames of {shortest} to {longest:,} pixels per "
-            f"side: got {n_frames:,} of {width} x {height}"
+            f"path_or_frames: must have at least one frame, of {shortest} to {longest:,} pixels per side: "
+            f"got {n_frames:,} of {width} x {height}"
         )
-    if frames.nbytes > MAX_VIDEO_BYTES:
-        raise ValueError(
-            f"path_or_frames: must have at most {MAX_VIDEO_BYTES:,} bytes: got {frames.nbytes:,}"
-        )
-    return frames
+    n_most = min(MAX_FRAMES, MAX_VIDEO_BYTES // (height * width * 3))
+    every = -(-n_frames // n_most)
+    return frames[::every], every
 
 
 def _copy(argument: str, file: Path, to: Path) -> None:

@@ -2,22 +2,20 @@
 
 import json
 import math
-import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, SupportsIndex
+from itertools import islice
+from typing import Any, NamedTuple
 
+from callboard.cleaning import as_number, shown
 from callboard.limits import (
     MAX_EPISODES,
     MAX_LINES,
     MAX_MESSAGE_CHARACTERS,
     MAX_POINTS,
     MAX_SEED,
-    MAX_STEPS,
 )
-
-MAX_VALUES_PER_CALL = 1_000
 
 _ROWS_PER_FRAME = {"points": MAX_POINTS, "episodes": MAX_EPISODES}
 _LOG_FRAME_CHARACTERS = 400_000
@@ -38,8 +36,10 @@ class Episode(NamedTuple):
 
     agent_steps: int
     wall_time_s: float
-    return_: float
-    length: int
+    return_: float | None
+    """None if it is not known."""
+    length: int | None
+    """None if it is not known."""
 
 
 class Line(NamedTuple):
@@ -72,7 +72,7 @@ def frames_of(entries: Sequence[Entry]) -> Iterator[Frame]:
         {
             "agent_steps": entry.agent_steps,
             "wall_time_s": round(entry.wall_time_s, 3),
-            "return": entry.return_,
+            "return": None if entry.return_ is None else json_number(entry.return_),
             "length": entry.length,
         }
         for entry in entries
@@ -87,7 +87,7 @@ def frames_of(entries: Sequence[Entry]) -> Iterator[Frame]:
 
 
 def _point_frames(entries: Iterable[Points]) -> Iterator[Frame]:
-    columns: dict[str, tuple[list[int], list[int | None], list[float], list[float | None]]] = {}
+    columns: dict[str, tuple[list[int], list[int | None], list[float], list[float | str]]] = {}
     n_rows = 0
     for entry in entries:
         if n_rows + len(entry.values) > _ROWS_PER_FRAME["points"]:
@@ -101,13 +101,13 @@ def _point_frames(entries: Iterable[Points]) -> Iterator[Frame]:
             column[0].append(entry.agent_steps)
             column[1].append(entry.frames)
             column[2].append(round(entry.wall_time_s, 3))
-            column[3].append(value if math.isfinite(value) else None)  # JSON has neither NaN nor infinities
+            column[3].append(json_number(value))
     if n_rows:
         yield _point_frame(columns, n_rows)
 
 
 def _point_frame(
-    columns: dict[str, tuple[list[int], list[int | None], list[float], list[float | None]]], n_rows: int
+    columns: dict[str, tuple[list[int], list[int | None], list[float], list[float | str]]], n_rows: int
 ) -> Frame:
     series = [
         {
@@ -141,6 +141,13 @@ def _line_frames(lines: Iterable[Line]) -> Iterator[Frame]:
         yield "log", len(part), dumps(part)
 
 
+def json_number(value: float) -> float | str:
+    """A number in JSON, which has neither NaN nor infinities: these are texts."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+
+
 def part_of(kind: str, rows: bytes, first: int, last: int) -> bytes:
     """The rows of a frame from the first-th up to the one before the last-th; of points, the values."""
     whole = json.loads(rows)
@@ -161,6 +168,16 @@ def part_of(kind: str, rows: bytes, first: int, last: int) -> bytes:
     return dumps(part)
 
 
+def split(kind: str, n_rows: int, rows: bytes, max_bytes: int) -> Iterator[Frame]:
+    """A frame as several that are small enough; one row may be larger."""
+    if len(rows) <= max_bytes or n_rows < 2:
+        yield kind, n_rows, rows
+        return
+    half = n_rows // 2
+    yield from split(kind, half, part_of(kind, rows, 0, half), max_bytes)
+    yield from split(kind, n_rows - half, part_of(kind, rows, half, n_rows), max_bytes)
+
+
 def dumps(value: Any) -> bytes:
     """Compact JSON."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
@@ -172,38 +189,21 @@ def number(argument: str, value: Any) -> float:
     Raises:
         ValueError: it is not a number.
     """
-    if not isinstance(value, str | bytes):
-        try:
-            return float(value)
-        except (TypeError, ValueError, OverflowError, RuntimeError):
-            pass
-    raise ValueError(f"{argument}: must be a number: got {_short(value)}")
-
-
-def count(argument: str, value: SupportsIndex, *, minimum: int = 0) -> int:
-    """A value as a whole number.
-
-    Raises:
-        ValueError: it is not a whole number, or is out of bounds.
-    """
-    try:
-        found = operator.index(value)
-    except TypeError:
-        raise ValueError(f"{argument}: must be a whole number: got {_short(value)}") from None
-    if not minimum <= found <= MAX_STEPS:
-        raise ValueError(f"{argument}: must be at least {minimum} and at most 10**15: got {found}")
-    return found
+    read = as_number(value).value
+    if read is None or isinstance(value, str | bytes | bytearray):
+        raise ValueError(f"{argument}: must be a number: got {shown(value)}")
+    return read
 
 
 def is_seed(value: Any) -> bool:
     """Whether a value is a whole number that can be a seed: `5`, `5.0` and `"5"` are the same."""
-    if isinstance(value, str):
-        return re.fullmatch("[0-9]{1,30}", value) is not None and int(value) <= MAX_SEED
-    if isinstance(value, bool):
-        return False
     try:
+        if isinstance(value, str):
+            return re.fullmatch("[0-9]{1,30}", value) is not None and int(value) <= MAX_SEED
+        if isinstance(value, bool):
+            return False
         return bool(0 <= value <= MAX_SEED and int(value) == value)
-    except (TypeError, ValueError, OverflowError, RuntimeError):
+    except Exception:  # of any object
         return False
 
 
@@ -214,22 +214,27 @@ def seed_of(value: Any) -> int:
         ValueError: it is not a whole number, or is out of bounds.
     """
     if not is_seed(value):
-        raise ValueError(f"seed: must be a whole number from 0 to 2**63 - 1: got {_short(value)}")
+        raise ValueError(f"seed: must be a whole number from 0 to 2**63 - 1: got {shown(value)}")
     return int(value)
 
 
-def items(argument: str, values: Any, example: str) -> list[Any]:
+def items(argument: str, values: Any, example: str, most: int = 10_000) -> list[Any]:
     """The items of a list or of another iterable.
 
     Raises:
-        ValueError: it is a text, bytes or a mapping, or cannot be iterated over.
+        ValueError: it is a text, bytes or a mapping, cannot be iterated over, or has too many items.
     """
-    if not isinstance(values, str | bytes | bytearray | memoryview | Mapping):
-        try:
-            return list(iter(values))
-        except TypeError:
-            pass
-    raise ValueError(f"{argument}: must be a list, such as {example}: got {_short(values)}")
+    listed: list[Any] | None = None
+    try:
+        if not isinstance(values, str | bytes | bytearray | memoryview | Mapping):
+            listed = list(islice(iter(values), most + 1))
+    except Exception:  # of any object
+        listed = None
+    if listed is None:
+        raise ValueError(f"{argument}: must be a list, such as {example}: got {shown(values)}")
+    if len(listed) > most:
+        raise ValueError(f"{argument}: must be at most {most:,}: got more")
+    return listed
 
 
 def text(argument: str, value: Any, most: int, *, empty: bool = False) -> str:
@@ -238,8 +243,12 @@ def text(argument: str, value: Any, most: int, *, empty: bool = False) -> str:
     Raises:
         ValueError: it is none, is empty or too long, or contains a null byte or a lone surrogate.
     """
-    if not isinstance(value, str):
-        raise ValueError(f"{argument}: must be text: got {_short(value)}")
+    if type(value) is not str:
+        try:
+            value = str.__str__(value)  # of a subclass, such as NumPy's
+        except Exception:
+            raise ValueError(f"{argument}: must be text: got {shown(value)}") from None
+    assert isinstance(value, str)
     if not value and not empty:
         raise ValueError(f"{argument}: must not be empty")
     if len(value) > most:
@@ -253,8 +262,3 @@ def cleaned(value: str, most: int = MAX_MESSAGE_CHARACTERS) -> str:
     """A text without what cannot be stored, cut if it is too long."""
     whole = value.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
     return whole if len(whole) <= most else whole[: most - 1] + "…"
-
-
-def _short(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 80 else f"{shown[:77]}..."

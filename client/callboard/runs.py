@@ -11,6 +11,9 @@ from callboard.transport import Transport
 ENDED = frozenset({"finished", "stopped", "failed"})
 """States in which a run stays, unless it is resumed."""
 
+LOST_FOR_S = 300.0
+"""Time after which nobody is expected to resume a lost run."""
+
 MAX_EXPORTED = 200
 """Maximum number of runs of one request for series."""
 
@@ -70,14 +73,18 @@ class Run:
         self.data = self._transport.request("GET", f"runs/{self.id}")
         return self
 
-    def wait(self, timeout_s: float | None = None) -> "Run":
+    def wait(self, timeout_s: float | None = None, *, lost_for_s: float | None = LOST_FOR_S) -> "Run":
         """Wait until it has ended, and return itself.
+
+        Args:
+            timeout_s: how long at most; default: as long as it takes.
+            lost_for_s: a run that stays lost for this long has ended; None: wait until it is resumed.
 
         Raises:
             TimeoutError: it has not, after `timeout_s`.
             Unreachable: the server cannot be reached.
         """
-        Runs(self._transport, [self]).wait(timeout_s)
+        Runs(self._transport, [self]).wait(timeout_s, lost_for_s=lost_for_s)
         return self
 
     def stream(self, *metrics: str) -> Iterator[Change]:
@@ -144,17 +151,28 @@ class Runs(Sequence[Run]):
                 run.data = found.get(run.id) or run.refresh().data
         return self
 
-    def wait(self, timeout_s: float | None = None) -> "Runs":
+    def wait(self, timeout_s: float | None = None, *, lost_for_s: float | None = LOST_FOR_S) -> "Runs":
         """Wait until all have ended, and return itself.
+
+        Args:
+            timeout_s: how long at most; default: as long as it takes.
+            lost_for_s: a run that stays lost for this long has ended: its process or host has died, and
+                nobody resumes it; None: wait until it is resumed.
 
         Raises:
             TimeoutError: they have not, after `timeout_s`.
             Unreachable: the server cannot be reached.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        lost_since: dict[str, float] = {}
         while True:
             waiting = Runs(self._transport, [run for run in self if not run.has_ended]).refresh()
-            n_waiting = sum(not run.has_ended for run in waiting)
+            now = time.monotonic()
+            lost_since = {run.id: lost_since.get(run.id, now) for run in waiting if run.state == "lost"}
+            n_waiting = sum(
+                not run.has_ended and (lost_for_s is None or now - lost_since.get(run.id, now) < lost_for_s)
+                for run in waiting
+            )
             if n_waiting == 0:
                 return self
             if deadline is not None and time.monotonic() >= deadline:

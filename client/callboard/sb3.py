@@ -2,20 +2,23 @@
 
 import inspect
 import logging
-import math
+import sys
 from collections.abc import Iterator
-from typing import Any
+from types import FrameType
+from typing import Any, ClassVar
+from weakref import WeakSet
 
-import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecMonitor, is_vecenv_wrapped
 
+from callboard.cleaning import as_number
 from callboard.external import ExternalRun
 from callboard.starting import init
 
 _NO_HYPERPARAMETERS = frozenset({"self", "policy", "env", "verbose", "seed", "device", "tensorboard_log"})
+_RAISED = "its training has ended with an exception"
 _EXCLUDED = frozenset({"callboard", "tensorboard"})
 
 log = logging.getLogger("callboard")
@@ -30,8 +33,11 @@ class CallboardCallback(BaseCallback):  # type: ignore[misc]
     environment. Training ends when Stop is pressed on the run's page.
 
     A run of the callback's own is `finished` when `learn` returns. If `learn` raises, it is `failed`, at the
-    latest when the callback is used again.
+    latest when another callback starts or the process ends, even if the script has caught the exception.
     """
+
+    _learning: ClassVar["WeakSet[CallboardCallback]"] = WeakSet()
+    """Those whose `learn` has begun and not returned."""
 
     def __init__(self, run: ExternalRun | None = None, verbose: int = 0, **options: Any) -> None:
         """Prepare; nothing is started.
@@ -50,10 +56,15 @@ class CallboardCallback(BaseCallback):  # type: ignore[misc]
         self._first_step = 0
 
     def _init_callback(self) -> None:
-        self._detach("failed", "its training has ended with an exception")
+        self._detach("failed", _RAISED)
+        for other in [*self._learning]:
+            if not _is_learning(other.model):
+                other._detach("failed", _RAISED)
         if self._own:
             self.run = init(**(_description(self.model) | self._options))
+            self.run._unfinished = _RAISED
         assert self.run is not None
+        self._learning.add(self)
         # A model that counts from 0 again continues a run at the run's agent steps.
         self._first_step = self.run.agent_steps if self.model.num_timesteps == 0 else 0
         self._writer = _Writer(self.run, self._first_step)
@@ -71,10 +82,7 @@ class CallboardCallback(BaseCallback):  # type: ignore[misc]
             episode = info.get("episode")
             if episode is None:
                 continue
-            if math.isfinite(episode["r"]):
-                self.run.episode(episode["r"], int(episode["l"]), agent_steps=steps)
-            else:
-                self.run.text(f"an episode has the return {episode['r']}", level="warning")
+            self.run.episode(episode.get("r"), episode.get("l"), agent_steps=steps)
         return not self.run.stop_requested
 
     def _on_training_end(self) -> None:
@@ -86,8 +94,20 @@ class CallboardCallback(BaseCallback):  # type: ignore[misc]
         if self._writer in self._outputs:
             self._outputs.remove(self._writer)
         self._writer = None
+        self._learning.discard(self)
         if self._own and self.run is not None:
             self.run.close(state, reason)
+
+
+def _is_learning(model: Any) -> bool:
+    """Whether a thread of this process is in a method `learn` of the model."""
+    for frame in sys._current_frames().values():
+        caller: FrameType | None = frame
+        while caller is not None:
+            if caller.f_code.co_name == "learn" and caller.f_locals.get("self") is model:
+                return True
+            caller = caller.f_back
+    return False
 
 
 class _Writer(KVWriter):  # type: ignore[misc]
@@ -106,7 +126,7 @@ class _Writer(KVWriter):  # type: ignore[misc]
                 continue
             if isinstance(value, str):
                 self._run.text(f"{key}: {value}")
-            elif isinstance(value, int | float | np.integer | np.floating | np.bool_):
+            elif as_number(value).value is not None:
                 values[key] = value
             elif key not in self._not_kept:
                 self._not_kept.add(key)

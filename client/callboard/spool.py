@@ -80,6 +80,8 @@ class Manifest:
     """Body of the request that creates the run."""
     name: str
     """Name of the run in messages."""
+    rewind_to: int | None = None
+    """Agent steps after which the run's points are to be set aside, before anything is sent."""
 
 
 @dataclass(frozen=True, order=True)
@@ -122,7 +124,7 @@ class Spool:
         self.folder = folder
         self.manifest = manifest
         self._lock = lock
-        self._mutex = threading.Lock()
+        self._mutex = threading.RLock()
         segments = _segments(folder)
         self._n_bytes = sum(_path(folder, segment).stat().st_size for segment in segments)
         self._files = {path.stem: path.stat().st_size for path in folder.glob("*.file")}

@@ -11,7 +11,8 @@ from typing import Any, SupportsIndex
 
 import httpx
 
-from callboard.config import flat_config
+from callboard.cleaning import as_steps, as_text, kind_of, shown
+from callboard.config import FlatConfig, flat_config
 from callboard.delivery import REFUSES_START, create_run
 from callboard.errors import Rejected, Unreachable
 from callboard.external import ExternalRun
@@ -45,6 +46,7 @@ def init(
     tags: Iterable[str] = (),
     notes: str | None = None,
     id: str | None = None,
+    rewind_to: SupportsIndex | float | None = None,
     url: str | None = None,
     token: str | None = None,
 ) -> ExternalRun:
@@ -64,6 +66,8 @@ def init(
         tags: words to find and filter the run by.
         notes: free text, in Markdown.
         id: of an external run to resume, instead of all of the above.
+        rewind_to: with `id`: agent steps of the checkpoint from which this script continues. Later points of
+            the run are kept aside, and no chart draws them.
         url: address of the server; default: `CALLBOARD_URL`, else this machine's installation.
         token: API token; default: `CALLBOARD_TOKEN`, else that of this machine's installation.
 
@@ -74,14 +78,17 @@ def init(
     source = new_ulid()
     if id is not None:
         others = (name, algorithm, environment, config, seed, group, notes)
-        if not _ULID.fullmatch(str(id)):
-            raise ValueError(f"id: must be the id of a run, 26 digits and capital letters: got {id!r}")
+        id = as_text(id).strip()
+        if not _ULID.fullmatch(id):
+            raise ValueError(f"id: must be the id of a run, 26 digits and capital letters: got {shown(id)}")
         if any(other is not None for other in others):
             raise ValueError("id: cannot be combined with other arguments about the run, which exists")
-        manifest = Manifest(source, server.url, id, None, id)
+        manifest = Manifest(source, server.url, id, None, id, _rewind(rewind_to))
     else:
-        settings = flat_config(config)
-        create = {
+        if rewind_to is not None:
+            raise ValueError("rewind_to: needs id, of the run that continues")
+        settings = _settings(config)
+        create: dict[str, Any] = {
             "origin": "external",
             "name": None if name is None else text("name", name, MAX_NAME),
             "algorithm": _word("algorithm", algorithm, MAX_ALGORITHM),
@@ -98,7 +105,8 @@ def init(
             raise ValueError(
                 f"config: must have at most {MAX_REQUEST_BYTES:,} bytes as JSON: got {n_bytes:,}"
             )
-        manifest = Manifest(source, server.url, None, create, name or f"{algorithm} {environment}")
+        default_name = f"{create['algorithm']} {create['environment']}"
+        manifest = Manifest(source, server.url, None, create, create["name"] or default_name)
     transport = Transport(server)
     try:
         return _start(transport, manifest)
@@ -120,9 +128,11 @@ def _start(transport: Transport, manifest: Manifest) -> ExternalRun:
             if manifest.run is None:
                 spool.set_manifest(replace(manifest, run=create_run(transport, manifest)))
             else:
-                answer = transport.request(
-                    "POST", f"runs/{manifest.run}/heartbeat", body={"state": "running"}
-                )
+                # What an earlier process has left is sent first: only then is the run rewound for good.
+                body: dict[str, Any] = {"state": "running"}
+                if manifest.rewind_to is not None:
+                    body |= {"rewind_to": manifest.rewind_to}
+                answer = transport.request("POST", f"runs/{manifest.run}/heartbeat", body=body)
                 transport.fields_of(answer, state=str, stop_requested=bool)
                 before = _read(transport, manifest.run)
                 spool.set_manifest(replace(manifest, name=before.get("name") or manifest.name))
@@ -135,7 +145,7 @@ def _start(transport: Transport, manifest: Manifest) -> ExternalRun:
         spool,
         transport,
         wall_time_s=float(before.get("wall_time_s") or 0.0),
-        agent_steps=int(before.get("agent_steps") or 0),
+        agent_steps=int(before.get("agent_steps") or manifest.rewind_to or 0),
     )
 
 
@@ -150,16 +160,42 @@ def _read(transport: Transport, run_id: str) -> dict[str, Any]:
     return transport.fields_of(answer, id=str, name=str, wall_time_s=float, agent_steps=int)
 
 
+def _settings(config: Any) -> FlatConfig:
+    """A config as flat JSON.
+
+    Raises:
+        ValueError: it is none, has too many fields, or cannot be read.
+    """
+    try:
+        return flat_config(config)
+    except ValueError:
+        raise
+    except Exception as error:  # of any object
+        raise ValueError(f"config: cannot be read: {kind_of(config)} raises {kind_of(error)}") from None
+
+
+def _rewind(agent_steps: Any) -> int | None:
+    """Agent steps to continue from.
+
+    Raises:
+        ValueError: they are not a whole number that the server accepts.
+    """
+    if agent_steps is None:
+        return None
+    steps, kind = as_steps(agent_steps)
+    if steps is None or kind:
+        raise ValueError(f"rewind_to: must be agent steps from 0 to 10**15: got {shown(agent_steps)}")
+    return steps
+
+
 def _tags(tags: Iterable[str]) -> list[str]:
-    found = [text("tags", tag, MAX_TAG) for tag in items("tags", tags, '["baseline"]')]
-    if len(found) > MAX_TAGS:
-        raise ValueError(f"tags: must be at most {MAX_TAGS}: got {len(found)}")
-    return found
+    return [text("tags", tag, MAX_TAG) for tag in items("tags", tags, '["baseline"]', MAX_TAGS)]
 
 
 def _word(argument: str, value: str | None, most: int) -> str:
     if value is None:
         raise ValueError(f"{argument}: missing; name the run's {argument}")
-    if not _WORD.fullmatch(text(argument, value, most)):
+    word = text(argument, value, most)
+    if not _WORD.fullmatch(word):
         raise ValueError(f"{argument}: must not contain quotes, backslashes or control characters")
-    return value
+    return word

@@ -1,6 +1,5 @@
 """TensorBoard's `SummaryWriter`, writing to a run: a script that logs to it changes its import only."""
 
-import logging
 import os
 import re
 import sys
@@ -9,13 +8,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, SupportsFloat
 
+from callboard.cleaning import as_steps, as_text
 from callboard.config import flat_config
 from callboard.external import ExternalRun
 from callboard.files import frames_of_videos
 from callboard.limits import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_NAME
 from callboard.starting import init
-
-log = logging.getLogger("callboard")
+from callboard.tally import warn
 
 
 class SummaryWriter:
@@ -99,7 +98,7 @@ class SummaryWriter:
         double_precision: bool = False,
     ) -> None:
         """Log a value. Without `global_step` it has the last one."""
-        self.run.log({tag: scalar_value}, agent_steps=self._step(global_step))
+        self.run.log({as_text(tag): scalar_value}, agent_steps=self._step(global_step))
 
     def add_scalars(
         self,
@@ -109,14 +108,13 @@ class SummaryWriter:
         walltime: float | None = None,
     ) -> None:
         """Log several values, each as `main_tag/tag`."""
-        values = {f"{main_tag}/{tag}": value for tag, value in tag_scalar_dict.items()}
-        self.run.log(values, agent_steps=self._step(global_step))
+        self._log(tag_scalar_dict, f"{as_text(main_tag)}/", global_step)
 
     def add_text(
         self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None
     ) -> None:
         """Write `tag: text` into the run's log. Without `global_step` it has the last one."""
-        self.run.text(str(tag) or "text", str(text_string), agent_steps=self._step(global_step))
+        self.run.text(as_text(tag) or "text", as_text(text_string), agent_steps=self._step(global_step))
 
     def add_hparams(
         self,
@@ -130,9 +128,12 @@ class SummaryWriter:
 
         For the run's config, which pages show and compare, pass `config` to the constructor.
         """
-        settings = ", ".join(f"{name}={value}" for name, value in flat_config(hparam_dict).config.items())
+        try:
+            settings = ", ".join(f"{name}={value}" for name, value in flat_config(hparam_dict).config.items())
+        except Exception as error:  # of any object
+            settings = f"not kept: {as_text(error)}"
         self.run.text(f"hyperparameters: {settings or 'none'}")
-        self.run.log(metric_dict, agent_steps=self._step(global_step))
+        self._log(metric_dict, "", global_step)
 
     def flush(self) -> None:
         """Do nothing: everything is sent within a second."""
@@ -180,8 +181,8 @@ class SummaryWriter:
         """
         try:
             self.run.video(frames_of_videos(vid_tensor), agent_steps=self._step(global_step), fps=fps)
-        except ValueError as error:
-            log.warning("callboard: the video %s is not kept: %s", tag, error)
+        except Exception as error:  # of any object
+            warn("callboard: the video %s is not kept: %s", as_text(tag), as_text(error))
             self._not_kept("videos")
 
     def add_audio(self, *arguments: Any, **options: Any) -> None:
@@ -230,13 +231,27 @@ class SummaryWriter:
 
     def _not_kept(self, kind: str) -> None:
         if kind not in self.n_not_kept:
-            log.warning("callboard: %s are not kept", kind)
+            warn("callboard: %s are not kept", kind)
         self.n_not_kept[kind] = self.n_not_kept.get(kind, 0) + 1
 
-    def _step(self, global_step: int | None) -> int:
-        if global_step is not None:
-            self._last_step = int(global_step)
-        return self._last_step
+    def _log(self, values: Any, prefix: str, global_step: Any) -> None:
+        """Log the values of several tags, with a prefix before each tag."""
+        prefixed: Any = {}
+        try:
+            for tag, value in values.items():
+                prefixed[prefix + as_text(tag) if prefix else tag] = value
+        except Exception:  # of any object
+            prefixed = values
+        self.run.log(prefixed, agent_steps=self._step(global_step))
+
+    def _step(self, global_step: Any) -> Any:
+        """The given step, or the last one; the run cleans what is none."""
+        if global_step is None:
+            return self._last_step
+        steps = as_steps(global_step).value
+        if steps is not None:
+            self._last_step = steps
+        return global_step
 
 
 def _from_folder(log_dir: str) -> dict[str, Any]:

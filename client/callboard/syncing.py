@@ -19,6 +19,8 @@ class Synced:
     """Spools that were sent as a whole, and deleted."""
     n_rows: int = 0
     """Values, episodes and log lines that were sent."""
+    n_dropped: int = 0
+    """Those of these that the server has dropped, because their agent steps decrease, for example."""
     n_refused: int = 0
     """Those that the server has refused now; they are set aside."""
     n_remaining: int = 0
@@ -109,7 +111,10 @@ def discard(run: str, folder: str | Path | None = None) -> int:
 
 def _spools(folder: str | Path | None) -> Iterator[Spool]:
     """The spools that no process uses, locked."""
-    root = spool_root() if folder is None else Path(folder)
+    try:
+        root = spool_root() if folder is None else Path(folder)
+    except OSError:  # without a home, spools are in folders of their own
+        return
     for path in sorted(root.iterdir()) if root.is_dir() else ():
         spool = Spool.open(path)
         if spool is not None:
@@ -143,6 +148,7 @@ def _send(
                     pass
             finally:
                 done.n_rows += delivery.delivered.n_rows
+                done.n_dropped += delivery.delivered.n_dropped
     except RunUnavailable:
         pass  # what is left is set aside now
     except Exception as error:  # whatever goes wrong with one spool, the others are sent

@@ -2,19 +2,25 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from callboard.cleaning import kind_of
 from callboard.errors import NotConfigured, Rejected, RequestTooLarge, Unreachable
+from callboard.tally import warn
 
 TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 PROBLEM = "application/problem+json"
 """Media type of the server's errors."""
+_OF_THE_ENVIRONMENT = frozenset({"ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"})
 RETRIED = frozenset({408, 425, 429})
 """Statuses below 500 that ask to try again."""
 
@@ -28,16 +34,30 @@ class Server:
 
 
 def home() -> Path:
-    """The folder of this machine's installation: `CALLBOARD_HOME`, by default `~/.callboard`."""
-    return Path(os.environ.get("CALLBOARD_HOME") or "~/.callboard").expanduser().absolute()
+    """The folder of this machine's installation: `CALLBOARD_HOME`, by default `~/.callboard`.
+
+    Raises:
+        OSError: the user has no home.
+    """
+    return _expanded(os.environ.get("CALLBOARD_HOME") or "~/.callboard")
 
 
 def spool_root() -> Path:
-    """The folder of all spools: below `CALLBOARD_HOME` if it is set, else below the user's cache."""
+    """The folder of all spools: below `CALLBOARD_HOME` if it is set, else below the user's cache.
+
+    Raises:
+        OSError: the user has no home.
+    """
     if os.environ.get("CALLBOARD_HOME"):
         return home() / "spool"
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(cache).expanduser().absolute() / "callboard" / "spool"
+    return _expanded(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "callboard" / "spool"
+
+
+def _expanded(path: str) -> Path:
+    try:
+        return Path(path).expanduser().absolute()
+    except RuntimeError:
+        raise OSError(f"no home is known for {path}: set HOME or CALLBOARD_HOME") from None
 
 
 def find_server(url: str | None = None, token: str | None = None) -> Server:
@@ -46,21 +66,74 @@ def find_server(url: str | None = None, token: str | None = None) -> Server:
     Raises:
         NotConfigured: no server, or no token for it.
     """
-    url = url or os.environ.get("CALLBOARD_URL") or None
-    token = token or os.environ.get("CALLBOARD_TOKEN") or None
-    local = url is None or url.rstrip("/") == _local_url()
-    url = url or _local_url()
-    if token is None and local:
-        token = _local_token()
-    if not url.startswith(("http://", "https://")):
-        raise NotConfigured(f"url: must begin with http:// or https://: got {url!r}")
-    if token is None:
-        where = f"no token in {home()}: start `callboard up` there" if local else f"{url} needs a token"
+    given_url, url_name = _given("url", url, "CALLBOARD_URL")
+    given_token, token_name = _given("token", token, "CALLBOARD_TOKEN")
+    local = given_url is None or given_url.rstrip("/") == _local_url()
+    address = _address(given_url, url_name) if given_url is not None else _local_url()
+    if given_token is None and local:
+        given_token = _local_token()
+    if given_token is None:
+        where = f"{address} needs a token"
+        if local:
+            with suppress(OSError):
+                where = f"no token in {home()}: start `callboard up` there"
         raise NotConfigured(
             f"token: {where}; or set CALLBOARD_TOKEN to one of the server's Settings page "
             "(and CALLBOARD_URL to its address)"
         )
-    return Server(url.rstrip("/"), token)
+    return Server(address, _secret(given_token, token_name))
+
+
+def _given(argument: str, value: Any, variable: str) -> tuple[str | None, str]:
+    """An argument, else a variable of the environment, without space around it; and its name.
+
+    Raises:
+        NotConfigured: it is not text.
+    """
+    if value is None or (isinstance(value, str) and not value.strip()):
+        text = os.environ.get(variable, "").strip()
+        return text or None, variable
+    if not isinstance(value, str):
+        raise NotConfigured(f"{argument}: must be text: got {kind_of(value)}")
+    return value.strip(), argument
+
+
+def _address(text: str, name: str) -> str:
+    """The address of a server, without the path of its API or of a page.
+
+    Raises:
+        NotConfigured: it is not one.
+    """
+    shown = re.sub(r"//[^/@]*@", "//...@", text)
+    if not text.lower().startswith(("http://", "https://")):
+        raise NotConfigured(f"{name}: must begin with http:// or https://: got {shown!r:.200}")
+    try:
+        url = httpx.URL(text)
+        is_complete = bool(url.host) and (url.port is None or 0 < url.port < 2**16)
+        if not text.isprintable() or " " in text:
+            is_complete = False
+    except (httpx.InvalidURL, ValueError, TypeError, UnicodeError):
+        is_complete = False
+    if not is_complete:
+        raise NotConfigured(f"{name}: must be an address such as http://lab-server:8642: got {shown!r:.200}")
+    if url.userinfo:
+        raise NotConfigured(f"{name}: must not have a user name or a password: got {shown!r:.200}")
+    if url.query or url.fragment:
+        raise NotConfigured(f"{name}: must end before ? and #: got {shown!r:.200}")
+    path = re.sub(r"(/api/v1|/runs(/.*)?)?/*$", "", url.path)
+    return f"{url.scheme}://{url.netloc.decode('ascii')}{path}"
+
+
+def _secret(text: str, name: str) -> str:
+    """A token. Messages never contain it.
+
+    Raises:
+        NotConfigured: it cannot be one.
+    """
+    token = text.removeprefix("Bearer ").strip().strip("\"'").strip()
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise NotConfigured(f"{name}: must be a token: letters, digits and _-. without spaces or line breaks")
+    return token
 
 
 def _local_url() -> str:
@@ -85,11 +158,7 @@ class Transport:
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        self._client = httpx.Client(
-            base_url=f"{server.url}/api/v1/",
-            headers={"Authorization": f"Bearer {server.token}"},
-            timeout=TIMEOUT,
-        )
+        self._client = _http_client(server)
 
     def close(self) -> None:
         """Close the connections."""
@@ -172,6 +241,35 @@ class Transport:
         return Unreachable(f"{self.server.url}: {error or type(error).__name__}; is the server running?")
 
 
+def _http_client(server: Server) -> httpx.Client:
+    """With the environment's proxies and certificates, unless the server is here or they are unusable."""
+    create = partial(
+        httpx.Client,
+        base_url=f"{server.url}/api/v1/",
+        headers={"Authorization": f"Bearer {server.token}"},
+        timeout=TIMEOUT,
+    )
+    if _is_loopback(httpx.URL(server.url).host):
+        return create(trust_env=False)
+    try:
+        return create()
+    except Exception as error:  # of a proxy's scheme, or of a file of certificates
+        names = [name for name in os.environ if name.upper() in _OF_THE_ENVIRONMENT]
+        warn(
+            "callboard: %s cannot be used and is ignored: %s",
+            ", ".join(names) or "the environment's proxy",
+            error or kind_of(error),
+        )
+        return create(trust_env=False)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
 def check(response: httpx.Response) -> None:
     """Raise what an answer without success means.
 
@@ -223,4 +321,6 @@ def _problem(response: httpx.Response) -> dict[str, Any] | None:
 def _foreign(response: httpx.Response) -> Unreachable:
     kind = response.headers.get("content-type", "") or "nothing"
     answer = f"{response.status_code} {response.reason_phrase}".strip()
+    if response.is_redirect:
+        answer += f" to {response.headers.get('location', '')!r:.100}"
     return Unreachable(f"{response.url.host}: something else than Callboard answered: {answer}, {kind:.40}")

@@ -1,9 +1,11 @@
 """A gymnasium wrapper that reports true episode returns: `callboard.RecordReturns`."""
 
+import math
 from typing import Any, SupportsFloat
 
 import gymnasium
 
+from callboard.cleaning import as_number, shown
 from callboard.external import ExternalRun
 
 
@@ -26,8 +28,8 @@ class RecordReturns(gymnasium.Wrapper[Any, Any, Any, Any]):
         Raises:
             ValueError: `n_environments` is less than 1.
         """
-        if n_environments < 1:
-            raise ValueError(f"n_environments: must be at least 1: got {n_environments}")
+        if type(n_environments) is not int or n_environments < 1:
+            raise ValueError(f"n_environments: must be at least 1: got {shown(n_environments)}")
         super().__init__(env)
         self._run = run
         self._n_environments = n_environments
@@ -46,7 +48,8 @@ class RecordReturns(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Step the environment; log the episode if it has ended."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._agent_steps += self._n_environments
-        self._return += float(reward)
+        number = as_number(reward).value
+        self._return += math.nan if number is None else number
         self._length += 1
         if terminated or truncated:
             self._run.episode(self._return, self._length, agent_steps=self._agent_steps)

@@ -19,7 +19,7 @@ from callboard.errors import Unreachable
 from callboard.transport import Transport
 from callboard_cli.imports.log import Log
 from callboard_cli.main import app
-from tests.client.support import Target
+from tests.client.support import Proxy, Target
 
 pytestmark = pytest.mark.service
 
@@ -317,3 +317,18 @@ def test_seed_environment_and_algorithm_come_from_the_settings_if_nothing_else_n
     log.describe_by_config({"env_id": "Pong", "exp_name": "dqn", "seed": 3, "lr": 0.1})
     log.describe_by_config({"environment": "Other", "seed": 4})
     assert (log.environment, log.algorithm, log.seed) == ("Pong", "dqn", 3)
+
+
+def test_requests_of_an_import_have_less_than_a_million_bytes(
+    target: Target, proxy: Proxy, tmp_path: Path
+) -> None:
+    names = [f"{at:04}" + "\N{SNOWMAN}" * 190 for at in range(1_000)]  # six bytes each in JSON
+    table = tmp_path / "progress.csv"
+    lines = [",".join(["step", *names])] + [",".join([str(step), *["0.5"] * len(names)]) for step in range(2)]
+    table.write_text("\n".join(lines))
+    done = imported("table", table, "--step", "step", "--environment", "e", "--algorithm", "a")
+    assert done.exit_code == 0, done.output
+    [run] = target.runs()
+    series = target.client.get(f"/api/v1/runs/{run['id']}/series").json()["items"]
+    assert [each["n_points"] for each in series] == [2] * len(names)
+    assert 500_000 < proxy.largest < 1_000_000

@@ -1,9 +1,11 @@
 """Stable-Baselines3's own methods train, and `CallboardCallback` logs them to the real service."""
 
+import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -169,6 +171,47 @@ def test_training_that_raises_fails_its_run_and_leaves_nothing_in_the_logger(tar
     assert (earlier["state"], latest["state"]) == ("failed", "finished")
     assert "exception" in earlier["state_reason"]
     assert model.logger.output_formats == [written]
+
+
+@pytest.mark.service
+def test_training_whose_exception_is_caught_has_failed_once_another_one_begins(target: Target) -> None:
+    first, second = CallboardCallback(name="first"), CallboardCallback(name="second")
+    inner = CallboardCallback(name="inner")
+    with suppress(ZeroDivisionError):
+        A2C("MlpPolicy", "CartPole-v1").learn(100, callback=[first, ConvertCallback(lambda *_: 1 // 0)])
+
+    def nested(*_: Any) -> bool:
+        if inner.run is None:
+            A2C("MlpPolicy", "CartPole-v1").learn(10, callback=inner)
+            assert second.run is not None
+            assert target.run(second.run.id)["state"] == "running", "its own training goes on"
+        return True
+
+    A2C("MlpPolicy", "CartPole-v1").learn(20, callback=[second, ConvertCallback(nested)])
+    states = {run["name"]: run["state"] for run in target.runs()}
+    assert states == {"first": "failed", "second": "finished", "inner": "finished"}
+
+
+CAUGHT = """
+from stable_baselines3 import A2C
+from stable_baselines3.common.callbacks import ConvertCallback
+from callboard.sb3 import CallboardCallback
+fail = ConvertCallback(lambda *_: 1 // 0)
+try: A2C("MlpPolicy", "CartPole-v1").learn(100, callback=[CallboardCallback(), fail])
+except ZeroDivisionError: print("caught")
+"""
+
+
+@pytest.mark.long
+@pytest.mark.service
+def test_training_whose_exception_is_caught_has_failed_once_the_script_ends(target: Target) -> None:
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "client")}
+    done = subprocess.run(
+        [sys.executable, "-c", CAUGHT], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "caught\n"
+    [run] = target.runs()
+    assert (run["state"], run["state_reason"]) == ("failed", "its training has ended with an exception")
 
 
 @pytest.mark.service

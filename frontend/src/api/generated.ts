@@ -2577,6 +2577,34 @@ export interface components {
             n?: number | null;
         };
         /**
+         * DroppedRows
+         * @description Rows of a batch that are not stored, for one reason.
+         */
+        DroppedRows: {
+            /**
+             * Reason
+             * @description `agent_steps_decrease`: their metric has reached more agent steps. `too_many_metrics`: their metric is
+             *     new, and the run has as many as it may have.
+             * @enum {string}
+             */
+            reason: "agent_steps_decrease" | "too_many_metrics";
+            /**
+             * Rows
+             * @description Number of rows.
+             */
+            rows: number;
+            /**
+             * Metric
+             * @description Metric of the first of the rows.
+             */
+            metric: string;
+            /**
+             * Agent Steps
+             * @description The most agent steps that this metric has reached.
+             */
+            agent_steps: number;
+        };
+        /**
          * EnvironmentOut
          * @description An environment of the catalogue.
          */
@@ -2822,14 +2850,14 @@ export interface components {
             wall_time_s: number;
             /**
              * Return
-             * @description True, unclipped return.
+             * @description True, unclipped return; null: not known, and not stored. One that is not finite is the text `NaN`, `Infinity` or `-Infinity`; the run's score leaves it out.
              */
-            return: number;
+            return: number | ("NaN" | "Infinity" | "-Infinity") | null;
             /**
              * Length
-             * @description Agent steps of the episode.
+             * @description Agent steps of the episode; null: not known, and not stored.
              */
-            length: number;
+            length: number | null;
         };
         /**
          * EpisodesBatch
@@ -3598,6 +3626,11 @@ export interface components {
              * @description One line for the run's page.
              */
             reason?: string | null;
+            /**
+             * Rewind To
+             * @description With `running`: continue from a checkpoint at these agent steps. The run's later points and checkpoints are kept aside, and no chart draws them. Repeating it changes nothing while nothing new was sent.
+             */
+            rewind_to?: number | null;
         };
         /**
          * HeartbeatOut
@@ -5875,9 +5908,9 @@ export interface components {
             wall_time_s: number[];
             /**
              * Value
-             * @description Values of the metric; null is NaN.
+             * @description Values of the metric. One that is not finite is text: `NaN`, `Infinity` or `-Infinity`. Null is NaN.
              */
-            value: (number | null)[];
+            value: (number | ("NaN" | "Infinity" | "-Infinity") | null)[];
         };
         /**
          * SessionOut
@@ -6135,9 +6168,19 @@ export interface components {
             stored: number;
             /**
              * Dropped
-             * @description Rows of this batch that are not stored: their agent steps decrease, or the run has too many series.
+             * @description Rows of this batch that are not stored: their agent steps decrease, or the run has too many metrics.
              */
             dropped: number;
+            /**
+             * Dropped Rows
+             * @description The dropped rows of this batch, by reason.
+             */
+            dropped_rows: components["schemas"]["DroppedRows"][];
+            /**
+             * Dropped In All
+             * @description Rows of all batches of this source that are not stored, those whose answers were lost included.
+             */
+            dropped_in_all: number;
         };
         /**
          * SweepChanges
@@ -8383,7 +8426,16 @@ export interface operations {
                      * @example {
                      *       "sequence": 1,
                      *       "stored": 1,
-                     *       "dropped": 1
+                     *       "dropped": 1,
+                     *       "dropped_rows": [
+                     *         {
+                     *           "reason": "agent_steps_decrease",
+                     *           "rows": 1,
+                     *           "metric": "text",
+                     *           "agent_steps": 1
+                     *         }
+                     *       ],
+                     *       "dropped_in_all": 1
                      *     }
                      */
                     "application/json": components["schemas"]["Stored"];
@@ -10879,7 +10931,16 @@ export interface operations {
                      * @example {
                      *       "sequence": 1,
                      *       "stored": 1,
-                     *       "dropped": 1
+                     *       "dropped": 1,
+                     *       "dropped_rows": [
+                     *         {
+                     *           "reason": "agent_steps_decrease",
+                     *           "rows": 1,
+                     *           "metric": "text",
+                     *           "agent_steps": 1
+                     *         }
+                     *       ],
+                     *       "dropped_in_all": 1
                      *     }
                      */
                     "application/json": components["schemas"]["Stored"];
@@ -11187,7 +11248,16 @@ export interface operations {
                      * @example {
                      *       "sequence": 1,
                      *       "stored": 1,
-                     *       "dropped": 1
+                     *       "dropped": 1,
+                     *       "dropped_rows": [
+                     *         {
+                     *           "reason": "agent_steps_decrease",
+                     *           "rows": 1,
+                     *           "metric": "text",
+                     *           "agent_steps": 1
+                     *         }
+                     *       ],
+                     *       "dropped_in_all": 1
                      *     }
                      */
                     "application/json": components["schemas"]["Stored"];
@@ -11481,7 +11551,16 @@ export interface operations {
                      * @example {
                      *       "sequence": 1,
                      *       "stored": 1,
-                     *       "dropped": 1
+                     *       "dropped": 1,
+                     *       "dropped_rows": [
+                     *         {
+                     *           "reason": "agent_steps_decrease",
+                     *           "rows": 1,
+                     *           "metric": "text",
+                     *           "agent_steps": 1
+                     *         }
+                     *       ],
+                     *       "dropped_in_all": 1
                      *     }
                      */
                     "application/json": components["schemas"]["Stored"];
@@ -11623,7 +11702,16 @@ export interface operations {
                      * @example {
                      *       "sequence": 1,
                      *       "stored": 1,
-                     *       "dropped": 1
+                     *       "dropped": 1,
+                     *       "dropped_rows": [
+                     *         {
+                     *           "reason": "agent_steps_decrease",
+                     *           "rows": 1,
+                     *           "metric": "text",
+                     *           "agent_steps": 1
+                     *         }
+                     *       ],
+                     *       "dropped_in_all": 1
                      *     }
                      */
                     "application/json": components["schemas"]["Stored"];

@@ -43,9 +43,11 @@ def test_points_and_episodes_are_drawn_and_scored(service: RunningService) -> No
         "sequence": 1,
         "stored": 3,
         "dropped": 0,
+        "dropped_rows": [],
+        "dropped_in_all": 0,
     }
     assert drawn(service.client, run, "loss/policy")["mean"] == [1.0, None, 3.0]
-    assert send(service.client, run, "episodes", episodes(2, [10.0] * 50))["stored"] == 100
+    assert send(service.client, run, "episodes", episodes(2, [10.0] * 50))["stored"] == 50
     send(service.client, run, "episodes", episodes(3, [20.0] * 75, first=50))
     assert drawn(service.client, run, "rollout/episode_return")["n_total"] == 125
     after = service.client.get(f"/api/v1/runs/{run['id']}").json()
@@ -65,7 +67,8 @@ def test_batch_that_is_sent_again_changes_nothing(service: RunningService) -> No
         lines = [{"time": "2026-01-31T10:00:00Z", "level": "warning", "message": "one line"}]
         answers.append(send(service.client, run, "log", {"source": SOURCE, "sequence": 2, "lines": lines}))
         answers.append(send(service.client, run, "episodes", episodes(3, [5.0])))
-    assert answers == [{"sequence": 3, "stored": 0, "dropped": 0}] * 3
+    stored = {"sequence": 3, "stored": 0, "dropped": 0, "dropped_rows": [], "dropped_in_all": 0}
+    assert answers == [stored] * 3
     assert drawn(service.client, run, "loss/policy")["n_total"] == 2
     assert drawn(service.client, run, "rollout/episode_length")["mean"] == [100.0]
     log = service.client.get(f"/api/v1/runs/{run['id']}/log").json()["items"]
@@ -89,13 +92,18 @@ def test_agent_steps_that_go_back_are_dropped_and_logged(service: RunningService
     run = create(service.client)
     steps: dict[str, Any] = {"agent_steps": [5, 3, 5, 8, 7], "wall_time_s": [1.0] * 5}
     answer = send(service.client, run, "points", batch(1, [1.0, 2.0, 3.0, 4.0, 5.0], **steps))
-    assert answer == {"sequence": 1, "stored": 3, "dropped": 2}
-    assert send(service.client, run, "points", batch(2, [6.0], first=7))["dropped"] == 1
+    reason = {"reason": "agent_steps_decrease", "rows": 2, "metric": "loss/policy", "agent_steps": 8}
+    dropped = {"dropped": 2, "dropped_rows": [reason], "dropped_in_all": 2}
+    assert answer == {"sequence": 1, "stored": 3} | dropped
+    later = send(service.client, run, "points", batch(2, [6.0], first=7))
+    assert (later["dropped"], later["dropped_in_all"]) == (1, 3)
+    again = send(service.client, run, "points", batch(2, [6.0], first=7))
+    assert (again["dropped"], again["dropped_rows"], again["dropped_in_all"]) == (0, [], 3)
     assert drawn(service.client, run, "loss/policy")["mean"] == [1.0, 3.0, 4.0]
     log = service.client.get(f"/api/v1/runs/{run['id']}/log").json()["items"]
     assert [each["message"] for each in log if "have been dropped" in each["message"]] == [
-        f"2 points of source {SOURCE} have been dropped: their agent steps decrease, or the run has more "
-        "than 5,000 metrics; the latest are of loss/policy"
+        f"2 rows of source {SOURCE} have been dropped; the latest: 2 of loss/policy and others, behind the 8 "
+        "agent steps reached"
     ]
 
 
@@ -292,7 +300,8 @@ def test_arrow_stream_is_stored_like_json(service: RunningService) -> None:
     headers = {"Content-Type": "application/vnd.apache.arrow.stream", "Callboard-Source": SOURCE}
     for stored in (4, 0):
         answer = service.client.post(path, content=stream, headers=headers | {"Callboard-Sequence": "1"})
-        assert answer.json() == {"sequence": 1, "stored": stored, "dropped": 0}
+        none = {"dropped": 0, "dropped_rows": [], "dropped_in_all": 0}
+        assert answer.json() == {"sequence": 1, "stored": stored} | none
     assert drawn(service.client, run, "loss/policy")["mean"] == [1.0, 2.0]
     assert drawn(service.client, run, "loss/value")["mean"] == [5.0, None]
     refusals = {

@@ -1,0 +1,270 @@
+"""How a script ends: by an exception, an exit status, a signal, or normally.
+
+A run that nobody closes learns it when the interpreter exits. There an exception is the one that the
+interpreter has printed since the run has begun, and an exit status the one of `sys.exit`. In a notebook, an
+exception belongs to a run if the cell that raised it has logged to the run.
+
+SIGTERM and SIGHUP end a process at once, unless the script handles them. While a run is open, another handler
+stands in for that default: a thread reports the end of all runs, and then the signal does what it did before.
+Handlers of the script are left alone. Python writes the number of each signal that it handles into a pipe
+(`signal.set_wakeup_fd`), from which the thread learns of signals that the script handles itself.
+"""
+
+import builtins
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+from callboard.cleaning import as_text, kind_of
+from callboard.limits import MAX_REASON_CHARACTERS
+from callboard.rows import cleaned
+
+SIGNAL_TIMEOUT_S = 5.0
+"""How long a process that a signal ends waits for the server."""
+SIGNAL_GRACE_S = 60.0
+"""A script that ends in this time after a signal has ended because of it."""
+
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+_NOTED = (signal.SIGINT, *_ENDING)
+_INTERRUPTED = "interrupted from the keyboard (SIGINT)"
+_QUESTION = 255
+"""Written into the pipe after the signals, to learn when all are noted."""
+_ANSWER_S = 1.0
+_SHELL_STATUS = 128
+"""A shell's exit status of a process that a signal has ended, less the signal's number."""
+
+
+class Watch:
+    """What the end of the process means for one run."""
+
+    def __init__(self, end: Callable[[str], None], n_rows: Callable[[], int], error_before: Any) -> None:
+        self.n_rows = n_rows
+        """How many rows were logged to the run."""
+        self.end = end
+        """Ends the run as stopped, with a reason."""
+        self.error_before = error_before
+        """What the interpreter had printed as the last error before the run began."""
+        self.n_rows_before_cell = 0
+        self.cell_error: BaseException | None = None
+        """In a notebook, the exception of the last cell that has logged to the run."""
+
+
+class _Process:
+    """What is known of this process."""
+
+    def __init__(self) -> None:
+        self.pid = 0
+        """The process in which handlers were installed; another one after a fork."""
+        self.watches: list[Watch] = []
+        self.exit_status: Any = None
+        self.signals: dict[int, float] = {}
+        """Number of a signal -> when it last came."""
+        self.pipe = -1
+        self.has_read = threading.Event()
+        self.is_notebook = False
+
+
+_process = _Process()
+
+
+class _Exit(SystemExit):
+    """What `sys.exit` raises while a run is open: `SystemExit`, which tells when it ends the interpreter."""
+
+    def __del__(self) -> None:
+        # The interpreter frees it with no Python code below: whoever catches it is still there.
+        if sys._getframe().f_back is None and threading.current_thread() is threading.main_thread():
+            _process.exit_status = self.code
+
+
+def _exit(status: Any = None, /) -> None:
+    """Exit the interpreter by raising SystemExit(status)."""
+    raise _Exit(status)
+
+
+def _quit(self: Any, code: Any = None) -> None:
+    """Close the standard input, and exit the interpreter: `exit` and `quit`, which `site` defines."""
+    with suppress(Exception):
+        sys.stdin.close()
+    _exit(code)
+
+
+def watch(end: Callable[[str], None], n_rows: Callable[[], int]) -> Watch:
+    """Watch for the end of the process on behalf of a run.
+
+    Args:
+        end: ends the run as stopped, with a reason; called by another thread.
+        n_rows: how many rows were logged to the run.
+    """
+    with suppress(Exception):
+        _install()
+    watched = Watch(end, n_rows, getattr(sys, "last_value", None))
+    _process.watches.append(watched)
+    return watched
+
+
+def unwatch(watched: Watch) -> None:
+    """The run has ended."""
+    with suppress(ValueError):
+        _process.watches.remove(watched)
+
+
+def outcome(error: BaseException | None) -> tuple[str, str | None]:
+    """State and reason of a run whose script ends with this exception, or without one."""
+    if isinstance(error, KeyboardInterrupt):
+        return "stopped", _INTERRUPTED
+    if isinstance(error, SystemExit):
+        return _of_status(error.code)
+    if error is None:
+        return _of_status(None)
+    by_signal = _recent_signal(_ENDING)
+    text = _text_of(error)
+    if by_signal is not None:
+        return "stopped", cleaned(f"{_ended_by(by_signal)} ({text})", MAX_REASON_CHARACTERS)
+    return "failed", cleaned(text, MAX_REASON_CHARACTERS)
+
+
+def outcome_at_exit(watched: Watch) -> tuple[str, str | None]:
+    """State and reason of a run that is open when the interpreter exits."""
+    if _process.is_notebook:
+        return outcome(watched.cell_error)
+    error = getattr(sys, "last_value", None)
+    if error is not None and error is not watched.error_before:
+        return outcome(error)
+    return _of_status(_process.exit_status)
+
+
+def _of_status(status: Any) -> tuple[str, str | None]:
+    by_signal = _recent_signal(_NOTED)
+    if by_signal is None and type(status) is int and status - _SHELL_STATUS in _NOTED:
+        by_signal = status - _SHELL_STATUS
+    if by_signal is not None:
+        return "stopped", _ended_by(by_signal)
+    if status is None or (isinstance(status, int) and status == 0):
+        return "finished", None
+    text = f"exit status {int(status)}" if isinstance(status, int) else as_text(status)
+    return "failed", cleaned(text, MAX_REASON_CHARACTERS)
+
+
+def _recent_signal(numbers: tuple[int, ...]) -> int | None:
+    """The last of these signals that came a short time ago."""
+    _read_signals()
+    came = {number: at for number, at in _process.signals.items() if number in numbers}
+    last = max(came, key=lambda number: came[number], default=None)
+    return None if last is None or time.monotonic() - came[last] > SIGNAL_GRACE_S else last
+
+
+def _ended_by(number: int) -> str:
+    return _INTERRUPTED if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
+
+
+def _text_of(error: BaseException) -> str:
+    lines = as_text(error).strip().splitlines()
+    return f"{kind_of(error)}: {lines[-1]}" if lines else kind_of(error)
+
+
+def _install() -> None:
+    """Install what tells how the process ends, once; signals only in the main thread."""
+    if sys.exit is not _exit:
+        sys.exit = _exit  # type: ignore[assignment]
+        quitter = type(getattr(builtins, "exit", None))
+        if quitter.__name__ == "Quitter":
+            setattr(quitter, "__call__", _quit)  # noqa: B010
+    _watch_cells()
+    if _process.pid == os.getpid() or threading.current_thread() is not threading.main_thread():
+        return
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    _process.pid, _process.pipe = os.getpid(), writing
+    threading.Thread(target=_follow, args=(reading,), name="callboard-signals", daemon=True).start()
+    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    if before != -1:
+        signal.set_wakeup_fd(before, warn_on_full_buffer=False)  # of an event loop
+    for number in _ENDING:
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, _handle)
+
+
+def _handle(number: int, frame: FrameType | None) -> None:
+    """Let the thread end the runs, and let the next signal do what it did before."""
+    signal.signal(number, signal.SIG_DFL)
+    with suppress(OSError):
+        os.write(_process.pipe, bytes([number]))
+
+
+def _follow(reading: int) -> None:
+    """Note the signals that come; end the process after one that nobody else handles."""
+    while True:
+        data = os.read(reading, 1)
+        if not data:
+            return
+        number = data[0]
+        if number == _QUESTION:
+            _process.has_read.set()
+        elif number in _NOTED:
+            _process.signals[number] = time.monotonic()
+            # By default, SIGTERM and SIGHUP never get here: the handler has just been taken away.
+            if number in _ENDING and signal.getsignal(number) in (_handle, signal.SIG_DFL):
+                break
+    for watched in [*_process.watches]:
+        with suppress(Exception):
+            watched.end(_ended_by(number))
+    for _ in range(2):  # the first one may still find the handler
+        os.kill(os.getpid(), number)
+        time.sleep(SIGNAL_TIMEOUT_S / 2)
+    os._exit(_SHELL_STATUS + number)  # code that never returns to Python keeps the handler from running
+
+
+def _read_signals() -> None:
+    """Wait until the thread has noted every signal that has come."""
+    if _process.pid != os.getpid():
+        return
+    _process.has_read.clear()
+    with suppress(OSError):
+        os.write(_process.pipe, bytes([_QUESTION]))
+        _process.has_read.wait(_ANSWER_S)
+
+
+def _after_fork() -> None:
+    """In a child process, the runs belong to the parent, and signals do what they did before."""
+    is_main = _process.pid != 0
+    _process.__init__()  # type: ignore[misc]
+    if not is_main:
+        return
+    with suppress(Exception):
+        signal.set_wakeup_fd(-1)
+        for number in _ENDING:
+            if signal.getsignal(number) is _handle:
+                signal.signal(number, signal.SIG_DFL)
+
+
+def _watch_cells() -> None:
+    """Learn how the cells of a notebook end, if this is one."""
+    if _process.is_notebook or "IPython" not in sys.modules:
+        return
+    shell = sys.modules["IPython"].get_ipython()
+    if shell is None:
+        return
+    shell.events.register("pre_run_cell", _before_cell)
+    shell.events.register("post_run_cell", _after_cell)
+    _process.is_notebook = True
+
+
+def _before_cell(*_: Any) -> None:
+    for watched in _process.watches:
+        watched.n_rows_before_cell = watched.n_rows()
+
+
+def _after_cell(result: Any = None, *_: Any) -> None:
+    error = getattr(result, "error_before_exec", None) or getattr(result, "error_in_exec", None)
+    for watched in _process.watches:
+        if watched.n_rows() > watched.n_rows_before_cell:
+            watched.cell_error = error if isinstance(error, BaseException) else None
+
+
+os.register_at_fork(after_in_child=_after_fork)

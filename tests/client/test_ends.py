@@ -1,0 +1,237 @@
+"""How scripts end: the state and the reason of the run say it truly."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import callboard
+from tests.client.support import Target
+from tests.support.waiting import PATIENCE_S, until
+
+pytestmark = pytest.mark.service
+
+ROOT = Path(__file__).parents[2]
+
+BEGIN = """
+import os, signal, sys, time
+import callboard
+run = callboard.init(algorithm="a", environment="e")
+run.log({"a/b": 1.0}, agent_steps=1)
+print(run.id, flush=True)
+"""
+
+
+@contextmanager
+def script(code: str, begin: str = BEGIN) -> Iterator["subprocess.Popen[str]"]:
+    """A script that has started a run."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "client")}
+    with subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", begin + code],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def ended(target: Target, code: str, status: int, *, begin: str = BEGIN) -> tuple[str, str]:
+    """State and reason of the run of a script that ends with this exit status."""
+    with script(code, begin) as process:
+        output, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == status, errors
+    run = target.run(output.split()[0])
+    assert len(target.points(run["id"])["a/b"]) >= 1
+    return run["state"], run["state_reason"]
+
+
+def stopped(target: Target, code: str, number: int, status: int) -> tuple[str, str]:
+    """State and reason of the run of a script that gets a signal, and ends with this exit status."""
+    with script(code) as process:
+        assert process.stdout is not None
+        run_id = process.stdout.readline().strip()
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == status, errors
+    run = target.run(run_id)
+    return run["state"], run["state_reason"]
+
+
+FINISHED = [
+    ("", 0),
+    ("sys.exit()", 0),
+    ("sys.exit(0)", 0),
+    ("raise SystemExit", 0),
+    ("try: sys.exit(3)\nexcept SystemExit: pass", 0),
+    ("try: 1 / 0\nexcept ZeroDivisionError: pass", 0),
+]
+
+FAILED = [
+    ("sys.exit(3)", 3, "exit status 3"),
+    ("exit(4)", 4, "exit status 4"),
+    ("sys.exit('no data')", 1, "no data"),
+    ("def main():\n    mine = run\n    sys.exit(5)\nmain()", 5, "exit status 5"),
+    ("import argparse\nargparse.ArgumentParser().error('no such option')", 2, "exit status 2"),
+    ("1 / 0", 1, "ZeroDivisionError: division by zero"),
+    ("def main():\n    raise ValueError('first\\nlast')\nmain()", 1, "ValueError: last"),
+    ("with run: sys.exit(3)", 3, "exit status 3"),
+]
+
+
+@pytest.mark.parametrize(("code", "status"), FINISHED, ids=range(len(FINISHED)))
+def test_script_that_ends_normally_has_finished(target: Target, code: str, status: int) -> None:
+    assert ended(target, code, status)[0] == "finished"
+
+
+@pytest.mark.parametrize(("code", "status", "reason"), FAILED, ids=range(len(FAILED)))
+def test_script_that_ends_by_an_exception_or_another_exit_status_has_failed(
+    target: Target, code: str, status: int, reason: str
+) -> None:
+    assert ended(target, code, status) == ("failed", reason)
+
+
+TYPO = """
+import sys, code
+shell = code.InteractiveConsole()
+shell.runsource("typo")
+shell.runsource("import callboard")
+shell.runsource("run = callboard.init(algorithm='a', environment='e')")
+shell.runsource("run.log({'a/b': 1.0}, agent_steps=1)")
+shell.runsource("print(run.id, flush=True)")
+"""
+
+
+def test_error_before_the_run_began_fails_nothing(target: Target) -> None:
+    assert ended(target, "", 0, begin=TYPO)[0] == "finished"
+    assert ended(target, "shell.runsource('1 / 0')", 0, begin=TYPO)[0] == "failed"
+
+
+INTERRUPTED = "interrupted from the keyboard (SIGINT)"
+SLEEP = "time.sleep(600)"
+BUSY = """
+step = 1
+while True:
+    step += 1
+    run.log({"a/b": step}, agent_steps=step)
+"""
+CATCHES = "try: time.sleep(600)\nexcept KeyboardInterrupt: pass"
+EXITS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))\nprint('set', flush=True)\ntime.sleep(600)"
+LOGS = (
+    """
+def save(number, frame):
+    run.text("saved by the script's own handler")
+    raise TimeoutError("preempted")
+signal.signal(signal.SIGTERM, save)
+print("set", flush=True)
+"""
+    + BUSY
+)
+FLAG = """
+came = []
+signal.signal(signal.SIGHUP, lambda number, frame: came.append(number))
+print("set", flush=True)
+while not came: time.sleep(0.01)
+run.text("the loop has ended")
+"""
+
+SIGNALS = [
+    (SLEEP, signal.SIGTERM, -signal.SIGTERM, "ended by SIGTERM"),
+    (BUSY, signal.SIGTERM, -signal.SIGTERM, "ended by SIGTERM"),
+    (SLEEP, signal.SIGHUP, -signal.SIGHUP, "ended by SIGHUP"),
+    (SLEEP, signal.SIGINT, -signal.SIGINT, INTERRUPTED),
+    (CATCHES, signal.SIGINT, 0, INTERRUPTED),
+]
+
+
+@pytest.mark.parametrize(("code", "number", "status", "reason"), SIGNALS, ids=range(len(SIGNALS)))
+def test_script_that_a_signal_ends_is_stopped_with_the_signal_as_its_reason(
+    target: Target, code: str, number: int, status: int, reason: str
+) -> None:
+    assert stopped(target, code, number, status) == ("stopped", reason)
+
+
+OWN = [
+    (EXITS, signal.SIGTERM, 1, "ended by SIGTERM", None),
+    (
+        LOGS,
+        signal.SIGTERM,
+        1,
+        "ended by SIGTERM (TimeoutError: preempted)",
+        "saved by the script's own handler",
+    ),
+    (FLAG, signal.SIGHUP, 0, "ended by SIGHUP", "the loop has ended"),
+]
+
+
+@pytest.mark.parametrize(("code", "number", "status", "reason", "line"), OWN, ids=range(len(OWN)))
+def test_handlers_of_the_script_run_and_its_run_can_be_resumed(
+    target: Target, code: str, number: int, status: int, reason: str, line: str | None
+) -> None:
+    with script(code) as process:
+        assert process.stdout is not None
+        run_id = process.stdout.readline().strip()
+        assert process.stdout.readline() == "set\n"
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == status, errors
+    run = target.run(run_id)
+    assert (run["state"], run["state_reason"]) == ("stopped", reason)
+    assert line is None or line in target.lines(run_id)
+    with callboard.init(id=run_id) as resumed:
+        resumed.log({"a/b": 5.0}, agent_steps=10**9)
+    assert target.run(run_id)["state"] == "finished"
+    values = [float(row["value"]) for row in target.points(run_id)["a/b"]]
+    assert values == [*map(float, range(1, len(values))), 5.0], "each once"
+
+
+def test_script_that_is_killed_is_not_said_to_have_ended(target: Target) -> None:
+    assert ended(target, "run.flush()\nos._exit(0)", 0)[0] == "running", "lost after a minute"
+    with script(SLEEP) as process:
+        assert process.stdout is not None
+        run_id = process.stdout.readline().strip()
+        process.kill()
+        process.wait(PATIENCE_S)
+    assert target.run(run_id)["state"] == "running"
+
+
+CHILD = """
+import multiprocessing
+run.flush()
+child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,))
+child.start()
+child.terminate()
+child.join()
+other = os.fork()
+if not other:
+    sys.exit(7)
+assert os.waitpid(other, 0)[1] >> 8 == 7
+assert child.exitcode == -signal.SIGTERM
+time.sleep(0.2)
+"""
+
+
+def test_signal_and_status_of_a_child_do_not_end_the_run(target: Target) -> None:
+    assert ended(target, CHILD, 0)[0] == "finished"
+
+
+IGNORES = "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + BEGIN
+
+
+def test_ignored_signal_stays_ignored(target: Target) -> None:
+    with script("sys.stdin.readline()", IGNORES) as process:
+        assert process.stdout is not None
+        run_id = process.stdout.readline().strip()
+        process.send_signal(signal.SIGHUP)
+        process.communicate("\n", timeout=PATIENCE_S)
+    assert process.returncode == 0
+    until(lambda: target.run(run_id)["state"] == "finished")

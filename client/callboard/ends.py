@@ -71,6 +71,8 @@ class _Process:
 
 
 _process = _Process()
+_masks = threading.local()
+"""Signals that were held back before a fork; None if nothing is installed."""
 
 
 class _Exit(SystemExit):
@@ -230,17 +232,27 @@ def _read_signals() -> None:
         _process.has_read.wait(_ANSWER_S)
 
 
+def _before_fork() -> None:
+    """Hold signals back: one for the child must not get into the pipe, which is the parent's."""
+    _masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, _NOTED) if _process.pid == os.getpid() else None
+
+
+def _after_fork_in_parent() -> None:
+    if _masks.before is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, _masks.before)
+
+
 def _after_fork() -> None:
     """In a child process, the runs belong to the parent, and signals do what they did before."""
-    is_main = _process.pid != 0
     _process.__init__()  # type: ignore[misc]
-    if not is_main:
+    if _masks.before is None:
         return
     with suppress(Exception):
         signal.set_wakeup_fd(-1)
         for number in _ENDING:
             if signal.getsignal(number) is _handle:
                 signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, _masks.before)
 
 
 def _watch_cells() -> None:
@@ -267,4 +279,4 @@ def _after_cell(result: Any = None, *_: Any) -> None:
             watched.cell_error = error if isinstance(error, BaseException) else None
 
 
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork)

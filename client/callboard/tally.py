@@ -27,11 +27,6 @@ class Tally:
         self._changed: dict[str, int] = {}
 
     @property
-    def n_dropped(self) -> int:
-        """Number of values, episodes, lines and files that were dropped."""
-        return sum(self.dropped.values())
-
-    @property
     def n_changed(self) -> int:
         """Number of those that were logged otherwise than given."""
         with self._mutex:
@@ -42,12 +37,6 @@ class Tally:
         """How many were dropped, by reason."""
         with self._mutex:
             return dict(self._dropped)
-
-    @property
-    def changed(self) -> dict[str, int]:
-        """How many were logged otherwise than given, by what was changed."""
-        with self._mutex:
-            return dict(self._changed)
 
     def drop(self, n: int, reason: str, details: str = "") -> None:
         """Count what is dropped; report it if its reason is a new one.

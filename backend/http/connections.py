@@ -1,12 +1,15 @@
 """Connections of the web server: how many, and how long a client may take to send and to read.
 
 uvicorn closes idle connections between requests and answers pings of WebSockets. It has no timeouts for a
-client that sends half a request or does not read the response, and no maximum of connections that leaves
-room for others.
+client that sends half a request or does not read the response, no maximum of connections that leaves room
+for others, and no bound on the events that a received byte costs: a body in chunks of one byte, or a flood
+of pings, would occupy the event loop.
 """
 
 import asyncio
 import resource
+import sys
+from typing import Any
 
 import h11
 import structlog
@@ -19,6 +22,18 @@ BODY_TIMEOUT_S = 60.0
 """Timeout of the body of a request, from the end of its head."""
 SEND_TIMEOUT_S = 30.0
 """Timeout of a client that reads nothing, or too slowly to make room for more."""
+
+FREE_PARTS = 64
+"""A request's body may arrive in this many parts of any size, and in more parts of `MIN_PART_BYTES` on
+average."""
+MIN_PART_BYTES = 512
+"""Less than any network's packets."""
+
+SOCKET_BYTES_PER_S = 4096
+SOCKET_FRAMES_PER_S = 10
+"""What a WebSocket's client may send, in all: it has nothing to send but the answers to pings. Up to one
+second's worth may come at once."""
+POLICY_VIOLATION = 1008
 
 MAX_CONNECTIONS = 1000
 OTHER_DESCRIPTORS = 200
@@ -82,13 +97,44 @@ class _SendTimeout(asyncio.Protocol):
         self.transport.abort()
 
 
+class _TooManyPartsError(h11.RemoteProtocolError):
+    """A body arrives in too many small parts."""
+
+
+class _BoundedEvents(h11.Connection):
+    """The parser of a connection, which refuses a body in too many small parts: each costs an event."""
+
+    _n_parts = 0
+    _n_bytes = 0
+
+    def next_event(self) -> Any:
+        """The next event of what was received.
+
+        Raises:
+            _TooManyPartsError: as in its description.
+        """
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            self._n_parts = self._n_bytes = 0
+        elif isinstance(event, h11.Data):
+            self._n_parts += 1
+            self._n_bytes += len(event.data)
+            if self._n_parts > FREE_PARTS + self._n_bytes // MIN_PART_BYTES:
+                raise _TooManyPartsError("the body has too many small parts")
+        return event
+
+
 class HttpConnection(_SendTimeout, H11Protocol):
-    """A connection with timeouts for a request's head, its body and the response."""
+    """A connection with timeouts for a request's head, its body and the response, and with bounded events."""
 
     _request_timer: asyncio.TimerHandle | None = None
     _awaited: tuple[object, object] | None = None
     waits_since: float | None = None
     """When it began to wait for more of a request (the event loop's time); None while it responds."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.conn = _BoundedEvents(h11.SERVER)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start to wait for a request; with too many connections, cut the one that has waited longest."""
@@ -109,6 +155,18 @@ class HttpConnection(_SendTimeout, H11Protocol):
         """Process what the client has sent."""
         super().handle_events()
         self._watch()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse a malformed request; one whose response has begun is cut."""
+        if isinstance(sys.exception(), _TooManyPartsError):
+            msg = "The body has too many small parts: send larger ones, or a Content-Length."
+        if self.cycle is not None and not self.cycle.response_complete:
+            if self.cycle.response_started:
+                self.transport.abort()
+                return
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        super().send_400_response(msg)
 
     def on_response_complete(self) -> None:
         """Wait for the next request, or for the client to read a last response."""
@@ -156,9 +214,48 @@ class HttpConnection(_SendTimeout, H11Protocol):
 
 
 class WebSocketConnection(_SendTimeout, WebSocketsSansIOProtocol):
-    """A WebSocket with a timeout for a client that does not read."""
+    """A WebSocket with a timeout for a client that does not read, and a budget of what it may send."""
+
+    _refilled_at = 0.0
+    _bytes_left = 0.0
+    _frames_left = 0.0
 
     def keepalive_timeout(self) -> None:
         """The client has not answered a ping: close."""
         super().keepalive_timeout()
+        self._limit_sending()
+
+    def data_received(self, data: bytes) -> None:
+        """Process what the client has sent, or close if it sends too much."""
+        if self.handshake_initiated:
+            self._refill()
+            self._bytes_left -= len(data)
+            if self._bytes_left < 0:  # before a frame is parsed
+                self._refuse()
+                return
+        super().data_received(data)
+
+    def handle_events(self) -> None:
+        """Process frames, or close if they are too many."""
+        if self.handshake_initiated:
+            self._frames_left -= len(self.conn.events)
+            if self._frames_left < 0:
+                self._refuse()
+                return
+        super().handle_events()
+
+    def _refill(self) -> None:
+        now = self.loop.time()
+        passed_s = now - self._refilled_at
+        self._refilled_at = now
+        self._bytes_left = min(SOCKET_BYTES_PER_S, self._bytes_left + passed_s * SOCKET_BYTES_PER_S)
+        self._frames_left = min(SOCKET_FRAMES_PER_S, self._frames_left + passed_s * SOCKET_FRAMES_PER_S)
+
+    def _refuse(self) -> None:
+        log.warning("connection.cut", reason="the client of a WebSocket sends too much")
+        if not self.close_sent and self.handshake_complete:
+            self.close_sent = True
+            self.conn.fail(POLICY_VIOLATION, "too much data")
+            self.transport.write(b"".join(self.conn.data_to_send()))
+        self.transport.close()  # reads no more
         self._limit_sending()

@@ -1,13 +1,19 @@
 """Clients that send half a request, and too many connections."""
 
 import resource
+import socket
+from contextlib import suppress
 
 import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
 from backend.http import connections
+from backend.principals import Role
+from tests.support.rows import make_run
 from tests.support.service import RunningService
 from tests.support.sockets import await_closed, connected, status_of
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.service
 
@@ -70,3 +76,57 @@ def test_descriptors_bound_the_connections(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(resource, "setrlimit", lambda _, limits: raised.append(limits))
     connections.raise_descriptor_limit()
     assert raised == [(4096, 4096)]
+
+
+def test_body_in_tiny_chunks_is_refused_at_once(
+    sqlite_service: RunningService, subtests: pytest.Subtests
+) -> None:
+    head = b"POST /api/v1/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    for size, status in ((1, 400), (100, 400), (4_096, 422)):
+        with subtests.test(size=size), connected(sqlite_service.url, head) as (client,):
+            chunks = b"%x\r\n%s\r\n" % (size, b" " * size) * 15
+            client.sendall(b"Transfer-Encoding: chunked\r\n\r\n")
+            with suppress(OSError):  # cut while it sends
+                for _ in range(1 if status == 422 else 100):
+                    client.sendall(chunks)
+                client.sendall(b"0\r\n\r\n")
+            assert status_of(client) == status
+
+
+def test_body_byte_by_byte_may_take_a_few_packets(sqlite_service: RunningService) -> None:
+    body = b'{"name": "a", "password": "b"}'
+    head = b"POST /api/v1/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    with connected(sqlite_service.url, head + b"Content-Length: %d\r\n\r\n" % len(body)) as (client,):
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for byte in body:
+            client.sendall(bytes([byte]))
+        assert status_of(client) == 401
+
+
+def test_websocket_client_that_sends_much_is_disconnected(
+    sqlite_service: RunningService, subtests: pytest.Subtests
+) -> None:
+    run = make_run(sqlite_service.engine)
+    url = f"{sqlite_service.url.replace('http', 'ws')}/api/v1/runs/{run.id}/live"
+    with sqlite_service.client_as(Role.VIEWER) as viewer:
+        headers = {"Authorization": viewer.headers["Authorization"]}
+        for name, send in (
+            ("pings", lambda live: [live.ping() for _ in range(50)]),
+            ("a long message", lambda live: live.send("x" * 100_000)),
+        ):
+            with (
+                subtests.test(name=name),
+                connect(url, additional_headers=headers, open_timeout=PATIENCE_S) as live,
+            ):
+                with suppress(ConnectionClosed):
+                    send(live)
+                    while live.recv(PATIENCE_S):
+                        pass
+                live.close()
+                assert live.close_code == 1008
+        with (
+            subtests.test(name="a few"),
+            connect(url, additional_headers=headers, open_timeout=PATIENCE_S) as live,
+        ):
+            for _ in range(3):
+                assert live.ping(b"x").wait(PATIENCE_S)

@@ -12,6 +12,8 @@ from callboard_cli import fail
 from callboard_cli.home import make_home
 from callboard_cli.installation import Installation
 
+_SHOWN_TOKENS = 20
+
 
 def backup(
     file: Annotated[Path, typer.Argument(help="File to write; it must not exist.")],
@@ -32,8 +34,14 @@ def backup(
 
 def restore(
     file: Annotated[Path, typer.Argument(help="A file written by `callboard backup`.")],
+    keep_tokens: Annotated[
+        bool,
+        typer.Option(
+            "--keep-tokens", help="Keep API tokens valid, also those that were revoked after the backup."
+        ),
+    ] = False,
 ) -> None:
-    """Restore a backup into an empty installation, on SQLite or PostgreSQL."""
+    """Restore a backup into an empty installation, on SQLite or PostgreSQL. Sessions and tokens end."""
     from backend.backup import service
 
     settings = Settings()
@@ -43,10 +51,16 @@ def restore(
         raise fail(f"`callboard up` or a restore is running in {settings.home_dir}: stop it and try again", 1)
     try:
         with _errors():
-            manifest = service.restore(settings, file, lambda step: typer.echo(f"{step} ..."))
+            restored = service.restore(
+                settings, file, lambda step: typer.echo(f"{step} ..."), keep_tokens=keep_tokens
+            )
     finally:
         installation.release()
+    manifest, expired = restored.manifest, restored.expired_tokens
     typer.echo(f"restored {manifest.n_runs} runs and {manifest.n_files} files into {settings.home_dir}")
+    if expired:
+        names = ", ".join(expired[:_SHOWN_TOKENS]) + (", …" if len(expired) > _SHOWN_TOKENS else "")
+        typer.echo(f"{len(expired)} API tokens have expired by this (see --keep-tokens): {names}")
 
 
 @contextmanager

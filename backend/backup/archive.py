@@ -24,6 +24,8 @@ FORMAT = 1
 DATABASE = "database.sqlite3"
 MANIFEST = "manifest.json"
 CHECKSUMS = "SHA256SUMS"
+MAX_TEXT_BYTES = 64 * 2**20
+"""Maximum size of the manifest and of the checksums, which are read as a whole."""
 
 _ARTIFACT = re.compile(
     r"runs/(?P<run>[0-9A-Z]{26})/(?P<kind>checkpoints|replays|videos)/(?P<file>[A-Za-z0-9_][A-Za-z0-9._-]{0,199})"
@@ -128,9 +130,10 @@ def verify(path: Path) -> tuple[BackupManifest, str]:
             if name in found:
                 raise BackupError(f"{path} is damaged: it contains {name} twice")
             digesting = _Digesting(file)
-            while block := digesting.read(_BLOCK_BYTES):
-                if name in (MANIFEST, CHECKSUMS):
-                    content[name] = content.get(name, b"") + block
+            if name in (MANIFEST, CHECKSUMS):
+                content[name] = digesting.read()
+            while digesting.read(_BLOCK_BYTES):
+                pass
             found[name] = digesting.digest.hexdigest()
     if CHECKSUMS not in found:
         raise BackupError(f"{path} is incomplete or not a backup of Callboard: it has no {CHECKSUMS}")
@@ -188,8 +191,11 @@ def _members(path: Path, tar: tarfile.TarFile) -> Iterator[tuple[str, IO[bytes]]
     for header in tar:
         name = header.name
         known = name in (DATABASE, MANIFEST, CHECKSUMS) or _ARTIFACT.fullmatch(name)
-        if not known or not header.isreg():
+        # A sparse member may have any size in a file of some bytes.
+        if not known or not header.isreg() or header.issparse():
             raise BackupError(f"{path} is not a backup of Callboard: it contains {name!r:.80}")
+        if name in (MANIFEST, CHECKSUMS) and header.size > MAX_TEXT_BYTES:
+            raise BackupError(f"{path} is not a backup of Callboard: its {name} has {header.size:,} bytes")
         file = tar.extractfile(header)
         assert file is not None
         yield name, file

@@ -7,23 +7,55 @@ inserts the rows in one transaction, into either.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from alembic.migration import MigrationContext
-from sqlalchemy import JSON, Connection, Engine, MetaData, Table, bindparam, func, inspect, literal, select
+from sqlalchemy import (
+    JSON,
+    Connection,
+    Engine,
+    MetaData,
+    Table,
+    bindparam,
+    delete,
+    func,
+    inspect,
+    literal,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactKind, observations_file
-from backend.db import Base, Checkpoint, CleanUp, Episode, Run, Video, migrate
+from backend.artifacts import ArtifactKind, check_file_name, observations_file
+from backend.db import (
+    Base,
+    Checkpoint,
+    CleanUp,
+    Episode,
+    LoginLink,
+    LoginSession,
+    Run,
+    Token,
+    Video,
+    migrate,
+)
+from backend.db.clock import utc_now
 from backend.db.engine import opened
 from backend.db.run import WITH_DELETED
 from backend.settings import sqlite_url
+from backend.specs.states import RunState
 
 _ROWS = 500
 """Rows in memory at a time; those of a series hold up to some 100 kB each."""
+
+
+class DamagedRows(ValueError):
+    """A database that this service has not written; the message states why."""
 
 
 def schema_revision(db_engine: Engine) -> str | None:
@@ -49,14 +81,70 @@ def snapshot(db_engine: Engine, target: Path) -> None:
         connection.execute("PRAGMA journal_mode=DELETE")  # one file
 
 
-def restore(source: Path, db_engine: Engine) -> None:
-    """Copy all rows of a SQLite file with the newest schema into an empty, migrated database, or none."""
+def restore(source: Path, db_engine: Engine, *, keep_tokens: bool = False) -> list[str]:
+    """Copy all rows of a SQLite file with the newest schema into an empty, migrated database, or none.
+
+    Sessions and login links end, and tokens expire unless `keep_tokens`: they may have been revoked since the
+    backup. Returns the names of the tokens that have expired by this.
+    """
     with (
         opened(sqlite_url(source)) as copied,
         copied.connect() as connection,
         db_engine.execution_options(callboard_writing=True).begin() as target,
     ):
         copy_rows(connection, target)
+        target.execute(delete(LoginSession))
+        target.execute(delete(LoginLink))
+        if keep_tokens:
+            return []
+        unexpired = or_(Token.expires_at.is_(None), Token.expires_at > utc_now())
+        names = list(target.scalars(select(Token.name).where(unexpired).order_by(Token.name)))
+        target.execute(update(Token).where(unexpired).values(expires_at=utc_now()))
+        return names
+
+
+def refuse_active_schema(path: Path) -> None:
+    """Refuse a SQLite file with views or triggers, which ours have not: to read them may have no end.
+
+    Raises:
+        DamagedRows: it has some.
+    """
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            found = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger')")
+            names = [name for (name,) in found]
+    except sqlite3.DatabaseError as error:
+        raise DamagedRows(f"it cannot be read ({error})") from None
+    if names:
+        raise DamagedRows(f"it has the view or trigger {names[0]!r:.80}")
+
+
+def check_rows(path: Path) -> None:
+    """Read every row of a SQLite file with the newest schema, as pages will.
+
+    Raises:
+        DamagedRows: one of them cannot be what this service has written.
+    """
+    with opened(sqlite_url(path)) as copied, copied.connect() as connection:
+        for table in _tables().values():
+            rows = connection.execution_options(yield_per=_ROWS).execute(select(table))
+            try:
+                for row in rows.mappings():
+                    _check_row(table.name, dict(row))
+            except (ValueError, TypeError, KeyError, OverflowError, SQLAlchemyError) as error:
+                raise DamagedRows(f"a row of its table {table.name} is damaged: {error!s:.200}") from None
+
+
+def _check_row(table: str, row: Mapping[str, Any]) -> None:
+    if table == Run.__tablename__:
+        RunState(row["state"])
+        spec = row["spec"]
+        for name in ("config", "environment_config", "stop"):
+            if not isinstance(spec, dict) or not isinstance(spec.get(name), dict):
+                raise ValueError(f"the spec of run {row['id']} has no {name}")
+    for name in ("file", "replay", "video", "sent"):
+        if isinstance(value := row.get(name), str) and value:
+            check_file_name(value)
 
 
 def copy_rows(source: Connection, target: Connection) -> None:

@@ -6,6 +6,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -78,18 +79,32 @@ def create(settings: Settings, path: Path) -> BackupManifest:
     return manifest
 
 
+@dataclass(frozen=True)
+class Restored:
+    """What a restore has done."""
+
+    manifest: BackupManifest
+    expired_tokens: list[str]
+    """Names of the tokens that were valid at the time of the backup, and have expired by the restore."""
+
+
 def restore(
-    settings: Settings, path: Path, report: Callable[[str], None] = lambda step: None
-) -> BackupManifest:
+    settings: Settings,
+    path: Path,
+    report: Callable[[str], None] = lambda step: None,
+    *,
+    keep_tokens: bool = False,
+) -> Restored:
     """Restore a backup into an empty installation.
 
     The whole backup is checked before anything changes. Files come before rows, which come in one
-    transaction: after a crash the same restore can be repeated.
+    transaction: after a crash the same restore can be repeated. All sessions and login links end.
 
     Args:
         settings: of the installation.
         path: of the backup.
         report: called with each step.
+        keep_tokens: whether the tokens stay valid, also those that were revoked after the backup.
 
     Raises:
         BackupError: it is not possible.
@@ -109,7 +124,13 @@ def restore(
     with tempfile.TemporaryDirectory(prefix=".restore-", dir=home) as folder:
         copy = Path(folder) / archive.DATABASE
         archive.extract_database(path, copy)
-        migrate.upgrade(sqlite_url(copy))
+        try:
+            repository.refuse_active_schema(copy)
+            migrate.upgrade(sqlite_url(copy))
+            repository.check_rows(copy)
+        except (repository.DamagedRows, SQLAlchemyError) as error:
+            reason = str(error).splitlines()[0]
+            raise BackupError(f"{path} is damaged, or not a backup of Callboard: {reason}") from None
         report("restoring files")
         for artifact, content in archive.artifacts(path):
             local = Path(folder) / check_file_name(artifact.file)
@@ -122,9 +143,9 @@ def restore(
         report("restoring rows")
         migrate.upgrade(settings.database)
         with _db_engine(settings) as db_engine:
-            repository.restore(copy, db_engine)
+            expired = repository.restore(copy, db_engine, keep_tokens=keep_tokens)
     marker.unlink()
-    return manifest
+    return Restored(manifest, expired)
 
 
 def _check_target(settings: Settings, store: ArtifactStore, *, continues: bool) -> None:

@@ -124,6 +124,9 @@ class _Reader:
             self._log.not_kept[{"histo": "histograms", "image": "images"}.get(kind, plugin or str(kind))] += 1
 
     def _array(self, tensor: Any) -> Any:
+        # A tensor of a few bytes may have any shape: it would be filled up.
+        if any(dimension.size != 1 for dimension in tensor.tensor_shape.dim):
+            return None
         try:
             return self._messages.array(tensor)
         except (TypeError, ValueError):  # of a type or shape that it does not know

@@ -156,6 +156,11 @@ def test_torn_and_damaged_files_are_read_as_far_as_they_can_be(target: Target, t
     note = odd.summary.value.add(tag="note", tensor=value.tensor)
     note.metadata.plugin_data.plugin_name = "text"
     odd.summary.value.add(tag="tensor").tensor.dtype = 99
+    for n_elements in (10**9, 2**60):  # of one value: the others would be filled up
+        huge = odd.summary.value.add(tag="tensor").tensor
+        huge.dtype = 1
+        huge.float_val.append(1.0)
+        huge.tensor_shape.dim.add(size=n_elements)
     torn.write_bytes(record(odd.SerializeToString()) + torn.read_bytes())
     done = imported("tensorboard", tmp_path)
     assert done.exit_code == 0, done.output

@@ -1,16 +1,18 @@
 import hashlib
 import random
 import shutil
+import sqlite3
 import tarfile
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
 import pytest
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, delete, select
 
 from backend.artifacts import ArtifactKind, ArtifactStore, observations_file
 from backend.auth import repository as auth
@@ -35,6 +37,8 @@ from backend.db import (
     Sweep,
     SweepConfiguration,
     SweepMember,
+    Token,
+    User,
 )
 from backend.db.base import new_id
 from backend.db.engine import make_engine, reading, writing
@@ -141,13 +145,16 @@ def _fill(engine: Engine, store: ArtifactStore, folder: Path) -> Run:
 
 
 def _rows(url: str) -> Rows:
+    """All rows; of those that a restore changes, what it leaves."""
     engine = make_engine(url)
     with engine.connect() as connection:
         found = {
             name: sorted((tuple(row) for row in connection.execute(select(table))), key=repr)
             for name, table in Base.metadata.tables.items()
-            if name != "clean_up"
+            if name not in ("clean_up", "sessions", "login_links")
         }
+        tokens = Base.metadata.tables["tokens"]
+        found["tokens"] = sorted(tuple(row) for row in connection.execute(select(tokens.c.id, tokens.c.name)))
     engine.dispose()
     assert all(found.values()), [name for name, rows in found.items() if not rows]
     return found
@@ -210,6 +217,43 @@ def test_restored_installation_has_all_rows_and_files(
     engine.dispose()
     with pytest.raises(BackupError, match="is not empty: restore into an empty installation"):
         service.restore(target, path)
+
+
+def test_restore_ends_sessions_links_and_tokens_unless_told_otherwise(
+    source: Settings, tmp_path: Path
+) -> None:
+    engine = make_engine(source.database)
+    with writing(engine) as session:
+        user = session.scalars(select(User)).first()
+        assert user is not None
+        browser = logins.Browser("127.0.0.1", "a browser")
+        secrets = {
+            "session": logins.open_session(session, user, "password", browser)[1],
+            "link": logins.create_login_link(session),
+            "token": logins.create_token(session, user, "leaked", Role.ADMIN, None)[1],
+        }
+    path = tmp_path / "backup.tar"
+    service.create(source, path)
+    with writing(engine) as session:
+        session.execute(delete(Token))
+    engine.dispose()
+
+    def valid(settings: Settings) -> dict[str, bool]:
+        restored_engine = make_engine(settings.database)
+        with writing(restored_engine) as session:
+            found = {
+                "session": logins.find_principal(session, secrets["session"], timedelta(days=1)),
+                "link": auth.use_login_link(session, logins.hash_secret(secrets["link"])),
+                "token": logins.find_token_principal(session, secrets["token"]),
+            }
+        restored_engine.dispose()
+        return {name: user is not None for name, user in found.items()}
+
+    default, kept = _settings(tmp_path / "default", None), _settings(tmp_path / "kept", None)
+    assert "leaked" in service.restore(default, path).expired_tokens
+    assert valid(default) == {"session": False, "link": False, "token": False}
+    assert service.restore(kept, path, keep_tokens=True).expired_tokens == []
+    assert valid(kept) == {"session": False, "link": False, "token": True}
 
 
 def test_backup_has_state_of_one_moment_although_files_are_removed_meanwhile(
@@ -350,6 +394,55 @@ def test_archive_with_other_members_is_refused(tmp_path: Path, name: str, kind: 
     with pytest.raises(BackupError, match="is not a backup of Callboard: it contains"):
         service.restore(_settings(tmp_path / "target", None), path)
     assert not (tmp_path / "target").exists()
+
+
+def test_sparse_or_long_member_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    header = tarfile.TarInfo("manifest.json")
+    header.size = 512
+    block = bytearray(header.tobuf(tarfile.GNU_FORMAT))
+    size = b"\x80" + (3 * 2**30).to_bytes(11, "big")
+    block[156:157], block[257:265] = b"S", b"ustar  \0"
+    block[386:410], block[410:422], block[483:495] = b"%011o\0%011o\0" % (0, 512), size, size
+    block[148:156] = b" " * 8
+    block[148:155] = b"%06o\0" % sum(block)
+    (tmp_path / "sparse.tar").write_bytes(bytes(block) + b"x" * 512 + bytes(10_240))
+    with tarfile.open(tmp_path / "long.tar", "w") as tar:
+        header.size = archive.MAX_TEXT_BYTES + 1
+        tar.addfile(header, BytesIO(bytes(header.size)))
+    for name in ("sparse", "long"):
+        with pytest.raises(BackupError, match="is not a backup of Callboard: it"):
+            service.restore(_settings(tmp_path / "target", None), tmp_path / f"{name}.tar")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE runs SET spec = '[]'",
+        "UPDATE runs SET spec = '{'",
+        "UPDATE runs SET state = 'nonsense'",
+        "UPDATE runs SET created_at = '9999-99-99 00:00:00'",
+        "UPDATE checkpoints SET file = '../../x'",
+        "CREATE VIEW v AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c",
+    ],
+)
+def test_backup_with_a_damaged_row_is_refused_and_changes_nothing(
+    small: tuple[Settings, Path], tmp_path: Path, statement: str
+) -> None:
+    database, path = tmp_path / "database.sqlite3", tmp_path / "damaged.tar"
+    archive.extract_database(small[1], database)
+    engine = make_engine(small[0].database)
+    schema = repository.schema_revision(engine)
+    engine.dispose()
+    with closing(sqlite3.connect(database)) as connection:
+        changed = connection.execute(statement).rowcount
+        connection.commit()
+    if "checkpoints" in statement and not changed:
+        pytest.skip("the backup has no checkpoint")
+    _backup_of(path, schema or "", database.read_bytes())
+    target = _settings(tmp_path / "target", None)
+    with pytest.raises(BackupError, match="is damaged, or not a backup of Callboard"):
+        service.restore(target, path)
+    assert not list(target.home_dir.glob("*.sqlite3"))
 
 
 def _backup_of(path: Path, schema: str, database: bytes = b"", format: int = archive.FORMAT) -> None:

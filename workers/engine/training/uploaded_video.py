@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import av
 import numpy as np
@@ -32,7 +32,7 @@ MAX_ENCODED_SIDE_PIXELS = 1_280
 MAX_FRAMES = 20_000
 MAX_FRAMES_BYTES = 256 * 2**20
 MAX_FPS = 240.0
-MAX_MEMORY_BYTES = 6 * 2**30
+MAX_MEMORY_BYTES = 2 * 2**30
 """Maximum address space of the process, most of which is never used."""
 MAX_CPU_S = 600
 MAX_ENCODED_BYTES = 2**30
@@ -149,17 +149,39 @@ def _scaled(frames: Iterator[av.VideoFrame]) -> Frames:
 
 
 def _frames_of_array(upload: Path) -> Frames:
-    with zipfile.ZipFile(upload) as archive:
-        if archive.getinfo("frames.npy").file_size > MAX_FRAMES_BYTES + 4_096:
-            raise InvalidVideoError(f"its frames have more than {MAX_FRAMES_BYTES:,} bytes")
+    with zipfile.ZipFile(upload) as archive, archive.open("frames.npy") as file:
+        yield from _scaled(av.VideoFrame.from_ndarray(frame, format="rgb24") for frame in _arrays(file))
+
+
+def _arrays(file: IO[bytes]) -> Frames:
+    """The frames of an array in NumPy's format, one after another: its size is checked before any is read."""
     try:
-        with np.load(upload, allow_pickle=False) as archive:
-            frames = archive["frames"]
+        version = np.lib.format.read_magic(file)
+        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else _read_header_2_0
+        shape, is_fortran, dtype = read_header(file)
     except ValueError as error:
         raise InvalidVideoError(f"its frames cannot be read: {error}") from error
-    if frames.dtype != np.uint8 or frames.ndim != 4 or frames.shape[3] != 3 or 0 in frames.shape:
+    if dtype != np.uint8 or len(shape) != 4 or shape[3] != 3 or min(shape) < 1:
         raise InvalidVideoError("its frames are not a uint8 array of the shape (T, H, W, 3)")
-    yield from _scaled(av.VideoFrame.from_ndarray(frame, format="rgb24") for frame in frames)
+    n_bytes = math.prod(shape)
+    if n_bytes > MAX_FRAMES_BYTES:
+        raise InvalidVideoError(f"its frames have more than {MAX_FRAMES_BYTES:,} bytes")
+    if is_fortran:
+        yield from np.frombuffer(_exactly(file, n_bytes), np.uint8).reshape(shape, order="F")
+        return
+    for _ in range(shape[0]):
+        yield np.frombuffer(_exactly(file, n_bytes // shape[0]), np.uint8).reshape(shape[1:])
+
+
+def _read_header_2_0(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    return np.lib.format.read_array_header_2_0(file)
+
+
+def _exactly(file: IO[bytes], n_bytes: int) -> bytes:
+    data = file.read(n_bytes)
+    if len(data) < n_bytes:
+        raise EOFError("its frames are incomplete")
+    return data
 
 
 def _check_size(width: int, height: int) -> None:

@@ -4,7 +4,9 @@ import errno
 import json
 import subprocess
 import sys
+import zipfile
 from fractions import Fraction
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +90,7 @@ def _truncated(path: Path) -> bytes:
         ("frames", {"frames": np.zeros((2, 4, 4, 3), np.uint8)}, "pixels"),
         ("frames", {"frames": np.zeros((2, 32, 32), np.uint8)}, "shape"),
         ("frames", {"frames": np.zeros((2, 32, 32, 3))}, "uint8"),
-        ("frames", {"frames": np.array([{}], object)}, "cannot be read"),
+        ("frames", {"frames": np.array([{}], object)}, "uint8"),
         ("frames", {"other": np.zeros(3)}, "cannot be read"),
     ],
 )
@@ -105,6 +107,37 @@ def test_invalid_video_is_reported(tmp_path: Path, form: str, content: Any, erro
     with pytest.raises(InvalidVideoError, match=error):
         encode(sent, out, form, None)
     assert not list(tmp_path.glob("out*"))
+
+
+def _npy(shape: tuple[int, ...], data: bytes) -> bytes:
+    file = BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
+    return file.getvalue() + data
+
+
+def test_size_of_frames_is_checked_before_any_is_read(tmp_path: Path) -> None:
+    """The header and the member that are checked are those that are read."""
+    small, sent = FRAMES[:1], tmp_path / "sent"
+    with zipfile.ZipFile(sent, "w") as archive:
+        archive.writestr("frames.npy", _npy(small.shape, small.tobytes()))
+        archive.writestr("frames", _npy((10**6, 512, 512, 3), b""))
+    assert encode(sent, tmp_path / "out.mp4", "frames", None)["n_frames"] == 1
+    for shape, data, error in (
+        ((10**6, 512, 512, 3), b"", "more than"),
+        ((2**40, 2**40, 2**40, 3), b"", "more than"),
+        ((2, *FRAMES.shape[1:]), small.tobytes(), "incomplete"),
+    ):
+        with zipfile.ZipFile(sent, "w") as archive:
+            archive.writestr("frames.npy", _npy(shape, data))
+        with pytest.raises(InvalidVideoError, match=error):
+            encode(sent, tmp_path / "other.mp4", "frames", None)
+
+
+def test_frames_in_fortran_order_are_encoded(tmp_path: Path) -> None:
+    sent = tmp_path / "sent"
+    with sent.open("wb") as file:
+        np.savez(file, frames=np.asfortranarray(FRAMES))
+    assert encode(sent, tmp_path / "out.mp4", "frames", None)["n_frames"] == len(FRAMES)
 
 
 @pytest.mark.parametrize("shape", [(16, 800), (1_200, 24)])

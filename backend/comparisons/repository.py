@@ -2,32 +2,18 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session, load_only
+from sqlalchemy import Text, cast, select
+from sqlalchemy.orm import Session
 
 from backend.db import Run
 from backend.runs.conditions import condition
 from backend.runs.filters import Node
+from backend.runs.groups import Brief
 
-_COLUMNS = (
-    Run.origin,
-    Run.algorithm,
-    Run.environment,
-    Run.group,
-    Run.seed,
-    Run.spec,
-    Run.state,
-    Run.host,
-    Run.queue,
-    Run.score,
-    Run.best_return,
-    Run.agent_steps,
-    Run.parent_id,
-    Run.forked_at_agent_steps,
-)
+_COLUMNS = [getattr(Run, name) for name in Brief._fields if name != "spec_text"]
 
 
-def briefs(session: Session, node: Node) -> Sequence[Run]:
+def briefs(session: Session, node: Node) -> Sequence[Brief]:
     """Every run that matches the filter, latest first, with only the columns of a group."""
-    query = select(Run).where(condition(node)).order_by(Run.id.desc())
-    return session.scalars(query.options(load_only(*_COLUMNS, raiseload=True))).all()
+    query = select(*_COLUMNS, cast(Run.spec, Text)).where(condition(node)).order_by(Run.id.desc())
+    return [Brief._make(row) for row in session.execute(query)]

@@ -11,20 +11,21 @@ from sqlalchemy.orm import Session
 
 from backend.comparisons import repository
 from backend.comparisons.schemas import EstimateOut, RunGroup, RunGroupPage
-from backend.db import Run
 from backend.db.keyset import BadCursor
 from backend.errors import Invalid
 from backend.runs import listing
 from backend.runs.fields import ConfigField, UnknownField, resolve
 from backend.runs.filters import Node
-from backend.runs.groups import group_key, group_names, repetitions
+from backend.runs.groups import Brief, group_names, key_of, remembered, repetitions
 from backend.runs.lineage import roots
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.problems import quoted
+from backend.specs.states import RunState
 from backend.statistics.estimates import median
 
 _SHOWN_RUNS = 100
+_STATES = frozenset(RunState)
 _COLUMNS = ("seed", "algorithm", "environment", "group", "state", "host", "queue")
 
 
@@ -45,7 +46,7 @@ def page(session: Session, node: Node, by: str, limit: int, cursor: str | None) 
     setting = _setting(by)
     if setting is not None:
         listing.check_known(session, "by", setting)
-    members: dict[str, list[Run]] = {}
+    members: dict[str, list[Brief]] = {}
     for run in repository.briefs(session, node):
         members.setdefault(_key(run, by, setting), []).append(run)
     groups = list(members.items())
@@ -87,9 +88,9 @@ def _setting(by: str) -> ConfigField | None:
     return field
 
 
-def _key(run: Run, by: str, setting: ConfigField | None) -> str:
+def _key(run: Brief, by: str, setting: ConfigField | None) -> str:
     if by == "seed":
-        return group_key(run.spec)
+        return key_of(run)
     if setting is not None:
         # Clients list keys separated by commas.
         return quote(json.dumps(_held(run, setting)), safe="")
@@ -97,12 +98,15 @@ def _key(run: Run, by: str, setting: ConfigField | None) -> str:
     return value if by in ("algorithm", "environment") else quote(value, safe="")
 
 
-def _held(run: Run, setting: ConfigField) -> Any:
+def _held(run: Brief, setting: ConfigField) -> Any:
     """The value in the run's spec; None if it has none."""
-    value: Any = run.spec
-    for key in setting.path:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
+
+    def held(value: Any) -> Any:
+        for key in setting.path:
+            value = value.get(key) if isinstance(value, dict) else None
+        return value
+
+    return remembered(run, setting.name, held)
 
 
 def _shown(value: Any) -> str:
@@ -111,14 +115,14 @@ def _shown(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _by_value(setting: ConfigField, run: Run) -> tuple[bool, bool, float, str]:
+def _by_value(setting: ConfigField, run: Brief) -> tuple[bool, bool, float, str]:
     """Sorts numbers, then text, then runs without a value."""
     value = _held(run, setting)
     number = float(value) if isinstance(value, int | float) else 0.0
     return value is None, isinstance(value, str), number, str(value)
 
 
-def _names(firsts: Sequence[Run], by: str, setting: ConfigField | None) -> list[str]:
+def _names(firsts: Sequence[Brief], by: str, setting: ConfigField | None) -> list[str]:
     if by == "seed":
         return group_names(firsts)
     if setting is not None:
@@ -131,7 +135,12 @@ def _names(firsts: Sequence[Run], by: str, setting: ConfigField | None) -> list[
     return [known[each].title if each in known else each for each in ids]
 
 
-def _group(key: str, name: str, runs: Sequence[Run], lineages: Mapping[str, str]) -> RunGroup:
+def _state(run: Brief) -> RunState:
+    """The run's state; of a damaged row as `backend.db.Run` shows it."""
+    return RunState(run.state) if run.state in _STATES else RunState.FAILED
+
+
+def _group(key: str, name: str, runs: Sequence[Brief], lineages: Mapping[str, str]) -> RunGroup:
     algorithms = {run.algorithm for run in runs}
     environments = {run.environment for run in runs}
     one_environment = len(environments) == 1
@@ -146,7 +155,7 @@ def _group(key: str, name: str, runs: Sequence[Run], lineages: Mapping[str, str]
         algorithm=algorithms.pop() if len(algorithms) == 1 else None,
         environment=environments.pop() if one_environment else None,
         n=len(runs),
-        states=dict(Counter(run.state for run in runs)),
+        states=dict(Counter(_state(run) for run in runs)),
         runs=[run.id for run in runs[:_SHOWN_RUNS]],
         n_scored=len(scores),
         score=EstimateOut.of(median(np.array(scores))) if scores else EstimateOut.point(None),

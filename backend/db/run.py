@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import JSON, BigInteger, ForeignKey, Index, String, Text, event
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, ORMExecuteState, Session, mapped_column, with_loader_criteria
+from sqlalchemy.orm.attributes import set_committed_value
 
 from backend.db.base import Base
 from backend.specs.run_fields import (
@@ -115,6 +116,36 @@ class Run(Base):
             left_s.append((stop["agent_steps"] - self.agent_steps) / self.agent_steps_per_s)
         return max(0.0, min(left_s)) if left_s else None
 
+
+_LIMITS = frozenset({"agent_steps", "wall_time_s", "score"})
+
+
+def is_whole(spec: Any) -> bool:
+    """Whether a stored specification has the parts that every run has."""
+    return (
+        isinstance(spec, dict)
+        and all(isinstance(spec.get(name), dict) for name in ("config", "environment_config", "stop"))
+        and all(isinstance(spec.get(name), str) for name in ("algorithm", "environment"))
+        and spec["stop"].keys() >= _LIMITS
+    )
+
+
+@event.listens_for(Run, "load")
+def _replace_damaged(run: Run, context: Any) -> None:
+    """Show a damaged row as a failed run without settings: it must not break a list."""
+    loaded = run.__dict__
+    if "spec" in loaded and not is_whole(loaded["spec"]):
+        known = {name: loaded.get(name) for name in ("name", "seed", "group", "tags", "notes")}
+        ids = {name: loaded.get(name, "") for name in ("algorithm", "environment")}
+        sections = {"config": {}, "environment_config": {}, "stop": dict.fromkeys(sorted(_LIMITS))}
+        set_committed_value(run, "spec", known | ids | sections)
+        set_committed_value(run, "state_reason", "its row in the database is damaged")
+    if "state" in loaded and loaded["state"] not in _STATES:
+        set_committed_value(run, "state", RunState.FAILED)
+        set_committed_value(run, "state_reason", "its row in the database is damaged")
+
+
+_STATES = frozenset(RunState)
 
 WITH_DELETED = {"callboard_with_deleted": True}
 """Execution options of a query that also finds deleted runs that can still be restored."""

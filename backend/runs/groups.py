@@ -8,10 +8,11 @@ way: the same environment, protocol and evaluation config.
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
-from hashlib import sha256
-from typing import Any
+from hashlib import blake2b, sha256
+from typing import Any, NamedTuple, TypeVar, cast
 
 from backend.db import Run
+from backend.db.run import is_whole
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS, Environment, PublishedScore
 from backend.specs.environments.custom import CustomEnvironment
@@ -20,12 +21,73 @@ from backend.specs.problems import InvalidSpec
 from backend.specs.protocols import PROTOCOLS
 from backend.specs.run import default_config, parse_run_spec
 from backend.specs.run_fields import EXTERNAL
+from backend.specs.states import RunState
+
+T = TypeVar("T")
 
 _LEARNING_ONLY = frozenset({"life_loss_terminal", "frame_maximum", "normalise"})
 """Environment settings that affect learning, but neither the scores nor what the agent observes."""
 
 _NAMED_DIFFERENCES = 3
+_MAX_KNOWN = 50_000
+"""Specifications whose keys and settings are kept: of a list of so many runs they are computed once."""
 _MISSING = object()
+
+
+class Brief(NamedTuple):
+    """What lists of groups need of a run: its row would take ten times as long to load."""
+
+    id: str
+    origin: str
+    algorithm: str
+    environment: str
+    group: str | None
+    seed: int
+    state: RunState
+    host: str | None
+    queue: str
+    score: float | None
+    best_return: float | None
+    agent_steps: int
+    parent_id: str | None
+    forked_at_agent_steps: int | None
+    spec_text: str
+    """Its specification, as the database has it."""
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """Its specification."""
+        spec: dict[str, Any] = json.loads(self.spec_text)
+        return spec
+
+
+GroupedRun = Run | Brief
+
+_known: dict[tuple[bytes, str], Any] = {}
+
+
+def remembered(run: Brief, name: str, compute: Callable[[dict[str, Any]], T]) -> T:
+    """What follows from a run's specification alone, computed once for each specification.
+
+    Args:
+        run: the run.
+        name: of what is computed.
+        compute: from the specification.
+    """
+    text = run.spec_text.encode(errors="surrogatepass")
+    place = blake2b(text, digest_size=16).digest(), name
+    try:
+        return cast("T", _known[place])
+    except KeyError:
+        if len(_known) >= _MAX_KNOWN:
+            _known.clear()
+        found = _known[place] = compute(run.spec)
+        return found
+
+
+def key_of(run: GroupedRun) -> str:
+    """The group's key of a run."""
+    return remembered(run, "key", group_key) if isinstance(run, Brief) else group_key(run.spec)
 
 
 def configs_of(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -62,6 +124,8 @@ def _defaults(algorithm: str, environment: str, custom: str) -> tuple[dict[str, 
 def group_key(spec: dict[str, Any]) -> str:
     """Equal for runs that differ only in seed, name, notes, tags, host, priority, or in limits to which no
     learning rate is annealed."""
+    if not is_whole(spec):
+        return "damaged"
     names = ("algorithm", "environment", "group", *(("origin",) if is_external(spec) else ()))
     parts = {name: spec.get(name) for name in names}
     configs = configs_of(spec)
@@ -98,7 +162,7 @@ def _annealing(spec: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
 
 
 def repetitions(
-    runs: Iterable[Run], roots: Mapping[str, str], scored: Collection[str] | None = None
+    runs: Iterable[GroupedRun], roots: Mapping[str, str], scored: Collection[str] | None = None
 ) -> set[str]:
     """Ids of the runs that are not further samples, because another of their group counts in their place.
 
@@ -120,28 +184,28 @@ def repetitions(
     return forks | _but_furthest(seeds, lambda run: run.seed, scored)
 
 
-def _is_deterministic(run: Run) -> bool:
+def _is_deterministic(run: GroupedRun) -> bool:
     known = ALGORITHMS.get(run.algorithm) if run.origin != EXTERNAL else None
     return known is not None and known.reproducibility != "none"
 
 
 def _but_furthest(
-    runs: Iterable[Run], sample: Callable[[Run], str | int], scored: Collection[str]
+    runs: Iterable[GroupedRun], sample: Callable[[GroupedRun], str | int], scored: Collection[str]
 ) -> set[str]:
     """Ids of the runs of a group and sample but the one that counts."""
-    alike: dict[tuple[str, str, str | int], list[Run]] = {}
+    alike: dict[tuple[str, str, str | int], list[GroupedRun]] = {}
     for run in runs:
         alike.setdefault((run.algorithm, run.environment, sample(run)), []).append(run)
     found: set[str] = set()
     for some in alike.values():
         if len(some) > 1:  # a list may have thousands of runs: keys of groups are computed where they matter
             ordered = sorted(some, key=lambda run: (run.id in scored, run.agent_steps, run.id))
-            counted = {group_key(run.spec): run.id for run in ordered}
+            counted = {key_of(run): run.id for run in ordered}
             found |= {run.id for run in some} - set(counted.values())
     return found
 
 
-def subject(found: Iterable[Run]) -> str:
+def subject(found: Iterable[GroupedRun]) -> str:
     """What the runs have in common, as a title."""
     several = list(found)
     kinds = {(run.origin, run.algorithm, run.environment) for run in several}
@@ -156,7 +220,7 @@ def subject(found: Iterable[Run]) -> str:
     return f"{title} on {where}" + (f", {len(several)} runs" if len(several) > 1 else "")
 
 
-def group_names(firsts: Sequence[Run]) -> list[str]:
+def group_names(firsts: Sequence[GroupedRun]) -> list[str]:
     """Names of groups, given one run of each: the group or the subject, and the settings that differ."""
     names = [run.group or subject([run]) for run in firsts]
     return _distinct_names(names, [_settings(run.spec) for run in firsts])
@@ -175,12 +239,26 @@ def subject_names(firsts: Sequence[Run]) -> list[str]:
 
 def _distinct_names(names: Sequence[str], settings: Sequence[dict[str, Any]]) -> list[str]:
     """The names, with the settings that differ among equal ones."""
+    alike: dict[str, list[dict[str, Any]]] = {}
+    for name, own in zip(names, settings, strict=True):
+        alike.setdefault(name, []).append(own)
+    differing = {name: _differing(several) for name, several in alike.items()}
     labels = []
     for name, own in zip(names, settings, strict=True):
-        alike = [one for other, one in zip(names, settings, strict=True) if other == name]
-        keys = [key for key in own if any(not _same(one.get(key, _MISSING), own[key]) for one in alike)]
-        labels.append(f"{name} ({_listed(own, keys)})" if len(alike) > 1 and keys else name)
+        keys = [key for key in own if key in differing[name]]
+        labels.append(f"{name} ({_listed(own, keys)})" if keys else name)
     return labels
+
+
+def _differing(settings: Sequence[dict[str, Any]]) -> set[str]:
+    """The names of the settings that are not equal in all of these."""
+    first = settings[0]
+    names = {name for own in settings for name in own}
+    return {
+        name
+        for name in names
+        if any(not _same(own.get(name, _MISSING), first.get(name, _MISSING)) for own in settings[1:])
+    }
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -189,7 +267,9 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _settings(spec: dict[str, Any]) -> dict[str, Any]:
-    shown = {name: spec[name] for name in ("algorithm", "environment", "group")}
+    if not is_whole(spec):
+        return {}
+    shown = {name: spec.get(name) for name in ("algorithm", "environment", "group")}
     settings = configs_of(spec)
     return {
         **shown,

@@ -7,11 +7,12 @@ from sqlalchemy.orm import Session, aliased
 
 from backend.db import Run
 from backend.db.run import WITH_DELETED
+from backend.runs.groups import GroupedRun
 
 _IDS_PER_STATEMENT = 10_000
 
 
-def roots(session: Session, runs: Iterable[Run]) -> dict[str, str]:
+def roots(session: Session, runs: Iterable[GroupedRun]) -> dict[str, str]:
     """By run id, the first run of its lineage: itself, or the run that it was forked from, directly or not.
 
     Deleted runs count while they can be restored. Then their forks no longer name them: those that start at

@@ -14,8 +14,6 @@ bootstraps, which cover too little with few seeds; the tests compare the point e
 
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate
-from math import comb
 
 import numpy as np
 import numpy.typing as npt
@@ -76,7 +74,8 @@ def medians(values: Scores) -> tuple[Scores, Scores, Scores]:
     """
     ordered = np.sort(values, axis=0)  # NaN comes last
     n = (~np.isnan(values)).sum(axis=0)
-    ranks = np.array([interval_rank(size) for size in range(len(values) + 1)])[n]
+    sizes, place = np.unique(n, return_inverse=True)
+    ranks = np.array([interval_rank(int(size)) for size in sizes])[place]
 
     def at(rank: npt.NDArray[np.intp]) -> Scores:
         """The values of 1-based ranks."""
@@ -97,9 +96,17 @@ def medians(values: Scores) -> tuple[Scores, Scores, Scores]:
 @cache
 def interval_rank(n: int) -> int:
     """The rank k of the ends of a median's interval; 0 for fewer than `MIN_SEEDS` scores."""
-    outside = accumulate(2 * comb(n, k) for k in range(n // 2))
-    rank = sum(1 for count in outside if count <= _MAX_MISSES * 2**n)
-    return 1 if rank == 0 and _MAX_MISSES_OF_RANGE * 2**n >= 2 else rank
+    # Whole numbers: those of thousands of scores exceed any float.
+    misses, of = _MAX_MISSES.as_integer_ratio()
+    rank, outside, count = 0, 0, 1
+    while rank < n // 2:
+        outside += 2 * count
+        if outside * of > misses << n:
+            break
+        rank += 1
+        count = count * (n - rank + 1) // rank
+    misses, of = _MAX_MISSES_OF_RANGE.as_integer_ratio()
+    return 1 if rank == 0 and misses << n >= 2 * of else rank
 
 
 def probability_of_improvement(a: Scores, b: Scores) -> float:

@@ -21,6 +21,7 @@ from backend.auth.state import AuthState
 from backend.db.engine import make_engine
 from backend.external.files import uploads_of
 from backend.http import docs, errors, frontend, openapi
+from backend.http.bodies import RequestMiddleware
 from backend.http.counters import RequestCounters
 from backend.http.dependencies import AppState
 from backend.http.idempotency import route as idempotency
@@ -63,6 +64,12 @@ _FIRST = (
 """The order of the API's document, the most requested first: FastAPI tries their routes in this order. A
 resource that is not named here follows, by its name."""
 
+OPEN_PATHS = frozenset({"/api/v1/auth/login", "/api/v1/auth/methods"})
+"""Addresses of the API that need no login."""
+LARGE_BODIES = {"points": 60_000, "episodes": 60_000}
+"""Values of JSON that the scripts of external runs may send to addresses that end like this: a batch of
+10,000 rows."""
+
 
 def create_app(settings: Settings) -> FastAPI:
     """Create the application. The database must be migrated; nothing connects before the first request."""
@@ -104,7 +111,7 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        openapi_url="/openapi.json",
+        openapi_url=None,  # `docs.router` has it
         routes=_routes(),
     )
     app.state.app_state = state
@@ -116,6 +123,7 @@ def create_app(settings: Settings) -> FastAPI:
     openapi.install(app)
     app.add_middleware(CompressionMiddleware)
     app.add_middleware(LargeResponses)
+    app.add_middleware(RequestMiddleware, open_paths=OPEN_PATHS, values=LARGE_BODIES)
     app.add_middleware(SecurityMiddleware, allowed_hosts=settings.allowed_hosts, counters=counters)
     return app
 

@@ -19,7 +19,7 @@ alone may be that of a proxy.
 
 from collections.abc import Sequence
 
-from backend.specs.problems import FieldProblem
+from backend.specs.problems import MAX_PROBLEMS, FieldProblem
 
 SECRET_FIELDS = frozenset({"password", "current", "new"})
 """Fields whose values are never quoted in a response or in the audit trail."""
@@ -43,7 +43,7 @@ class Problem(Exception):
         self.detail = detail
         self.code = code or self.code
         self.expected = expected
-        self.errors = list(errors)
+        self.errors = list(errors[:MAX_PROBLEMS])
 
 
 class Unauthenticated(Problem):
@@ -79,7 +79,9 @@ class Invalid(Problem):
     code = "invalid_fields"
 
     def __init__(self, errors: Sequence[FieldProblem], code: str | None = None) -> None:
-        super().__init__("; ".join(f"{e.field}: {e.message}" for e in errors), errors, code=code)
+        shown = "; ".join(f"{e.field}: {e.message}" for e in errors[:MAX_PROBLEMS])
+        more = len(errors) - MAX_PROBLEMS
+        super().__init__(shown + (f"; and {more:,} more" if more > 0 else ""), errors, code=code)
 
     @classmethod
     def field(cls, field: str, message: str, code: str | None = None) -> "Invalid":

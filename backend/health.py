@@ -1,16 +1,18 @@
 """Health, readiness and Prometheus metrics, for monitoring; the first two without authentication."""
 
 import os
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 
 from fastapi import APIRouter, Request
 from sqlalchemy.exc import SQLAlchemyError
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from backend.errors import Unauthenticated
 from backend.http.access import find_viewer
-from backend.http.dependencies import AppStateDep
+from backend.http.dependencies import AppState, AppStateDep
 from backend.specs.fields import Schema
 
 _WRITTEN_BYTES = 2**16
@@ -51,8 +53,16 @@ async def read_health() -> Health:
 
 
 @router.get("/readyz", responses={503: {"model": Readiness}})
-def read_readiness(state: AppStateDep, response: Response) -> Readiness:
-    """Whether the database is available and migrated, Redis responds and the disk is writable; else 503."""
+async def read_readiness(state: AppStateDep, response: Response) -> Readiness:
+    """Whether the database is available and migrated, Redis responds and the disk is writable; else 503.
+    The answer may be a second old."""
+    readiness = await state.limits.shared.get("readiness", partial(_readiness, state))
+    if not readiness.ready:
+        response.status_code = 503
+    return readiness
+
+
+def _readiness(state: AppState) -> Readiness:
     from backend.db.migrate import is_current  # slow to import: Alembic
 
     try:
@@ -74,8 +84,6 @@ def read_readiness(state: AppStateDep, response: Response) -> Readiness:
         )
         if not ready
     ]
-    if problems:
-        response.status_code = 503
     return Readiness(
         ready=not problems,
         database=database,
@@ -101,8 +109,10 @@ def _disk_problem(home: Path) -> str | None:
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-def read_metrics(request: Request, state: AppStateDep) -> Response:
-    """Metrics in Prometheus' text format. A server that other machines can reach requires a token."""
-    if state.settings.serves_other_machines and find_viewer(request) is None:
+async def read_metrics(request: Request, state: AppStateDep) -> Response:
+    """Metrics in Prometheus' text format, at most a second old. A server that other machines can reach
+    requires a token."""
+    if state.settings.serves_other_machines and await run_in_threadpool(find_viewer, request) is None:
         raise Unauthenticated("/metrics needs a token of role viewer, since other machines can reach it")
-    return Response(state.counters.exposition(), media_type="text/plain; version=1.0.0; charset=utf-8")
+    exposition = await state.limits.shared.get("metrics", state.counters.exposition)
+    return Response(exposition, media_type="text/plain; version=1.0.0; charset=utf-8")

@@ -128,7 +128,19 @@ class Settings(BaseSettings):
         "its GPUs, at least 1.",
     )
     min_free_disk_bytes: int = Field(
-        512 * 2**20, ge=0, description="With less free disk space under home, this worker claims no runs."
+        512 * 2**20,
+        ge=0,
+        description="With less free disk space under home, this worker claims no runs, and the web process "
+        "stores nothing that scripts send.",
+    )
+    token_daily_bytes: int = Field(
+        20 * 2**30, ge=0, description="How much the scripts of one API token may store in a day."
+    )
+    token_daily_runs: int = Field(
+        10_000, ge=0, description="How many runs one API token may create in a day."
+    )
+    token_daily_series: int = Field(
+        200_000, ge=0, description="How many series one API token may begin in a day."
     )
     engine_niceness: int = Field(
         10,

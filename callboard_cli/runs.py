@@ -68,7 +68,8 @@ def list_runs(
     as_json: Json = False,
 ) -> None:
     """List runs, latest first by default."""
-    params = {"filter": filter_text, "state": [s.value for s in state or []] or None, "sort": sort}
+    params: dict[str, Any] = {"filter": filter_text, "state": [s.value for s in state or []] or None}
+    params |= {"sort": sort, "spec": as_json}
     with _remote() as remote:
         runs = list(remote.items("/runs", params, limit))
     if as_json:

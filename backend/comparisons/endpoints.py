@@ -9,6 +9,7 @@ from backend.comparisons.schemas import At, Comparison, RunGroupPage, Score
 from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession
 from backend.http.pages import Cursor, Limit, Ulid
+from backend.http.streaming import ListTurn
 from backend.runs import listing
 from backend.specs.states import RunState
 from backend.text import Text
@@ -19,6 +20,7 @@ router = APIRouter(prefix="/comparisons", tags=["comparisons"])
 @router.get("")
 def compare_runs(
     principal: Viewer,
+    turn: ListTurn,
     session: ReadSession,
     run: Annotated[list[Ulid], Query(min_length=1, max_length=100, description="Run ids.")],
     score: Annotated[
@@ -52,6 +54,7 @@ def compare_runs(
 @router.get("/groups")
 def list_run_groups(
     principal: Viewer,
+    turn: ListTurn,
     session: ReadSession,
     by: Annotated[
         Text,

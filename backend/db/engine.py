@@ -4,13 +4,18 @@ import math
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from time import monotonic
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.orm import Session
+
+from backend.db import deadline
+from backend.db.deadline import Deadline
 
 BUSY_TIMEOUT_S = 20.0
 """How long SQLite waits for another writer before it raises an error."""
@@ -30,6 +35,9 @@ LOCK_TIMEOUT_S = 4.0
 
 QUERY_TIMEOUT_S = 10.0
 """How long a query of such a process may take, unless its transaction writes."""
+
+CANCEL_TIMEOUT_S = 2.0
+"""How long a query's cancellation on PostgreSQL may take."""
 
 _WRITING = "callboard_writing"
 _WAIT_S = "callboard_wait_s"
@@ -72,6 +80,9 @@ def make_engine(url: str, *, with_timeouts: bool = False) -> Engine:
         if with_timeouts:
             event.listen(engine, "connect", _set_timeouts)
             event.listen(engine, "begin", _begin_postgres)
+            event.listen(engine, "before_cursor_execute", _cancel_at_deadline)
+            event.listen(engine, "after_cursor_execute", _has_ended)
+            event.listen(engine, "handle_error", _has_failed)
         return engine
     if parsed.database:
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
@@ -115,11 +126,15 @@ def _begin_postgres(connection: Connection) -> None:
 
 _ENDS_AT = "callboard_ends_at"
 """In a connection's `info`: when its query is interrupted."""
+_DEADLINE = "callboard_deadline"
+"""In a connection's `info`: the deadline of the request that it reads for; on PostgreSQL with what cancels
+its query."""
 
 
 def _interrupt_long_queries(connection: sqlite3.Connection, record: Any) -> None:
     def is_late() -> bool:
-        return bool(monotonic() > record.info.get(_ENDS_AT, math.inf))
+        request: Deadline | None = record.info.get(_DEADLINE)
+        return (request is not None and request.is_over) or monotonic() > record.info.get(_ENDS_AT, math.inf)
 
     connection.set_progress_handler(is_late, _STEPS_PER_CHECK)
 
@@ -129,6 +144,36 @@ def _note_start(
 ) -> None:
     writing = connection.get_execution_options().get(_WRITING, False)
     connection.info[_ENDS_AT] = math.inf if writing else monotonic() + QUERY_TIMEOUT_S
+    connection.info[_DEADLINE] = request = None if writing else deadline.current()
+    if request is not None:
+        request.check()
+
+
+def _cancel_at_deadline(
+    connection: Connection, cursor: Any, statement: str, parameters: Any, context: Any, executemany: bool
+) -> None:
+    request = deadline.current()
+    if request is None or connection.get_execution_options().get(_WRITING, False):
+        return
+    driver: Any = connection.connection.driver_connection
+
+    def cancel() -> None:
+        # A message over the network, from the thread of the event loop.
+        Thread(target=partial(driver.cancel_safe, timeout=CANCEL_TIMEOUT_S), daemon=True).start()
+
+    request.subscribe(cancel)
+    connection.info[_DEADLINE] = request, cancel
+
+
+def _has_ended(connection: Connection, *details: Any) -> None:
+    request, cancel = connection.info.pop(_DEADLINE, (None, None))
+    if request is not None:
+        request.unsubscribe(cancel)
+
+
+def _has_failed(context: ExceptionContext) -> None:
+    if context.connection is not None and not context.connection.invalidated:
+        _has_ended(context.connection)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ sqlakeyset needs columns that are not null.
 
 import base64
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -15,6 +16,12 @@ from sqlalchemy import BigInteger, ColumnElement, Select, and_, nulls_last, or_
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 M = TypeVar("M")
+T = TypeVar("T")
+
+MAX_PAGE_BYTES = 2 * 2**20
+"""Size of the texts and JSON of a page's rows: a page has fewer rows than asked for if they are long."""
+_ROWS = 50
+"""Rows that are read together."""
 
 
 class BadCursor(ValueError):
@@ -63,11 +70,36 @@ def page(
     order = [by.desc(), row_id.desc()] if descending else [by.asc(), row_id.asc()]
     if by.property.columns[0].nullable:
         order.insert(0, by.is_(None))  # type: ignore[arg-type]
-    rows = list(session.scalars(statement.order_by(*order).limit(limit + 1)))
-    if len(rows) <= limit:
+    chosen = statement.order_by(*order).limit(limit + 1).execution_options(yield_per=_ROWS)
+    with session.scalars(chosen) as found:
+        rows, has_more = _bounded(found, limit, _size_bytes)
+    if not has_more:
         return rows, None
-    last = rows[limit - 1]
-    return rows[:limit], _encode(getattr(last, by.key), getattr(last, row_id.key), by, descending)
+    last = rows[-1]
+    return rows, _encode(getattr(last, by.key), getattr(last, row_id.key), by, descending)
+
+
+def _bounded(found: Iterable[T], limit: int, size_bytes: Callable[[T], int]) -> tuple[list[T], bool]:
+    """The first rows, as many as a page may have, and whether there are more; at least one."""
+    rows: list[T] = []
+    n_bytes = 0
+    for row in found:
+        n_bytes += size_bytes(row)
+        if len(rows) == limit or (rows and n_bytes > MAX_PAGE_BYTES):
+            return rows, True
+        rows.append(row)
+    return rows, False
+
+
+def _size_bytes(row: Any) -> int:
+    """About the size of a row's texts and JSON."""
+    n_bytes = 0
+    for value in vars(row).values():
+        if isinstance(value, str):
+            n_bytes += len(value.encode(errors="replace"))
+        elif isinstance(value, dict | list):
+            n_bytes += len(json.dumps(value, default=str))
+    return n_bytes
 
 
 def _computed_page(
@@ -92,11 +124,14 @@ def _computed_page(
     label = held.label("sorted_by")
     order = [label.desc(), row_id.desc()] if descending else [label.asc(), row_id.asc()]
     chosen = statement.add_columns(label).order_by(nulls_last(order[0]), order[1]).limit(limit + 1)
-    rows = [(row[0], row[1]) for row in session.execute(chosen)]
-    if len(rows) <= limit:
+    with session.execute(chosen.execution_options(yield_per=_ROWS)) as found:
+        rows, has_more = _bounded(
+            ((row[0], row[1]) for row in found), limit, lambda pair: _size_bytes(pair[0])
+        )
+    if not has_more:
         return [row for row, _ in rows], None
-    last, value = rows[limit - 1]
-    return [row for row, _ in rows[:limit]], _encode(value, getattr(last, row_id.key), by, descending)
+    last, value = rows[-1]
+    return [row for row, _ in rows], _encode(value, getattr(last, row_id.key), by, descending)
 
 
 def _after(

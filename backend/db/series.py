@@ -5,6 +5,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from backend.db.base import Base
 
+NEW_SERIES = "callboard_new_series"
+"""In a session's `info`: how many series its transaction has created."""
+
 
 class Series(Base):
     """One metric of one run from one source."""

@@ -155,7 +155,7 @@ async def read_video(
         return found
     if found is None or found.state not in ("queued", "running"):
         # Only here, so that those who watch do not wait for others who write.
-        async with state.limits.writes.turn() as ends_at:
+        async with state.limits.writes.turn(principal.credential.id) as ends_at:
             found = await run_in_threadpool(request, max(0.0, ends_at - monotonic()))
     pending = VideoPending(job=found.id, state="queued" if found.state == "queued" else "running")
     return JSONResponse(pending.model_dump(), 202, headers={"Retry-After": "1"})

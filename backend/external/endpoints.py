@@ -11,6 +11,7 @@ from backend.errors import Invalid
 from backend.external import columns, files, service
 from backend.external.schemas import (
     MAX_SEQUENCE,
+    MAX_SERIES_OF_REQUEST,
     MAX_UPLOAD_BYTES,
     EpisodesBatch,
     Heartbeat,
@@ -22,6 +23,7 @@ from backend.external.schemas import (
 )
 from backend.http.access import ExternalWriter
 from backend.http.dependencies import AppStateDep, IngestSession
+from backend.http.errors import TooLarge
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import RunId
 from backend.specs.fields import ULID
@@ -130,6 +132,12 @@ def add_points(
         batch = _of_stream(request, body, callboard_source, callboard_sequence)
     else:
         batch = columns.of_points(columns.validated(PointsBatch, body))
+    if len(batch.series) > MAX_SERIES_OF_REQUEST:
+        # Each needs a part of the time for which the database is locked. Clients halve the request.
+        raise TooLarge(
+            f"the request has points of {len(batch.series):,} metrics: send at most {MAX_SERIES_OF_REQUEST} "
+            "together"
+        )
     return service.add_points(session, run_id, principal, batch)
 
 
@@ -184,6 +192,7 @@ def send_upload(
     after a day, when another upload begins or the server starts. While a run has too many of them, the answer
     is 503.
     """
+    state.limits.quotas.charge(principal, state.settings, n_bytes=len(part))
     return UploadOut(received_bytes=files.append(state, run_id, principal, upload, offset, part))
 
 

@@ -20,6 +20,7 @@ from backend.external.uploads import Uploads
 from backend.http.access import ExternalWriter
 from backend.http.dependencies import AppState, AppStateDep
 from backend.http.pages import RunId
+from backend.http.streaming import HashTurn
 from backend.principals import Principal
 from backend.runs import service as runs
 from backend.storage import service as storage
@@ -85,19 +86,23 @@ def _put(
     path = uploads_of(state).complete(run_id, body.upload, body.size_bytes, body.sha256)
     with writing(state.db_engine) as session:
         storage.expect_file(session, run_id, kind, file)
-    state.artifacts.put(path, run_id, kind, file)
+    try:
+        state.artifacts.put(path, run_id, kind, file)
+    except FileNotFoundError:
+        detail = "another request stores the same upload: try again"
+        raise Unavailable(detail, retry_after_s=1) from None
     return stored
 
 
 def _checkpoint(
-    run_id: RunId, principal: ExternalWriter, state: AppStateDep, body: CheckpointUpload
+    run_id: RunId, principal: ExternalWriter, state: AppStateDep, turn: HashTurn, body: CheckpointUpload
 ) -> StoredFile[CheckpointUpload]:
     file = f"s{body.agent_steps:012d}-{new_id()}{body.suffix}"
     return _put(state, run_id, principal, body, "checkpoints", file)
 
 
 def _video(
-    run_id: RunId, principal: ExternalWriter, state: AppStateDep, body: VideoUpload
+    run_id: RunId, principal: ExternalWriter, state: AppStateDep, turn: HashTurn, body: VideoUpload
 ) -> StoredFile[VideoUpload]:
     if body.size_bytes > MAX_VIDEO_BYTES:
         raise Invalid.field("size_bytes", f"must be at most {MAX_VIDEO_BYTES:,} for a video")

@@ -6,9 +6,8 @@ from fastapi import Depends
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
 from starlette.requests import HTTPConnection
 
-from backend.errors import Forbidden
-from backend.http.addresses import address_of
-from backend.http.dependencies import COOKIE, Authenticated, credentials_of, get_state
+from backend.errors import Forbidden, Unauthenticated
+from backend.http.dependencies import COOKIE, Authenticated, authenticate
 from backend.principals import Principal, Role
 
 # `Authenticated` reads the request itself: these two are in the API's schema, and nothing uses their values.
@@ -22,8 +21,11 @@ _Cookie = Annotated[
 
 def find_viewer(connection: HTTPConnection) -> Principal | None:
     """The user of a connection without dependencies, such as a WebSocket; None if they may not read."""
-    principal = get_state(connection).authenticate(*credentials_of(connection), address_of(connection))
-    return None if principal is None or principal.only_external_runs else principal
+    try:
+        principal = authenticate(connection)
+    except Unauthenticated:
+        return None
+    return None if principal.only_external_runs else principal
 
 
 class RequireRole:

@@ -30,6 +30,10 @@ class RequestContext:
     """The request's id in the logs."""
     principal: Principal | None = None
     """Who sends it; None until it is authenticated, and for requests that need no login."""
+    refusal: Exception | None = None
+    """Why it has no principal, if that is an error: the database may be unavailable."""
+    body_bytes: int = 0
+    """Size of its body."""
     keyed: KeyedRequest | None = None
     """Set where it is executed once, however often it is sent."""
     session: Session | None = None
@@ -49,7 +53,12 @@ def start_context(scope: Scope, request_id: str) -> None:
 
 def context_of(connection: HTTPConnection) -> RequestContext:
     """The context of a request."""
-    context: RequestContext = connection.scope["state"][_NAME]
+    return context_in(connection.scope)
+
+
+def context_in(scope: Scope) -> RequestContext:
+    """The context of a request, from its scope."""
+    context: RequestContext = scope["state"][_NAME]
     return context
 
 

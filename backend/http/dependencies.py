@@ -5,6 +5,7 @@ and record its change into `AppState`.
 """
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from time import monotonic
@@ -19,7 +20,8 @@ from starlette.requests import HTTPConnection
 
 from backend.artifacts import ArtifactStore
 from backend.db.engine import read_session, reading, writing
-from backend.errors import Unauthenticated
+from backend.db.series import NEW_SERIES
+from backend.errors import Unauthenticated, Unavailable
 from backend.http.addresses import address_of
 from backend.http.context import Repeated, RequestContext, context_of
 from backend.http.counters import RequestCounters
@@ -88,16 +90,28 @@ def credentials_of(connection: HTTPConnection) -> tuple[str | None, str | None]:
 
 
 # Without parameters of its own: FastAPI solves those again wherever a request's dependencies name this one.
-def _authenticated(request: Request) -> Principal:
-    token, cookie = credentials_of(request)
+async def _authenticated(request: Request) -> Principal:
+    # `RequestMiddleware` has authenticated the request before it read the body.
+    context = context_of(request)
+    if context.principal is None:
+        raise context.refusal or Unauthenticated()
+    return context.principal
+
+
+def authenticate(connection: HTTPConnection) -> Principal:
+    """Find out who sends a request, by its token, else by its session's cookie.
+
+    Raises:
+        Unauthenticated: it has none, or it is unknown, revoked or expired.
+    """
+    token, cookie = credentials_of(connection)
     if token is None and cookie is None:
         raise Unauthenticated
-    principal = get_state(request).authenticate(token, cookie, address_of(request))
+    principal = get_state(connection).authenticate(token, cookie, address_of(connection))
     if principal is None:
         raise Unauthenticated(
             "the token or session is unknown, revoked or expired: log in again, or create another token"
         )
-    context_of(request).principal = principal
     return principal
 
 
@@ -120,8 +134,9 @@ async def _reading(state: AppStateDep) -> AsyncIterator[Session]:
             await run_in_threadpool(session.close)
 
 
-async def _write_turn(state: AppStateDep) -> AsyncIterator[float]:
-    async with state.limits.writes.turn() as ends_at:
+async def _write_turn(request: Request, state: AppStateDep) -> AsyncIterator[float]:
+    principal = await _authenticated(request)
+    async with state.limits.writes.turn(principal.credential.id) as ends_at:
         yield ends_at
 
 
@@ -142,8 +157,24 @@ def _writing(
 def _ingesting(
     request: Request, state: AppStateDep, principal: Authenticated, ends_at: _WriteTurn
 ) -> Iterator[Session]:
+    require_room(state.settings)
+    state.limits.quotas.charge(principal, state.settings, n_bytes=context_of(request).body_bytes)
     _refuse_repeated(request, state, principal)
     yield from _transaction(request, state, None, max(0.0, ends_at - monotonic()))
+
+
+def require_room(settings: Settings) -> None:
+    """Refuse to store more on a disk that is nearly full: a full one ends all training on this machine.
+
+    Raises:
+        Unavailable: it is.
+    """
+    home = settings.home_dir
+    folder = next(path for path in (home, *home.parents) if path.exists())
+    if shutil.disk_usage(folder).free < settings.min_free_disk_bytes:
+        raise Unavailable(
+            "the disk of the server is nearly full; nothing was stored: free some space", retry_after_s=30
+        )
 
 
 def _writing_at_once(
@@ -167,6 +198,8 @@ def _transaction(
     with writing(state.db_engine, wait_s=wait_s) as session:
         context.session = session
         yield session
+        if context.principal is not None and (n_series := session.info.get(NEW_SERIES, 0)):
+            state.limits.quotas.charge(context.principal, state.settings, n_series=n_series)
         if body is not None and context.audited and request.method not in SAFE_METHODS:
             state.record_change(session, request, body)
     state.bus.publish_changes(session)

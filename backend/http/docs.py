@@ -1,15 +1,20 @@
-"""Route `/docs`: Swagger UI, from files of an installed package, so that it needs no internet."""
+"""Routes `/openapi.json` and `/docs`: Swagger UI, from files of an installed package, so that it needs no
+internet."""
 
 from pathlib import Path
 
 import fastapi_offline
-from fastapi import APIRouter
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import FileResponse, HTMLResponse
 from starlette.responses import Response
 
 from backend.errors import NotFound
+from backend.http.dependencies import AppState
+from backend.http.transfer import JsonDocument
 
-router = APIRouter(prefix="/docs", include_in_schema=False)
+router = APIRouter(include_in_schema=False)
+
+DOCUMENT = "/openapi.json"
 
 FILES = frozenset({"swagger-ui-bundle.js", "swagger-ui.css", "favicon.png"})
 
@@ -33,19 +38,31 @@ PAGE = """<!doctype html>
 START = 'SwaggerUIBundle({url: "/openapi.json", dom_id: "#api", deepLinking: true});\n'
 
 
-@router.get("")
+@router.get(DOCUMENT)
+async def read_openapi(request: Request) -> Response:
+    """The OpenAPI document, serialised once."""
+    app: FastAPI = request.app
+    document: JsonDocument | None = getattr(app.state, "openapi_document", None)
+    if document is None:
+        state: AppState = app.state.app_state
+        document = await state.limits.shared.get("openapi", lambda: JsonDocument.of_json(app.openapi()))
+        app.state.openapi_document = document
+    return document.respond(request)
+
+
+@router.get("/docs")
 def read_docs() -> HTMLResponse:
     """The page."""
     return HTMLResponse(PAGE)
 
 
-@router.get("/start.js")
+@router.get("/docs/start.js")
 def read_start() -> Response:
     """The script that starts Swagger UI."""
     return Response(START, media_type="text/javascript")
 
 
-@router.get("/{name}")
+@router.get("/docs/{name}")
 def read_file(name: str) -> FileResponse:
     """A file of Swagger UI."""
     if name not in FILES:

@@ -11,7 +11,7 @@ Problem
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -25,6 +25,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from backend.artifacts import StoreUnavailable
+from backend.db.deadline import REQUEST_S, RequestEnded
 from backend.db.engine import QUERY_TIMEOUT_S, is_query_timeout
 from backend.db.keyset import BadCursor
 from backend.errors import (
@@ -42,9 +43,16 @@ from backend.errors import (
 from backend.http.context import request_id_of
 from backend.http.routing import HttpMethods
 from backend.specs.fields import Schema
-from backend.specs.problems import FieldProblem, InvalidSpec, explained_in, message_of
+from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, explained_in, message_of
 
 MEDIA_TYPE = "application/problem+json"
+
+MAX_DOCUMENT_BYTES = 16_000
+"""Maximum size of a problem document, whatever the request has."""
+_MAX_DETAIL_BYTES = 5_000
+_MAX_ERRORS_BYTES = 10_000
+_MAX_FIELD_BYTES = 500
+_MAX_MESSAGE_BYTES = 2_000
 
 log = structlog.get_logger(__name__)
 
@@ -63,7 +71,7 @@ class ProblemDocument(Schema):
     code: str | None = None
     """What was wrong, for programs, such as `run_not_found`; null if there is nothing to distinguish."""
     errors: list[FieldProblem] = Field(default=[])
-    """Every invalid field, by its dotted path."""
+    """The first 20 invalid fields at most, by their dotted paths."""
     expected: int | None = None
     """The `sequence` or `offset` that must come next, where the request has another; null otherwise."""
     request_id: str | None = None
@@ -135,20 +143,43 @@ def _headers_of(problem: Problem) -> Mapping[str, str]:
 
 
 def respond(problem: Problem, request_id: str | None) -> Response:
-    """The response for `problem`."""
+    """The response for `problem`, of at most `MAX_DOCUMENT_BYTES`."""
     status = status_of(problem)
     document = ProblemDocument(
         title=status.phrase,
         status=status,
-        detail=problem.detail,
+        detail=_shortened(problem.detail, _MAX_DETAIL_BYTES),
         code=problem.code,
-        errors=problem.errors,
+        errors=_bounded(problem.errors),
         expected=problem.expected,
         request_id=request_id,
     )
     # ASCII: quoted input may hold a lone surrogate, which has no UTF-8 form.
     content = json.dumps(document.model_dump())
     return Response(content, int(status), headers=dict(_headers_of(problem)), media_type=MEDIA_TYPE)
+
+
+def _bounded(errors: Sequence[FieldProblem]) -> list[FieldProblem]:
+    """The first problems, shortened where they quote much of the input."""
+    kept, n_bytes = [], 0
+    for error in errors[:MAX_PROBLEMS]:
+        short = FieldProblem(
+            field=_shortened(error.field, _MAX_FIELD_BYTES),
+            message=_shortened(error.message, _MAX_MESSAGE_BYTES),
+        )
+        n_bytes += len(json.dumps(short.model_dump())) + 2
+        if n_bytes > _MAX_ERRORS_BYTES:
+            break
+        kept.append(short)
+    return kept
+
+
+def _shortened(text: str, n_bytes: int) -> str:
+    """The start of a text whose JSON would be longer."""
+    text = text[:n_bytes]
+    while len(json.dumps(text)) > n_bytes:
+        text = text[: len(text) * 3 // 4] + "…"
+    return text
 
 
 def install(app: FastAPI) -> None:
@@ -200,6 +231,13 @@ def install(app: FastAPI) -> None:
             )
         return answer(request, Unavailable(detail, retry_after_s=1))
 
+    def on_deadline(request: Request, error: Exception) -> Response:
+        detail = (
+            f"the request took longer than {REQUEST_S:g} s and was cancelled: ask for less, such as fewer "
+            "terms in a filter, or try again later"
+        )
+        return answer(request, Unavailable(detail, retry_after_s=1))
+
     def on_store(request: Request, error: Exception) -> Response:
         log.warning("artifacts.unavailable", error=str(error))
         detail = (
@@ -224,6 +262,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(OperationalError, on_database)
     app.add_exception_handler(InterfaceError, on_database)
+    app.add_exception_handler(RequestEnded, on_deadline)
     app.add_exception_handler(StoreUnavailable, on_store)
     app.add_exception_handler(IntegrityError, on_conflict)
     app.add_exception_handler(PoolTimeout, on_database)
@@ -235,8 +274,15 @@ def _from_validation(error: RequestValidationError, body: Any) -> Problem:
     if any(item["loc"][:1] == ("path",) for item in error.errors()):
         return NotFound("there is no such id")
     # A parameter that an endpoint shares with one of its dependencies is checked twice.
-    problems = dict.fromkeys(_field_problem(item) for item in error.errors())
-    return Invalid(explained_in(problems, body))
+    problems: dict[FieldProblem, None] = {}
+    for item in error.errors():
+        problems[_field_problem(item)] = None
+        if len(problems) > MAX_PROBLEMS:
+            break
+    problem = Invalid(explained_in(list(problems)[:MAX_PROBLEMS], body))
+    if len(problems) > MAX_PROBLEMS:
+        problem.detail += "; and others"
+    return problem
 
 
 def _field_problem(item: Mapping[str, Any]) -> FieldProblem:

@@ -2,18 +2,38 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextvars import Context
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import Any, TypeVar, cast
 
+from starlette.concurrency import run_in_threadpool
+
+from backend.db import deadline
+from backend.db.deadline import RequestEnded
 from backend.errors import TooMany, Unavailable
+from backend.principals import Principal
+from backend.settings import Settings
+
+T = TypeVar("T")
 
 RETRY_AFTER_S = 5
 """When a client may try again for a slot."""
 
+MAX_WAITING_OF_USER = 100
+"""Requests of one kind and user that wait for their turn."""
+
+MAX_WAITING_CHARTS = 1_000
 MAX_CHARTS = 2
 """Charts and figures that are computed at the same time. The others wait; one may need 100 MiB."""
+
+SHARED_FOR_S = 1.0
+"""Age of an answer that everybody may ask for."""
+
+QUOTA_S = 24 * 3600.0
+"""How long what a token has stored counts."""
 
 MAX_WRITERS = 8
 """Requests that write at the same time. Each occupies a thread while it waits for the database's write lock:
@@ -62,43 +82,200 @@ class Slots:
             self._taken += Counter()  # drops zeros
 
 
-class WriteQueue:
-    """Lets a few requests write at the same time; the others wait in the event loop, not in a thread."""
+class Turns:
+    """How many requests of one kind work at the same time, in all and of each user; the others wait in the
+    event loop, in the order of their arrival."""
 
-    def __init__(self) -> None:
-        self._writers = asyncio.Semaphore(MAX_WRITERS)
-        self.n_waiting = 0
+    def __init__(self, *, total: int, per_user: int, max_waiting: int = MAX_WAITING_OF_USER) -> None:
+        self._total = total
+        self._per_user = per_user
+        self._max_waiting = max_waiting
+        self._working: Counter[str] = Counter()
+        self._waiting: list[tuple[str, asyncio.Future[None]]] = []
+
+    @property
+    def n_working(self) -> int:
+        """Requests that have a turn."""
+        return self._working.total()
+
+    @property
+    def n_waiting(self) -> int:
         """Requests that wait for their turn."""
+        return len(self._waiting)
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[float]:
+    async def turn(self, user_id: str) -> AsyncIterator[None]:
+        """Wait for a turn, and hold it.
+
+        Raises:
+            TooMany: too many requests of the user wait.
+            RequestEnded: the request's deadline has come, or its client has left.
+        """
+        await self._begin(user_id)
+        try:
+            yield
+        finally:
+            self._end(user_id)
+
+    async def _begin(self, user_id: str) -> None:
+        if self._is_free(user_id):
+            self._working[user_id] += 1
+            return
+        if sum(user == user_id for user, _ in self._waiting) >= self._max_waiting:
+            raise TooMany("too many of your requests wait: try again when some have ended", RETRY_AFTER_S)
+        loop, request = asyncio.get_running_loop(), deadline.current()
+        turn: asyncio.Future[None] = loop.create_future()
+
+        def give_up() -> None:
+            if not turn.done():
+                turn.set_exception(RequestEnded())
+
+        self._waiting.append((user_id, turn))
+        try:
+            if request is not None:
+                request.subscribe(give_up)
+            await turn
+        except BaseException:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self._end(user_id)  # it came, too late
+            raise
+        finally:
+            if (user_id, turn) in self._waiting:
+                self._waiting.remove((user_id, turn))
+            if request is not None:
+                request.unsubscribe(give_up)
+
+    def _is_free(self, user_id: str) -> bool:
+        return self._working.total() < self._total and self._working[user_id] < self._per_user
+
+    def _end(self, user_id: str) -> None:
+        self._working[user_id] -= 1
+        self._working += Counter()  # drops zeros
+        for waiting in list(self._waiting):
+            user, turn = waiting
+            if self._is_free(user) and not turn.done():
+                self._working[user] += 1
+                self._waiting.remove(waiting)
+                turn.set_result(None)
+
+
+class WriteQueue:
+    """Lets a few requests write at the same time, one of each session or token; the others wait in the event
+    loop, not in a thread."""
+
+    def __init__(self) -> None:
+        self._turns = Turns(total=MAX_WRITERS, per_user=1, max_waiting=MAX_WAITING_WRITERS)
+
+    @property
+    def n_waiting(self) -> int:
+        """Requests that wait for their turn."""
+        return self._turns.n_waiting
+
+    @asynccontextmanager
+    async def turn(self, credential_id: str) -> AsyncIterator[float]:
         """Wait for a turn, and hold it. Yields the time (`monotonic`) until which to wait for the write lock.
 
         Raises:
             Unavailable: too many requests wait, or the turn did not come within `WRITE_TIMEOUT_S`.
         """
         if self.n_waiting >= MAX_WAITING_WRITERS:
-            raise _busy()
+            raise busy()
         ends_at = monotonic() + WRITE_TIMEOUT_S
-        self.n_waiting += 1
-        try:
-            async with asyncio.timeout(WRITE_TIMEOUT_S):
-                await self._writers.acquire()
-        except TimeoutError:
-            raise _busy() from None
-        finally:
-            self.n_waiting -= 1
-        try:
+        async with AsyncExitStack() as turn:
+            try:
+                async with asyncio.timeout(WRITE_TIMEOUT_S):
+                    await turn.enter_async_context(self._turns.turn(credential_id))
+            except TimeoutError:
+                raise busy() from None
             yield ends_at
+
+
+class SharedAnswers:
+    """Answers that everybody may ask for: each is computed at most once in `SHARED_FOR_S`, whoever asks."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[float, Any]] = {}
+        self._running: dict[str, asyncio.Task[Any]] = {}
+
+    async def get(self, name: str, compute: Callable[[], T]) -> T:
+        """The answer of this name, computed in a thread unless it is recent or being computed."""
+        computed_at, answer = self._kept.get(name, (-SHARED_FOR_S, None))
+        if monotonic() - computed_at < SHARED_FOR_S:
+            return cast("T", answer)
+        task = self._running.get(name)
+        if task is None:
+            # In a context of its own: it does not end with the request that has begun it.
+            task = asyncio.create_task(self._compute(name, compute), context=Context())
+            self._running[name] = task
+        return cast("T", await asyncio.shield(task))  # a client that leaves ends it for no other
+
+    async def _compute(self, name: str, compute: Callable[[], T]) -> T:
+        try:
+            answer = await run_in_threadpool(compute)
+            self._kept[name] = (monotonic(), answer)
+            return answer
         finally:
-            self._writers.release()
+            del self._running[name]
 
 
-def _busy() -> Unavailable:
+def busy() -> Unavailable:
+    """The answer to a request for which there is no turn."""
     return Unavailable(
         "the database is busy with other changes; nothing was changed: try again",
         retry_after_s=1,
     )
+
+
+@dataclass
+class _Used:
+    """What a token has stored since the start of its day."""
+
+    since: float
+    n_bytes: int = 0
+    n_runs: int = 0
+    n_series: int = 0
+
+
+class Quotas:
+    """What the scripts of each token may store in a day: others keep their room."""
+
+    def __init__(self) -> None:
+        self._used: dict[str, _Used] = {}
+
+    def charge(
+        self,
+        principal: Principal,
+        settings: Settings,
+        *,
+        n_bytes: int = 0,
+        n_runs: int = 0,
+        n_series: int = 0,
+    ) -> None:
+        """Count what a token stores; sessions of browsers have no quota.
+
+        Raises:
+            TooMany: it has stored as much as it may.
+        """
+        if principal.credential.kind != "token":
+            return
+        now = monotonic()
+        used = self._used.get(principal.credential.id)
+        if used is None or now - used.since >= QUOTA_S:
+            used = self._used[principal.credential.id] = _Used(now)
+        for count, most, what, variable in (
+            (used.n_bytes + n_bytes, settings.token_daily_bytes, "bytes", "BYTES"),
+            (used.n_runs + n_runs, settings.token_daily_runs, "runs", "RUNS"),
+            (used.n_series + n_series, settings.token_daily_series, "series", "SERIES"),
+        ):
+            if count > most:
+                detail = (
+                    f"this token has stored {most:,} {what} today, the maximum of a day: try again later, or "
+                    f"raise CALLBOARD_TOKEN_DAILY_{variable} on the server"
+                )
+                raise TooMany(detail, used.since + QUOTA_S - now)
+        used.n_bytes += n_bytes
+        used.n_runs += n_runs
+        used.n_series += n_series
 
 
 @dataclass(frozen=True)
@@ -112,6 +289,18 @@ class Limits:
     streams: Slots = field(default_factory=lambda: Slots("event streams", total=500, per_user=50))
     """A browser opens one for all its tabs."""
     sockets: Slots = field(default_factory=lambda: Slots("live views", total=200, per_user=20))
+    quotas: Quotas = field(default_factory=Quotas)
     writes: WriteQueue = field(default_factory=WriteQueue)
-    charts: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_CHARTS))
+    requests: Turns = field(default_factory=lambda: Turns(total=32, per_user=8, max_waiting=200))
+    """Requests that read, until their response begins: each may occupy one of 40 threads."""
+    lists: Turns = field(default_factory=lambda: Turns(total=4, per_user=2))
+    """Lists whose cost grows with all runs: filters and sorting by settings and metrics, groups, fields."""
+    estimates: Turns = field(default_factory=lambda: Turns(total=2, per_user=1))
+    """Estimates, which validate up to 100 combinations."""
+    hashes: Turns = field(default_factory=lambda: Turns(total=2, per_user=1))
+    """Checksums of uploads of up to 1 GiB."""
+    shared: SharedAnswers = field(default_factory=SharedAnswers)
+    charts: Turns = field(
+        default_factory=lambda: Turns(total=MAX_CHARTS, per_user=MAX_CHARTS, max_waiting=MAX_WAITING_CHARTS)
+    )
     """Held while a chart is computed."""

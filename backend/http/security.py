@@ -5,18 +5,16 @@ instead of a problem document.
 """
 
 import re
-from collections import Counter
 from time import perf_counter
 from urllib.parse import urlsplit
 
 import structlog
 from starlette.datastructures import Headers
-from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ulid import ULID
 
 from backend.errors import Forbidden, Problem
-from backend.http.addresses import network_of
+from backend.http.bodies import MAX_BODY_BYTES
 from backend.http.context import start_context
 from backend.http.counters import RequestCounters
 from backend.http.dependencies import COOKIE
@@ -24,12 +22,7 @@ from backend.http.errors import BadRequest, TooLarge, respond
 from backend.http.pages import SAFE_METHODS
 from backend.specs.problems import quoted
 
-MAX_BODY_BYTES = 2 * 2**20
 MAX_DRAINED_BYTES = 32 * 2**20
-MAX_BODIES_BYTES = 64 * 2**20
-"""Maximum size of the bodies of all requests in progress, which are in memory before authentication."""
-MAX_BODIES_BYTES_OF_ADDRESS = 16 * 2**20
-"""The same for one client: it cannot take what others need, however slowly it sends."""
 HTTP_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PATCH", "PUT", "DELETE"})
 
 HEALTH_PATH = "/healthz"
@@ -65,7 +58,6 @@ class SecurityMiddleware:
         self._app = app
         self._hosts = frozenset(host.lower() for host in allowed_hosts)
         self._counters = counters
-        self._bodies: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or respond with a problem document."""
@@ -100,7 +92,6 @@ class SecurityMiddleware:
         ids = {"request_id": request_id}
         if run := _RUN.search(scope["path"]):
             ids["run_id"] = run[1]
-        body = _Bounded(receive, self._bodies, network_of((scope.get("client") or ("",))[0]))
         with structlog.contextvars.bound_contextvars(**ids):
             try:
                 problem = self._rejection(scope["method"], headers)
@@ -108,9 +99,8 @@ class SecurityMiddleware:
                     await _drain(receive)
                     await respond(problem, request_id)(scope, receive, send_on)
                 else:
-                    await self._app(scope, body, send_on)
+                    await self._app(scope, receive, send_on)
             finally:
-                body.free()
                 seconds = perf_counter() - started
                 route = getattr(scope.get("route"), "path_format", "none")
                 method = scope["method"] if scope["method"] in HTTP_METHODS else "other"
@@ -153,44 +143,6 @@ async def _drain(receive: Receive) -> None:
         left_bytes -= len(message.get("body", b""))
         if not message.get("more_body", False):
             return
-
-
-class _Bounded:
-    """Receives a body up to the maximum size, while those of all requests stay below theirs.
-
-    Args:
-        receive: the server's.
-        bodies: bytes in memory, by address.
-        address: the client's.
-    """
-
-    def __init__(self, receive: Receive, bodies: Counter[str], address: str) -> None:
-        self._receive = receive
-        self._bodies = bodies
-        self._address = address
-        self._n_bytes = 0
-
-    async def __call__(self) -> Message:
-        message = await self._receive()
-        if message["type"] == "http.request":
-            n_bytes = len(message.get("body", b""))
-            self._n_bytes += n_bytes
-            self._bodies[self._address] += n_bytes
-            # The exception type that FastAPI does not replace while it reads a body.
-            if self._n_bytes > MAX_BODY_BYTES:
-                raise HTTPException(413, f"the request body exceeds the maximum of {MAX_BODY_BYTES} bytes")
-            of_address = self._bodies[self._address]
-            if of_address > MAX_BODIES_BYTES_OF_ADDRESS or self._bodies.total() > MAX_BODIES_BYTES:
-                raise HTTPException(
-                    503, "too many large requests at the same time: try again", {"Retry-After": "1"}
-                )
-        return message
-
-    def free(self) -> None:
-        """The request has ended."""
-        self._bodies[self._address] -= self._n_bytes
-        if not self._bodies[self._address]:
-            del self._bodies[self._address]
 
 
 def _authority(origin: str) -> str | None:

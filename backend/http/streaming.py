@@ -19,10 +19,10 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from backend.artifacts import ArtifactKind, ArtifactStore
-from backend.http.access import Viewer
+from backend.http.access import ExternalWriter, Viewer
 from backend.http.dependencies import AppStateDep
 from backend.http.errors import BadRange
-from backend.http.limits import Limits, Slots
+from backend.http.limits import Limits, Slots, Turns
 
 BLOCK_BYTES = 256 * 1024
 """A client that takes longer than `connections.SEND_TIMEOUT_S` for one is disconnected."""
@@ -152,3 +152,25 @@ def _slot(of: Callable[[Limits], Slots]) -> Callable[..., AsyncIterator[None]]:
 ExportSlot = Annotated[None, Depends(_slot(lambda limits: limits.exports))]
 DownloadSlot = Annotated[None, Depends(_slot(lambda limits: limits.downloads))]
 StreamSlot = Annotated[None, Depends(_slot(lambda limits: limits.streams))]
+
+
+def _turn(of: Callable[[Limits], Turns]) -> Callable[..., AsyncIterator[None]]:
+    async def turn(principal: Viewer, state: AppStateDep) -> AsyncIterator[None]:
+        async with of(state.limits).turn(principal.id):
+            yield
+
+    return turn
+
+
+def _turn_to_write(of: Callable[[Limits], Turns]) -> Callable[..., AsyncIterator[None]]:
+    async def turn(principal: ExternalWriter, state: AppStateDep) -> AsyncIterator[None]:
+        async with of(state.limits).turn(principal.credential.id):
+            yield
+
+    return turn
+
+
+# Held until the endpoint has its answer. They come before `ReadSession`, which would occupy a connection.
+ListTurn = Annotated[None, Depends(_turn(lambda limits: limits.lists), scope="function")]
+HashTurn = Annotated[None, Depends(_turn_to_write(lambda limits: limits.hashes), scope="function")]
+EstimateTurn = Annotated[None, Depends(_turn(lambda limits: limits.estimates), scope="function")]

@@ -3,7 +3,9 @@ them."""
 
 import gzip
 import hashlib
+import json
 from dataclasses import dataclass
+from typing import Any
 
 import anyio
 import structlog
@@ -136,7 +138,15 @@ class JsonDocument:
     @classmethod
     def of(cls, model: BaseModel) -> "JsonDocument":
         """Serialise a model."""
-        plain = model.model_dump_json().encode()
+        return cls._of(model.model_dump_json().encode())
+
+    @classmethod
+    def of_json(cls, value: Any) -> "JsonDocument":
+        """Serialise JSON values."""
+        return cls._of(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+
+    @classmethod
+    def _of(cls, plain: bytes) -> "JsonDocument":
         return cls(plain, gzip.compress(plain, mtime=0), etag_of(plain))
 
     def respond(self, request: Request) -> Response:

@@ -70,7 +70,7 @@ def _axes(default_smooth: float) -> Callable[..., AsyncIterator[Axes]]:
         if low >= high:
             raise Invalid.field("x_to", f"must be above x_from: got {low:g} to {high:g}")
         span = None if x_from is None and x_to is None else (low, high)
-        async with state.limits.charts:
+        async with state.limits.charts.turn(""):
             yield Axes(x, points, smooth if smoothing == "points" else 0.0, smoothing, scale or 0.0, span)
 
     return requested

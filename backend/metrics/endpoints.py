@@ -8,7 +8,7 @@ from backend.errors import Invalid
 from backend.http.access import Viewer
 from backend.http.dependencies import AppStateDep, ReadSession
 from backend.http.pages import RunId, Ulid
-from backend.http.streaming import BINARY, Download, ExportSlot
+from backend.http.streaming import BINARY, Download, ExportSlot, ListTurn
 from backend.http.transfer import json_response
 from backend.metrics import run_fields, service
 from backend.metrics.axes import ChosenSpread, RequestedAxes
@@ -125,7 +125,7 @@ def export(
 
 
 @router.get("/runs/fields")
-def list_fields(principal: Viewer, session: ReadSession) -> FieldsOut:
+def list_fields(principal: Viewer, turn: ListTurn, session: ReadSession) -> FieldsOut:
     """The fields by which runs can be filtered and sorted: their own, settings, and recorded metrics."""
     return run_fields.listing(session)
 

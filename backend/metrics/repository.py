@@ -14,6 +14,7 @@ from sqlalchemy import Select, bindparam, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
 from backend.db import Run, Series, SeriesChunk
+from backend.db.series import NEW_SERIES
 from backend.metrics import rollups
 from backend.metrics.chunks import (
     CHUNK_ROWS,
@@ -278,6 +279,7 @@ def _ensure_series(
     known = {(row.metric, row.source): row for row in session.execute(query)}
     missing = [key for key in keys if key not in known]
     if missing:
+        session.info[NEW_SERIES] = session.info.get(NEW_SERIES, 0) + len(missing)
         new = [{"run_id": run_id, "metric": metric, "source": source} for metric, source in missing]
         session.execute(insert(Series), new)
         known = {(row.metric, row.source): row for row in session.execute(query)}

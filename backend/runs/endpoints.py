@@ -1,18 +1,27 @@
 """Create, list, change, stop, resume and fork runs; their logs and live settings; what scripts of external
 runs send."""
 
+from collections.abc import AsyncIterator
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, BackgroundTasks, Query, Response
+from fastapi import APIRouter, BackgroundTasks, Depends, Query, Request, Response
 from sqlalchemy.orm import Session
 
 from backend.artifacts import ArtifactStore
 from backend.hosts import service as hosts
 from backend.hosts.schemas import QueuePlace
 from backend.http.access import ExternalWriter, Operator, Viewer
-from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, RequestContextDep, WriteSession
+from backend.http.dependencies import (
+    AppStateDep,
+    Artifacts,
+    ReadSession,
+    RequestContextDep,
+    WriteSession,
+    require_room,
+)
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit, RunId, Ulid
+from backend.http.streaming import EstimateTurn
 from backend.http.transfer import json_response
 from backend.runs import actions, bulk, listing, log_lines, repository, requests, service
 from backend.runs.bulk import BulkOut, BulkRequest
@@ -43,6 +52,18 @@ router = APIRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
 reading = APIRouter()
 """Routes of `router` that change nothing."""
 
+
+async def _list_turn(request: Request, principal: Viewer, state: AppStateDep) -> AsyncIterator[None]:
+    """A turn for a list that compares or sorts all runs by more than a column."""
+    given = request.query_params
+    sort = given.get("sort", "").removeprefix("-")
+    if not (given.get("filter") or given.get("search") or (sort and sort not in repository.SORTS)):
+        yield
+        return
+    async with state.limits.lists.turn(principal.id):
+        yield
+
+
 Archived = Annotated[
     Literal["false", "true", "all"],
     Query(description="Only archived runs, only runs that are not archived (the default), or all."),
@@ -51,18 +72,28 @@ Words = Annotated[list[Text], Query(max_length=50)]
 
 
 @router.post("", status_code=201)
-def create_runs(body: RunRequest, principal: ExternalWriter, session: WriteSession) -> RunItems:
+def create_runs(
+    body: RunRequest,
+    principal: ExternalWriter,
+    state: AppStateDep,
+    session: ReadSession,
+    writing: WriteSession,
+) -> RunItems:
     """Create and queue a run; with `seeds` or `grid` one per seed and combination.
 
     With `origin: external`, create a run that is trained elsewhere: it is `running` immediately, and its
     script sends heartbeats and points.
     """
-    created = requests.create(session, body, principal)
+    require_room(state.settings)
+    created = requests.create(session, writing, body, principal)
+    state.limits.quotas.charge(principal, state.settings, n_runs=len(created))
     return RunItems(items=[RunOut.of(run) for run in created], warnings=warnings(session, created))
 
 
 @reading.post("/estimate")
-def estimate_runs(body: RunFields, principal: Viewer, session: ReadSession) -> RunEstimate:
+def estimate_runs(
+    body: RunFields, principal: Viewer, turn: EstimateTurn, session: ReadSession
+) -> RunEstimate:
     """What the runs of such a request would need, and whether a host can run them; creates nothing."""
     return estimate(session, body)
 
@@ -70,6 +101,7 @@ def estimate_runs(body: RunFields, principal: Viewer, session: ReadSession) -> R
 @router.get("", response_model=RunPage)
 def list_runs(
     principal: Viewer,
+    turn: Annotated[None, Depends(_list_turn, scope="function")],
     session: ReadSession,
     id: Annotated[list[Ulid], Query(max_length=100, description="Any of these.")] = [],  # noqa: B006
     state: Annotated[list[RunState], Query(description="Any of these.")] = [],  # noqa: B006
@@ -100,10 +132,12 @@ def list_runs(
             "setting or a metric as in `filter`.",
         ),
     ] = "-created_at",
+    spec: Annotated[bool, Query(description="Include each run's `spec`.")] = False,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Response:
-    """Runs that match every given parameter. Rows without a value of `sort` come last."""
+    """Runs that match every given parameter. Rows without a value of `sort` come last. A page has fewer than
+    `limit` runs if their texts are long: `next_cursor` continues."""
     node = listing.build_filter(
         ids=id,
         states=state,
@@ -125,7 +159,9 @@ def list_runs(
         limit=limit,
         cursor=cursor,
     )
-    page = RunPage(items=[RunOut.of(run) for run in rows], next_cursor=next_cursor, total=total)
+    page = RunPage(
+        items=[RunOut.of(run, with_spec=spec) for run in rows], next_cursor=next_cursor, total=total
+    )
     return json_response(page)
 
 

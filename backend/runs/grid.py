@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from backend.specs.names import ending_in, grid_name
-from backend.specs.problems import FieldProblem, InvalidSpec
+from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec
 from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.run_fields import MAX_SEED, MAX_SEEDS
 from backend.specs.sweep import SECTIONS
@@ -36,25 +36,29 @@ def requested_specs(request: Mapping[str, Any]) -> list[RunSpec]:
         if name != "origin" and (name != "seed" or value is not None)  # generated clients send nulls
     }
     rest = {name: value for name, value in body.items() if name not in ("seeds", "grid")}
-    problems = [FieldProblem(field=path or "body", message=UNSTORABLE) for path in unstorable_paths(body)]
+    problems = {
+        FieldProblem(field=path or "body", message=UNSTORABLE): None for path in unstorable_paths(body)
+    }
     seeds = given_seeds(body)
     if seeds is not None:
-        problems += seed_problems(seeds, "seed" in body)
+        problems |= dict.fromkeys(seed_problems(seeds, "seed" in body))
     grid_errors = grid_problems(body)
     grid = {} if grid_errors else (body.get("grid") or {})
     known = {problem.field for problem in problems}
     specs = []
     for combined, combination in combinations(rest, grid):
+        if len(problems) >= MAX_PROBLEMS:  # the others would repeat most of them
+            break
         try:
             spec = parse_run_spec(combined)
         except InvalidSpec as error:
-            problems += [p for p in error.problems if p.field not in known and p not in problems]
+            problems |= dict.fromkeys(p for p in error.problems if p.field not in known)
             continue
         if not problems:
             specs += [with_seed(spec, seed, seeds, combination) for seed in seeds_of(seeds, spec)]
-    problems += grid_errors
+    problems |= dict.fromkeys(grid_errors)
     if problems:
-        raise InvalidSpec(problems)
+        raise InvalidSpec([*problems])
     return specs
 
 

@@ -22,18 +22,27 @@ from backend.specs.states import RunState
 from backend.text import UNSTORABLE, unstorable_paths
 
 
-def create(session: Session, request: RunFields | ExternalFields, principal: Principal) -> list[Run]:
+def create(
+    session: Session, writing: Session, request: RunFields | ExternalFields, principal: Principal
+) -> list[Run]:
     """Create the runs of a request, one per combination of its grid's values and seed.
+
+    Args:
+        session: to read with.
+        writing: to write with; it takes the write lock only after the validation, which may take a while.
+        request: what to create.
+        principal: who sends it.
 
     Raises:
         InvalidSpec: with one problem per invalid field; nothing is stored.
         Forbidden: the token may only create external runs.
     """
     if isinstance(request, ExternalFields):
-        return [_create_external(session, request, principal)]
+        return [_create_external(writing, request, principal)]
     if principal.only_external_runs:
         raise Forbidden(f"this token may only create external runs: set origin to {EXTERNAL}")
-    return [service.create(session, spec, created_by=principal.id) for spec in specs(session, request)]
+    planned = specs(session, request)
+    return [service.create(writing, spec, created_by=principal.id) for spec in planned]
 
 
 def specs(session: Session, request: RunFields) -> list[RunSpec]:

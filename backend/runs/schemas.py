@@ -237,13 +237,14 @@ class RunOut(Schema):
     time_left_s: Number = Field(examples=[118.0])
     """Remaining training time at the current speed; null if unknown."""
     spec: dict[str, Any]
-    """The whole specification, defaults included; of an external run, what its script has sent."""
+    """The whole specification, defaults included; of an external run, what its script has sent. In lists
+    empty unless `spec=true` asks for it."""
 
     @classmethod
-    def of(cls, run: Run) -> Self:
+    def of(cls, run: Run, *, with_spec: bool = True) -> Self:
         """From a run's row."""
         row = {name: getattr(run, name) for name in cls.model_fields if hasattr(run, name)}
-        row["spec"] = in_declared_order(run.spec)
+        row["spec"] = in_declared_order(run.spec) if with_spec else {}
         return cls.model_validate(row)
 
 

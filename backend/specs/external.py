@@ -6,6 +6,7 @@ and pages read both. These need a `RunSpec` and refuse an external run, with a s
 fork, evaluations and their protocols, and live settings.
 """
 
+import json
 import math
 import re
 from typing import Annotated, Any, Literal, Self
@@ -20,7 +21,7 @@ from pydantic import (
 )
 
 from backend.specs.fields import NAME, WITHOUT_QUOTES, Strict
-from backend.specs.problems import FieldProblem, InvalidSpec, explained, problems_of
+from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, explained, problems_of
 from backend.specs.run import StopSpec
 from backend.specs.run_fields import (
     EXTERNAL,
@@ -34,6 +35,10 @@ from backend.specs.run_fields import (
     Tags,
 )
 
+MAX_CONFIG_BYTES = 16_384
+"""Size of all settings as JSON: lists, filters and groups read those of every run."""
+MAX_DETAILS_BYTES = 32_768
+"""Size of what their JSON does not say."""
 MAX_SETTINGS = 500
 MAX_SETTING_NAME = 100
 MAX_SETTING_TEXT = 1_000
@@ -126,6 +131,14 @@ def external_spec(fields: ExternalFields) -> dict[str, Any]:
     }
     spec |= {"environment_config": {}, "stop": StopSpec().model_dump(), "seed": fields.seed or 0}
     spec |= {"name": fields.name or _default_name(spec), "notes": fields.notes or ""}
+    for name, most in (("config", MAX_CONFIG_BYTES), ("config_details", MAX_DETAILS_BYTES)):
+        n_bytes = len(json.dumps(spec[name], ensure_ascii=False, separators=(",", ":")).encode())
+        if n_bytes > most:
+            message = (
+                f"has {n_bytes:,} bytes as JSON; the maximum is {most:,}: keep longer settings as a file of "
+                "the run, with run.checkpoint or POST /runs/{id}/checkpoints"
+            )
+            raise InvalidSpec([FieldProblem(field=name, message=message)])
     return spec
 
 
@@ -154,6 +167,8 @@ def _config_problems(config: Any) -> list[FieldProblem]:
             message = _refusal(value)
         if message:
             found.append(FieldProblem(field=f"config.{name:.100}", message=message))
+            if len(found) == MAX_PROBLEMS:
+                break
     return found
 
 

@@ -10,6 +10,9 @@ from pydantic import BaseModel, ValidationError
 
 from backend.specs.fields import PATTERNS, Frozen
 
+MAX_PROBLEMS = 20
+"""Problems after which input is not validated further: whoever sent it fixes the first ones first."""
+
 
 class FieldProblem(Frozen):
     """An error of one field."""
@@ -21,14 +24,14 @@ class FieldProblem(Frozen):
 
 
 class InvalidSpec(Exception):
-    """An invalid specification; `problems` has one entry per invalid field.
+    """An invalid specification; `problems` has one entry per invalid field, up to `MAX_PROBLEMS`.
 
     It is no `ValueError`, which pydantic would put into an error of its own if a validator raised it.
     """
 
     def __init__(self, problems: list[FieldProblem]) -> None:
-        super().__init__("; ".join(f"{p.field}: {p.message}" for p in problems))
-        self.problems = problems
+        self.problems = problems[:MAX_PROBLEMS]
+        super().__init__("; ".join(f"{p.field}: {p.message}" for p in self.problems))
 
 
 NO_FIELD = "no such field"
@@ -124,9 +127,9 @@ def _pattern_message(pattern: str) -> str | None:
 
 
 def problems_of(error: ValidationError, prefix: str = "") -> list[FieldProblem]:
-    """One problem per error, with the names of this project."""
+    """One problem per error, with the names of this project: the first `MAX_PROBLEMS`."""
     found = []
-    for item in error.errors(include_url=False):
+    for item in error.errors(include_url=False)[:MAX_PROBLEMS]:
         path = ".".join([prefix, *(str(part) for part in item["loc"])] if prefix else map(str, item["loc"]))
         found.append(FieldProblem(field=path or "body", message=message_of(item)))
     return found

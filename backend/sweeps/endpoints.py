@@ -22,13 +22,15 @@ SweepId = Annotated[str, Path(pattern=ULID, description="Id of the sweep.")]
 
 
 @router.post("", status_code=201)
-def create_sweep(body: SweepSpec, principal: Operator, session: WriteSession) -> SweepOut:
+def create_sweep(
+    body: SweepSpec, principal: Operator, session: ReadSession, writing: WriteSession
+) -> SweepOut:
     """Start a sweep: runs of many configurations, each with several seeds.
 
     Its runs are started in rounds: seed 0 of every configuration, then seed 1, and so on. A race eliminates
     configurations that are worse than another.
     """
-    return _summary(session, service.create(session, body, principal))
+    return _summary(writing, service.create(session, writing, body, principal))
 
 
 @router.get("")

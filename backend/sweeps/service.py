@@ -32,8 +32,14 @@ EXTENSIBLE = ("max_seeds", "n_configurations", "values", "budget")
 """What of a sweep can be extended."""
 
 
-def create(session: Session, spec: SweepSpec, principal: Principal) -> Sweep:
+def create(session: Session, writing: Session, spec: SweepSpec, principal: Principal) -> Sweep:
     """Validate every configuration, store the sweep and start its first runs.
+
+    Args:
+        session: to read with.
+        writing: to write with; it takes the write lock only after the validation, which may take a while.
+        spec: the sweep.
+        principal: who sends it.
 
     Raises:
         Invalid: with one problem per invalid field; nothing is stored.
@@ -42,9 +48,10 @@ def create(session: Session, spec: SweepSpec, principal: Principal) -> Sweep:
     request = configurations.request_of_runs(session, spec)
     # In the runs' request, so that a later name of the sweep does not part them.
     spec = spec.model_copy(update={"run": request | {"group": request.get("group") or spec.name}})
+    of_sweep = configurations.of(spec)
     sweep = Sweep(
         id=new_id(),
-        created_at=database_now(session),
+        created_at=database_now(writing),
         created_by=principal.id,
         name=spec.name,
         spec=spec.model_dump(mode="json"),
@@ -53,11 +60,10 @@ def create(session: Session, spec: SweepSpec, principal: Principal) -> Sweep:
         looks=0,
         revision=0,
     )
-    of_sweep = configurations.of(spec)
-    repository.add(session, sweep)
-    repository.add_configurations(session, sweep, of_sweep)
-    _touch(session, sweep)
-    reconcile(session, sweep.id)
+    repository.add(writing, sweep)
+    repository.add_configurations(writing, sweep, of_sweep)
+    _touch(writing, sweep)
+    reconcile(writing, sweep.id)
     return sweep
 
 

@@ -20,6 +20,7 @@ from callboard_cli.imports.log import Log
 
 MAX_BATCH = 10_000
 MAX_METRICS = 5_000
+MAX_SERIES_OF_REQUEST = 500
 TRIES = 4
 FIRST_WAIT_S = 0.5
 PAGE = 200
@@ -185,8 +186,14 @@ def _batches(log: Log, first: Mapping[str, int]) -> Iterator[tuple[list[dict[str
     parts = [np.array(each.agent_steps[n:], "i8") for each, n in zip(columns, starts, strict=True)]
     order = np.argsort(np.concatenate(parts), kind="stable")
     series = np.repeat(np.arange(len(names)), [len(part) for part in parts])[order]
-    for begin in range(0, len(order), MAX_BATCH):
-        counts = np.bincount(series[begin : begin + MAX_BATCH], minlength=len(names))
+    begin = 0
+    while begin < len(order):
+        part = series[begin : begin + MAX_BATCH]
+        _, first_places = np.unique(part, return_index=True)
+        if len(first_places) > MAX_SERIES_OF_REQUEST:
+            part = part[: np.sort(first_places)[MAX_SERIES_OF_REQUEST]]
+        begin += len(part)
+        counts = np.bincount(part, minlength=len(names))
         batch = []
         for at in np.flatnonzero(counts):
             column, n = columns[at], int(counts[at])

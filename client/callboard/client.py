@@ -100,7 +100,7 @@ class Client:
             Rejected: the query cannot be understood.
         """
         found: list[Run] = []
-        params = fields | {"filter": query, "sort": sort, "cursor": None}
+        params = {"spec": True} | fields | {"filter": query, "sort": sort, "cursor": None}
         while limit is None or len(found) < limit:
             params["limit"] = _PAGE if limit is None else min(_PAGE, limit - len(found))
             page = self.transport.request("GET", "runs", params=params)

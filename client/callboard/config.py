@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from callboard.limits import (
+    MAX_CONFIG_BYTES,
     MAX_CONFIG_FIELDS,
     MAX_CONFIG_LIST,
     MAX_CONFIG_TEXT,
+    MAX_DETAILS_BYTES,
     MAX_SETTING_CHARACTERS,
 )
 from callboard.names import stored_name, with_checksum
@@ -44,7 +46,7 @@ def flat_config(config: Mapping[Any, Any] | object | None) -> FlatConfig:
         config: a mapping, or an object with attributes, such as `argparse.Namespace` or a dataclass.
 
     Raises:
-        ValueError: it is neither, or has too many fields.
+        ValueError: it is neither, or has too many fields or too long ones.
     """
     flat = FlatConfig({}, {})
     if config is None:
@@ -73,7 +75,18 @@ def flat_config(config: Mapping[Any, Any] | object | None) -> FlatConfig:
             detail["type"] = kind
         if detail:
             flat.details[name] = detail
+    _check_size(flat)
     return flat
+
+
+def _check_size(flat: FlatConfig) -> None:
+    for part, most in ((flat.config, MAX_CONFIG_BYTES), (flat.details, MAX_DETAILS_BYTES)):
+        n_bytes = len(json.dumps(part, ensure_ascii=False, separators=(",", ":")).encode())
+        if n_bytes > most:
+            raise ValueError(
+                f"config: its settings have {n_bytes:,} bytes as JSON, the maximum is {most:,}: keep longer "
+                "ones as a file, with run.checkpoint(path)"
+            )
 
 
 def _settings(config: Mapping[Any, Any], path: Path) -> Iterator[tuple[Path, Any]]:

@@ -143,7 +143,7 @@ class Runs(Sequence[Run]):
         """Read the fields of all runs again, and return itself."""
         for first in range(0, len(self), MAX_EXPORTED):
             part = self._runs[first : first + MAX_EXPORTED]
-            params = {"id": [run.id for run in part], "archived": "all", "limit": MAX_EXPORTED}
+            params = {"id": [run.id for run in part], "archived": "all", "limit": MAX_EXPORTED, "spec": True}
             found = {
                 item["id"]: item for item in self._transport.request("GET", "runs", params=params)["items"]
             }

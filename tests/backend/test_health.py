@@ -1,6 +1,8 @@
 import asyncio
 import os
 import signal
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
 from typing import Any, BinaryIO
@@ -12,6 +14,8 @@ import pytest
 from backend import health
 from backend.app import create_app
 from backend.db.migrate import downgrade
+from backend.http import limits
+from backend.http.transfer import JsonDocument
 from backend.principals import Role
 from backend.settings import Settings
 from backend.specs.states import RunState
@@ -89,6 +93,33 @@ def test_readiness_is_503_while_redis_hangs(
     until(lambda: sqlite_service.client.get("/readyz").json()["ready"])
 
 
+def test_answers_for_everybody_are_computed_once_whoever_asks(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "SHARED_FOR_S", PATIENCE_S)
+    computed: Counter[str] = Counter()
+    counters = sqlite_service.app_state.counters
+    asked = (
+        ("/readyz", health, "_readiness"),
+        ("/metrics", type(counters), "exposition"),
+        ("/openapi.json", JsonDocument, "of_json"),
+    )
+    for path, owner, name in asked:
+        plain = getattr(owner, name)
+
+        def counted(*given: Any, path: str = path, plain: Any = plain) -> Any:
+            computed[path] += 1
+            return plain(*given)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    monkeypatch.setattr(sqlite_service.app, "openapi", dict)
+    with ThreadPoolExecutor(10) as threads, sqlite_service.new_client() as anyone:
+        for path, *_ in asked:
+            assert len(set(threads.map(lambda path: anyone.get(path).content, [path] * 30))) == 1
+    assert computed == dict.fromkeys((path for path, *_ in asked), 1)
+
+
 def test_requests_succeed_after_database_drops_connections(
     postgres: Databases, redis_url: str, tmp_path: Path
 ) -> None:
@@ -137,8 +168,12 @@ def test_metrics_count_requests_by_route_and_runs_by_state(service: RunningServi
     run = make_run(service.engine, RunState.RUNNING)
     before = answered(service.client.get("/metrics").text)
     service.client.get(f"/api/v1/runs/{run.id}")
-    text = service.client.get("/metrics").text
+
+    def counted() -> str | None:
+        text = service.client.get("/metrics").text
+        return text if answered(text) == before + 1 else None
+
+    text = until(counted)  # they may be a second old
     assert 'callboard_runs{state="running"} 1.0' in text
     assert 'callboard_runs{state="lost"} 0.0' in text
-    assert answered(text) == before + 1
     assert run.id not in text

@@ -10,6 +10,7 @@ from fastapi.routing import APIWebSocketRoute, iter_route_contexts
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from backend.app import OPEN_PATHS
 from backend.http.access import RequireRole
 from backend.principals import Role
 from tests.support.rows import make_run
@@ -17,9 +18,6 @@ from tests.support.service import RunningService
 from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.service
-
-OPEN = {"/api/v1/auth/login", "/api/v1/auth/methods"}
-"""Routes of the API that need no login."""
 
 EXCEPTIONS = {
     "/api/v1/audit": Role.ADMIN,
@@ -47,7 +45,7 @@ BROWSER_ONLY = {
 
 
 def _needed(path: str, method: str) -> Role | None:
-    if path in OPEN or not path.startswith("/api/"):
+    if path in OPEN_PATHS or not path.startswith("/api/"):
         return None
     return EXCEPTIONS.get(path, Role.VIEWER if method == "GET" else Role.OPERATOR)
 

@@ -37,7 +37,8 @@ class Target:
 
     def runs(self) -> list[dict[str, Any]]:
         """All runs."""
-        items: list[dict[str, Any]] = self.client.get("/api/v1/runs").raise_for_status().json()["items"]
+        answer = self.client.get("/api/v1/runs", params={"spec": True}).raise_for_status()
+        items: list[dict[str, Any]] = answer.json()["items"]
         return items
 
     def points(self, run_id: str | None) -> dict[str, list[dict[str, str]]]:

@@ -31,6 +31,8 @@ def server() -> dict[str, Any]:
         "MAX_TAGS": run_fields.MAX_TAGS,
         "MAX_SEED": run_fields.MAX_EXTERNAL_SEED,
         "MAX_CONFIG_FIELDS": external.MAX_SETTINGS,
+        "MAX_CONFIG_BYTES": external.MAX_CONFIG_BYTES,
+        "MAX_DETAILS_BYTES": external.MAX_DETAILS_BYTES,
         "MAX_SETTING_CHARACTERS": external.MAX_SETTING_NAME,
         "MAX_CONFIG_TEXT": external.MAX_SETTING_TEXT,
         "MAX_CONFIG_LIST": external.MAX_SETTING_ITEMS,

@@ -8,10 +8,10 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from starlette.routing import BaseRoute
 
 from backend.http.access import RequireRole
+from backend.http.bodies import MAX_BODY_BYTES
 from backend.http.errors import MEDIA_TYPE, ProblemDocument
 from backend.http.idempotency.route import HEADER, KEY_PATTERN, IdempotentRoute
 from backend.http.pages import SAFE_METHODS
-from backend.http.security import MAX_BODY_BYTES
 from backend.principals import Role
 
 ERRORS: dict[str, tuple[str, str, str]] = {

@@ -10,7 +10,8 @@ export interface paths {
         };
         /**
          * List Runs
-         * @description Runs that match every given parameter. Rows without a value of `sort` come last.
+         * @description Runs that match every given parameter. Rows without a value of `sort` come last. A page has fewer than
+         *     `limit` runs if their texts are long: `next_cursor` continues.
          */
         get: operations["list_runs"];
         put?: never;
@@ -1698,6 +1699,7 @@ export interface paths {
         /**
          * Read Readiness
          * @description Whether the database is available and migrated, Redis responds and the disk is writable; else 503.
+         *     The answer may be a second old.
          */
         get: operations["read_readiness"];
         put?: never;
@@ -1717,7 +1719,8 @@ export interface paths {
         };
         /**
          * Read Metrics
-         * @description Metrics in Prometheus' text format. A server that other machines can reach requires a token.
+         * @description Metrics in Prometheus' text format, at most a second old. A server that other machines can reach
+         *     requires a token.
          */
         get: operations["read_metrics"];
         put?: never;
@@ -5160,7 +5163,8 @@ export interface components {
             time_left_s: number | null;
             /**
              * Spec
-             * @description The whole specification, defaults included; of an external run, what its script has sent.
+             * @description The whole specification, defaults included; of an external run, what its script has sent. In lists
+             *     empty unless `spec=true` asks for it.
              */
             spec: {
                 [key: string]: unknown;
@@ -5661,7 +5665,8 @@ export interface components {
             time_left_s: number | null;
             /**
              * Spec
-             * @description The whole specification, defaults included; of an external run, what its script has sent.
+             * @description The whole specification, defaults included; of an external run, what its script has sent. In lists
+             *     empty unless `spec=true` asks for it.
              */
             spec: {
                 [key: string]: unknown;
@@ -7179,7 +7184,7 @@ export interface components {
             code: string | null;
             /**
              * Errors
-             * @description Every invalid field, by its dotted path.
+             * @description The first 20 invalid fields at most, by their dotted paths.
              * @default []
              */
             errors: components["schemas"]["FieldProblem"][];
@@ -7486,6 +7491,8 @@ export interface operations {
                 filter?: string | null;
                 /** @description A field; with the prefix `-` in descending order: created_at, started_at, ended_at, name, algorithm, environment, state, host, seed, priority, group, score, best_return, agent_steps, frames, episodes, wall_time_s, agent_steps_per_s, a setting or a metric as in `filter`. */
                 sort?: string;
+                /** @description Include each run's `spec`. */
+                spec?: boolean;
                 /** @description Maximum number of items. */
                 limit?: number;
                 /** @description `next_cursor` of the previous page. */

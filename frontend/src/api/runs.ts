@@ -29,7 +29,7 @@ export const runsQuery = (query: RunsQuery) =>
     queryFn: ({ pageParam, signal }) =>
       unwrap(
         api.GET('/api/v1/runs', {
-          params: { query: { limit: PAGE_SIZE, ...query, cursor: pageParam } },
+          params: { query: { spec: true, limit: PAGE_SIZE, ...query, cursor: pageParam } },
           signal,
         }),
       ),

@@ -1,7 +1,7 @@
 import socket
 import sqlite3
 from datetime import UTC, datetime, timedelta
-from threading import Barrier, Thread
+from threading import Barrier, Thread, Timer
 from typing import Any
 
 import psycopg
@@ -9,9 +9,10 @@ import pytest
 from sqlalchemy import Engine, select, text
 from sqlalchemy.exc import IntegrityError, OperationalError, StatementError
 
-from backend.db import Host, LogLine
+from backend.db import Host, LogLine, deadline
 from backend.db import engine as database
 from backend.db.clock import database_now, utc_now
+from backend.db.deadline import Deadline, RequestEnded
 from backend.db.engine import is_query_timeout, make_engine, reading, writing
 from tests.support.databases import Databases
 from tests.support.rows import host_row
@@ -153,6 +154,27 @@ def test_long_query_is_cancelled_and_its_connection_stays_usable(
         assert is_query_timeout(caught.value)
         session.rollback()
         assert session.scalar(select(1)) == 1
+    engine.dispose()
+
+
+def test_query_of_a_request_ends_with_it_and_its_connection_stays_usable(database_url: str) -> None:
+    engine = make_engine(database_url, with_timeouts=True)
+    request = Deadline()
+    with deadline.applied(request), reading(engine) as session:
+        assert session.scalar(select(1)) == 1
+        timer = Timer(0.2, request.end)
+        timer.start()
+        with pytest.raises(OperationalError) as caught:
+            session.execute(ENDLESS)
+        assert is_query_timeout(caught.value)
+        session.rollback()
+        with pytest.raises(RequestEnded):
+            session.scalar(select(1))
+    with reading(engine) as session:
+        assert session.scalar(select(1)) == 1
+    with deadline.applied(request), writing(engine) as session:
+        session.add(host_row("h"))
+    timer.join()
     engine.dispose()
 
 

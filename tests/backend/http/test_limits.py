@@ -8,7 +8,7 @@ from time import monotonic
 import httpx
 import pytest
 
-from backend.errors import Unavailable
+from backend.errors import TooMany, Unavailable
 from backend.http import limits
 from backend.http.limits import WriteQueue
 from tests.support import asynchronous
@@ -100,7 +100,7 @@ def test_write_queue_is_bounded_and_in_order(monkeypatch: pytest.MonkeyPatch) ->
         hold = asyncio.Event()
 
         async def write(n: int) -> None:
-            async with queue.turn():
+            async with queue.turn(f"token {n}"):
                 order.append(n)
                 await hold.wait()
 
@@ -124,11 +124,58 @@ def test_request_that_waits_too_long_for_its_turn_is_refused(monkeypatch: pytest
 
     async def run() -> None:
         queue = WriteQueue()
-        async with queue.turn():
+        async with queue.turn("a"):
             with pytest.raises(Unavailable):
-                async with queue.turn():
+                async with queue.turn("b"):
                     raise AssertionError("two at the same time")
-        async with queue.turn():
+        async with queue.turn("b"):
             pass
 
     asynchronous.run(run())
+
+
+def test_token_has_one_turn_to_write_and_others_do_not_wait_for_it() -> None:
+    async def run() -> None:
+        queue = WriteQueue()
+        hold = asyncio.Event()
+
+        async def write(token: str) -> None:
+            async with queue.turn(token):
+                await hold.wait()
+
+        writers = [asyncio.create_task(write("a")) for _ in range(3 * limits.MAX_WRITERS)]
+        await asyncio.sleep(0)
+        assert queue.n_waiting == len(writers) - 1
+        async with queue.turn("b"):
+            pass
+        hold.set()
+        await asyncio.gather(*writers)
+
+    asynchronous.run(run())
+
+
+def test_turns_are_few_for_each_user_and_go_to_others_first() -> None:
+    async def work() -> list[str]:
+        turns = limits.Turns(total=3, per_user=2, max_waiting=5)
+        begun: list[str] = []
+        end = asyncio.Event()
+
+        async def one(user: str) -> None:
+            async with turns.turn(user):
+                begun.append(user)
+                await end.wait()
+
+        tasks = [asyncio.create_task(one(user)) for user in "aaaabb"]
+        await asyncio.sleep(0)
+        assert begun == ["a", "a", "b"]
+        tasks[2].cancel()  # of those that wait
+        with pytest.raises(TooMany):
+            await asyncio.gather(*(one("a") for _ in range(6)))
+        end.set()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        while turns.n_waiting or turns.n_working:
+            await asyncio.sleep(0)
+        return begun
+
+    begun = asynchronous.run(work())
+    assert (begun.count("b"), begun.count("a") >= 3) == (2, True)

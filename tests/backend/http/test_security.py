@@ -1,13 +1,10 @@
-import httpx
 import pytest
 
-from backend.http import security
+from backend.http.bodies import MAX_BODY_BYTES
 from backend.http.dependencies import COOKIE
-from backend.http.security import MAX_BODY_BYTES, SECURITY_HEADERS
+from backend.http.security import SECURITY_HEADERS
 from tests.support.rows import CARTPOLE
 from tests.support.service import RunningService
-from tests.support.sockets import connected
-from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.service
 
@@ -121,37 +118,3 @@ def test_405_lists_every_allowed_method_in_allow_header(sqlite_service: RunningS
         answer = sqlite_service.client.request(method, path)
         assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
         assert answer.json()["detail"] == f"{method} is not allowed at this address; allowed: {allowed}"
-
-
-def test_bodies_of_all_requests_in_progress_are_bounded(
-    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They are in memory before anybody is authenticated."""
-    monkeypatch.setattr(security, "MAX_BODIES_BYTES", 100_000)
-    head = b"POST /api/v1/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 90000\r\n\r\n"
-    with connected(sqlite_service.url, head + bytes(60_000)) as (slow,), sqlite_service.new_client() as other:
-        body = {"name": "x" * 50_000, "password": "y"}
-
-        def refusal() -> httpx.Response | None:
-            answer = other.post("/api/v1/auth/login", json=body)
-            return answer if answer.status_code == 503 else None
-
-        assert int(until(refusal).headers["Retry-After"]) > 0
-        slow.close()
-        until(lambda: other.post("/api/v1/auth/login", json=body).status_code != 503)
-
-
-def test_bodies_of_one_address_leave_room_for_others(
-    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(security, "MAX_BODIES_BYTES_OF_ADDRESS", 100_000)
-    head = b"POST /api/v1/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 90000\r\n\r\n"
-    body = {"name": "x" * 50_000, "password": "y"}
-    elsewhere = httpx.HTTPTransport(local_address="127.0.0.2")
-    with (
-        connected(sqlite_service.url, head + bytes(60_000)),
-        sqlite_service.new_client() as here,
-        httpx.Client(base_url=sqlite_service.url, transport=elsewhere, timeout=PATIENCE_S) as there,
-    ):
-        until(lambda: here.post("/api/v1/auth/login", json=body).status_code == 503)
-        assert there.post("/api/v1/auth/login", json=body).status_code == 422

@@ -76,7 +76,7 @@ def test_sweep_starts_its_first_runs_immediately(service: RunningService, client
     assert members(service.engine) == [
         (0, 0, "queued"), (1, 0, "queued"), (0, 1, "queued"), (1, 1, "queued"), (0, 2, "queued")
     ]  # fmt: skip
-    found = client.get("/api/v1/runs").json()["items"]
+    found = client.get("/api/v1/runs", params={"spec": True}).json()["items"]
     assert {one["group"] for one in found} == {"rates"}
     assert {(one["spec"]["config"]["learning_rate"], one["seed"]) for one in found} == {
         (0.001, 0), (0.01, 0), (0.001, 1), (0.01, 1), (0.001, 2)

@@ -1,0 +1,155 @@
+"""Bodies of requests are bounded alike on every route, before anything is built from them."""
+
+import json
+import tracemalloc
+
+import httpx
+import pytest
+
+from backend.app import OPEN_PATHS
+from backend.http import bodies
+from backend.http.bodies import MAX_BODY_BYTES, MAX_OPEN_BODY_BYTES
+from backend.http.errors import MAX_DOCUMENT_BYTES
+from backend.http.json_bounds import MAX_DEPTH, MAX_KEY
+from backend.specs.problems import MAX_PROBLEMS
+from backend.text import unstorable_paths
+from tests.support.routes import addresses
+from tests.support.rows import CARTPOLE, make_run
+from tests.support.service import RunningService
+from tests.support.sockets import connected, status_of
+from tests.support.waiting import PATIENCE_S, until
+
+JSON = {"Content-Type": "application/json"}
+EXCESSIVE = {
+    "values": b"[" + b"[]," * 70_000 + b"[]]",
+    "depth": b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1),
+    "names": json.dumps({"k" * (MAX_KEY + 1): 1}).encode(),
+    "encoding": json.dumps({"a": 1}).encode("utf-16"),
+}
+HOSTILE = [
+    json.dumps(
+        dict.fromkeys(("name", "algorithm", "state"), "é" * 100000)
+        | {f"{i:03}" + "\U0001f600" * 190: 1 for i in range(200)}
+        | {f"k{i}": 1 for i in range(5_000)}
+    ).encode(),
+    json.dumps(["x" * 1_000] * 500).encode(),
+]
+
+
+@pytest.mark.service
+def test_every_route_authenticates_before_it_reads_a_body(sqlite_service: RunningService) -> None:
+    """The body of these requests never comes."""
+    n_routes = 0
+    for method, path in addresses(sqlite_service, make_run(sqlite_service.engine).id):
+        if method == "GET" or path in OPEN_PATHS:
+            continue
+        for credential in ("X-Nothing: x", "Authorization: Bearer cb_x", "Cookie: callboard_session=x"):
+            head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\n"
+            head += f"{credential}\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n"
+            with connected(sqlite_service.url, head.encode() + b"[[") as (client,):
+                assert status_of(client) == 401, (method, path, credential)
+        n_routes += 1
+    assert n_routes > 40
+
+
+@pytest.mark.service
+def test_routes_without_login_read_little(sqlite_service: RunningService) -> None:
+    with sqlite_service.new_client() as anyone:
+        for path in OPEN_PATHS:
+            answer = anyone.post(path, content=b" " * (MAX_OPEN_BODY_BYTES + 1), headers=JSON)
+            assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
+
+
+@pytest.mark.service
+def test_every_route_refuses_excessive_json(sqlite_service: RunningService) -> None:
+    for method, path in addresses(sqlite_service, make_run(sqlite_service.engine).id):
+        if method not in ("POST", "PUT", "PATCH"):
+            continue
+        for name, body in EXCESSIVE.items():
+            if path in OPEN_PATHS and len(body) > MAX_OPEN_BODY_BYTES:
+                continue
+            answer = sqlite_service.client.request(method, path, content=body, headers=JSON)
+            assert answer.status_code == 422, (method, path, name, answer.text)
+            assert answer.json()["errors"][0]["field"] == "body", (method, path, name)
+
+
+@pytest.mark.service
+def test_every_route_refuses_a_body_that_is_too_long(sqlite_service: RunningService) -> None:
+    def parts() -> list[bytes]:
+        return [b" " * 100_000] * (MAX_BODY_BYTES // 100_000 + 1)
+
+    for method, path in addresses(sqlite_service, make_run(sqlite_service.engine).id):
+        if method in ("POST", "PUT", "PATCH"):
+            answer = sqlite_service.client.request(method, path, content=iter(parts()), headers=JSON)
+            assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large"), (method, path)
+
+
+@pytest.mark.service
+def test_every_problem_document_is_short(sqlite_service: RunningService) -> None:
+    for method, path in addresses(sqlite_service, make_run(sqlite_service.engine).id):
+        for place, body in enumerate(HOSTILE):
+            if method not in ("POST", "PUT", "PATCH"):
+                continue
+            answer = sqlite_service.client.request(method, path, content=body, headers=JSON)
+            if answer.status_code >= 400:
+                document = answer.json()
+                assert len(answer.content) <= MAX_DOCUMENT_BYTES, (method, path, place)
+                assert len(document["errors"]) <= MAX_PROBLEMS, (method, path, place)
+                assert answer.status_code < 500, (method, path, place, document)
+
+
+@pytest.mark.service
+def test_a_grid_of_unknown_settings_is_refused_once(sqlite_service: RunningService) -> None:
+    config = {f"lr{i}": 1 for i in range(3_000)}
+    grid = {"config.learning_rate": [i * 1e-6 for i in range(1, 101)]}
+    answer = sqlite_service.client.post(
+        "/api/v1/runs/estimate", json=CARTPOLE | {"config": config, "grid": grid}
+    )
+    errors = answer.json()["errors"]
+    assert (answer.status_code, len(errors)) == (422, MAX_PROBLEMS)
+    assert len({error["field"] for error in errors}) == MAX_PROBLEMS
+
+
+def test_places_of_bad_text_need_little_memory() -> None:
+    value = {"k" * 75_000: [0] * 40_000, "bad": ["\0"] * 100}
+    tracemalloc.start()
+    found = unstorable_paths(value)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found == sorted(f"bad.{i}" for i in range(80, 100))
+    assert peak_bytes < 50 * 2**20
+
+
+@pytest.mark.service
+def test_bodies_of_all_requests_in_progress_are_bounded(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bodies, "MAX_BODIES_BYTES", 100_000)
+    head = b"POST /api/v1/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000\r\n\r\n"
+    with connected(sqlite_service.url, head + bytes(50_000)) as (slow,), sqlite_service.new_client() as other:
+        body = {"name": "x" * 50_000, "password": "y"}
+
+        def refusal() -> httpx.Response | None:
+            answer = other.post("/api/v1/auth/login", json=body)
+            return answer if answer.status_code == 503 else None
+
+        assert int(until(refusal).headers["Retry-After"]) > 0
+        slow.close()
+        until(lambda: other.post("/api/v1/auth/login", json=body).status_code != 503)
+
+
+@pytest.mark.service
+def test_bodies_of_one_address_leave_room_for_others(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bodies, "MAX_BODIES_BYTES_OF_ADDRESS", 100_000)
+    head = b"POST /api/v1/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000\r\n\r\n"
+    body = {"name": "x" * 50_000, "password": "y"}
+    elsewhere = httpx.HTTPTransport(local_address="127.0.0.2")
+    with (
+        connected(sqlite_service.url, head + bytes(50_000)),
+        sqlite_service.new_client() as here,
+        httpx.Client(base_url=sqlite_service.url, transport=elsewhere, timeout=PATIENCE_S) as there,
+    ):
+        until(lambda: here.post("/api/v1/auth/login", json=body).status_code == 503)
+        assert there.post("/api/v1/auth/login", json=body).status_code == 422

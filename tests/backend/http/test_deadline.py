@@ -1,0 +1,88 @@
+"""Requests end at their deadline, and soon after their client has left."""
+
+from threading import Event
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+from backend.http import bodies
+from backend.principals import Role
+from backend.runs import repository
+from tests.support import external
+from tests.support.service import RunningService
+from tests.support.sockets import connected, get_request
+from tests.support.waiting import PATIENCE_S, until
+
+pytestmark = pytest.mark.service
+
+SHORT = text(
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 20000) SELECT sum(i) FROM n"
+)
+
+
+class EndlessRequest:
+    """A list whose endpoint executes one short statement after another."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.has_begun = Event()
+        self.has_ended = Event()
+        monkeypatch.setattr(repository, "page", self._page)
+
+    def _page(self, session: Session, *_: Any, **__: Any) -> Any:
+        self.has_begun.set()
+        try:
+            while True:
+                session.execute(SHORT)
+        finally:
+            self.has_ended.set()
+
+
+def test_request_ends_when_its_client_leaves(
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bodies, "REQUEST_S", 10 * PATIENCE_S)
+    request = EndlessRequest(monkeypatch)
+    with service.client_as(Role.VIEWER) as viewer:
+        sent = get_request(service.url, "/api/v1/runs", {"Authorization": viewer.headers["Authorization"]})
+        with connected(service.url, sent):
+            assert request.has_begun.wait(PATIENCE_S)
+            assert not request.has_ended.is_set()
+        assert request.has_ended.wait(PATIENCE_S)
+
+
+def test_statements_of_a_request_have_one_deadline(
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bodies, "REQUEST_S", 0.5)
+    request = EndlessRequest(monkeypatch)
+    answer = service.client.get("/api/v1/runs")
+    assert (answer.status_code, request.has_ended.is_set()) == (503, True)
+    assert "cancelled" in answer.json()["detail"]
+
+
+def test_client_that_left_waits_for_no_turn(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bodies, "REQUEST_S", 10 * PATIENCE_S)
+    request = EndlessRequest(monkeypatch)
+    lists = sqlite_service.app_state.limits.lists
+    with sqlite_service.client_as(Role.VIEWER) as viewer:
+        path = "/api/v1/runs?filter=score%3E1"
+        sent = get_request(sqlite_service.url, path, {"Authorization": viewer.headers["Authorization"]})
+        with connected(sqlite_service.url, sent, n=10):
+            assert request.has_begun.wait(PATIENCE_S)
+            until(lambda: (lists.n_working, lists.n_waiting) == (2, 6))
+            assert sqlite_service.client.get("/api/v1/hosts").status_code == 200
+        until(lambda: lists.n_waiting == lists.n_working == 0)
+
+
+def test_request_does_not_end_with_an_earlier_one_of_its_connection(sqlite_service: RunningService) -> None:
+    """The server's tasks inherit the context in which it resumed reading."""
+    client, body = sqlite_service.client, b"x" * 1_000_000
+    run = external.create(client)
+    for n in range(3):
+        assert client.post("/api/v1/runs/bulk", content=body).status_code == 422
+        assert external.upload(client, run, body, offset=n * len(body)).status_code == 200
+        assert client.get("/api/v1/runs").status_code == 200

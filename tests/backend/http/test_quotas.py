@@ -1,0 +1,168 @@
+"""What one token, one request and one page may take."""
+
+import sqlite3
+from collections import namedtuple
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from backend.db import keyset
+from backend.external.schemas import MAX_SERIES_OF_REQUEST
+from backend.http import dependencies
+from backend.principals import Role
+from backend.runs import grid
+from backend.specs.external import MAX_CONFIG_BYTES
+from backend.sweeps import configurations
+from tests.support import external
+from tests.support.routes import addresses
+from tests.support.rows import CARTPOLE, external_request, make_run
+from tests.support.service import RunningService
+
+pytestmark = pytest.mark.service
+
+Usage = namedtuple("Usage", "total used free")
+
+
+def _set(service: RunningService, monkeypatch: pytest.MonkeyPatch, **values: int) -> None:
+    for name, value in values.items():
+        monkeypatch.setitem(service.settings.__dict__, name, value)
+
+
+def test_token_stores_no_more_than_its_quota(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _set(sqlite_service, monkeypatch, token_daily_runs=2, token_daily_series=3, token_daily_bytes=10_000)
+    with (
+        sqlite_service.client_as(Role.OPERATOR) as script,
+        sqlite_service.client_as(Role.OPERATOR) as other,
+    ):
+        run = external.create(script)
+        refused = script.post("/api/v1/runs", json=CARTPOLE | {"seeds": [1, 2]})
+        assert (refused.status_code, "CALLBOARD_TOKEN_DAILY_RUNS" in refused.json()["detail"]) == (429, True)
+        assert int(refused.headers["Retry-After"]) > 3600
+        assert sqlite_service.client.get("/api/v1/runs").json()["total"] == 1
+        for place in range(3):
+            body = external.batch(place + 1, [1.0], first=place, metric=f"loss/{place}")
+            external.send(script, run, "points", body)
+        body = external.batch(4, [1.0], first=4, metric="loss/4")
+        assert script.post(f"/api/v1/runs/{run['id']}/points", json=body).status_code == 429
+        line = {"time": "2026-01-01T00:00:00Z", "message": "x" * 9_000}
+        log = {"source": external.SOURCE, "sequence": 4, "lines": [line]}
+        assert script.post(f"/api/v1/runs/{run['id']}/log", json=log).status_code == 200
+        refused = script.post(f"/api/v1/runs/{run['id']}/log", json=log | {"sequence": 5})
+        assert (refused.status_code, "DAILY_BYTES" in refused.json()["detail"]) == (429, True)
+        assert script.get(f"/api/v1/runs/{run['id']}").status_code == 200
+        external.create(other)
+
+
+def test_nothing_that_scripts_send_is_stored_on_a_disk_that_is_nearly_full(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database is on the same disk."""
+    run = external.create(sqlite_service.client)
+    kept = make_run(sqlite_service.engine)
+    monkeypatch.setattr(dependencies.shutil, "disk_usage", lambda folder: Usage(10**9, 10**9 - 1000, 1000))
+    line = {"time": "2026-01-01T00:00:00Z", "message": "x"}
+    for path, body in (
+        ("points", external.batch(1, [1.0])),
+        ("episodes", external.episodes(1, [1.0])),
+        ("log", {"source": external.SOURCE, "sequence": 1, "lines": [line]}),
+    ):
+        answer = sqlite_service.client.post(f"/api/v1/runs/{run['id']}/{path}", json=body)
+        assert (answer.status_code, "nearly full" in answer.json()["detail"]) == (503, True)
+    assert sqlite_service.client.post("/api/v1/runs", json=external_request()).status_code == 503
+    assert sqlite_service.client.patch(f"/api/v1/runs/{kept.id}", json={"name": "x"}).status_code == 200
+    assert sqlite_service.client.delete(f"/api/v1/runs/{kept.id}").status_code == 204
+
+
+def test_points_of_many_metrics_are_sent_in_parts(sqlite_service: RunningService) -> None:
+    run = external.create(sqlite_service.client)
+    series = [
+        {"metric": f"m/{i}", "agent_steps": [1], "wall_time_s": [1.0], "value": [1.0]}
+        for i in range(MAX_SERIES_OF_REQUEST + 1)
+    ]
+    body = {"source": external.SOURCE, "sequence": 1, "series": series}
+    refused = sqlite_service.client.post(f"/api/v1/runs/{run['id']}/points", json=body)
+    assert (refused.status_code, refused.json()["code"]) == (413, "body_too_large")
+    external.send(sqlite_service.client, run, "points", body | {"series": series[1:]})
+
+
+@pytest.mark.parametrize("path", ["/api/v1/runs", "/api/v1/sweeps"])
+def test_requests_are_validated_before_the_database_is_locked(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    database = sqlite_service.engine.url.database or ""
+    n_validated = 0
+
+    def unlocked(plain: Any) -> Any:
+        def validated(*given: Any) -> Any:
+            nonlocal n_validated
+            n_validated += 1
+            other = sqlite3.connect(database, timeout=0.0, isolation_level=None)
+            other.execute("BEGIN IMMEDIATE")
+            other.execute("ROLLBACK")
+            other.close()
+            return plain(*given)
+
+        return validated
+
+    monkeypatch.setattr(grid, "parse_run_spec", unlocked(grid.parse_run_spec))
+    monkeypatch.setattr(configurations, "parse_run_spec", unlocked(configurations.parse_run_spec))
+    space = {"config.learning_rate": {"values": [0.001, 0.002]}}
+    body = (
+        CARTPOLE | {"seeds": [1, 2]}
+        if path.endswith("runs")
+        else {"name": "s", "run": CARTPOLE, "space": space}
+    )
+    answer = sqlite_service.client.post(path, json=body)
+    assert answer.status_code == 201, answer.text
+    assert n_validated > 0
+
+
+def test_config_of_an_external_run_is_bounded_as_a_whole(sqlite_service: RunningService) -> None:
+    config = {f"s{i:03}": "x" * 900 for i in range(MAX_CONFIG_BYTES // 900 + 1)}
+    answer = sqlite_service.client.post("/api/v1/runs", json=external_request(config=config))
+    (error,) = answer.json()["errors"]
+    assert (answer.status_code, error["field"]) == (422, "config")
+    assert "keep longer settings as a file of the run" in error["message"]
+    del config["s000"]
+    external.create(sqlite_service.client, config=config)
+
+
+def test_page_of_runs_has_a_bounded_size(service: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyset, "MAX_PAGE_BYTES", 100_000)
+    created = [external.create(service.client, notes="\u00e9" * 10_000, seed=k)["id"] for k in range(9)]
+    for sort in ("-created_at", "config.lr"):
+        found, cursor, n_pages = [], None, 0
+        while n_pages == 0 or cursor:
+            parameters = {"sort": sort, "limit": 1000} | ({"cursor": cursor} if cursor else {})
+            page = service.client.get("/api/v1/runs", params=parameters).json()
+            found += page["items"]
+            cursor, n_pages = page["next_cursor"], n_pages + 1
+        assert (sorted(run["id"] for run in found), n_pages > 1) == (sorted(created), True)
+        assert all(run["spec"] == {} for run in found)
+    asked = service.client.get("/api/v1/runs", params={"spec": True, "limit": 1}).json()
+    assert asked["items"][0]["spec"]["config"]["lr"] == 0.001
+
+
+def test_damaged_rows_break_no_list(sqlite_service: RunningService) -> None:
+    runs_ = [make_run(sqlite_service.engine) for _ in range(4)]
+    with sqlite_service.engine.begin() as connection:
+        for run, change in zip(
+            runs_[1:],
+            ("spec = '[]'", "state = 'nonsense'", "spec = json_remove(spec, '$.stop')"),
+            strict=True,
+        ):
+            connection.execute(text(f"UPDATE runs SET {change} WHERE id = :id"), {"id": run.id})
+    listed = sqlite_service.client.get("/api/v1/runs").json()["items"]
+    assert [run["state"] for run in listed].count("failed") == 1
+    assert [run["state_reason"] for run in listed].count("its row in the database is damaged") == 3
+    by = ("seed", "state", "algorithm", "config.learning_rate")
+    for path in (*(f"/api/v1/comparisons/groups?by={name}" for name in by), "/api/v1/runs?spec=true"):
+        answer = sqlite_service.client.get(path)
+        assert answer.status_code == 200, (path, answer.text)
+    for method, path in addresses(sqlite_service, runs_[0].id):
+        if method == "GET" and not path.endswith("/events"):
+            answer = sqlite_service.client.get(path)
+            assert answer.status_code < 500, (path, answer.text)

@@ -45,7 +45,12 @@ def run(settings: Settings) -> None:
         logging.getLogger(logger).setLevel(logging.WARNING)
     make_home(settings.home_dir)
     installation = Installation(settings)
-    if not installation.acquire():
+    try:
+        is_first = installation.acquire()
+    except OSError as error:
+        hint = "free some space, or make it writable"
+        raise fail(f"{settings.home_dir}: {error.strerror}; {hint}", 1) from None
+    if not is_first:
         _print_already_running(settings, installation)
         return
     try:

@@ -122,7 +122,7 @@ _LIMITS = frozenset({"agent_steps", "wall_time_s", "score"})
 
 def is_whole(spec: Any) -> bool:
     """Whether a stored specification has the parts that every run has."""
-    return (
+    return bool(
         isinstance(spec, dict)
         and all(isinstance(spec.get(name), dict) for name in ("config", "environment_config", "stop"))
         and all(isinstance(spec.get(name), str) for name in ("algorithm", "environment"))

@@ -19,6 +19,8 @@ from backend.specs.problems import FieldProblem
 
 MAX_UNFINISHED_BYTES = 2 * MAX_UPLOAD_BYTES
 """Maximum size of all unfinished uploads of a run."""
+MAX_UNFINISHED = 20
+"""Maximum number of other unfinished uploads of a run: each part reads the sizes of all of them."""
 UNFINISHED_S = 24 * 3600.0
 """Time without growth after which an upload is deleted when another one starts."""
 
@@ -63,7 +65,11 @@ class Uploads:
         if shutil.disk_usage(folder).free < self._min_free_bytes + len(part):
             raise Unavailable("the disk of the server is nearly full", retry_after_s=30)
         path = folder / upload
-        others = sum(each.stat().st_size for each in folder.iterdir() if each != path)
+        unfinished = [each for each in folder.iterdir() if each != path]
+        if len(unfinished) >= MAX_UNFINISHED:
+            detail = f"the run has {len(unfinished)} other unfinished uploads, the maximum: complete some"
+            raise Unavailable(detail, retry_after_s=30)
+        others = sum(each.stat().st_size for each in unfinished)
         if others + offset + len(part) > MAX_UNFINISHED_BYTES:
             message = f"the run has other unfinished uploads of {others:,} bytes; the maximum of all is"
             detail = f"{message} {MAX_UNFINISHED_BYTES:,}: try again later"

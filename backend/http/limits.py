@@ -291,7 +291,7 @@ class Limits:
     sockets: Slots = field(default_factory=lambda: Slots("live views", total=200, per_user=20))
     quotas: Quotas = field(default_factory=Quotas)
     writes: WriteQueue = field(default_factory=WriteQueue)
-    requests: Turns = field(default_factory=lambda: Turns(total=32, per_user=8, max_waiting=200))
+    requests: Turns = field(default_factory=lambda: Turns(total=24, per_user=8, max_waiting=200))
     """Requests that read, until their response begins: each may occupy one of 40 threads."""
     lists: Turns = field(default_factory=lambda: Turns(total=4, per_user=2))
     """Lists whose cost grows with all runs: filters and sorting by settings and metrics, groups, fields."""

@@ -1,5 +1,6 @@
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +15,7 @@ from backend.db import ExternalSource, RemovedFile, Run, Series
 from backend.db.base import new_id
 from backend.db.engine import reading, writing
 from backend.errors import Unavailable
+from backend.external import uploads
 from backend.storage.service import SHORT_GRACE_S
 from tests.support.arrow import arrow_stream
 from tests.support.external import SOURCE, batch, checkpoint, create, drawn, episodes, send, upload
@@ -460,3 +462,29 @@ def test_scoped_token_writes_the_external_runs_that_it_has_created(service: Runn
         "/api/v1/tokens", json={"name": "x", "role": "viewer", "scope": "external_runs"}
     )
     assert [error["field"] for error in low.json()["errors"]] == ["scope"]
+
+
+def test_concurrent_completions_of_an_upload_store_it_once(sqlite_service: RunningService) -> None:
+    client, content = sqlite_service.client, b"x" * 1_000_000
+    run = create(client)
+    assert upload(client, run, content).status_code == 200
+    body = checkpoint(1, content)
+
+    def complete(_: int) -> int:
+        return client.post(f"/api/v1/runs/{run['id']}/checkpoints", json=body).status_code
+
+    with ThreadPoolExecutor(12) as threads:
+        statuses = set(threads.map(complete, range(24)))
+    assert statuses <= {200, 429, 503}, statuses
+    assert len(client.get(f"/api/v1/runs/{run['id']}/checkpoints").json()["items"]) == 1
+
+
+def test_unfinished_uploads_of_a_run_are_few(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploads, "MAX_UNFINISHED", 2)
+    run = create(sqlite_service.client)
+    names = [new_id() for _ in range(3)]
+    statuses = [upload(sqlite_service.client, run, b"x", name=name).status_code for name in names]
+    assert statuses == [200, 200, 503]
+    assert upload(sqlite_service.client, run, b"x", offset=1, name=names[0]).status_code == 200

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -214,7 +215,7 @@ def test_filters_of_a_viewer_that_leaves(attacked: Attacked) -> None:
 def test_answers_for_everybody(attacked: Attacked) -> None:
     with _held(attacked), httpx.Client(base_url=attacked.running.url, timeout=PATIENCE_S) as anyone:
         for path in ("/readyz", "/metrics", "/openapi.json"):
-            _repeated(attacked, lambda path=path: anyone.get(path), n=20)  # type: ignore[misc]
+            _repeated(attacked, partial(anyone.get, path), n=20)
 
 
 def test_points_of_thousands_of_metrics(attacked: Attacked) -> None:
@@ -238,7 +239,12 @@ def test_points_of_thousands_of_metrics(attacked: Attacked) -> None:
             sequence += 1
 
     ended = Event()
-    flood = Thread(target=lambda: [send() for _ in range(10_000) if not ended.is_set()], daemon=True)
+
+    def send_all() -> None:
+        while not ended.is_set():
+            send()
+
+    flood = Thread(target=send_all, daemon=True)
     with _held(attacked):
         flood.start()
         until(lambda: sequence > 3)

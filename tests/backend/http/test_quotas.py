@@ -9,7 +9,6 @@ from sqlalchemy import text
 
 from backend.db import keyset
 from backend.external.schemas import MAX_SERIES_OF_REQUEST
-from backend.http import dependencies
 from backend.principals import Role
 from backend.runs import grid
 from backend.specs.external import MAX_CONFIG_BYTES
@@ -62,7 +61,8 @@ def test_nothing_that_scripts_send_is_stored_on_a_disk_that_is_nearly_full(
     """The database is on the same disk."""
     run = external.create(sqlite_service.client)
     kept = make_run(sqlite_service.engine)
-    monkeypatch.setattr(dependencies.shutil, "disk_usage", lambda folder: Usage(10**9, 10**9 - 1000, 1000))
+    nearly_full = Usage(10**9, 10**9 - 1000, 1000)
+    monkeypatch.setattr("backend.http.dependencies.shutil.disk_usage", lambda folder: nearly_full)
     line = {"time": "2026-01-01T00:00:00Z", "message": "x"}
     for path, body in (
         ("points", external.batch(1, [1.0])),
@@ -134,7 +134,8 @@ def test_page_of_runs_has_a_bounded_size(service: RunningService, monkeypatch: p
     monkeypatch.setattr(keyset, "MAX_PAGE_BYTES", 100_000)
     created = [external.create(service.client, notes="\u00e9" * 10_000, seed=k)["id"] for k in range(9)]
     for sort in ("-created_at", "config.lr"):
-        found, cursor, n_pages = [], None, 0
+        found: list[dict[str, Any]] = []
+        cursor, n_pages = None, 0
         while n_pages == 0 or cursor:
             parameters = {"sort": sort, "limit": 1000} | ({"cursor": cursor} if cursor else {})
             page = service.client.get("/api/v1/runs", params=parameters).json()

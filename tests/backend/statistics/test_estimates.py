@@ -86,3 +86,12 @@ def test_medians_of_columns_ignore_missing_values() -> None:
         alone = median(there)
         wanted = [alone.value, alone.low or np.nan, alone.high or np.nan]
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_median_of_thousands_of_scores_has_an_interval() -> None:
+    estimate = median(np.arange(5_000.0))
+    assert estimate.low is not None
+    assert estimate.high is not None
+    rank = int(estimate.low) + 1
+    assert 2 * stats.binom.cdf(rank - 1, 5_000, 0.5) <= 0.05 < 2 * stats.binom.cdf(rank, 5_000, 0.5)
+    assert estimate.high == 4_999 - estimate.low

@@ -6,9 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from backend.figures.figure import Figure
-from backend.figures.theme import DASHES, LEGEND_AT_RIGHT, Theme, colours, faint, layout, look, plain_text
-from backend.metrics.catalogue import X_AXES, describe
+from backend.figures.figure import Figure, Label
+from backend.figures.theme import (
+    DASHES,
+    LEGEND_AT_RIGHT,
+    Theme,
+    colours,
+    faint,
+    layout,
+    look,
+    muted,
+    plain_text,
+)
+from backend.metrics.catalogue import X_AXES, describe, is_exact
 from backend.metrics.chunks import Array, Columns
 from backend.metrics.rollups import merged_at_equal_x
 from backend.runs.styles import run_style
@@ -18,6 +28,8 @@ MANY = 10
 MIN_ENVELOPE = 8
 """Points of a bucket from which its range is drawn; the mean of fewer is drawn as a point."""
 ENVELOPE = "min–max"
+MAX_MARKED = 8
+"""A line of up to this many points has markers; a line through one point would be invisible."""
 
 _POINT_OPACITY = 0.25
 _POINT_PX = 4
@@ -29,14 +41,55 @@ class CurveLine:
     """One series of one run."""
 
     run: str
-    name: str
+    label: Label
     """Legend entry."""
     metric: str
     source: str
-    columns: Columns | None
-    """`x`, `mean`, `min`, `max`, `count` and optionally `smoothed`; None for a figure without data."""
+    columns: Columns
+    """`x`, `mean`, `min`, `max`, `count` and optionally `smoothed`; with `bucket`, those at one x are merged
+    already."""
     n_total: int = 0
     n_shown: int = 0
+    start: int | None = None
+    """The first bucket that the client lacks, which the last that it keeps may precede; None if it gets the
+    whole line."""
+
+    @property
+    def uid(self) -> str:
+        """Names the line within a figure."""
+        return f"{self.run} {self.metric} {self.source}".rstrip()
+
+    def sent(self, columns: Columns) -> Columns:
+        """The buckets that the client gets."""
+        n_kept = 0 if self.start is None else int(np.searchsorted(columns["bucket"], self.start))
+        return {name: values[n_kept:] for name, values in columns.items()}
+
+    def mode(self, columns: Columns) -> dict[str, str]:
+        """The mode of a line through the buckets; empty if their number is not known."""
+        if self.start is not None and not (len(columns["bucket"]) and columns["bucket"][0] == 0):
+            return {}
+        return {"mode": "lines+markers" if 0 < len(columns["x"]) <= MAX_MARKED else "lines"}
+
+    def facts(self, kind: str) -> dict[str, Any]:
+        """What a client may want to know about one of its traces."""
+        named = {"run": self.run, "metric": self.metric, "source": self.source, "label": self.label.parts()}
+        return {"kind": kind} | named
+
+
+_NOWHERE = (np.empty(0), np.empty(0), np.empty(0, int))
+
+
+def merged_columns(line: CurveLine) -> Columns:
+    """The line's buckets; those at one x are merged."""
+    if "bucket" in line.columns:  # merged when they were read
+        return line.columns
+    numbered = line.columns | {"bucket": np.arange(len(line.columns["x"]))}
+    return merged_at_equal_x(numbered, "x")
+
+
+def details_of(columns: Columns) -> dict[str, Array]:
+    """The range and number of the values of each bucket."""
+    return {"low": columns["min"], "high": columns["max"], "n": columns["count"]}
 
 
 def curve_figure(
@@ -50,15 +103,11 @@ def curve_figure(
     width_px: int | None = None,
 ) -> Figure:
     """Each series as a line; behind it, unless there are more than `MANY`, faint points and the range of
-    buckets of many points.
-
-    A trace's `meta` has the run, metric, source and column (`y`) that it shows, so that a client can fill in
-    the data. The points are those of buckets with less than `below` values; the range is a polygon from
-    column `low` to `y` over buckets with at least `from` values. Buckets at one x are merged before.
+    buckets of many points. Buckets at one x are merged before.
 
     Args:
         lines: the series; in the colour of their run, or one per source if there is only one run.
-        metric: their metric.
+        metric: their metric. Evaluations and learning rates are drawn as they are, not smoothed.
         x: one of `catalogue.X_AXES`.
         smooth: description of the moving average; empty for none.
         title: default: the metric's title.
@@ -66,14 +115,20 @@ def curve_figure(
         width_px: width for which the title is wrapped; None if unknown.
     """
     heading = title or describe(metric).title
+    smooth = "" if is_exact(metric) else smooth
     figure = Figure(layout(heading, theme, width_px, _subtitle(lines, smooth)) | axes_layout(metric, x))
+    figure.n_total = sum(line.n_total for line in lines)
+    figure.n_shown = sum(line.n_shown for line in lines)
     if _are_sources(lines):
         figure.layout["legend"] |= LEGEND_AT_RIGHT
+    has_ranges = False
     for line, style in zip(lines, _looks(lines, theme), strict=True):
-        merged = merged_at_equal_x(line.columns, "x") if line.columns else None
+        columns = merged_columns(line)
         if len(lines) <= MANY:
-            _draw_behind(figure, line, merged, style[0], points=bool(smooth))
-        _draw_line(figure, line, merged, *style, "smoothed" if smooth else "mean")
+            has_ranges |= _draw_behind(figure, line, columns, style[0], points=bool(smooth))
+        _draw_line(figure, line, columns, *style, "smoothed" if smooth else "mean")
+    if len(lines) <= MANY:
+        _name_ranges(figure, lines, theme, has_ranges=has_ranges)
     return figure
 
 
@@ -108,33 +163,41 @@ def axes_layout(metric: str, x: str) -> dict[str, Any]:
     }
 
 
-def plain(values: Array) -> list[Any]:
-    """Numbers for JSON: null for values that are not finite."""
-    return [value if np.isfinite(value) else None for value in values.tolist()]
-
-
 def _draw_line(
-    figure: Figure, line: CurveLine, values: Columns | None, colour: str, dash: str, column: str
+    figure: Figure, line: CurveLine, columns: Columns, colour: str, dash: str, column: str
 ) -> None:
-    figure.add_scatter(
-        x=plain(values["x"]) if values else [],
-        y=plain(values[column]) if values else [],
-        mode="lines",
-        name=plain_text(line.name),
+    mode = line.mode(columns)
+    sent = line.sent(columns)
+    figure.add_growing(
+        line.uid,
+        sent["bucket"],
+        line.start,
+        x=sent["x"],
+        y=sent[column],
+        name=plain_text(line.label.text),
         legendgroup=f"{line.run} {line.source}",
         hovertemplate="%{y:.5~g}",
         showlegend=True,
         line={"color": colour, "width": 2, "dash": dash},
-        meta=_meta(line, column),
+        meta=line.facts("line"),
+        details=details_of(sent),
+        changed=mode,
+        **({"mode": "lines"} | mode),
     )
 
 
-def _draw_behind(
-    figure: Figure, line: CurveLine, values: Columns | None, colour: str, *, points: bool
-) -> None:
-    many = values["count"] >= MIN_ENVELOPE if values else np.empty(0, bool)
-    x, y = _polygon(values, many) if values else ([], [])
-    figure.add_scatter(
+def _draw_behind(figure: Figure, line: CurveLine, columns: Columns, colour: str, *, points: bool) -> bool:
+    """Draw the ranges of buckets with many values, and the others as points; return if a range is drawn."""
+    has_many = columns["count"] >= MIN_ENVELOPE
+    x, y, buckets = _outline(columns, has_many, line.start)
+    sent = line.sent(columns)
+    is_point = sent["count"] < MIN_ENVELOPE
+    # A bucket gets more values: its point becomes a range, and an infinite value ends its range.
+    may_shrink = not is_point.all()
+    figure.add_growing(
+        f"{line.uid} range",
+        buckets,
+        line.start,
         x=x,
         y=y,
         mode="lines",
@@ -143,41 +206,84 @@ def _draw_behind(
         line={"color": faint(colour, 0.0), "width": 0},
         name=ENVELOPE,
         legendgroup=ENVELOPE,
-        # One legend entry for all of them, if there are any.
-        showlegend=bool(x) and not any(t["name"] == ENVELOPE and t["showlegend"] for t in figure.data),
+        showlegend=False,
         hoverinfo="skip",
-        meta=_meta(line, "max") | {"low": "min", "from": MIN_ENVELOPE},
+        meta=line.facts("range"),
+        may_shrink=may_shrink,
     )
     if points:
-        figure.add_scatter(
-            x=plain(values["x"][~many]) if values else [],
-            y=plain(values["mean"][~many]) if values else [],
+        figure.add_growing(
+            f"{line.uid} points",
+            sent["bucket"][is_point],
+            line.start,
+            x=sent["x"][is_point],
+            y=sent["mean"][is_point],
             mode="markers",
             marker={"color": faint(colour, _POINT_OPACITY), "size": _POINT_PX},
             name="unsmoothed",
             legendgroup=f"{line.run} {line.source}",
             showlegend=False,
             hoverinfo="skip",
-            meta=_meta(line, "mean") | {"below": MIN_ENVELOPE},
+            meta=line.facts("points"),
+            may_shrink=may_shrink,
         )
+    return len(x) > 0
 
 
-def _meta(line: CurveLine, column: str) -> dict[str, Any]:
-    return {"run": line.run, "metric": line.metric, "source": line.source, "y": column}
+def _name_ranges(figure: Figure, lines: Sequence[CurveLine], theme: Theme, *, has_ranges: bool) -> None:
+    """One legend entry for all ranges, if there are any."""
+    start = 0 if any(line.start is not None for line in lines) else None
+    nowhere = np.full(1 if start is None else 0, np.nan)
+    figure.add_growing(
+        ENVELOPE,
+        np.arange(len(nowhere)),
+        start,
+        x=nowhere,
+        y=nowhere,
+        mode="lines",
+        fill="toself",
+        fillcolor=faint(muted(theme), _BAND_OPACITY),
+        line={"color": faint(muted(theme), 0.0), "width": 0},
+        name=ENVELOPE,
+        legendgroup=ENVELOPE,
+        showlegend=has_ranges,
+        hoverinfo="skip",
+        meta={"kind": "legend"},
+        changed={"showlegend": True} if has_ranges else {},
+    )
 
 
-def _polygon(values: Columns, shown: Array) -> tuple[list[Any], list[Any]]:
-    """The outline of each stretch of shown buckets, separated by gaps."""
-    shown = shown & np.isfinite(values["min"]) & np.isfinite(values["max"])
-    x: list[Any] = []
-    y: list[Any] = []
-    for stretch in np.split(np.arange(len(shown)), np.flatnonzero(np.diff(shown)) + 1):
-        if len(stretch) and shown[stretch[0]]:
-            at = values["x"][stretch].tolist()
-            gap = [None] if x else []
-            x += [*gap, *at, *reversed(at)]
-            y += [*gap, *values["max"][stretch].tolist(), *values["min"][stretch][::-1].tolist()]
-    return x, y
+def _outline(columns: Columns, is_drawn: Array, start: int | None) -> tuple[Array, Array, Array]:
+    """The outline of each stretch of drawn buckets, separated by gaps, and the bucket of each corner.
+
+    Args:
+        columns: the buckets.
+        is_drawn: which of them are drawn.
+        start: the first bucket that the client lacks. A stretch that continues one of the client's starts at
+            the bucket before, so that they join; its corners there belong to bucket `start`.
+    """
+    if not is_drawn.any():
+        return _NOWHERE
+    is_drawn = is_drawn & np.isfinite(columns["min"]) & np.isfinite(columns["max"])
+    x: list[Array] = []
+    y: list[Array] = []
+    buckets: list[Array] = []
+    for stretch in np.split(np.arange(len(is_drawn)), np.flatnonzero(np.diff(is_drawn)) + 1):
+        if not len(stretch) or not is_drawn[stretch[0]]:
+            continue
+        of = np.maximum(columns["bucket"][stretch], start or 0)
+        if start is not None and columns["bucket"][stretch[-1]] < start:
+            continue
+        if x or start is not None:
+            x.append(np.full(1, np.nan))
+            y.append(np.full(1, np.nan))
+            buckets.append(of[:1])
+        x += [columns["x"][stretch], columns["x"][stretch][::-1]]
+        y += [columns["max"][stretch], columns["min"][stretch][::-1]]
+        buckets += [of, of[::-1]]
+    if not x:
+        return _NOWHERE
+    return np.concatenate(x), np.concatenate(y), np.concatenate(buckets)
 
 
 def _subtitle(lines: Sequence[CurveLine], smooth: str) -> str:

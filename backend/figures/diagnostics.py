@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from backend.figures.curve import CurveLine, axes_layout, plain
+import numpy as np
+
+from backend.figures.curve import CurveLine, axes_layout, details_of, merged_columns
 from backend.figures.figure import Figure
 from backend.figures.theme import DASHES, LEGEND_AT_RIGHT, Theme, colours, faint, layout, plain_text
 
@@ -147,7 +149,7 @@ def diagnostic_figure(
 
     Args:
         panel: the panel.
-        lines: the run's series of its metrics; a trace's `meta` has the series it shows.
+        lines: the run's series of its metrics.
         x: one of `catalogue.X_AXES`.
         smooth: description of the moving average; empty for none.
         title: title of the figure.
@@ -178,13 +180,27 @@ def diagnostic_figure(
                 "line": {"color": colour, "width": 0},
                 "fillcolor": faint(colour, _SHARE_OPACITY),
             }
-        figure.add_scatter(
-            x=plain(line.columns["x"]) if line.columns else [],
-            y=plain(line.columns[column]) if line.columns else [],
-            mode="lines",
+        columns = merged_columns(line)
+        sent = line.sent(columns)
+        y = sent[column]
+        # A share that is always zero is left out of the legend, which has little room.
+        named = {} if not panel.stacked else {"showlegend": bool(np.nan_to_num(y).any())}
+        mode = line.mode(columns)
+        figure.add_growing(
+            line.uid,
+            sent["bucket"],
+            line.start,
+            x=sent["x"],
+            y=y,
             name=plain_text(line.source) or panel.names[line.metric],
             hovertemplate="%{y:.4~g}",
-            meta={"run": line.run, "metric": line.metric, "source": line.source, "y": column},
+            meta=line.facts("line"),
+            details=details_of(sent),
+            changed=mode | (named if named.get("showlegend") else {}),
+            **({"mode": "lines"} | mode),
+            **named,
             **look,
         )
+    figure.n_total = sum(line.n_total for line in lines)
+    figure.n_shown = sum(line.n_shown for line in lines)
     return figure

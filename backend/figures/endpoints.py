@@ -1,17 +1,18 @@
-"""Figures for Plotly, or as HTML."""
+"""Figures for Plotly, or as HTML: whole, or what of them a client lacks."""
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import APIRouter, Depends, Query, Request, Response
-from pydantic import Field
 
 from backend.db.base import ID_ALPHABET
 from backend.errors import Invalid
 from backend.figures import service
 from backend.figures.diagnostics import BY_ID
 from backend.figures.figure import Figure
-from backend.figures.service import FigureOptions
+from backend.figures.schemas import FigureOut, FiguresOut, Palette, PanelOut, Panels
+from backend.figures.service import DrawnFigures, FigureName, FigureOptions, FigureRequest
 from backend.figures.theme import DASHES, Theme, colours
 from backend.http.access import Viewer
 from backend.http.dependencies import Artifacts, ReadSession
@@ -19,54 +20,11 @@ from backend.http.pages import Ulid
 from backend.http.transfer import conditional_response
 from backend.metrics.axes import ChosenSpread, SmoothedAxes
 from backend.metrics.catalogue import EPISODE_RETURN
-from backend.specs.fields import Schema
+from backend.metrics.grouping import Spread
 from backend.specs.problems import quoted
 from backend.text import Text
 
 router = APIRouter(prefix="/figures", tags=["figures"])
-
-
-class FigureOut(Schema):
-    """A Plotly figure."""
-
-    data: list[dict[str, Any]]
-    """Traces. Traces of series have `meta` {run, metric, source, y} (for seed groups, `group` instead of
-    `run`). Without `data=true` their x and y are empty, to be filled from the columns `x` and `meta.y` of
-    `GET /series`, with buckets at one x merged: with `meta.below` only buckets with less values, with
-    `meta.from` the outline between the columns `meta.low` and `meta.y` of buckets with at least as many."""
-    layout: dict[str, Any]
-    """Layout of the figure, as Plotly reads it."""
-
-
-class Palette(Schema):
-    """The styles of runs and groups on every chart: style s has colour s % 8 and dash s // 8 % 4."""
-
-    light: list[str]
-    """Colours on light pages."""
-    dark: list[str]
-    """Colours on dark pages."""
-    dashes: list[str]
-    """Dashes, by Plotly's names."""
-    run_characters: str
-    """A run has the style of the position of its id's last character in these."""
-
-
-class PanelOut(Schema):
-    """A panel of a run's diagnostics."""
-
-    id: str
-    """Id of the panel, for `GET /figures/diagnostic`."""
-    title: str = Field(examples=["Queues"])
-    """Name of the panel, as pages show it."""
-    metrics: list[str]
-    """The metrics that it shows."""
-
-
-class Panels(Schema):
-    """The diagnostics panels of a run."""
-
-    items: list[PanelOut]
-    """Panels that the run has data for."""
 
 
 FORMATS: dict[int | str, dict[str, Any]] = {
@@ -80,23 +38,75 @@ FORMATS: dict[int | str, dict[str, Any]] = {
 Form = Annotated[
     Literal["json", "html"], Query(description="`json` for Plotly, or a page of its own as `html`.")
 ]
+DEFAULT_SPREAD = Spread.chosen(None, "ci95")
 Runs = Annotated[list[Ulid], Query(min_length=1, max_length=100, description="Run ids.")]
 Metric = Annotated[Text, Query(description="Name of the metric, such as `rollout/episode_return`.")]
 MaxPoints = Annotated[int, Query(ge=1, le=10_000, description="Maximum number of points per series.")]
 
 
 async def _options(
-    data: Annotated[
-        bool, Query(description="Include the data of series; an HTML page always includes it.")
-    ] = False,
-    format: Form = "json",
     theme: Annotated[Theme, Query(description="Colours for light or for dark pages.")] = "light",
     width: Annotated[int | None, Query(ge=200, le=4000, description="Width in CSS pixels, if known.")] = None,
+    embedded: Annotated[
+        bool, Query(description="For a panel of a page, which has a heading and a tooltip of its own.")
+    ] = False,
 ) -> FigureOptions:
-    return FigureOptions(theme=theme, width_px=width, with_data=data or format == "html")
+    return FigureOptions(theme=theme, width_px=width, in_panel=embedded)
+
+
+@dataclass(frozen=True)
+class _Had:
+    """What of the figures the client has."""
+
+    since: list[int]
+    with_layout: bool
+
+
+async def _had(
+    since_revision: Annotated[
+        list[Annotated[int, Query(ge=0, le=2**62)]],
+        Query(
+            max_length=100,
+            description="The client has the figure: return only what it lacks. One revision for all runs, or "
+            "one per run.",
+        ),
+    ] = [],  # noqa: B006 - FastAPI copies it
+    layout: Annotated[
+        bool,
+        Query(description="With `since_revision`, also the layout, and the traces that do not grow."),
+    ] = False,
+) -> _Had:
+    return _Had(since_revision, layout)
 
 
 Options = Annotated[FigureOptions, Depends(_options)]
+Had = Annotated[_Had, Depends(_had)]
+Sources = Annotated[list[Text], Query(max_length=100, description="As for `GET /series`.")]
+
+
+@router.get("", response_model=FiguresOut)
+def read_figures(
+    run: Runs,
+    figure: Annotated[
+        list[Text],
+        Query(
+            min_length=1,
+            max_length=100,
+            description="`learning_curve`, `curve:METRIC`, `seed_curve:METRIC` or `diagnostic:PANEL`.",
+        ),
+    ],
+    principal: Viewer,
+    session: ReadSession,
+    axes: SmoothedAxes,
+    spread: ChosenSpread,
+    options: Options,
+    had: Had,
+    source: Sources = [],  # noqa: B006
+) -> Response:
+    """Several figures of the same runs, for a page that shows them."""
+    names = [FigureName.parse(name) for name in figure]
+    request = FigureRequest(run, names, source, axes, spread, options, had.since, had.with_layout)
+    return _json({"items": service.draw(session, request).documents()})
 
 
 @router.get("/palette")
@@ -118,13 +128,14 @@ def learning_curve(
     session: ReadSession,
     axes: SmoothedAxes,
     options: Options,
+    had: Had,
     format: Form = "json",
 ) -> Response:
     """Returns over training, with evaluations, published scores, checkpoints, restarts and setting
     changes."""
-    return _answer(
-        request, service.draw_learning_curve(session, run, axes, options), format, "learning_curve"
-    )
+    name = FigureName("learning_curve", EPISODE_RETURN)
+    wanted = FigureRequest(run, [name], [], axes, DEFAULT_SPREAD, options, had.since, had.with_layout)
+    return _answer_drawn(request, service.draw(session, wanted), format, "learning_curve")
 
 
 @router.get("/curve", response_model=None, responses=FORMATS)
@@ -136,11 +147,14 @@ def curve(
     session: ReadSession,
     axes: SmoothedAxes,
     options: Options,
-    source: Annotated[list[Text], Query(max_length=100, description="As for `GET /series`.")] = [],  # noqa: B006
+    had: Had,
+    source: Sources = [],  # noqa: B006
     format: Form = "json",
 ) -> Response:
     """Any metric over training."""
-    return _answer(request, service.draw_curve(session, run, metric, source, axes, options), format, "curve")
+    name = FigureName("curve", metric)
+    wanted = FigureRequest(run, [name], source, axes, DEFAULT_SPREAD, options, had.since, had.with_layout)
+    return _answer_drawn(request, service.draw(session, wanted), format, "curve")
 
 
 @router.get("/seed_curve", response_model=None, responses=FORMATS)
@@ -152,14 +166,15 @@ def seed_curve(
     axes: SmoothedAxes,
     spread: ChosenSpread,
     options: Options,
+    had: Had,
     metric: Metric = EPISODE_RETURN,
-    source: Annotated[list[Text], Query(max_length=100, description="As for `GET /series`.")] = [],  # noqa: B006
+    source: Sources = [],  # noqa: B006
     format: Form = "json",
 ) -> Response:
-    """Runs that differ in their seed alone as one curve with mean and band. Its traces' `meta` has
-    `group`."""
-    figure = service.draw_seed_curve(session, run, metric, source, axes, spread, options)
-    return _answer(request, figure, format, "seed_curve")
+    """Runs that differ in their seed alone as one curve with mean and band."""
+    name = FigureName("seed_curve", metric)
+    wanted = FigureRequest(run, [name], source, axes, spread, options, had.since, had.with_layout)
+    return _answer_drawn(request, service.draw(session, wanted), format, "seed_curve")
 
 
 @router.get("/scatter", response_model=None, responses=FORMATS)
@@ -175,7 +190,7 @@ def scatter(
     ] = "score",
     format: Form = "json",
 ) -> Response:
-    """A score of runs against one of their settings. Its data is always included."""
+    """A score of runs against one of their settings."""
     return _answer(request, service.draw_scatter(session, run, x, y, options), format, "scatter")
 
 
@@ -199,12 +214,15 @@ def diagnostic(
     session: ReadSession,
     axes: SmoothedAxes,
     options: Options,
+    had: Had,
     format: Form = "json",
 ) -> Response:
     """One panel of a run's diagnostics."""
     if panel not in BY_ID:
         raise Invalid.field("panel", f"unknown panel {quoted(panel)}; use one of {', '.join(BY_ID)}")
-    return _answer(request, service.draw_diagnostic(session, run, BY_ID[panel], axes, options), format, panel)
+    name = FigureName("diagnostic", panel)
+    wanted = FigureRequest([run], [name], [], axes, DEFAULT_SPREAD, options, had.since, had.with_layout)
+    return _answer_drawn(request, service.draw(session, wanted), format, panel)
 
 
 @router.get("/episode_trace", response_model=None, responses=FORMATS)
@@ -218,15 +236,30 @@ def episode_trace(
     points: MaxPoints = 1000,
     format: Form = "json",
 ) -> Response:
-    """Reward, value and policy over a recorded episode. Its data is always included."""
+    """Reward, value and policy over a recorded episode."""
     figure = service.draw_episode_trace(session, artifacts, episode, points, options)
     return _answer(request, figure, format, "episode_trace")
 
 
+def _answer_drawn(request: Request, drawn: DrawnFigures, form: Form, name: str) -> Response:
+    [figure] = drawn.figures
+    if form == "html":
+        return _page(figure, name)
+    [document] = drawn.documents()
+    return _json(document) if drawn.updated else conditional_response(request, orjson.dumps(document))
+
+
 def _answer(request: Request, figure: Figure, form: Form, name: str) -> Response:
     if form == "html":
-        page = figure.to_html()
-        # A download: the content security policy of this server would block its inline script.
-        disposition = f'attachment; filename="{name}.html"'
-        return Response(page, media_type="text/html", headers={"Content-Disposition": disposition})
-    return conditional_response(request, orjson.dumps({"data": figure.data, "layout": figure.layout}))
+        return _page(figure, name)
+    return conditional_response(request, orjson.dumps(figure.document()))
+
+
+def _json(document: dict[str, Any]) -> Response:
+    return Response(orjson.dumps(document), media_type="application/json")
+
+
+def _page(figure: Figure, name: str) -> Response:
+    # A download: the content security policy of this server would block its inline script.
+    disposition = f'attachment; filename="{name}.html"'
+    return Response(figure.to_html(), media_type="text/html", headers={"Content-Disposition": disposition})

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from backend.figures.curve import plain
 from backend.figures.figure import Figure
 from backend.figures.theme import Theme, colours, layout, muted
 from backend.metrics.chunks import Array
@@ -69,7 +68,7 @@ def episode_trace_figure(
     hover = {"mode": "lines", "hovertemplate": "%{y:.4~g}"}
     figure.add_scatter(
         x=steps,
-        y=plain(_summed(rewards, size)),
+        y=_summed(rewards, size),
         name="Reward" if size == 1 else f"Reward in {size} steps",
         line={"color": orange, "width": 1, "shape": "hvh"},
         **_PANELS[0],
@@ -78,7 +77,7 @@ def episode_trace_figure(
     if returns is not None:
         figure.add_scatter(
             x=steps,
-            y=plain(_averaged(returns, size)),
+            y=_averaged(returns, size),
             name="Discounted return",
             line={"color": muted(theme), "width": 1, "dash": "dot"},
             **_PANELS[1],
@@ -86,7 +85,7 @@ def episode_trace_figure(
         )
     figure.add_scatter(
         x=steps,
-        y=plain(_averaged(values, size)),
+        y=_averaged(values, size),
         name="max Q" if action_values else "V",
         line={"color": blue, "width": 2},
         **_PANELS[1],
@@ -98,7 +97,7 @@ def episode_trace_figure(
     for action, name in enumerate(action_names if drawn.size else ()):
         figure.add_scatter(
             x=steps,
-            y=plain(_averaged(drawn[:, action], size)),
+            y=_averaged(drawn[:, action], size),
             name=name,
             **stacked,
             **_PANELS[2],

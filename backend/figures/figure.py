@@ -1,24 +1,102 @@
-"""A Plotly figure as plain dictionaries.
+"""A Plotly figure as plain dictionaries, and what of it a client lacks.
 
 Plotly's own class validates every property whenever one is set: ten times the work of the rest of a request.
 Tests validate the figures with it.
+
+Each point of a growing trace belongs to a bucket. A client that has the figure already gets only the points
+from some bucket on: it drops its own points of these buckets and appends the new ones.
 """
 
+from base64 import b64encode
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
+
+import numpy as np
+
+from backend.metrics.chunks import Array
+
+MAX_LISTED = 4
+"""Up to this many numbers are shorter as a list than as a typed array."""
+
+_UNSIGNED = (("u1", 2**8), ("u2", 2**16), ("u4", 2**32))
+
+
+@dataclass(frozen=True)
+class Label:
+    """What a trace is called, in parts, so that a client can leave out what all of them share."""
+
+    name: str
+    """The run's or group's name."""
+    settings: str = ""
+    """The settings in which groups of one name differ."""
+    detail: str = ""
+    """Such as the source, or the number of seeds."""
+
+    @property
+    def text(self) -> str:
+        """The whole label."""
+        named = f"{self.name} ({self.settings})" if self.settings else self.name
+        return f"{named}, {self.detail}" if self.detail else named
+
+    def parts(self) -> dict[str, str]:
+        """As JSON; parts that are empty are left out."""
+        every = {"name": self.name, "settings": self.settings, "detail": self.detail}
+        return {part: text for part, text in every.items() if text}
 
 
 @dataclass
 class Figure:
-    """Layout and traces, as Plotly's JSON names their properties."""
+    """Layout and traces, as Plotly's JSON names their properties. Numbers may be arrays."""
 
     layout: dict[str, Any]
     data: list[dict[str, Any]] = field(default_factory=list)
+    n_total: int = 0
+    """Points of all series that are drawn."""
+    n_shown: int = 0
+    """Buckets, or grid points, that are drawn of them."""
+    bands: list[str] = field(default_factory=list)
+    """What is drawn around or instead of the centres of groups."""
+    _tails: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
+    """By `uid`, for traces of which a client has a part: the first bucket that it lacks, and properties that
+    may have changed."""
 
     def add_scatter(self, **properties: Any) -> None:
         """Add a trace of type scatter; properties that are None are left out."""
         given = {name: value for name, value in properties.items() if value is not None}
         self.data.append({"type": "scatter", **given})
+
+    def add_growing(
+        self,
+        uid: str,
+        buckets: Array,
+        start: int | None,
+        *,
+        meta: dict[str, Any],
+        details: dict[str, Array] | None = None,
+        changed: dict[str, Any] | None = None,
+        may_shrink: bool = False,
+        **properties: Any,
+    ) -> None:
+        """Add a trace that grows.
+
+        Args:
+            uid: names the trace within the figure, whenever it is drawn.
+            buckets: the bucket of each point.
+            start: the first bucket that the client lacks; None if it gets the whole trace.
+            meta: facts about the trace.
+            details: more numbers about each point, by name.
+            changed: properties that a client with a part of the trace gets as well, if they are known.
+            may_shrink: whether the client may have points from `start` on where there are none any more.
+            properties: of the trace.
+        """
+        first = start or 0
+        # The buckets of lines increase; an outline ends where it starts.
+        if len(buckets) and (buckets[0] != first or buckets[-1] != first + len(buckets) - 1):
+            details = (details or {}) | {"bucket": buckets}
+        self.add_scatter(uid=uid, meta=meta | (details or {}), **properties)
+        if start is not None:
+            self._tails[uid] = start, (changed or {}) | ({"from": start} if may_shrink else {})
 
     def add_line(self, line: dict[str, Any], **ends: Any) -> None:
         """Add a straight line from `x0`, `y0` to `x1`, `y1` of `xref` and `yref`, behind the traces."""
@@ -29,9 +107,62 @@ class Figure:
         """Add a text."""
         self.layout.setdefault("annotations", []).append(properties)
 
+    def document(self, *, updated: bool = False, with_layout: bool = True) -> dict[str, Any]:
+        """The figure as JSON names and numbers.
+
+        Args:
+            updated: for a client that has it: of growing traces only what it lacks.
+            with_layout: for such a client, also the layout and the other traces.
+        """
+        traces = self.data
+        if updated:
+            traces = [
+                trace for trace in map(self._lacking, traces) if trace and (with_layout or "uid" in trace)
+            ]
+        document: dict[str, Any] = {"data": [_sendable(trace) for trace in traces]}
+        if with_layout or not updated:
+            document["layout"] = self.layout
+        return document | {"n_total": self.n_total, "n_shown": self.n_shown, "bands": self.bands}
+
+    def _lacking(self, trace: dict[str, Any]) -> dict[str, Any] | None:
+        """What a client with the trace lacks of it; None for nothing."""
+        uid = trace.get("uid", "")
+        if uid not in self._tails:
+            return trace
+        start, changed = self._tails[uid]
+        if not len(trace["x"]):
+            return {"uid": uid} | changed if changed else None
+        details = {name: value for name, value in trace["meta"].items() if isinstance(value, np.ndarray)}
+        numbers = {name: value for name, value in trace.items() if isinstance(value, np.ndarray)}
+        return {"uid": uid, "from": start, **numbers, "meta": details} | changed
+
     def to_html(self) -> str:
         """A page that shows it without a network."""
         from plotly.io import to_html  # slow to import (0.3 s)
 
-        page: str = to_html({"data": self.data, "layout": self.layout})
+        page: str = to_html({"data": [_sendable(trace) for trace in self.data], "layout": self.layout})
         return page
+
+
+def _sendable(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return typed_array(value)
+    if isinstance(value, dict):
+        return {name: _sendable(each) for name, each in value.items()}
+    return value
+
+
+def typed_array(values: Array) -> dict[str, Any] | list[Any]:
+    """Numbers as Plotly reads them from JSON: in binary, in the fewest bytes; a few as a list, with null for
+    those that are not finite."""
+    if len(values) <= MAX_LISTED:
+        return [value if isfinite(value) else None for value in values.tolist()]
+    is_known = np.isfinite(values)
+    if not is_known.all():
+        values = np.where(is_known, values, np.nan)
+    elif values.min() >= 0 and (values == np.rint(values)).all():
+        largest = values.max()
+        for dtype, end in _UNSIGNED:
+            if largest < end:
+                return {"dtype": dtype, "bdata": b64encode(values.astype(f"<{dtype}")).decode()}
+    return {"dtype": "f8", "bdata": b64encode(values.astype("<f8")).decode()}

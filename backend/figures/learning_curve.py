@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from backend.figures.curve import CurveLine, curve_figure
-from backend.figures.figure import Figure
+from backend.figures.figure import Figure, Label
 from backend.figures.marks import Mark, add_marks
 from backend.figures.theme import MINUS, Theme, faint, ground, look, muted, plain_text
 from backend.metrics.catalogue import EPISODE_RETURN
@@ -44,6 +44,7 @@ def learning_curve_figure(
     *,
     x: str,
     smooth: str,
+    runs: Sequence[str] = (),
     evaluations: Sequence[Evaluated] = (),
     levels: Sequence[Level] = (),
     best: float | None = None,
@@ -60,6 +61,7 @@ def learning_curve_figure(
         lines: the runs' episode returns.
         x: one of `catalogue.X_AXES`.
         smooth: as for `curve_figure`.
+        runs: all runs of the figure, also those without returns.
         evaluations: drawn as diamonds, named by their protocol.
         levels: drawn as thin labelled lines. The next one above `best`, and all below, are in view.
         best: the best return so far, if there is one.
@@ -79,7 +81,7 @@ def learning_curve_figure(
         theme=theme,
         width_px=width_px,
     )
-    colours = {line.run: look(run_style(line.run), theme)[0] for line in lines}
+    colours = {run: look(run_style(run), theme)[0] for run in (*runs, *(line.run for line in lines))}
     _add_evaluations(figure, evaluations, colours, theme)
     _add_levels(figure, levels, best, theme)
     add_marks(figure, "checkpoints", checkpoints, colours, theme)
@@ -99,17 +101,18 @@ def _add_evaluations(
         shared: dict[str, Any] = {"mode": "lines+markers", "legendgroup": kind}
         if several:
             look = _diamonds(muted(theme))
-            figure.add_scatter(x=[None], y=[None], name=kind, meta={"legend": kind}, **look, **shared)
+            figure.add_scatter(x=[None], y=[None], name=kind, meta={"kind": "legend"}, **look, **shared)
         for run, some in groupby(alike, key=lambda one: one.run):
             points = list(some)
+            label = Label(points[0].name, detail=kind) if several else Label(kind)
             figure.add_scatter(
                 x=[point.x for point in points],
                 y=[point.mean_return for point in points],
                 text=[f"mean of {point.n_episodes} episodes" for point in points],
-                name=f"{plain_text(points[0].name)}, {kind}" if several else kind,
+                name=plain_text(label.text),
                 showlegend=not several,
                 hovertemplate="%{y:.5~g} (%{text})",
-                meta={"run": run, "protocol": protocol},
+                meta={"kind": "evaluations", "run": run, "protocol": protocol, "label": label.parts()},
                 **_diamonds(colours[run]),
                 **shared,
             )

@@ -45,7 +45,7 @@ def add_marks(
     shared: dict[str, Any] = {"name": kind, "legendgroup": kind}
     # One legend entry in a neutral colour: it stands for all runs. It is on the first y axis, which
     # may have no other trace: Plotly draws the lines of an axis without one at NaN.
-    figure.add_scatter(x=[None], y=[None], meta={"legend": kind}, **_look(kind, muted(theme)), **shared)
+    figure.add_scatter(x=[None], y=[None], meta={"kind": "legend"}, **_look(kind, muted(theme)), **shared)
     for run, some in groupby(ordered, key=lambda mark: mark.run):
         x: list[float | None] = []
         y: list[float | None] = []
@@ -61,7 +61,7 @@ def add_marks(
             text=texts,
             showlegend=False,
             hovertemplate="%{text}<extra></extra>",
-            meta={"run": run, "marks": kind},
+            meta={"kind": "marks", "run": run, "marks": kind},
             yaxis="y2",
             **_look(kind, colours[run]),
             **shared,

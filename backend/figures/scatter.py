@@ -3,18 +3,35 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from backend.figures.figure import Figure
-from backend.figures.theme import Theme, layout, look, muted, plain_text
+from backend.figures.theme import Theme, colours, faint, layout, look, muted, plain_text
 from backend.runs.styles import run_style
 from backend.statistics.estimates import median
 
 LOG_RATIO = 20
 """From this ratio of the largest to the smallest value on, the axis of settings is logarithmic."""
 _MAX_TICKS = 12
+
+
+Standing = Literal["", "best", "eliminated"]
+
+
+@dataclass(frozen=True)
+class ConfigurationDots:
+    """The scores of a sweep's configuration."""
+
+    name: str
+    x: float | str
+    scores: Sequence[float]
+    """One per seed."""
+    seeds: Sequence[int]
+    iqm: float
+    """Interquartile mean of the scores."""
+    standing: Standing = ""
 
 
 @dataclass(frozen=True)
@@ -55,11 +72,7 @@ def scatter_figure(
         dots, key=lambda dot: ("", float(dot.x), dot.subject) if numeric else (str(dot.x), 0.0, dot.subject)
     )
     several_subjects = len({dot.subject for dot in dots}) > 1
-    figure.layout |= {
-        "hovermode": "closest",
-        "xaxis": {"title": {"text": plain_text(x)}, **_axis([dot.x for dot in ordered], numeric=numeric)},
-        "yaxis": {"title": {"text": y}, "exponentformat": "SI", "minexponent": 4},
-    }
+    figure.layout |= _axes([dot.x for dot in ordered], x, y, log=None)
     figure.add_scatter(
         x=[dot.x for dot in ordered],
         y=[dot.y for dot in ordered],
@@ -82,7 +95,7 @@ def scatter_figure(
                 for some in several
             ],
             mode="markers",
-            marker={"symbol": "line-ew-open", "size": 26, "color": muted(theme), "line": {"width": 2}},
+            marker=_dash(muted(theme)),
             name="median",
             showlegend=True,
             hovertemplate="%{text}<br>%{x}: %{y:.5~g}<extra></extra>",
@@ -90,8 +103,78 @@ def scatter_figure(
     return figure
 
 
-def _axis(values: Sequence[float | str], *, numeric: bool) -> dict[str, Any]:
-    if not numeric or not values:
+def configurations_figure(
+    configurations: Sequence[ConfigurationDots],
+    *,
+    x: str,
+    y: str,
+    title: str,
+    log: bool | None = None,
+    theme: Theme = "light",
+) -> Figure:
+    """Each seed of a sweep as a dot by its configuration's standing, and each configuration's interquartile
+    mean as a dash.
+
+    Args:
+        configurations: those with a score.
+        x: title of the axis of settings.
+        y: title of the axis of scores.
+        title: title of the figure.
+        log: whether the axis of settings is logarithmic; None: as suits the values.
+        theme: light or dark.
+    """
+    figure = Figure(layout(title, theme, None))
+    figure.layout |= _axes([one.x for one in configurations], x, y, log=log)
+    accent, grey = colours(theme)[0], muted(theme)
+    looks: dict[Standing, tuple[str, dict[str, Any]]] = {
+        "": ("score of a seed", {"color": faint(accent, 0.25), "line": {"color": accent, "width": 1}}),
+        "best": ("highest interquartile mean", {"color": accent, "line": {"color": accent, "width": 1}}),
+        "eliminated": ("eliminated configuration", {"symbol": "circle-open", "color": grey}),
+    }
+    for standing, (name, marker) in looks.items():
+        dots = [
+            (one, score, seed)
+            for one in configurations
+            if one.standing == standing
+            for score, seed in zip(one.scores, one.seeds, strict=True)
+        ]
+        if dots:
+            figure.add_scatter(
+                x=[one.x for one, _, _ in dots],
+                y=[score for _, score, _ in dots],
+                text=[f"{plain_text(one.name)}, seed {seed}" for one, _, seed in dots],
+                mode="markers",
+                marker=marker | {"size": 8},
+                name=name,
+                hovertemplate="%{text}<br>%{x}: score %{y:.5~g}<extra></extra>",
+            )
+    figure.add_scatter(
+        x=[one.x for one in configurations],
+        y=[one.iqm for one in configurations],
+        text=[plain_text(one.name) for one in configurations],
+        mode="markers",
+        marker=_dash(grey),
+        name="interquartile mean",
+        hovertemplate="%{text}<br>%{x}: interquartile mean %{y:.5~g}<extra></extra>",
+    )
+    figure.layout["showlegend"] = True
+    return figure
+
+
+def _dash(colour: str) -> dict[str, Any]:
+    return {"symbol": "line-ew-open", "size": 26, "color": colour, "line": {"width": 2}}
+
+
+def _axes(values: Sequence[float | str], x: str, y: str, *, log: bool | None) -> dict[str, Any]:
+    return {
+        "hovermode": "closest",
+        "xaxis": {"title": {"text": plain_text(x)}, **_axis(values, log=log)},
+        "yaxis": {"title": {"text": y}, "exponentformat": "SI", "minexponent": 4},
+    }
+
+
+def _axis(values: Sequence[float | str], *, log: bool | None) -> dict[str, Any]:
+    if not values or not all(isinstance(value, int | float) for value in values):
         return {"type": "category"}
     numbers = [float(value) for value in values]
     low, high = min(numbers), max(numbers)
@@ -99,4 +182,5 @@ def _axis(values: Sequence[float | str], *, numeric: bool) -> dict[str, Any]:
     shown = (
         {"tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]} if len(ticks) <= _MAX_TICKS else {}
     )
-    return {"type": "log" if low > 0 and high >= LOG_RATIO * low else "linear", **shown}
+    is_log = low > 0 and (high >= LOG_RATIO * low if log is None else log)
+    return {"type": "log" if is_log else "linear", **shown}

@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from backend.figures.curve import axes_layout, plain
-from backend.figures.figure import Figure
+import numpy as np
+
+from backend.figures.curve import MAX_MARKED, axes_layout
+from backend.figures.figure import Figure, Label
 from backend.figures.theme import Theme, faint, layout, look, plain_text
 from backend.metrics.catalogue import describe
 from backend.metrics.chunks import Array, Columns
@@ -20,17 +23,30 @@ class SeedGroup:
     """Runs that differ in their seed alone."""
 
     id: str
-    name: str
+    label: Label
     """Legend entry."""
-    n_seeds: int
+    runs: Sequence[str]
+    """Its runs, one per seed."""
     metric: str
     source: str
-    columns: Columns | None
-    """`x`, `mean`, `median`, `iqm`, `low`, `high` and `n`; None for a figure without data."""
+    columns: Columns
+    """`x`, `mean`, `median`, `iqm`, `low`, `high` and `n`, from grid point `start` on."""
     seed_values: Sequence[Array] = ()
     """The values of each seed, if they are too few for an interval."""
     n_total: int = 0
     n_shown: int = 0
+    start: int | None = None
+    """The first grid point that the client lacks; None if it gets the whole curve."""
+
+    @property
+    def n_seeds(self) -> int:
+        """Number of seeds."""
+        return len(self.runs)
+
+    @property
+    def mode(self) -> str:
+        """The mode of its lines."""
+        return "lines+markers" if 0 < self.n_shown <= MAX_MARKED else "lines"
 
 
 def seed_curve_figure(
@@ -48,9 +64,6 @@ def seed_curve_figure(
     """Each group's centre over its seeds as a line, with a band around it; with too few seeds for the band,
     each seed as a line.
 
-    A trace's `meta` has the group, metric, source and column (`y`) that it shows, so that a client can fill
-    in the data; for `seed_values` also the position of the seed.
-
     Args:
         groups: one colour each.
         metric: their metric.
@@ -66,6 +79,9 @@ def seed_curve_figure(
     subtitle = _subtitle(groups, spread, smooth)
     figure = Figure(layout(heading, theme, width_px, subtitle) | axes_layout(metric, x))
     styles = group_styles([*order, *(group.id for group in groups)])
+    figure.n_total = sum(group.n_total for group in groups)
+    figure.n_shown = sum(group.n_shown for group in groups)
+    figure.bands = _bands(groups, spread)
     for group in groups:
         if draws_seeds(group.n_seeds, spread):
             _draw_seeds(figure, group, *look(styles[group.id], theme))
@@ -76,47 +92,72 @@ def seed_curve_figure(
 
 def _draw_band(figure: Figure, group: SeedGroup, centre: str, colour: str, dash: str) -> None:
     edge = {"color": faint(colour, 0.0), "width": 0}
-    values = group.columns
+    columns = group.columns
     for column, drawn in (
         ("low", {"line": edge}),
         ("high", {"line": edge, "fill": "tonexty", "fillcolor": faint(colour, _BAND_OPACITY)}),
         (centre, {"line": {"color": colour, "width": 2, "dash": dash}}),
     ):
         main = column == centre
-        figure.add_scatter(
-            x=plain(values["x"]) if values else [],
-            y=plain(values[column]) if values else [],
-            customdata=values["n"].tolist() if values and main else None,
-            mode="lines",
-            name=_name(group),
-            legendgroup=f"{group.id} {group.source}",
+        _add(
+            figure,
+            group,
+            column,
+            columns[column],
+            customdata=columns["n"] if main else None,
+            details={name: columns[name] for name in ("low", "high", "n")} if main else None,
             showlegend=main,
             hoverinfo=None if main else "skip",
             hovertemplate=f"%{{y:.5~g}} ({centre} of %{{customdata}})" if main else None,
-            meta={"group": group.id, "metric": group.metric, "source": group.source, "y": column},
+            kind="line" if main else "range",
             **drawn,
         )
 
 
 def _draw_seeds(figure: Figure, group: SeedGroup, colour: str, dash: str) -> None:
     width = 2 if group.n_seeds == 1 else _SEED_WIDTH
-    meta = {"group": group.id, "metric": group.metric, "source": group.source, "y": "seed_values"}
-    for seed in range(group.n_seeds):
-        figure.add_scatter(
-            x=plain(group.columns["x"]) if group.columns else [],
-            y=plain(group.seed_values[seed]) if group.columns else [],
-            mode="lines",
-            name=_name(group),
-            legendgroup=f"{group.id} {group.source}",
-            showlegend=seed == 0,
+    for run, values in zip(group.runs, group.seed_values, strict=True):
+        _add(
+            figure,
+            group,
+            run,
+            values,
+            showlegend=run == group.runs[0],
             hovertemplate="%{y:.5~g}",
             line={"color": colour, "width": width, "dash": dash},
-            meta=meta | {"seed": seed},
+            kind="line",
         )
 
 
-def _name(group: SeedGroup) -> str:
-    return f"{plain_text(group.name)}, {group.n_seeds} seed{'s' if group.n_seeds > 1 else ''}"
+def _add(
+    figure: Figure, group: SeedGroup, column: str, values: Array, *, kind: str, **properties: Any
+) -> None:
+    start = group.start or 0
+    named = {"name": plain_text(group.label.text), "mode": group.mode}
+    figure.add_growing(
+        f"{group.id} {group.source} {column}",
+        np.arange(start, start + len(values)),
+        group.start,
+        x=group.columns["x"],
+        y=values,
+        legendgroup=f"{group.id} {group.source}",
+        meta={
+            "kind": kind,
+            "group": group.id,
+            "metric": group.metric,
+            "source": group.source,
+            "label": group.label.parts(),
+        },
+        changed=named if len(values) else {},
+        **named,
+        **properties,
+    )
+
+
+def seeds_label(name: str, settings: str, source: str, n_seeds: int) -> Label:
+    """The label of a group."""
+    seeds = f"{n_seeds} seed{'s' if n_seeds > 1 else ''}"
+    return Label(name, settings, ", ".join(filter(None, (source, seeds))))
 
 
 def _subtitle(groups: Sequence[SeedGroup], spread: Spread, smooth: str) -> str:
@@ -133,3 +174,10 @@ def _subtitle(groups: Sequence[SeedGroup], spread: Spread, smooth: str) -> str:
     if total:
         parts.append(f"{sum(group.n_shown for group in groups):,} grid points from {total:,} points")
     return " · ".join(parts)
+
+
+def _bands(groups: Sequence[SeedGroup], spread: Spread) -> list[str]:
+    """What is drawn of the groups of several seeds, each once."""
+    several = [group.n_seeds for group in groups if group.n_seeds > 1]
+    named = [("" if draws_seeds(n, spread) else "band: ") + interval_name(n, spread) for n in several]
+    return list(dict.fromkeys(named))

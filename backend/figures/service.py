@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from sqlalchemy.orm import Session
@@ -11,117 +11,322 @@ from sqlalchemy.orm import Session
 from backend.artifacts import ArtifactStore
 from backend.db import Checkpoint, Evaluation, Run, Series
 from backend.episodes import service as episodes
+from backend.errors import Invalid
 from backend.evaluations import repository as evaluations
 from backend.figures import repository
-from backend.figures.curve import CurveLine, curve_figure
-from backend.figures.diagnostics import Panel, available_panels, diagnostic_figure
+from backend.figures.curve import MANY, CurveLine, curve_figure
+from backend.figures.diagnostics import BY_ID, Panel, available_panels, diagnostic_figure
 from backend.figures.episode_trace import discounted, episode_trace_figure
-from backend.figures.figure import Figure
+from backend.figures.figure import Figure, Label
 from backend.figures.learning_curve import Evaluated, Level, learning_curve_figure
 from backend.figures.marks import Mark
 from backend.figures.run_marks import XOf, places_of, restarts, setting_changes
 from backend.figures.scatter import Dot, scatter_figure
-from backend.figures.seed_curve import SeedGroup, seed_curve_figure
-from backend.figures.theme import Theme, plain_text
+from backend.figures.seed_curve import SeedGroup, seed_curve_figure, seeds_label
+from backend.figures.theme import Theme, in_panel, plain_text
 from backend.metrics import service as metrics
 from backend.metrics.catalogue import EPISODE_RETURN, describe
-from backend.metrics.charts import Axes, curves
+from backend.metrics.charts import Axes, SeriesBuckets, curves
 from backend.metrics.grouping import Spread
 from backend.metrics.run_axes import locator
 from backend.metrics.seed_groups import group_curve
 from backend.runs import listing
 from backend.runs import service as runs
-from backend.runs.groups import group_key, group_names, published_scores, subject, subject_key, subject_names
+from backend.runs.groups import group_key, group_labels, published_scores, subject, subject_key, subject_names
 from backend.runs.setting_values import setting as setting_of
 from backend.runs.setting_values import value_of
+from backend.specs.problems import quoted
 
 Score = Literal["score", "best_return"]
 SCORES: dict[Score, str] = {"score": "Score (mean of the last 100 returns)", "best_return": "Best return"}
 
 
+FigureKind = Literal["learning_curve", "curve", "seed_curve", "diagnostic"]
+
+
+@dataclass(frozen=True)
+class FigureName:
+    """Which figure of some runs."""
+
+    kind: FigureKind
+    of: str
+    """The metric, or the diagnostics panel."""
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics that it shows."""
+        return list(BY_ID[self.of].names) if self.kind == "diagnostic" else [self.of]
+
+    @classmethod
+    def parse(cls, text: str) -> "FigureName":
+        """From `learning_curve`, `curve:METRIC`, `seed_curve:METRIC` or `diagnostic:PANEL`.
+
+        Raises:
+            Invalid: there is no such figure.
+        """
+        kind, _, of = text.partition(":")
+        if kind == "learning_curve" and not of:
+            return cls("learning_curve", EPISODE_RETURN)
+        if kind == "curve" and of:
+            return cls("curve", of)
+        if kind == "seed_curve" and of:
+            return cls("seed_curve", of)
+        if kind == "diagnostic" and of in BY_ID:
+            return cls("diagnostic", of)
+        forms = "learning_curve, curve:METRIC, seed_curve:METRIC or diagnostic:PANEL"
+        raise Invalid.field("figure", f"unknown figure {quoted(text)}; use {forms}")
+
+
 @dataclass(frozen=True)
 class FigureOptions:
-    """Theme, width and contents of a figure."""
+    """How figures are shown."""
 
-    theme: Theme
-    width_px: int | None
-    with_data: bool
+    theme: Theme = "light"
+    width_px: int | None = None
+    in_panel: bool = False
+    """For a panel of a page, which has a heading and a tooltip of its own."""
 
 
-def draw_curve(
-    session: Session,
-    run_ids: Sequence[str],
-    metric: str,
-    sources: Sequence[str],
-    axes: Axes,
-    options: FigureOptions,
-) -> Figure:
-    """One metric of some runs.
+@dataclass(frozen=True)
+class FigureRequest:
+    """Figures of the same runs."""
+
+    runs: Sequence[str]
+    names: Sequence[FigureName]
+    sources: Sequence[str]
+    axes: Axes
+    spread: Spread
+    options: FigureOptions
+    since: Sequence[int] = ()
+    """The client's revisions: one for all runs, or one per run; empty for a client without the figures."""
+    with_layout: bool = True
+    """For a client with the figures: also the layout, and the traces that do not grow."""
+
+
+@dataclass(frozen=True)
+class DrawnFigures:
+    """The requested figures, in their order."""
+
+    figures: list[Figure]
+    revisions: list[int]
+    """The runs' revisions."""
+    updated: bool
+    """Whether growing traces start where the client's end."""
+    with_layout: bool
+
+    def documents(self) -> list[dict[str, Any]]:
+        """As JSON names and numbers."""
+        return [
+            figure.document(updated=self.updated, with_layout=self.with_layout)
+            | {"revisions": self.revisions}
+            for figure in self.figures
+        ]
+
+
+def draw(session: Session, request: FigureRequest) -> DrawnFigures:
+    """Figures of some runs, or what a client lacks of them.
 
     Raises:
         NotFound: there is no such run.
+        Invalid: they would be too large, or the number of revisions is wrong.
     """
-    found = metrics.find_runs(session, run_ids)
-    return curve_figure(
-        _lines(session, found, metrics.choose(session, run_ids, [metric], sources), axes, options),
-        metric=metric,
-        x=axes.x,
-        smooth=axes.description,
-        title=f"{describe(metric).title}, {subject(found.values())}",
-        theme=options.theme,
-        width_px=options.width_px,
-    )
+    drawing = _Drawing(session, request)
+    with metrics.bounded(sum(map(len, drawing.chosen)), request.axes):
+        figures = drawing.draw()
+    if request.options.in_panel:
+        for figure in figures:
+            figure.layout = in_panel(figure.layout)
+    revisions = [drawing.found[run_id].revision for run_id in request.runs]
+    updated = drawing.since is not None
+    return DrawnFigures(figures, revisions, updated, request.with_layout or not updated)
 
 
-def draw_seed_curve(
-    session: Session,
-    run_ids: Sequence[str],
-    metric: str,
-    sources: Sequence[str],
-    axes: Axes,
-    spread: Spread,
-    options: FigureOptions,
-) -> Figure:
-    """One metric of some runs; runs that differ in their seed alone as one curve.
+class _Drawing:
+    """One request's figures. The series of all of them are read at once."""
 
-    Raises:
-        NotFound: there is no such run.
-    """
-    found = metrics.find_runs(session, run_ids)
-    chosen = metrics.choose(session, run_ids, [metric], sources)
-    grouped = list(metrics.seed_groups(session, chosen, found))
-    firsts: dict[str, Run] = {}
-    for run in found.values():
-        firsts.setdefault(group_key(run.spec), run)
-    names = dict(zip(firsts, group_names(list(firsts.values())), strict=True))
-    groups = []
-    for members in grouped:
-        key, source = group_key(found[members[0].run_id].spec), members[0].source
-        curve = group_curve(session, members, axes, spread) if options.with_data else None
-        groups.append(
-            SeedGroup(
-                id=key,
-                name=names[key] + (f", {source}" if source else ""),
-                n_seeds=len(members),
-                metric=metric,
-                source=source,
-                columns=curve.grid if curve else None,
-                seed_values=list(curve.seed_values) if curve else [],
-                n_total=curve.n_rows if curve else 0,
-                n_shown=curve.n_points if curve else 0,
-            )
+    def __init__(self, session: Session, request: FigureRequest) -> None:
+        self._session = session
+        self._request = request
+        self.found = metrics.find_runs(session, request.runs)
+        self.since = metrics.revisions_had(request.since, request.runs, self.found)
+        self.chosen = self._choose()
+        self._has_layout = request.with_layout or self.since is None
+
+    def draw(self) -> list[Figure]:
+        names = self._request.names
+        apart: dict[int, Series] = {}
+        has_ranges = False
+        for name, some in zip(names, self.chosen, strict=True):
+            if name.kind != "seed_curve":
+                apart |= {one.id: one for one in some}
+                has_ranges |= name.kind != "diagnostic" and len(some) <= MANY
+        read = curves(
+            self._session,
+            list(apart.values()),
+            self._request.axes,
+            self.since,
+            merged=True,
+            joining=has_ranges,
         )
-    return seed_curve_figure(
-        groups,
-        metric=metric,
-        x=axes.x,
-        spread=spread,
-        order=list(firsts),
-        smooth=axes.description,
-        title=f"{describe(metric).title}, {subject(found.values())}",
-        theme=options.theme,
-        width_px=options.width_px,
-    )
+        return [self._draw_one(name, some, read) for name, some in zip(names, self.chosen, strict=True)]
+
+    def _choose(self) -> list[list[Series]]:
+        """The series of each figure."""
+        request = self._request
+        # The metrics of figures that have the same sources are looked up together.
+        sources_of = {
+            "learning_curve": (),
+            "curve": tuple(request.sources),
+            "seed_curve": tuple(request.sources),
+            "diagnostic": (metrics.ANY_SOURCE,),
+        }
+        wanted: dict[tuple[str, ...], dict[str, None]] = {}
+        for name in request.names:
+            wanted.setdefault(sources_of[name.kind], {}).update(dict.fromkeys(name.metrics))
+        chosen = {
+            sources: metrics.choose(self._session, request.runs, list(names), sources)
+            for sources, names in wanted.items()
+        }
+        return [
+            [one for one in chosen[sources_of[name.kind]] if one.metric in name.metrics]
+            for name in request.names
+        ]
+
+    def _draw_one(
+        self, name: FigureName, series: Sequence[Series], read: Mapping[int, SeriesBuckets]
+    ) -> Figure:
+        if name.kind == "learning_curve":
+            return self._learning_curve(self._lines(series, read))
+        if name.kind == "diagnostic":
+            return self._diagnostic(BY_ID[name.of], self._lines(sorted(series, key=_by_number), read))
+        if name.kind == "seed_curve":
+            return self._seed_curve(name.of, series)
+        request = self._request
+        return curve_figure(
+            self._lines(series, read),
+            metric=name.of,
+            x=request.axes.x,
+            smooth=request.axes.description,
+            title=self._title(describe(name.of).title),
+            theme=request.options.theme,
+            width_px=request.options.width_px,
+        )
+
+    def _title(self, what: str) -> str:
+        return f"{what}, {subject(self.found.values())}" if self._has_layout else what
+
+    def _learning_curve(self, lines: list[CurveLine]) -> Figure:
+        """Returns, with evaluations, checkpoints, restarts and setting changes."""
+        session, request, found = self._session, self._request, self.found
+        run_ids, axes = request.runs, request.axes
+        if len(found) == 1:  # the title names the run; the legend distinguishes training from evaluations
+            lines = [replace(line, label=Label("training")) for line in lines]
+        drawn: dict[str, Any] = {
+            "x": axes.x,
+            "smooth": axes.description,
+            "title": self._title("Learning curve"),
+            "theme": request.options.theme,
+            "width_px": request.options.width_px,
+        }
+        if not self._has_layout:
+            return learning_curve_figure(lines, **drawn)
+        saved = repository.checkpoints(session, run_ids)
+        done = evaluations.finished(session, run_ids)
+        attempts = repository.attempts(session, run_ids)
+        changes = repository.setting_changes(session, run_ids)
+        x_of = locator(session, run_ids, axes.x)
+        places = places_of(saved, found, x_of)
+        names = {run.id: f"{plain_text(run.name)}: " if len(found) > 1 else "" for run in found.values()}
+        bests = [run.best_return for run in found.values() if run.best_return is not None]
+        return learning_curve_figure(
+            lines,
+            runs=list(found),
+            evaluations=_evaluated(done, saved, found, x_of),
+            levels=_levels(found, done),
+            best=max(bests, default=None),
+            checkpoints=[
+                Mark(
+                    one.run_id,
+                    x_of(one) or 0.0,
+                    f"{names[one.run_id]}checkpoint at {one.agent_steps:,} agent steps",
+                )
+                for one in saved
+                if not one.removed
+            ],
+            restarts=restarts(attempts, places, names),
+            setting_changes=setting_changes(changes, attempts, places, names, x_of),
+            **drawn,
+        )
+
+    def _diagnostic(self, panel: Panel, lines: list[CurveLine]) -> Figure:
+        axes = self._request.axes
+        return diagnostic_figure(
+            panel,
+            lines,
+            x=axes.x,
+            smooth=axes.description,
+            title=self._title(panel.title),
+            theme=self._request.options.theme,
+        )
+
+    def _seed_curve(self, metric: str, series: Sequence[Series]) -> Figure:
+        """One metric; runs that differ in their seed alone are one curve."""
+        request, found = self._request, self.found
+        firsts: dict[str, Run] = {}
+        for run in found.values():
+            firsts.setdefault(group_key(run.spec), run)
+        labels = dict(zip(firsts, group_labels(list(firsts.values())), strict=True))
+        groups = []
+        for members in metrics.seed_groups(self._session, series, found):
+            key, source = group_key(found[members[0].run_id].spec), members[0].source
+            curve = group_curve(self._session, members, request.axes, request.spread, self.since)
+            groups.append(
+                SeedGroup(
+                    id=key,
+                    label=seeds_label(*labels[key], source, len(members)),
+                    runs=[one.run_id for one in members],
+                    metric=metric,
+                    source=source,
+                    columns=curve.grid,
+                    seed_values=list(curve.seed_values),
+                    n_total=curve.n_rows,
+                    n_shown=curve.n_points,
+                    start=None if curve.reset else curve.first_bucket,
+                )
+            )
+        return seed_curve_figure(
+            groups,
+            metric=metric,
+            x=request.axes.x,
+            spread=request.spread,
+            order=list(firsts),
+            smooth=request.axes.description,
+            title=self._title(describe(metric).title),
+            theme=request.options.theme,
+            width_px=request.options.width_px,
+        )
+
+    def _lines(self, series: Sequence[Series], read: Mapping[int, SeriesBuckets]) -> list[CurveLine]:
+        has_sources = any(one.source for one in series)
+        lines = []
+        for one in series:
+            label = Label(self.found[one.run_id].name, detail=one.source)
+            if len(self.found) == 1 and has_sources:
+                label = Label(one.source or "whole run")
+            curve = read[one.id]
+            lines.append(
+                CurveLine(
+                    run=one.run_id,
+                    label=label,
+                    metric=one.metric,
+                    source=one.source,
+                    columns=curve.buckets | {"x": curve.buckets[self._request.axes.x]},
+                    n_total=curve.n_rows,
+                    n_shown=curve.n_buckets,
+                    start=None if curve.reset else curve.first_bucket,
+                )
+            )
+        return lines
 
 
 def diagnostic_panels(session: Session, run_id: str) -> list[Panel]:
@@ -133,77 +338,9 @@ def diagnostic_panels(session: Session, run_id: str) -> list[Panel]:
     return available_panels({series.metric for series in metrics.series_of(session, run_id)})
 
 
-def draw_diagnostic(
-    session: Session, run_id: str, panel: Panel, axes: Axes, options: FigureOptions
-) -> Figure:
-    """One panel of a run's diagnostics.
-
-    Raises:
-        NotFound: there is no such run.
-    """
-    found = metrics.find_runs(session, [run_id])
-    chosen = metrics.choose(session, [run_id], list(panel.names), [metrics.ANY_SOURCE])
-    lines = _lines(session, found, sorted(chosen, key=_by_number), axes, options)
-    title = f"{panel.title}, {subject(found.values())}"
-    return diagnostic_figure(
-        panel, lines, x=axes.x, smooth=axes.description, title=title, theme=options.theme
-    )
-
-
 def _by_number(series: Series) -> list[int]:
     """Sorts `actor 10` after `actor 9`, and keeps the order of the metrics."""
     return [int(number) for number in re.findall(r"\d+", series.source)[:1]]
-
-
-def draw_learning_curve(
-    session: Session, run_ids: Sequence[str], axes: Axes, options: FigureOptions
-) -> Figure:
-    """Returns of some runs, with evaluations, checkpoints, restarts and setting changes.
-
-    Raises:
-        NotFound: there is no such run.
-    """
-    found = metrics.find_runs(session, run_ids)
-    saved = repository.checkpoints(session, run_ids)
-    done = evaluations.finished(session, run_ids)
-    attempts = repository.attempts(session, run_ids)
-    changes = repository.setting_changes(session, run_ids)
-    x_of = locator(session, run_ids, axes.x)
-    places = places_of(saved, found, x_of)
-    names = {run.id: f"{plain_text(run.name)}: " if len(found) > 1 else "" for run in found.values()}
-    lines = _lines(session, found, metrics.choose(session, run_ids, [EPISODE_RETURN], []), axes, options)
-    nonempty = {line.run for line in lines}
-    # A page fills in the data of a run without points as soon as there are some.
-    lines += [
-        CurveLine(run.id, run.name, EPISODE_RETURN, "", None)
-        for run in found.values()
-        if run.id not in nonempty
-    ]
-    if len(found) == 1:  # the title names the run; the legend distinguishes training from evaluations
-        lines = [replace(line, name="training") for line in lines]
-    bests = [run.best_return for run in found.values() if run.best_return is not None]
-    return learning_curve_figure(
-        lines,
-        x=axes.x,
-        smooth=axes.description,
-        evaluations=_evaluated(done, saved, found, x_of),
-        levels=_levels(found, done),
-        best=max(bests, default=None),
-        checkpoints=[
-            Mark(
-                one.run_id,
-                x_of(one) or 0.0,
-                f"{names[one.run_id]}checkpoint at {one.agent_steps:,} agent steps",
-            )
-            for one in saved
-            if not one.removed
-        ],
-        restarts=restarts(attempts, places, names),
-        setting_changes=setting_changes(changes, attempts, places, names, x_of),
-        title=f"Learning curve, {subject(found.values())}",
-        theme=options.theme,
-        width_px=options.width_px,
-    )
 
 
 def draw_scatter(
@@ -275,28 +412,6 @@ def draw_episode_trace(
         theme=options.theme,
         width_px=options.width_px,
     )
-
-
-def _lines(
-    session: Session, found: Mapping[str, Run], series: Sequence[Series], axes: Axes, options: FigureOptions
-) -> list[CurveLine]:
-    read = curves(session, series, axes) if options.with_data else {}
-    has_parts = any(one.source for one in series)
-    lines = []
-    for one in series:
-        name = found[one.run_id].name
-        if len(found) == 1 and has_parts:
-            name = one.source or "whole run"
-        elif one.source:
-            name += f", {one.source}"
-        buckets = read.get(one.id)
-        if buckets is None:
-            lines.append(CurveLine(one.run_id, name, one.metric, one.source, None))
-        else:
-            columns = buckets.buckets | {"x": buckets.buckets[axes.x]}
-            counts = (buckets.n_rows, buckets.n_buckets)
-            lines.append(CurveLine(one.run_id, name, one.metric, one.source, columns, *counts))
-    return lines
 
 
 def _levels(found: Mapping[str, Run], done: Sequence[Evaluation]) -> list[Level]:

@@ -41,6 +41,7 @@ def look(style: int, theme: Theme) -> tuple[str, str]:
     return _COLOURS[theme][style % N_COLOURS], DASHES[style // N_COLOURS % N_DASHES]
 
 
+@cache
 def faint(colour: str, opacity: float) -> str:
     """`#rrggbb` at an opacity."""
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
@@ -126,6 +127,14 @@ def layout(title: str, theme: Theme, width_px: int | None, subtitle: str = "") -
         },
         "margin": {"l": 12, "r": 16, "t": 16 + heading_px + below_px, "b": 12, "autoexpand": True},
     }
+
+
+def in_panel(layout: dict[str, Any]) -> dict[str, Any]:
+    """A layout for a panel of a page, which has a heading and a tooltip of its own: dragging selects a range
+    of x, and the y axis follows what is in view."""
+    margin, yaxis = layout["margin"] | {"t": 8}, layout.get("yaxis", {}) | {"fixedrange": True}
+    untitled = {name: value for name, value in layout.items() if name != "title"}
+    return untitled | {"hovermode": False, "dragmode": "zoom", "margin": margin, "yaxis": yaxis}
 
 
 # Relative to the plot: relative to the container, the legend would reduce the plot's height.

@@ -60,6 +60,12 @@ METRICS: dict[str, Metric] = {
 }
 
 
+def is_exact(metric: str) -> bool:
+    """Whether a metric is drawn as it is: evaluations are means already, and a learning rate follows its
+    schedule."""
+    return metric.startswith("eval/") or metric == "optim/learning_rate"
+
+
 def describe(metric: str) -> Metric:
     """Labels of any metric, with or without an entry."""
     if metric in METRICS:

@@ -77,7 +77,8 @@ class SeriesBuckets:
     reset: bool
     first_bucket: int
     buckets: Columns
-    """The x column, the columns of `rollups.AGGREGATES` and, on request, `smoothed` and `bucket`."""
+    """The x column, the columns of `rollups.AGGREGATES` and, on request, `smoothed` and `bucket`. With
+    `joining`, preceded by the bucket before `first_bucket`, if there is one."""
 
     @property
     def n_buckets(self) -> int:
@@ -95,7 +96,9 @@ class _Plan:
     reset: bool
     first_bucket: int
     start_row: int
-    """First row of the first bucket."""
+    """First row of the first bucket that is computed, in rows of the whole series."""
+    n_joining: int
+    """Number of buckets that are computed before `first_bucket`."""
     end_row: int
     """Row after the last bucket."""
     stored: list[ChunkInfo]
@@ -113,6 +116,7 @@ def curves(
     since: Mapping[str, int] | None = None,
     *,
     merged: bool = False,
+    joining: bool = False,
 ) -> dict[int, SeriesBuckets]:
     """By series id, the buckets that a client lacks.
 
@@ -123,6 +127,7 @@ def curves(
         since: by run id, the revision that the client has; None for a client without data.
         merged: merge consecutive buckets at one x, as a chart draws them; `bucket` is then the index of the
             last of them.
+        joining: with `merged`, also the last bucket that the client keeps, which an area has to join.
     """
     chunks = repository.live_chunks(session, [one.id for one in series])
     run_ids = {one.id: one.run_id for one in series}
@@ -131,11 +136,22 @@ def curves(
     had = rows_known(points_of, series, chunks, since) if since is not None else {}
     if axes.x in STORED_FOR:  # a new checkpoint moves the latest buckets
         had = {id_: n for id_, n in had.items() if not chunks[id_] or n == chunks[id_][-1].end_row}
+    last_kept: Mapping[int, int] = {}
     if merged and not axes.span:
-        had = rows_kept(points_of, chunks, axes.column, axes.max_points, had)
+        had, last_kept = rows_kept(points_of, chunks, axes.column, axes.max_points, had)
     spans = {id_: _stored_span(axes, known.get(run_id)) for id_, run_id in run_ids.items()}
     rows = _rows_in_span(session, points_of, chunks, axes.column, spans) if axes.span else {}
-    plans = [_plan(one, chunks[one.id], axes, had.get(one.id), rows.get(one.id)) for one in series]
+    plans = [
+        _plan(
+            one,
+            chunks[one.id],
+            axes,
+            had.get(one.id),
+            rows.get(one.id),
+            last_kept.get(one.id) if joining else None,
+        )
+        for one in series
+    ]
     found = {}
     for some in _batches(plans):
         points = points_of([c for p in some for c in p.points], (axes.column, "value"))
@@ -146,7 +162,7 @@ def curves(
         for plan in some:
             buckets = _buckets(plan, axes, known.get(run_ids[plan.series_id]), points, values, stored)
             if merged:
-                buckets["bucket"] = plan.first_bucket + np.arange(n_rows(buckets))
+                buckets["bucket"] = plan.first_bucket - plan.n_joining + np.arange(n_rows(buckets))
                 buckets = merged_at_equal_x(buckets, axes.x)
             found[plan.series_id] = SeriesBuckets(
                 n_rows=plan.n_rows,
@@ -201,8 +217,10 @@ def _plan(
     axes: Axes,
     rows_known: int | None,
     rows: tuple[int, int] | None,
+    last_kept: int | None,
 ) -> _Plan:
     n_rows = chunks[-1].end_row if chunks else 0
+    n_joining = 0
     if rows is None:
         size, end = bucket_rows(n_rows, axes.max_points), n_rows
         reset = rows_known is None or bucket_rows(rows_known, axes.max_points) != size
@@ -212,7 +230,8 @@ def _plan(
             first_bucket = -(-n_rows // size)
         else:
             first_bucket = rows_known // size
-        start = first_bucket * size
+            n_joining = 0 if last_kept is None else first_bucket - last_kept // size
+        start = (first_bucket - n_joining) * size
     else:
         size = bucket_rows(rows[1] - rows[0], axes.max_points)
         while -(-rows[1] // size) - rows[0] // size > axes.max_points:
@@ -232,6 +251,7 @@ def _plan(
         reset=reset,
         first_bucket=first_bucket,
         start_row=start,
+        n_joining=n_joining,
         end_row=end,
         stored=[c for c in read if c.closed and not from_points],
         points=[c for c in read if from_points or not c.closed],

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from backend.db import Series
 from backend.metrics import repository
-from backend.metrics.chunks import Columns, decode
+from backend.metrics.chunks import Array, Columns, decode
 from backend.metrics.repository import ChunkInfo
 from backend.metrics.rollups import bucket_rows
 
@@ -60,12 +60,13 @@ def rows_kept(
     column: str,
     max_points: int,
     known: Mapping[int, int],
-) -> dict[int, int]:
-    """By series id, how many of the known rows a client keeps that has buckets merged at equal x.
+) -> tuple[dict[int, int], dict[int, int]]:
+    """For a client that has buckets merged at equal x: by series id, how many of the known rows it keeps, and
+    in which row the last merged bucket that it keeps starts.
 
     A bucket is sent again if any row of the next one, which may have been shorter for the client, has its x.
     """
-    kept, read = dict(known), {}
+    kept, last_kept, read = dict(known), dict[int, int](), {}
     for series_id, n in known.items():
         n_rows = chunks[series_id][-1].end_row if chunks[series_id] else 0
         size = bucket_rows(n_rows, max_points)
@@ -78,8 +79,18 @@ def rows_kept(
     for series_id, (size, start, some) in read.items():
         x = np.concatenate([points[chunk.id][column] for chunk in some])
         at = start - some[0].first_row
-        if (x[at : at + size] == x[at - 1]).any():
-            # Without one, all are sent again.
-            others = np.flatnonzero(x[at - 1 :: -size] != x[at - 1])
-            kept[series_id] = start - size * int(others[0]) if len(others) else 0
-    return kept
+        ends = x[at - 1 :: -size]
+        if (x[at : at + size] == ends[0]).any():
+            n_merged = _n_equal(ends)
+            # Without another x, all are sent again.
+            kept[series_id] = start = start - size * n_merged if n_merged < len(ends) else 0
+            ends = ends[n_merged:]
+        if start:
+            last_kept[series_id] = max(0, start - size * _n_equal(ends))
+    return kept, last_kept
+
+
+def _n_equal(values: Array) -> int:
+    """How many values at the start are equal."""
+    others = np.flatnonzero(values != values[0])
+    return int(others[0]) if len(others) else len(values)

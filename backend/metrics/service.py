@@ -1,7 +1,7 @@
 """Series over REST: names, charts, groups of seeds, exports."""
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock
@@ -84,14 +84,9 @@ def chart(session: Session, request: ChartRequest) -> memoryview:
         Invalid: the response would be too large, or the number of revisions in `since` is wrong.
     """
     runs = find_runs(session, request.runs)
-    since = _since(request, runs)
+    since = revisions_had(request.since, request.runs, runs)
     chosen = choose(session, request.runs, request.metrics, request.sources)
-    n_buckets = len(chosen) * request.axes.max_points
-    if n_buckets > MAX_BUCKETS:
-        total = f"{len(chosen)} series of up to {request.axes.max_points} points"
-        message = f"{total} exceed the maximum of {MAX_BUCKETS:,} points: request fewer"
-        raise Invalid.field("points", message)
-    with _large if n_buckets > LARGE_BUCKETS else nullcontext():
+    with bounded(len(chosen), request.axes):
         documents: Iterable[dict[str, Any]]
         if request.grouped:
             groups = seed_groups(session, chosen, runs)
@@ -99,6 +94,22 @@ def chart(session: Session, request: ChartRequest) -> memoryview:
         else:
             documents = _curve_documents(session, request, chosen, runs, since)
         return _chart_document(request, documents)
+
+
+@contextmanager
+def bounded(n_series: int, axes: Axes) -> Iterator[None]:
+    """Compute one large chart at a time, and none that is too large.
+
+    Raises:
+        Invalid: it is too large.
+    """
+    n_buckets = n_series * axes.max_points
+    if n_buckets > MAX_BUCKETS:
+        total = f"{n_series} series of up to {axes.max_points} points"
+        message = f"{total} exceed the maximum of {MAX_BUCKETS:,} points: request fewer"
+        raise Invalid.field("points", message)
+    with _large if n_buckets > LARGE_BUCKETS else nullcontext():
+        yield
 
 
 def _chart_document(request: ChartRequest, documents: Iterable[dict[str, Any]]) -> memoryview:
@@ -199,18 +210,27 @@ def find_runs(session: Session, run_ids: Sequence[str]) -> dict[str, Run]:
     return {run_id: found[run_id] for run_id in run_ids}
 
 
-def _since(request: ChartRequest, runs: Mapping[str, Run]) -> dict[str, int] | None:
-    given = request.since
+def revisions_had(
+    given: Sequence[int], run_ids: Sequence[str], runs: Mapping[str, Run]
+) -> dict[str, int] | None:
+    """By run id, the revision that a client has; None for a client without data.
+
+    Args:
+        given: one revision for all runs, or one per run.
+        run_ids: the runs, in the requested order.
+        runs: the runs by id.
+
+    Raises:
+        Invalid: the number of revisions is wrong.
+    """
     if not given:
         return None
-    if len(given) not in (1, len(request.runs)):
-        message = (
-            f"must be one revision, or one per run: got {len(given)} revisions for {len(request.runs)} runs"
-        )
+    if len(given) not in (1, len(run_ids)):
+        message = f"must be one revision, or one per run: got {len(given)} revisions for {len(run_ids)} runs"
         raise Invalid.field("since_revision", message)
-    each = given if len(given) == len(request.runs) else [given[0]] * len(request.runs)
+    each = given if len(given) == len(run_ids) else [given[0]] * len(run_ids)
     # A client with a later revision has the data of another database: it starts from scratch.
-    return {run: at if at <= runs[run].revision else -1 for run, at in zip(request.runs, each, strict=True)}
+    return {run: at if at <= runs[run].revision else -1 for run, at in zip(run_ids, each, strict=True)}
 
 
 def choose(

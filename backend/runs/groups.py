@@ -222,6 +222,11 @@ def subject(found: Iterable[GroupedRun]) -> str:
 
 def group_names(firsts: Sequence[GroupedRun]) -> list[str]:
     """Names of groups, given one run of each: the group or the subject, and the settings that differ."""
+    return [_named(*label) for label in group_labels(firsts)]
+
+
+def group_labels(firsts: Sequence[GroupedRun]) -> list[tuple[str, str]]:
+    """Group or subject of groups, given one run of each, and the settings that differ among equal ones."""
     names = [run.group or subject([run]) for run in firsts]
     return _distinct_names(names, [_settings(run.spec) for run in firsts])
 
@@ -234,11 +239,12 @@ def subject_key(run: Run) -> str:
 def subject_names(firsts: Sequence[Run]) -> list[str]:
     """Names of subjects, given one run of each: the subject, and the environment's settings that differ."""
     settings = [configs_of(run.spec)["environment_config"] for run in firsts]
-    return _distinct_names([subject([run]) for run in firsts], settings)
+    labels = _distinct_names([subject([run]) for run in firsts], settings)
+    return [_named(*label) for label in labels]
 
 
-def _distinct_names(names: Sequence[str], settings: Sequence[dict[str, Any]]) -> list[str]:
-    """The names, with the settings that differ among equal ones."""
+def _distinct_names(names: Sequence[str], settings: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    """The names, each with the settings that differ among equal ones; empty for none."""
     alike: dict[str, list[dict[str, Any]]] = {}
     for name, own in zip(names, settings, strict=True):
         alike.setdefault(name, []).append(own)
@@ -246,7 +252,7 @@ def _distinct_names(names: Sequence[str], settings: Sequence[dict[str, Any]]) ->
     labels = []
     for name, own in zip(names, settings, strict=True):
         keys = [key for key in own if key in differing[name]]
-        labels.append(f"{name} ({_listed(own, keys)})" if keys else name)
+        labels.append((name, _listed(own, keys) if keys else ""))
     return labels
 
 
@@ -264,6 +270,10 @@ def _differing(settings: Sequence[dict[str, Any]]) -> set[str]:
 def _same(one: Any, other: Any) -> bool:
     """Whether two settings are equal as JSON: 1, "1" and true are three values."""
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def _named(name: str, settings: str) -> str:
+    return f"{name} ({settings})" if settings else name
 
 
 def _settings(spec: dict[str, Any]) -> dict[str, Any]:

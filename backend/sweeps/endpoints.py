@@ -2,10 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+import orjson
+from fastapi import APIRouter, Path, Query, Response
 from sqlalchemy.orm import Session
 
 from backend.db import Sweep
+from backend.figures.schemas import FigureOut
+from backend.figures.theme import Theme
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
@@ -13,8 +16,9 @@ from backend.http.pages import Cursor, Limit
 from backend.http.transfer import json_response
 from backend.specs.fields import ULID
 from backend.specs.sweep import SweepSpec
-from backend.sweeps import repository, service
+from backend.sweeps import figures, repository, service
 from backend.sweeps.schemas import SweepChanges, SweepDetail, SweepExtension, SweepOut, SweepPage
+from backend.text import Text
 
 router = APIRouter(prefix="/sweeps", tags=["sweeps"], route_class=IdempotentRoute)
 
@@ -46,11 +50,24 @@ def list_sweeps(
 @router.get("/{sweep_id}", response_model=SweepDetail)
 def read_sweep(sweep_id: SweepId, principal: Viewer, session: ReadSession) -> Response:
     """A sweep with its configurations, the scores of their seeds, and the best one."""
-    sweep = service.get(session, sweep_id)
-    summary = _summary(session, sweep)
-    rows = repository.configurations(session, sweep_id)
-    members = repository.members(session, sweep, summary.spec)
-    return json_response(SweepDetail.of_rows(summary, rows, members))
+    return json_response(_detail(session, sweep_id))
+
+
+@router.get("/{sweep_id}/scatter", response_model=FigureOut)
+def read_scatter(
+    sweep_id: SweepId,
+    principal: Viewer,
+    session: ReadSession,
+    setting: Annotated[Text, Query(description="Path of a setting that varies.")],
+    log: Annotated[
+        bool | None,
+        Query(description="Whether the axis of the setting is logarithmic; default: as suits its values."),
+    ] = None,
+    theme: Annotated[Theme, Query(description="Colours for light or for dark pages.")] = "light",
+) -> Response:
+    """The score of each finished seed by a setting, and each configuration's interquartile mean."""
+    figure = figures.draw_scatter(_detail(session, sweep_id), setting, log=log, theme=theme)
+    return Response(orjson.dumps(figure.document()), media_type="application/json")
 
 
 @router.patch("/{sweep_id}")
@@ -90,3 +107,10 @@ def extend_sweep(
 
 def _summary(session: Session, sweep: Sweep) -> SweepOut:
     return SweepOut.of(sweep, repository.counts(session, [sweep.id]))
+
+
+def _detail(session: Session, sweep_id: str) -> SweepDetail:
+    sweep = service.get(session, sweep_id)
+    summary = _summary(session, sweep)
+    rows = repository.configurations(session, sweep_id)
+    return SweepDetail.of_rows(summary, rows, repository.members(session, sweep, summary.spec))

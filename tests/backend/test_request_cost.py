@@ -43,19 +43,21 @@ def _before_last_points(client: httpx.Client, run: dict[str, object]) -> int:
 
 def _requests(run: dict[str, object], since_revision: int) -> dict[str, tuple[str, dict[str, object]]]:
     """Path and query by name, as the page of a run sends them when each of its charts has new points."""
-    series: dict[str, object] = {
+    figure: dict[str, object] = {
         "run": run["id"],
         "x": "agent_steps",
-        "merge_equal_x": "true",
         "smooth": 0.9,
+        "theme": "light",
+        "embedded": "true",
         "since_revision": since_revision,
     }
-    figure: dict[str, object] = {"run": run["id"], "x": "agent_steps", "smooth": 0.9, "theme": "light"}
+    curves = {"points": 500, "figure": [f"curve:{metric}" for metric in METRICS], "source": ["*"]}
+    returns = {"points": 1_000, "figure": "learning_curve"}
     return {
         "run": (f"/api/v1/runs/{run['id']}", {}),
-        "eight series": ("/api/v1/series", series | {"points": 500, "metric": METRICS, "source": ["*"]}),
-        "return": ("/api/v1/series", series | {"points": 1_000, "metric": "rollout/episode_return"}),
-        "learning curve": ("/api/v1/figures/learning_curve", figure | {"points": 1_000}),
+        "eight curves": ("/api/v1/figures", figure | curves),
+        "return": ("/api/v1/figures", figure | returns),
+        "return with marks": ("/api/v1/figures", figure | returns | {"layout": "true"}),
     }
 
 

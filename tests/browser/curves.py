@@ -8,7 +8,7 @@ from tests.support.waiting import PATIENCE_S
 
 _DRAWN = """label => {
   const chart = document.querySelector(`[role=img][aria-label^="${label}"]`);
-  const trace = chart?.data?.find(trace => trace.meta?.y === 'smoothed' || trace.meta?.y === 'mean');
+  const trace = chart?.data?.find(trace => trace.meta?.kind === 'line');
   return trace ? {x: Array.from(trace.x), y: Array.from(trace.y)} : null;
 }"""
 

@@ -153,7 +153,7 @@ def compare(page: Page, engine: Engine, n_runs: int, n_points: int) -> float:
         ids.append(run.id)
     drawn = """n => {
       const chart = document.querySelector('[role=img][aria-label^="Learning curves"]');
-      const lines = chart?.data?.filter(trace => trace.meta?.y === 'smoothed' && trace.x.length > 0) ?? [];
+      const lines = chart?.data?.filter(trace => trace.meta?.kind === 'line' && trace.x.length > 0) ?? [];
       return new Set(lines.map(trace => trace.meta.run)).size === n;
     }"""
     page.goto(f"/compare?runs={','.join(ids[:2])}")

@@ -47,13 +47,13 @@ def _train(engine: Engine, rate: float, seed: int, score: float) -> None:
         row.score, row.best_return = score, score
 
 
-def _await_group_traces(page: Page, column: str, count: int, chart: str = "Learning curves") -> None:
-    """Wait until a chart of groups has that many traces of a column with data."""
+def _await_group_traces(page: Page, what: str, count: int, chart: str = "Learning curves") -> None:
+    """Wait until a chart of groups has that many lines with data, of medians or of seeds."""
     page.wait_for_function(
-        """([column, count, chart]) => document.querySelector(`[role=img][aria-label^="${chart}"]`)?.data
-          ?.filter(trace => trace.meta?.group && trace.meta.y === column && trace.x.length)
-          .length === count""",
-        arg=[column, count, chart],
+        """([what, count, chart]) => document.querySelector(`[role=img][aria-label^="${chart}"]`)?.data
+          ?.filter(trace => trace.meta?.group && trace.meta.kind === 'line' && trace.x.length)
+          .filter(trace => trace.uid.endsWith(' median') === (what === 'medians')).length === count""",
+        arg=[what, count, chart],
     )
 
 
@@ -142,7 +142,7 @@ def test_statistics_compare_two_learning_rates(service_page: Page, sqlite_servic
     selected = page.get_by_role("toolbar", name="Selected runs")
     expect(selected).to_contain_text("10 runs selected")
     selected.get_by_role("link", name="Compare").click()
-    _await_group_traces(page, "median", 2)
+    _await_group_traces(page, "medians", 2)
     expect(page.get_by_role("status", name="Points drawn")).to_contain_text("band: 95 % CI of the median")
     legend = page.get_by_role("img", name="Learning curves").locator(".legend .traces")
     # A tooltip has the whole name, which the legend shortens to what differs.
@@ -185,7 +185,7 @@ def test_two_seeds_a_side_are_drawn_without_band_or_verdict(
     for rate in (0.01, 0.1):
         tick(table.get_by_role("checkbox", name=re.compile(rf"learning_rate = {rate}\)")))
     page.get_by_role("toolbar", name="Selected runs").get_by_role("link", name="Compare").click()
-    _await_group_traces(page, "seed_values", 4)
+    _await_group_traces(page, "seeds", 4)
     status = page.get_by_role("status", name="Points drawn")
     expect(status).to_contain_text("each seed (an interval needs 5)")
     expect(status).not_to_contain_text("band")
@@ -199,4 +199,4 @@ def test_two_seeds_a_side_are_drawn_without_band_or_verdict(
     page.get_by_role("combobox", name="Add a metric").fill("learning")
     page.get_by_role("combobox", name="Add a metric").press("Enter")
     page.wait_for_url(re.compile("metrics=.*optim(/|%2F)learning_rate"))
-    _await_group_traces(page, "seed_values", 4, "optim/learning_rate")
+    _await_group_traces(page, "seeds", 4, "optim/learning_rate")

@@ -107,5 +107,5 @@ def test_live_page_sends_at_most_two_requests_per_second(page: Page, script: htt
     page.wait_for_timeout(1000 * LIVE_S)
     page.remove_listener("request", note)
     await_points(page, more_than=len(seen))
-    assert any("/series?" in url for url in sent), "the page was live"
+    assert any("/figures?" in url for url in sent), "the page was live"
     assert len(sent) <= MAX_REQUESTS_PER_S * LIVE_S, sent

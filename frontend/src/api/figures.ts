@@ -1,11 +1,10 @@
-import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import type { Data, Layout } from 'plotly.js';
+import { keepPreviousData, queryOptions, type QueryClient } from '@tanstack/react-query';
 import { api, unwrap } from './client';
+import { fetchFigure } from './figureBatch';
 import type { components } from './generated';
 import { keys } from './keys';
-import { type Axes, smoothingParameters, type Spread } from './series';
-
-export type Figure = { data: Data[]; layout: Partial<Layout> };
+import { type Axes, rangeParameters, smoothingParameters, type Spread } from './series';
+import { type Answer, type Figure, wholeFigure, withTails } from './tails';
 
 export type FigureRequest = {
   runs: readonly string[];
@@ -14,47 +13,58 @@ export type FigureRequest = {
   /** A metric, or a diagnostics panel of one run; without either, the learning curve. */
   metric?: string;
   panel?: string;
+  /** The metrics that it shows. */
+  metrics: readonly string[];
   source?: readonly string[];
   /** Aggregate the runs of a group into one curve. */
   spread?: Spread | undefined;
 };
 
+function nameOf({ metric, panel, metrics, spread }: FigureRequest): string {
+  if (spread) return `seed_curve:${metrics[0] ?? ''}`;
+  if (panel !== undefined) return `diagnostic:${panel}`;
+  return metric === undefined ? 'learning_curve' : `curve:${metric}`;
+}
+
+/** A figure, and the marks that it shows. */
+export type DrawnFigure = Figure & { version: string };
+
 /**
- * A figure's layout and traces; the data of series come from `/series`.
+ * A figure over training; a refetch transfers only what is new.
  *
- * @param version changes whenever the figure has to be fetched again.
+ * @param version changes whenever there may be new marks, such as checkpoints.
  */
-export const figureQuery = (request: FigureRequest, version = '') => {
-  const { runs, axes, theme, metric, panel, source = [], spread } = request;
-  const { x, smoothing, points } = axes;
+export const figureQuery = (client: QueryClient, request: FigureRequest, version = '') => {
+  const { runs, axes, theme, metrics, source = [], spread } = request;
+  const { x, smoothing, zoom, points } = axes;
+  const name = nameOf(request);
+  const queryKey = keys.series(runs, metrics, name, source, axes, theme, spread);
   return queryOptions({
-    queryKey: keys.figure(runs, metric, panel, x, smoothing, theme, source, spread, version),
-    queryFn: async ({ signal }): Promise<Figure> => {
-      const query = { run: [...runs], x, ...smoothingParameters(smoothing), points, theme };
-      const figure = spread
-        ? api.GET('/api/v1/figures/seed_curve', {
-            params: { query: { ...query, ...spread, ...(metric ? { metric } : {}), source: [...source] } },
-            signal,
-          })
-        : panel
-          ? api.GET('/api/v1/figures/diagnostic', {
-              params: { query: { ...query, run: runs[0] ?? '', panel } },
-              signal,
-            })
-          : metric
-            ? api.GET('/api/v1/figures/curve', {
-                params: { query: { ...query, metric, source: [...source] } },
-                signal,
-              })
-            : api.GET('/api/v1/figures/learning_curve', { params: { query }, signal });
-      // OpenAPI types plotly's data and layout as plain objects.
-      return (await unwrap<unknown>(figure)) as Figure;
+    queryKey,
+    queryFn: async ({ signal }): Promise<DrawnFigure> => {
+      const query = {
+        run: [...runs],
+        figure: [name],
+        source: [...source],
+        x,
+        theme,
+        embedded: true,
+        ...rangeParameters(zoom, points),
+        ...smoothingParameters(smoothing),
+        ...spread,
+      };
+      const previous = client.getQueryData<DrawnFigure>(queryKey);
+      if (previous) {
+        const had = { since_revision: [...previous.revisions], layout: previous.version !== version };
+        const figure = withTails(previous, await fetchFigure({ ...query, ...had }, signal));
+        if (figure) return { ...figure, version };
+      }
+      return { ...wholeFigure(await fetchFigure(query, signal)), version };
     },
-    staleTime: Infinity,
-    enabled: runs.length > 0,
-    gcTime: 30_000,
-    placeholderData: keepPreviousData,
+    // Unchanged traces stay the same; a deep comparison of all points would be wasted.
     structuralSharing: false,
+    placeholderData: keepPreviousData,
+    enabled: runs.length > 0,
   });
 };
 
@@ -73,9 +83,9 @@ export const scatterQuery = ({ runs, x, y, theme }: ScatterRequest, version: str
     queryFn: async ({ signal }): Promise<Figure> => {
       const query = { run: [...runs], x, y, theme };
       // OpenAPI types plotly's data and layout as plain objects.
-      return (await unwrap<unknown>(
-        api.GET('/api/v1/figures/scatter', { params: { query }, signal }),
-      )) as Figure;
+      return wholeFigure(
+        (await unwrap<unknown>(api.GET('/api/v1/figures/scatter', { params: { query }, signal }))) as Answer,
+      );
     },
     staleTime: Infinity,
     enabled: runs.length > 0 && x !== '',

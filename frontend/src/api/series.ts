@@ -1,12 +1,10 @@
-import { keepPreviousData, queryOptions, type QueryClient } from '@tanstack/react-query';
-import { fetchChart } from './chartBatch';
+import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { api, unwrap } from './client';
 import type { components } from './generated';
 import { formatInteger } from '@/lib/format';
 import { keys } from './keys';
 
 export type Curve = components['schemas']['Curve'];
-export type GroupCurve = components['schemas']['GroupCurve'];
 export type Chart = components['schemas']['Chart'];
 export type XAxis = Chart['x'];
 
@@ -51,76 +49,11 @@ export const DEFAULT_SMOOTH = 0.9;
 export const EPISODE_RETURN = 'rollout/episode_return';
 export const NO_SMOOTHING: Smoothing = { kind: 'points', weight: 0, scale: 0 };
 
-type Buckets = { reset: boolean; first_bucket: number; bucket?: number[] | null };
-
-const CURVE_COLUMNS = ['x', 'mean', 'min', 'max', 'last', 'count', 'smoothed', 'bucket'] as const;
-const GROUP_COLUMNS = ['x', 'mean', 'median', 'iqm', 'low', 'high', 'n'] as const;
-
-/** Appends an update to the buckets already fetched; the update replaces everything from its first bucket on. */
-function mergeBuckets<T extends Buckets>(
-  previous: T | undefined,
-  update: T,
-  columns: readonly (keyof T)[],
-): T {
-  if (!previous || update.reset) return update;
-  const merged = { ...update, first_bucket: 0 };
-  const { bucket } = previous;
-  const kept = bucket ? bucket.filter((at) => at < update.first_bucket).length : update.first_bucket;
-  for (const column of columns) {
-    const [before, after] = [previous[column], update[column]];
-    if (Array.isArray(before) && Array.isArray(after)) {
-      merged[column] = [...(before as unknown[]).slice(0, kept), ...(after as unknown[])] as T[keyof T];
-    }
-  }
-  return merged;
-}
-
-export const mergeCurve = (previous: Curve | undefined, update: Curve): Curve =>
-  mergeBuckets(previous, update, CURVE_COLUMNS);
-
-/** Merges like a curve; a seed that is new to the group has no values before the update. */
-function mergeGroup(previous: GroupCurve | undefined, update: GroupCurve): GroupCurve {
-  const merged = mergeBuckets(previous, update, GROUP_COLUMNS);
-  if (!previous || update.reset) return merged;
-  const seed_values = update.seed_values.map((after, seed) => {
-    const before = previous.seed_values[previous.runs.indexOf(update.runs[seed] ?? '')] ?? [];
-    return [...Array.from({ length: update.first_bucket }, (_, at) => before[at] ?? null), ...after];
-  });
-  return { ...merged, seed_values };
-}
-
-const curveKey = ({ run, metric, source }: Curve): string => `${run} ${metric} ${source}`;
-
-/** Merges what has changed since a chart was fetched into it. */
-export function mergeChart(previous: Chart | undefined, update: Chart): Chart {
-  if (!previous) return update;
-  const curves = new Map(previous.series.map((curve) => [curveKey(curve), curve]));
-  const groups = new Map(previous.groups.map((group) => [group.id, group]));
-  return {
-    ...update,
-    series: update.series.map((curve) => mergeCurve(curves.get(curveKey(curve)), curve)),
-    groups: update.groups.map((group) => mergeGroup(groups.get(group.id), group)),
-  };
-}
-
-/** The revision of each run in a chart, in the order of `runs`; 0 for a run without series. */
-export function revisionsOf(chart: Chart, runs: readonly string[]): number[] {
-  const revisions = new Map<string, number>();
-  for (const { run, revision } of chart.series)
-    revisions.set(run, Math.min(revision, revisions.get(run) ?? revision));
-  for (const group of chart.groups) {
-    group.runs.forEach((run, index) => revisions.set(run, group.revisions[index] ?? 0));
-  }
-  return runs.map((run) => revisions.get(run) ?? 0);
-}
-
 export type ChartRequest = {
   runs: readonly string[];
   metrics: readonly string[];
   source?: readonly string[];
   axes: Axes;
-  /** Aggregate the runs of a group into one curve with a band. */
-  spread?: Spread | undefined;
 };
 
 /** What is fetched for a zoom: its width on either side as well, so that panning shows curves immediately. */
@@ -130,15 +63,12 @@ export const rangeParameters = (zoom: Axes['zoom'], points: number) => {
   return { points: 3 * points, x_from: Math.max(0, from - (to - from)), x_to: to + (to - from) };
 };
 
-/** The series of a chart; a refetch transfers only what has changed. */
-export const chartQuery = (client: QueryClient, request: ChartRequest) => {
-  const { runs, metrics, source = [], axes, spread } = request;
+/** The series of a chart. */
+export const chartQuery = ({ runs, metrics, source = [], axes }: ChartRequest) => {
   const { x, smoothing, zoom, points } = axes;
-  const queryKey = keys.series(runs, metrics, source, axes, spread);
   return queryOptions({
-    queryKey,
+    queryKey: keys.series(runs, metrics, source, axes),
     queryFn: async ({ signal }): Promise<Chart> => {
-      const previous = client.getQueryData<Chart>(queryKey);
       const query = {
         run: [...runs],
         metric: [...metrics],
@@ -147,12 +77,9 @@ export const chartQuery = (client: QueryClient, request: ChartRequest) => {
         merge_equal_x: true,
         ...rangeParameters(zoom, points),
         ...smoothingParameters(smoothing),
-        ...(spread ? { group_by: 'seed' as const, ...spread } : {}),
-        ...(previous ? { since_revision: revisionsOf(previous, runs) } : {}),
       };
-      return mergeChart(previous, await fetchChart(query, signal));
+      return unwrap(api.GET('/api/v1/series', { params: { query }, signal }));
     },
-    // Merging already keeps unchanged buckets; a deep comparison of all points would be wasted.
     structuralSharing: false,
     placeholderData: keepPreviousData,
     enabled: runs.length > 0,

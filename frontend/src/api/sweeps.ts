@@ -1,7 +1,14 @@
-import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
+import {
+  infiniteQueryOptions,
+  keepPreviousData,
+  queryOptions,
+  useMutation,
+  useQueryClient,
+} from '@tanstack/react-query';
 import { api, unwrap } from './client';
 import type { components } from './generated';
 import { keys } from './keys';
+import { type Answer, wholeFigure } from './tails';
 
 export type Sweep = components['schemas']['SweepOut'];
 export type SweepDetail = components['schemas']['SweepDetail'];
@@ -34,6 +41,29 @@ export const sweepQuery = (id: string) =>
   queryOptions({
     queryKey: keys.sweep(id),
     queryFn: ({ signal }) => unwrap(api.GET('/api/v1/sweeps/{sweep_id}', { ...sweepPath(id), signal })),
+  });
+
+type ScatterRequest = { setting: string; log: boolean | undefined; theme: 'light' | 'dark' };
+
+/** The scores of a sweep against a setting, drawn anew whenever a configuration changes. */
+export const sweepScatterQuery = (sweep: SweepDetail, request: ScatterRequest) =>
+  queryOptions({
+    queryKey: keys.figure('sweep', sweep.id, request, sweep.revision, sweep.configurations),
+    queryFn: async ({ signal }) => {
+      const { log, ...query } = request;
+      const params = {
+        ...sweepPath(sweep.id).params,
+        query: { ...query, ...(log === undefined ? {} : { log }) },
+      };
+      // OpenAPI types plotly's data and layout as plain objects.
+      return wholeFigure(
+        (await unwrap<unknown>(api.GET('/api/v1/sweeps/{sweep_id}/scatter', { params, signal }))) as Answer,
+      );
+    },
+    staleTime: Infinity,
+    gcTime: 30_000,
+    placeholderData: keepPreviousData,
+    structuralSharing: false,
   });
 
 const sweepPath = (id: string) => ({ params: { path: { sweep_id: id } } });

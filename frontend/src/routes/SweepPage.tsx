@@ -83,7 +83,6 @@ function Content({ sweep }: { sweep: SweepDetail }) {
         onSetting={(setting) => change({ setting, log: undefined })}
         log={search.log}
         onLog={(log) => change({ log })}
-        titles={titles}
       />
     </>
   );

@@ -1,12 +1,13 @@
 """Two run ids, a line and validation, for the tests of the figures."""
 
+from base64 import b64decode
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from backend.figures.curve import CurveLine
-from backend.figures.figure import Figure
+from backend.figures.figure import Figure, Label
 
 A, B = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "01BX5ZZKBKACTAV9WEVGEMMVRZ"
 
@@ -22,7 +23,7 @@ def line(run: str = A, metric: str = "loss/value", **more: Any) -> CurveLine:
     }
     default: dict[str, Any] = {
         "run": run,
-        "name": "a run",
+        "label": Label("a run"),
         "metric": metric,
         "source": "",
         "columns": columns,
@@ -31,5 +32,27 @@ def line(run: str = A, metric: str = "loss/value", **more: Any) -> CurveLine:
 
 
 def valid(figure: Figure) -> go.Figure:
-    """The figure as Plotly's class, which refuses properties and values that it does not know."""
-    return go.Figure({"data": figure.data, "layout": figure.layout})
+    """The figure as Plotly's class, which refuses properties and values that it does not know; its numbers as
+    tuples, with None for those that are not finite."""
+    document = figure.document()
+    go.Figure({"data": document["data"], "layout": document["layout"]})
+    return go.Figure({"data": [_listed(trace) for trace in figure.data], "layout": figure.layout})
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return [each if np.isfinite(each) else None for each in value.tolist()]
+    return {name: _listed(each) for name, each in value.items()} if isinstance(value, dict) else value
+
+
+def drawn(figure: go.Figure) -> list[Any]:
+    """The traces without those that are legend entries alone."""
+    return [trace for trace in figure.data if trace.meta is None or trace.meta.get("kind") != "legend"]
+
+
+def numbers(sent: Any) -> list[Any]:
+    """The numbers of a typed array or list of an answer, with None for those that are not finite."""
+    if isinstance(sent, list):
+        return sent
+    values = np.frombuffer(b64decode(sent["bdata"]), f"<{sent['dtype']}").tolist()
+    return [value if np.isfinite(value) else None for value in values]

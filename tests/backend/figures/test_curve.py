@@ -5,8 +5,9 @@ import plotly.graph_objects as go
 import pytest
 
 from backend.figures.curve import CurveLine, curve_figure
+from backend.figures.figure import Figure, Label
 from backend.figures.theme import colours
-from tests.backend.figures.lines import A, B, line, valid
+from tests.backend.figures.lines import A, B, drawn, line, numbers, valid
 
 COLUMNS = {
     "x": np.array([10, 20, 30, 40]),
@@ -24,15 +25,18 @@ def draw(*lines: CurveLine, **more: Any) -> go.Figure:
 
 def test_smoothed_line_has_faint_points_and_the_range_of_buckets_of_many_points() -> None:
     few = line(columns=COLUMNS | {"count": np.array([8, 9, 1, 8])})
-    envelope, points, main = draw(few, smooth="0.9").data
+    figure = draw(few, smooth="0.9")
+    envelope, points, main = drawn(figure)
     assert main.y == (1.0, 1.0, 2.0, 3.0)
+    assert main.meta["low"] == [0.0, 1.0, 2.0, 3.0]
+    assert main.meta["n"] == [8, 9, 1, 8]
     assert (points.mode, points.x, points.y) == ("markers", (30,), (3.0,))
     assert points.marker.color.endswith("0.25)")
     assert envelope.fill == "toself"
     assert envelope.x == (10, 20, 20, 10, None, 40, 40)
     assert envelope.y == (2.0, 3.0, 1.0, 0.0, None, 9.0, 3.0)
     assert envelope.name == "min–max"
-    assert [trace.showlegend for trace in (envelope, points, main)] == [True, False, True]
+    assert [trace.showlegend for trace in figure.data] == [False, False, True, True]
     assert [trace.hoverinfo for trace in (envelope, points, main)] == ["skip", "skip", None]
     assert main.line.color.startswith("#")
 
@@ -58,28 +62,81 @@ def test_episodes_that_end_at_one_agent_step_are_averaged() -> None:
         "max": np.array([0.0, 7.0, 6.0, np.nan, 8.0]),
         "smoothed": np.array([0.0, 2.0, 3.0, 3.5, 4.0]),
     }
-    envelope, points, main = draw(line(columns=columns), smooth="0.9").data
+    envelope, points, main = drawn(draw(line(columns=columns), smooth="0.9"))
     assert (main.x, main.y) == ((10, 20), (2.0, 4.0))
     assert points.y == (3.0, 7.0)
     assert not envelope.x
 
 
 def test_curve_without_smoothing_draws_mean() -> None:
-    envelope, main = draw(line()).data
+    envelope, main = drawn(draw(line()))
     assert main.y == (1.0, None, 3.0)
-    assert envelope.meta["y"] == "max"
+    assert (envelope.meta["kind"], main.meta["kind"]) == ("range", "line")
 
 
-def test_trace_without_data_names_its_columns() -> None:
-    traces = draw(line(columns=None), smooth="0.5").data
-    assert [trace.x for trace in traces] == [()] * 3
-    assert [trace.meta["y"] for trace in traces] == ["max", "mean", "smoothed"]
-    assert (traces[0].meta["low"], traces[0].meta["from"], traces[1].meta["below"]) == ("min", 8, 8)
-    assert {(t.meta["run"], t.meta["metric"], t.meta["source"]) for t in traces} == {(A, "loss/value", "")}
+@pytest.mark.parametrize("metric", ["eval/noop_starts/mean_return", "optim/learning_rate"])
+def test_means_and_schedules_are_not_smoothed(metric: str) -> None:
+    figure = draw(line(metric=metric, n_total=3, n_shown=3), metric=metric, smooth="0.9")
+    assert [trace.y for trace in drawn(figure)] == [(), (1.0, None, 3.0)]
+    assert figure.layout.title.subtitle.text == "3 points"
+
+
+def test_line_of_few_points_has_markers() -> None:
+    def mode(n: int, **more: Any) -> str:
+        columns = {name: np.arange(float(n)) for name in ("x", "mean", "min", "max")}
+        [_, main] = drawn(draw(line(columns=columns | {"count": np.ones(n)}, **more)))
+        return str(main.mode)
+
+    assert [mode(1), mode(8), mode(9)] == ["lines+markers", "lines+markers", "lines"]
+
+
+def test_traces_state_what_they_show() -> None:
+    traces = drawn(draw(line(source="actor 1", label=Label("a run", detail="actor 1")), smooth="0.5"))
+    assert [trace.meta["kind"] for trace in traces] == ["range", "points", "line"]
+    assert {(t.meta["run"], t.meta["metric"], t.meta["source"]) for t in traces} == {
+        (A, "loss/value", "actor 1")
+    }
+    assert traces[-1].meta["label"] == {"name": "a run", "detail": "actor 1"}
+    assert traces[-1].name == "a run, actor 1"
+    assert len({trace.uid for trace in traces}) == 3
+
+
+def growing(start: int | None, first: int, count: int = 8) -> CurveLine:
+    """A line of buckets from `first` to 5 that is new from `start` on."""
+    at = np.arange(first, 6)
+    columns = {"x": 10 * at + 10, "mean": 1.0 * at, "min": at - 1.0, "max": at + 1.0, "smoothed": 2.0 * at}
+    return line(columns=columns | {"count": np.full(len(at), count), "bucket": at}, start=start)
+
+
+def updates(figure: Figure) -> dict[str, dict[str, Any]]:
+    """What a client lacks of the figure, by kind of trace."""
+    document = figure.document(updated=True, with_layout=False)
+    assert "layout" not in document
+    return {trace["uid"].removeprefix(f"{A} loss/value").strip(): trace for trace in document["data"]}
+
+
+def test_update_has_the_new_points_alone() -> None:
+    kwargs: dict[str, Any] = {"metric": "loss/value", "x": "agent_steps", "smooth": "0.9"}
+    update = updates(curve_figure([growing(4, 3, count=2)], **kwargs))
+    points = {"uid": f"{A} loss/value points", "from": 4, "x": [50, 60], "y": [4.0, 5.0], "meta": {}}
+    details = {"low": [3.0, 4.0], "high": [5.0, 6.0], "n": [2, 2]}
+    main = {"uid": f"{A} loss/value", "from": 4, "x": [50, 60], "y": [8.0, 10.0], "meta": details}
+    assert update == {"points": points, "": main}
+    assert updates(curve_figure([growing(6, 6)], **kwargs)) == {}
+
+
+def test_range_of_an_update_joins_the_last_bucket_that_the_client_keeps() -> None:
+    update = updates(curve_figure([growing(4, 3)], metric="loss/value", x="agent_steps"))
+    envelope = update["range"]
+    assert (envelope["from"], numbers(envelope["x"])) == (4, [None, 40, 50, 60, 60, 50, 40])
+    assert numbers(envelope["y"]) == [None, 4, 5, 6, 4, 3, 2]
+    # A client that gets bucket 4 again drops the join with it.
+    assert numbers(envelope["meta"]["bucket"]) == [4, 4, 4, 5, 5, 4, 4]
+    assert update["min–max"] == {"uid": "min–max", "showlegend": True}
 
 
 def style_of(figure: go.Figure, run: str) -> tuple[str, str]:
-    return next((t.line.color, t.line.dash) for t in figure.data if t.meta["run"] == run and t.showlegend)
+    return next((t.line.color, t.line.dash) for t in drawn(figure) if t.meta["run"] == run and t.showlegend)
 
 
 def test_style_of_a_run_is_independent_of_the_other_runs_drawn() -> None:
@@ -90,11 +147,11 @@ def test_style_of_a_run_is_independent_of_the_other_runs_drawn() -> None:
 
 def test_sources_of_one_run_have_a_colour_each_and_a_vertical_legend() -> None:
     figure = draw(line(), line(source="actor 0"), line(source="actor 1"))
-    assert len({t.line.color for t in figure.data if t.showlegend}) == 3
-    assert figure.data[-1].showlegend
+    assert len({t.line.color for t in drawn(figure) if t.showlegend}) == 3
+    assert drawn(figure)[-1].showlegend
     assert figure.layout.legend.orientation == "v"
-    alone = next(t for t in draw(line()).data if t.showlegend)
-    assert alone.line.color == next(t for t in figure.data if t.showlegend).line.color
+    alone = next(t for t in drawn(draw(line())) if t.showlegend)
+    assert alone.line.color == next(t for t in drawn(figure) if t.showlegend).line.color
 
 
 def test_axes_and_title_name_their_quantities() -> None:
@@ -139,10 +196,10 @@ def test_light_and_dark_theme_differ_in_colours() -> None:
     light, dark = draw(line(), theme="light"), draw(line(), theme="dark")
     assert light.layout.template.layout.paper_bgcolor == "#ffffff"
     assert light.layout.template.layout.paper_bgcolor != dark.layout.template.layout.paper_bgcolor
-    assert light.data[-1].line.color in colours("light")
-    assert dark.data[-1].line.color in colours("dark")
+    assert drawn(light)[-1].line.color in colours("light")
+    assert drawn(dark)[-1].line.color in colours("dark")
 
 
 def test_more_than_ten_lines_have_no_band() -> None:
     figure = draw(*(line(f"{at:026d}", n_total=100, n_shown=10) for at in range(11)), smooth="0.9")
-    assert [trace.meta["y"] for trace in figure.data] == ["smoothed"] * 11
+    assert [trace.meta["kind"] for trace in figure.data] == ["line"] * 11

@@ -5,7 +5,9 @@ import pytest
 from backend.db.engine import writing
 from backend.figures.curve import CurveLine
 from backend.figures.diagnostics import BY_ID, PANELS, available_panels, diagnostic_figure
+from backend.figures.figure import Label
 from backend.metrics import repository as series
+from backend.metrics.chunks import Array
 from backend.specs.events import PointsEvent
 from tests.backend.figures.lines import valid
 from tests.support.rows import make_run
@@ -14,9 +16,11 @@ from tests.support.service import RunningService
 RUN = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 
-def line(metric: str, source: str = "") -> CurveLine:
-    columns = {"x": np.array([1, 2]), "mean": np.array([0.25, 0.5]), "smoothed": np.array([0.25, 0.4])}
-    return CurveLine(RUN, "a run", metric, source, columns)
+def line(metric: str, source: str = "", **changes: Array) -> CurveLine:
+    mean = np.array([0.25, 0.5])
+    columns = {"x": np.array([1, 2]), "mean": mean, "min": mean, "max": mean, "count": np.array([1, 1])}
+    columns |= {"smoothed": np.array([0.25, 0.4])}
+    return CurveLine(RUN, Label("a run"), metric, source, columns | changes)
 
 
 def draw(panel: str, *lines: CurveLine, smooth: str = "") -> go.Figure:
@@ -38,6 +42,13 @@ def test_share_panel_is_stacked_to_one() -> None:
     assert {trace.stackgroup for trace in figure.data} == {"shares"}
     assert figure.layout.yaxis.range == (0, 1)
     assert figure.data[0].y == (0.25, 0.4)
+
+
+def test_share_that_is_always_zero_is_not_in_the_legend() -> None:
+    zero = line("ga3c/policy_lag_share", "lag 1", mean=np.array([0.0, np.nan]))
+    figure = draw("lag_share", line("ga3c/policy_lag_share", "lag 0"), zero)
+    assert [trace.showlegend for trace in figure.data] == [True, False]
+    assert draw("queues", line("ga3c/training_queue", mean=np.zeros(2))).data[0].showlegend is None
 
 
 def test_legend_with_many_entries_is_vertical() -> None:
@@ -89,7 +100,7 @@ def test_diagnostic_endpoints_list_panels_and_draw_figures(sqlite_service: Runni
     assert panel == {"id": "epsilon", "title": "Epsilon", "metrics": ["exploration/epsilon"]}
     figure = client.get("/api/v1/figures/diagnostic", params={"run": run.id, "panel": "epsilon"}).json()
     assert [trace["name"] for trace in figure["data"]] == ["actor 0", "actor 9", "actor 10"]
-    assert figure["data"][0]["meta"]["y"] == "smoothed"
+    assert 0.9 < figure["data"][0]["y"][1] < 1.0, "smoothed"
     refused = client.get("/api/v1/figures/diagnostic", params={"run": run.id, "panel": "nothing"})
     assert refused.status_code == 422
     assert "panel" in refused.json()["errors"][0]["field"]

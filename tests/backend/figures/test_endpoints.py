@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 
 from backend.db import Attempt, LiveSettings
 from backend.db.engine import writing
+from tests.backend.figures.lines import numbers
 from tests.backend.metrics.oracle import RecordedRun
 from tests.support.rows import checkpoint_row, episode_row, evaluation_row
 from tests.support.service import RunningService
@@ -58,24 +59,32 @@ def traces(answer: dict[str, Any], **meta: Any) -> list[dict[str, Any]]:
     return [t for t in answer["data"] if meta.items() <= t.get("meta", {}).items()]
 
 
-def test_learning_curve_with_and_without_data(client: Client, recorded: RecordedRun) -> None:
+def test_learning_curve_has_the_numbers_of_the_series(client: Client, recorded: RecordedRun) -> None:
     ask: dict[str, Any] = {"run": recorded.run_id, "points": 1000, "x": "episodes"}
-    bare = client.get(f"{FIGURES}/learning_curve", params=ask).json()
-    full = client.get(f"{FIGURES}/learning_curve", params=ask | {"data": True}).json()
-    chart = client.get("/api/v1/series", params=ask | {"metric": KEY[0], "smooth": 0.9}).json()["series"][0]
-    # The last of the buckets at one x, which are merged.
-    x = chart["x"]
-    last = [at for at in range(len(x)) if at + 1 == len(x) or x[at + 1] != x[at]]
-    for column in ("max", "mean", "smoothed"):
-        (empty,) = traces(bare, run=recorded.run_id, metric=KEY[0], y=column)
-        (trace,) = traces(full, run=recorded.run_id, metric=KEY[0], y=column)
-        assert (empty["x"], empty["y"]) == ([], [])
-        if column == "smoothed":
-            assert (trace["x"], trace["y"]) == ([x[at] for at in last], [chart[column][at] for at in last])
-    assert bare["layout"]["xaxis"]["title"]["text"] == "Training episodes"
-    assert "PAAC" in bare["layout"]["title"]["text"]
-    for figure in (bare, full):
-        go.Figure(figure)  # refuses what Plotly does not know
+    figure = client.get(f"{FIGURES}/learning_curve", params=ask).json()
+    query = ask | {"metric": KEY[0], "smooth": 0.9, "merge_equal_x": True}
+    chart = client.get("/api/v1/series", params=query).json()["series"][0]
+    (trace,) = traces(figure, run=recorded.run_id, metric=KEY[0], kind="line")
+    assert (numbers(trace["x"]), numbers(trace["y"])) == (chart["x"], chart["smoothed"])
+    details = {name: numbers(trace["meta"][name]) for name in ("low", "high", "n", "bucket")}
+    assert details == {
+        "low": chart["min"],
+        "high": chart["max"],
+        "n": chart["count"],
+        "bucket": chart["bucket"],
+    }
+    assert (figure["n_total"], figure["n_shown"]) == (chart["n_total"], chart["n_shown"])
+    assert figure["layout"]["xaxis"]["title"]["text"] == "Training episodes"
+    assert "PAAC" in figure["layout"]["title"]["text"]
+    # Refuses what Plotly does not know.
+    go.Figure({"data": figure["data"], "layout": figure["layout"]})
+
+
+def test_figure_of_a_panel_has_neither_title_nor_tooltip(client: Client, recorded: RecordedRun) -> None:
+    ask = {"run": recorded.run_id, "embedded": True}
+    layout = client.get(f"{FIGURES}/learning_curve", params=ask).json()["layout"]
+    assert "title" not in layout
+    assert (layout["hovermode"], layout["yaxis"]["fixedrange"], layout["margin"]["t"]) == (False, True, 8)
 
 
 @pytest.mark.parametrize(
@@ -145,12 +154,15 @@ def test_marks_of_several_runs_name_their_run(engine: Engine, client: Client, re
     assert saved["text"] == ["paac CartPole-v1 seed 0: checkpoint at 1,000 agent steps"]
 
 
-def test_run_without_points_has_an_empty_trace_with_escaped_name(engine: Engine, client: Client) -> None:
-    young = RecordedRun(engine, 0, changes={"name": "<b>young</b>"})
-    ask: dict[str, Any] = {"run": [young.run_id, RecordedRun(engine, 1).run_id]}
+def test_name_of_a_run_is_escaped_for_plotly_and_whole_in_its_label(engine: Engine, client: Client) -> None:
+    named, young = RecordedRun(engine, 0, changes={"name": "<b>named</b>"}), RecordedRun(engine, 1)
+    named.append({KEY: 5})
+    ask: dict[str, Any] = {"run": [named.run_id, young.run_id]}
     answer = client.get(f"{FIGURES}/learning_curve", params=ask).json()
-    names = {trace["name"] for trace in traces(answer, run=young.run_id)}
-    assert names == {"&lt;b&gt;young&lt;/b&gt;", "min–max", "unsmoothed"}, "user input is escaped"
+    (line,) = traces(answer, kind="line")
+    assert line["name"] == "&lt;b&gt;named&lt;/b&gt;"
+    assert line["meta"]["label"] == {"name": "<b>named</b>"}
+    assert line["meta"]["run"] == named.run_id, "a run without points has no line"
 
 
 PAPER_LEVELS = {"random", "human", "DQN", "Gorila"}
@@ -232,14 +244,13 @@ def test_curve_draws_every_source_of_any_metric(engine: Engine, client: Client) 
     ask: dict[str, Any] = {
         "run": recorded.run_id,
         "metric": "loss/value",
-        "data": True,
         "smooth": 0,
         "theme": "dark",
     }
     answer = client.get(f"{FIGURES}/curve", params=ask | {"theme": "dark"}).json()
-    assert {t["meta"]["source"] for t in answer["data"]} == {"actor 1", "actor 2"}
+    assert {t["meta"]["source"] for t in traces(answer, kind="line")} == {"actor 1", "actor 2"}
     assert answer["layout"]["yaxis"]["title"]["text"] == "Value loss"
-    assert len(traces(answer, source="actor 1", y="mean")[0]["y"]) == 10
+    assert len(numbers(traces(answer, source="actor 1", kind="line")[0]["y"])) == 10
 
 
 def test_seed_curve_has_the_data_of_grouped_series(engine: Engine, client: Client) -> None:
@@ -253,26 +264,26 @@ def test_seed_curve_has_the_data_of_grouped_series(engine: Engine, client: Clien
         "smooth": 0.5,
         "interval": "sd",
     }
-    bare = client.get(f"{FIGURES}/seed_curve", params=ask).json()
-    full = client.get(f"{FIGURES}/seed_curve", params=ask | {"data": True}).json()
+    full = client.get(f"{FIGURES}/seed_curve", params=ask).json()
     chart = client.get("/api/v1/series", params=ask | {"metric": KEY[0], "group_by": "seed"}).json()
     assert len(chart["groups"]) == 2
     for group in chart["groups"]:
-        for column in ("low", "high", "mean"):
-            (empty,) = traces(bare, group=group["id"], metric=KEY[0], y=column)
-            (trace,) = traces(full, group=group["id"], metric=KEY[0], y=column)
-            assert (empty["x"], empty["y"]) == ([], [])
-            assert (trace["x"], trace["y"]) == (group["x"], group[column])
-        assert traces(full, group=group["id"], y="mean")[0]["customdata"] == group["n"]
-    names = [trace["name"] for trace in traces(full, y="mean")]
-    assert [name.partition(" (")[2] for name in names] == ["n_e = 16), 3 seeds", "n_e = 8), 1 seed"]
+        drawn = traces(full, group=group["id"], metric=KEY[0])
+        for trace, column in zip(drawn, ("low", "high", "mean"), strict=True):
+            assert (numbers(trace["x"]), numbers(trace["y"])) == (group["x"], group[column])
+        assert numbers(drawn[-1]["customdata"]) == group["n"]
+    labels = [trace["meta"]["label"] for trace in traces(full, kind="line")]
+    assert [(label["settings"], label["detail"]) for label in labels] == [
+        ("n_e = 16", "3 seeds"),
+        ("n_e = 8", "1 seed"),
+    ]
     assert "± 1 s.d." in full["layout"]["title"]["subtitle"]["text"]
     ask["interval"] = "ci95"  # too few seeds for it
-    full = client.get(f"{FIGURES}/seed_curve", params=ask | {"data": True}).json()
+    full = client.get(f"{FIGURES}/seed_curve", params=ask).json()
     chart = client.get("/api/v1/series", params=ask | {"metric": KEY[0], "group_by": "seed"}).json()
     for group in chart["groups"]:
-        drawn = traces(full, group=group["id"], y="seed_values")
-        assert [trace["y"] for trace in drawn] == group["seed_values"]
+        drawn = traces(full, group=group["id"], kind="line")
+        assert [numbers(trace["y"]) for trace in drawn] == group["seed_values"]
         assert len(drawn) == len(group["runs"])
 
 
@@ -318,7 +329,7 @@ def test_episode_trace_draws_rewards_values_and_policy(
     answer = service.client.get(f"{FIGURES}/episode_trace", params=ask).json()
     named = {trace["name"]: trace for trace in answer["data"]}
     assert list(named) == ["Reward", "Discounted return", "V", "left", "right"]
-    assert named["Discounted return"]["y"][-2:] == pytest.approx([1.99, 1.0])
+    assert numbers(named["Discounted return"]["y"])[-2:] == pytest.approx([1.99, 1.0])
     assert answer["layout"]["width"] == 390
     assert "return 40" in answer["layout"]["title"]["text"].replace("<br>", " ")
 
@@ -344,7 +355,7 @@ def test_invalid_queries_return_422_and_unknown_ids_404(client: Client, recorded
 
 
 def test_figure_is_strict_json(client: Client, recorded: RecordedRun) -> None:
-    text = client.get(f"{FIGURES}/learning_curve", params={"run": recorded.run_id, "data": True}).text
+    text = client.get(f"{FIGURES}/learning_curve", params={"run": recorded.run_id}).text
 
     def refuse(word: str) -> None:
         raise AssertionError(word)

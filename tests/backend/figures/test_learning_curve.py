@@ -6,7 +6,7 @@ from backend.figures.learning_curve import Evaluated, Level, learning_curve_figu
 from backend.figures.marks import Mark
 from backend.figures.theme import faint
 from backend.metrics.catalogue import EPISODE_RETURN
-from tests.backend.figures.lines import A, B, line, valid
+from tests.backend.figures.lines import A, B, drawn, line, valid
 
 LEVELS = [
     Level("PAAC nips", 21.0, "noop_starts"),
@@ -22,7 +22,7 @@ def draw(**more: Any) -> go.Figure:
 
 def run_colour(figure: go.Figure) -> str:
     """The colour of the run's line."""
-    colour: str = figure.data[2].line.color
+    colour: str = drawn(figure)[2].line.color
     return colour
 
 
@@ -34,17 +34,18 @@ def test_evaluations_are_grouped_by_protocol_in_order_of_training() -> None:
     assert (noops.x, noops.y) == ((10.0, 30.0), (1.0, 3.0))
     assert noops.text[0] == "mean of 30 episodes"
     assert plain.name == "evaluation (standard resets)"
-    assert noops.line.color == draw().data[2].line.color
+    assert noops.line.color == drawn(draw())[2].line.color
 
 
 def test_evaluations_of_several_runs_share_one_legend_entry() -> None:
     done = [Evaluated(run, f"run {run}", "plain", 10.0, 1.0, 30) for run in (A, B)]
     lines = [line(A, metric=EPISODE_RETURN), line(B, metric=EPISODE_RETURN)]
     figure = valid(learning_curve_figure(lines, x="agent_steps", smooth="0.9", evaluations=done))
-    entry, *drawn = [trace for trace in figure.data if trace.legendgroup == "evaluation (standard resets)"]
+    entry, *diamonds = [trace for trace in figure.data if trace.legendgroup == "evaluation (standard resets)"]
     assert (entry.name, entry.x) == ("evaluation (standard resets)", (None,))
-    assert [(trace.meta["run"], trace.showlegend) for trace in drawn] == [(A, False), (B, False)]
-    assert drawn[1].name == f"run {B}, evaluation (standard resets)"
+    assert [(trace.meta["run"], trace.showlegend) for trace in diamonds] == [(A, False), (B, False)]
+    assert diamonds[1].meta["label"]["name"] == f"run {B}"
+    assert diamonds[1].name == f"run {B}, evaluation (standard resets)"
 
 
 def test_levels_are_thin_labelled_lines() -> None:
@@ -89,7 +90,7 @@ def test_marks_have_the_colour_of_their_run() -> None:
 
 def test_figure_without_extras_has_only_the_curve() -> None:
     figure = draw()
-    assert len(figure.data) == 3
+    assert len(drawn(figure)) == 3
     assert not figure.layout.shapes
     assert "yaxis2" not in figure.layout
     assert figure.layout.yaxis.title.text == "Return (true score)"

@@ -9,10 +9,10 @@ from playwright.sync_api import Browser
 
 from backend.figures.curve import CurveLine
 from backend.figures.episode_trace import episode_trace_figure
-from backend.figures.figure import Figure
+from backend.figures.figure import Figure, Label
 from backend.figures.learning_curve import Evaluated, Level, learning_curve_figure
 from backend.figures.marks import Mark
-from backend.figures.seed_curve import SeedGroup, seed_curve_figure
+from backend.figures.seed_curve import SeedGroup, seed_curve_figure, seeds_label
 from backend.metrics.catalogue import EPISODE_RETURN
 from backend.metrics.grouping import Spread
 from tests.support.waiting import PATIENCE_S
@@ -28,7 +28,9 @@ def returns(width_px: int) -> Figure:
         y = np.linspace(-20, 15, 500) + np.random.default_rng(at).normal(size=500)
         columns = {"x": np.arange(500) * 2000, "mean": y, "min": y - 2, "max": y + 2, "smoothed": y}
         columns["count"] = np.full(500, 200)
-        lines.append(CurveLine(run, f"PAAC on Pong, seed {at}", EPISODE_RETURN, "", columns, 100_000, 500))
+        lines.append(
+            CurveLine(run, Label(f"PAAC on Pong, seed {at}"), EPISODE_RETURN, "", columns, 100_000, 500)
+        )
     return learning_curve_figure(
         lines,
         x="agent_steps",
@@ -46,11 +48,12 @@ def returns(width_px: int) -> Figure:
 
 def seeds(width_px: int) -> Figure:
     groups = []
-    for at, name in enumerate(("PAAC on Pong (n_e = 16)", "PAAC on Pong (n_e = 32)")):
+    for at, settings in enumerate(("n_e = 16", "n_e = 32")):
+        label = seeds_label("PAAC on Pong", settings, "", 5)
         mean = np.linspace(-20, 15 - 5 * at, 500)
         columns = {"x": 2048.0 * np.arange(1, 501), "median": mean, "low": mean - 3, "high": mean + 3}
         columns["n"] = np.full(500, 5)
-        groups.append(SeedGroup(RUNS[at], name, 5, EPISODE_RETURN, "", columns, (), 500_000, 500))
+        groups.append(SeedGroup(RUNS[at], label, "ABCDE", EPISODE_RETURN, "", columns, (), 500_000, 500))
     return seed_curve_figure(
         groups,
         metric=EPISODE_RETURN,

@@ -4,7 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from backend.figures.seed_curve import SeedGroup, seed_curve_figure
+from backend.figures.seed_curve import SeedGroup, seed_curve_figure, seeds_label
 from backend.figures.theme import DASHES, colours
 from backend.metrics.grouping import Interval, Spread, interval_name
 from tests.backend.figures.lines import valid
@@ -13,7 +13,10 @@ MEDIAN = Spread("median", "ci95")
 BAND = interval_name(5, MEDIAN)
 
 
-def group(key: str = "a", **more: Any) -> SeedGroup:
+RUNS = ["A", "B", "C", "D", "E"]
+
+
+def group(key: str = "a", n_seeds: int = 5, **more: Any) -> SeedGroup:
     columns = {
         "x": np.array([64.0, 128.0, 192.0]),
         "mean": np.array([1.1, 2.1, 3.1]),
@@ -22,8 +25,9 @@ def group(key: str = "a", **more: Any) -> SeedGroup:
         "high": np.array([1.5, 2.5, np.nan]),
         "n": np.array([5, 5, 1]),
     }
-    default: dict[str, Any] = {"name": "PAAC on Pong", "n_seeds": 5, "metric": "loss/value", "source": ""}
+    default: dict[str, Any] = {"metric": "loss/value", "source": ""}
     default |= {"id": key, "columns": columns, "n_total": 900, "n_shown": 3}
+    default |= {"label": seeds_label("PAAC on Pong", "", "", n_seeds), "runs": RUNS[:n_seeds]}
     return SeedGroup(**(default | more))
 
 
@@ -50,6 +54,7 @@ def test_trace_name_states_number_of_seeds() -> None:
     *_, mean = draw(group()).data
     assert mean.name == "PAAC on Pong, 5 seeds"
     assert mean.customdata == (5, 5, 1)
+    assert mean.meta["label"] == {"name": "PAAC on Pong", "detail": "5 seeds"}
     assert "median of %{customdata}" in mean.hovertemplate
     assert draw(one_seed()).data[-1].name == "PAAC on Pong, 1 seed"
 
@@ -71,17 +76,9 @@ def test_each_seed_is_drawn_where_they_are_too_few_for_an_interval() -> None:
     assert (first.showlegend, second.showlegend) == (True, False)
     assert first.line == second.line
     assert first.name == second.name == "PAAC on Pong, 2 seeds"
-    assert [(trace.meta["y"], trace.meta["seed"]) for trace in (first, second)] == [
-        ("seed_values", 0),
-        ("seed_values", 1),
-    ]
-    assert [trace.meta["y"] for trace in draw(few_seeds(), spread=Spread("mean", "sd")).data] == [
-        "low",
-        "high",
-        "mean",
-    ]
-    bare = draw(few_seeds(columns=None)).data
-    assert [(trace.x, trace.y) for trace in bare] == [((), ())] * 2
+    assert [trace.uid for trace in (first, second)] == ["few  A", "few  B"]
+    banded = draw(few_seeds(), spread=Spread("mean", "sd")).data
+    assert [trace.meta["kind"] for trace in banded] == ["range", "range", "line"]
 
 
 def test_subtitle_names_the_band_when_drawn() -> None:
@@ -112,10 +109,16 @@ def test_groups_differ_in_style_and_keep_their_colour() -> None:
     assert len({style_of(figure, key) for key in keys}) == len(keys)
 
 
-def test_trace_without_data_names_its_columns() -> None:
-    traces = draw(group(columns=None, n_total=0, n_shown=0)).data
-    assert [(trace.x, trace.y) for trace in traces] == [((), ())] * 3
-    assert [trace.meta["y"] for trace in traces] == ["low", "high", "median"]
-    assert {(t.meta["group"], t.meta["metric"], t.meta["source"]) for t in traces} == {
-        ("a", "loss/value", "")
-    }
+def test_update_has_the_new_grid_points_of_each_trace() -> None:
+    later = {name: values[2:] for name, values in group().columns.items()}
+    figure = seed_curve_figure(
+        [group(columns=later, start=2)], metric="loss/value", x="agent_steps", spread=MEDIAN
+    )
+    document = figure.document(updated=True, with_layout=False)
+    assert [(trace["uid"], trace["from"], trace["x"], trace["y"]) for trace in document["data"]] == [
+        ("a  low", 2, [192.0], [None]),
+        ("a  high", 2, [192.0], [None]),
+        ("a  median", 2, [192.0], [3.0]),
+    ]
+    assert document["data"][-1]["meta"] == {"low": [None], "high": [None], "n": [1]}
+    assert document["bands"] == [f"band: {BAND}"]

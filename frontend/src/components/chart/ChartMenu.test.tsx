@@ -1,8 +1,14 @@
 import { MantineProvider } from '@mantine/core';
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { cleanup, fireEvent, render, screen } from '@testing-library/react';
 import { afterEach, expect, it, vi } from 'vitest';
-import type { Curve } from '@/api/series';
+import { type Axes, type Curve, NO_SMOOTHING } from '@/api/series';
 import { ChartMenu } from './ChartMenu';
+
+// The client keeps the function that it finds when it is loaded.
+vi.hoisted(() => {
+  globalThis.fetch = () => Promise.resolve(Response.json(answer()));
+});
 
 afterEach(() => {
   cleanup();
@@ -29,6 +35,12 @@ const curve = (run: string, value: number): Curve => ({
   bucket: null,
 });
 
+const AXES: Axes = { x: 'agent_steps', smoothing: NO_SMOOTHING, zoom: null, points: 500 };
+
+function answer(): object {
+  return { x: 'agent_steps', smooth: 0, series: [curve('A', 1), curve('B', 2)], groups: [] };
+}
+
 it('ChartMenu downloads the points of each run', async () => {
   const files: Blob[] = [];
   vi.spyOn(URL, 'createObjectURL').mockImplementation((file) => {
@@ -38,18 +50,20 @@ it('ChartMenu downloads the points of each run', async () => {
   vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(() => undefined);
   render(
     <MantineProvider env="test">
-      <ChartMenu
-        element={{ current: null }}
-        curves={[curve('A', 1), curve('B', 2)]}
-        x="agent_steps"
-        name="loss"
-        log={false}
-        onLog={() => undefined}
-      />
+      <QueryClientProvider client={new QueryClient()}>
+        <ChartMenu
+          element={{ current: null }}
+          series={{ runs: ['A', 'B'], metrics: ['loss/value'], axes: AXES }}
+          name="loss"
+          log={false}
+          onLog={() => undefined}
+        />
+      </QueryClientProvider>
     </MantineProvider>,
   );
   fireEvent.click(screen.getByRole('button', { name: 'Options for loss' }));
   fireEvent.click(await screen.findByRole('menuitem', { name: 'Download CSV (downsampled)' }));
+  await vi.waitFor(() => expect(files).toHaveLength(1));
   expect(await files[0]?.text()).toBe(
     'run,metric,source,agent_steps,mean,min,max,smoothed\nA,loss/value,,100,1,1,1,\nB,loss/value,,100,2,2,2,\n',
   );

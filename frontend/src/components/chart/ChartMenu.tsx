@@ -1,9 +1,11 @@
 import { ActionIcon, Menu } from '@mantine/core';
 import { IconDots } from '@tabler/icons-react';
+import { useQueryClient } from '@tanstack/react-query';
 import type { PlotlyHTMLElement } from 'plotly.js';
 import type { ReactNode, RefObject } from 'react';
-import type { Curve, XAxis } from '@/api/series';
+import { chartQuery, type ChartRequest } from '@/api/series';
 import { loadPlotly } from './Chart';
+import { showToast } from '@/components/toasts';
 
 /** Downloads a chart as an image. */
 export async function downloadImage(
@@ -45,8 +47,8 @@ export function downloadCsv(
 
 type Props = {
   element: RefObject<PlotlyHTMLElement | null>;
-  curves: readonly Curve[];
-  x: XAxis;
+  /** What the chart shows. */
+  series: ChartRequest;
   name: string;
   /** Whether the vertical axis is logarithmic. */
   log: boolean;
@@ -56,8 +58,10 @@ type Props = {
 };
 
 /** A chart's menu: scale, full screen and downloads. */
-export function ChartMenu({ element, curves, x, name, log, onLog, children }: Props) {
-  const csv = (): void => {
+export function ChartMenu({ element, series, name, log, onLog, children }: Props) {
+  const client = useQueryClient();
+  const csv = async (): Promise<void> => {
+    const { series: curves } = await client.query({ ...chartQuery(series), staleTime: 0 });
     const rows = curves.flatMap((curve) =>
       curve.x.map((at, index) => [
         curve.run,
@@ -70,7 +74,7 @@ export function ChartMenu({ element, curves, x, name, log, onLog, children }: Pr
         curve.smoothed?.[index],
       ]),
     );
-    downloadCsv(['run', 'metric', 'source', x, 'mean', 'min', 'max', 'smoothed'], rows, name);
+    downloadCsv(['run', 'metric', 'source', series.axes.x, 'mean', 'min', 'max', 'smoothed'], rows, name);
   };
   const image = (format: 'png' | 'svg') => (): void => {
     if (element.current) void downloadImage(element.current, format, name);
@@ -91,7 +95,9 @@ export function ChartMenu({ element, curves, x, name, log, onLog, children }: Pr
         <Menu.Divider />
         <Menu.Item onClick={image('png')}>Download PNG</Menu.Item>
         <Menu.Item onClick={image('svg')}>Download SVG</Menu.Item>
-        <Menu.Item onClick={csv}>Download CSV (downsampled)</Menu.Item>
+        <Menu.Item onClick={() => void csv().catch(() => showToast('The data could not be loaded.'))}>
+          Download CSV (downsampled)
+        </Menu.Item>
       </Menu.Dropdown>
     </Menu>
   );

@@ -2,22 +2,16 @@ import { ActionIcon, Skeleton, useComputedColorScheme } from '@mantine/core';
 import { IconZoomReset } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import type { Data, Layout, PlotlyHTMLElement } from 'plotly.js';
-import { useMemo, useRef, type ReactNode } from 'react';
+import { useEffect, useMemo, useRef, type ReactNode } from 'react';
 import { figureQuery } from '@/api/figures';
-import {
-  chartQuery,
-  NO_SMOOTHING,
-  type Chart as Series,
-  type Curve,
-  type Range,
-  type Spread,
-} from '@/api/series';
+import type { Spread } from '@/api/series';
+import type { Trace } from '@/api/tails';
 import { Chart } from './Chart';
 import { ChartMenu } from './ChartMenu';
 import { useCurveView } from './curveView';
-import { fill, shownOfTotal, withoutEmptyShares } from './fill';
 import { type LegendNames, withShortNames } from './legend';
-import { inPanel, yAxis } from './scale';
+import { onLogScale, yAxis } from './scale';
+import { summaryOf } from './summary';
 import { Problem } from '@/components/feedback';
 import { useSettled } from '@/lib/hooks';
 import classes from './curves.module.css';
@@ -60,27 +54,8 @@ export type ChartPanelProps = {
 /** Runs are hidden by their chips, together with their evaluations, not by the legend. */
 const INERT = { itemclick: false, itemdoubleclick: false } as const;
 const NOTHING: ReadonlySet<string> = new Set();
-/** Evaluations are means already. */
-const isMean = (metric: string): boolean => metric.startsWith('eval/');
-/** Drawn as it is: a learning rate follows its schedule. */
-const isExact = (metric: string): boolean => isMean(metric) || metric === 'optim/learning_rate';
-
 const isShown = (trace: Data, hidden: ReadonlySet<string>): boolean =>
-  !hidden.has((trace as { meta?: { run?: string } }).meta?.run ?? '');
-
-/** The number of points and what the bands are. */
-function summaryOf({ series, groups }: Series, zoom: Range | null, log: boolean): string {
-  const several = groups.filter(({ runs }) => runs.length > 1);
-  const bands = several.map(({ interval, seed_values }) => (seed_values.length ? '' : 'band: ') + interval);
-  // What is fetched of a zoom is wider than the view; buckets may be merged.
-  const inView = ({ x, bucket }: { x: Curve['x']; bucket?: Curve['bucket'] }, [from, to]: Range): number =>
-    x.reduce<number>((sum, at, index) => {
-      const size = bucket ? (bucket[index] ?? 0) - (bucket[index - 1] ?? -1) : 1;
-      return at !== null && at >= from && at <= to ? sum + size : sum;
-    }, 0);
-  const counted = [...series, ...groups].map((one) => (zoom ? { ...one, n_shown: inView(one, zoom) } : one));
-  return counted.length > 0 ? [shownOfTotal(counted, log), ...new Set(bands)].join('; ') : '';
-}
+  !hidden.has((trace as Trace).meta?.run ?? '');
 
 /** A chart with its heading and menu, for one or several runs. */
 export function ChartPanel(props: ChartPanelProps) {
@@ -103,35 +78,21 @@ export function ChartPanel(props: ChartPanelProps) {
   const { view, change } = useCurveView();
   const { x, zoom } = view;
   const log = view.log.includes(id);
-  const axes = { x, zoom, points, smoothing: metrics.every(isMean) ? NO_SMOOTHING : view.smoothing };
-  const chart = useQuery(chartQuery(client, { runs, metrics, source: source ?? [], axes, spread }));
-  const { data } = chart;
-  // A new source, group or seed adds a trace to the figure.
-  const parts = data && [
-    ...data.series.map((one) => `${one.run} ${one.metric} ${one.source}`),
-    ...data.groups.map((one) => `${one.id} ${one.runs.length}`),
-  ];
-  const figure = useQuery(
-    figureQuery(
-      // Its points are those of the other charts, so that one request brings them all.
-      {
-        runs,
-        axes: metrics.every(isExact) ? { ...axes, smoothing: NO_SMOOTHING } : axes,
-        theme: scheme,
-        source: source ?? [],
-        spread,
-        ...drawn,
-      },
-      `${version} ${parts?.join(',') ?? ''}`,
-    ),
-  );
+  const axes = { x, zoom, points, smoothing: view.smoothing };
+  const request = { runs, metrics, source: source ?? [], axes };
+  const figure = useQuery(figureQuery(client, { ...request, theme: scheme, spread, ...drawn }, version));
+  const { data, refetch } = figure;
+  // New marks come with the next points; where there are none any more, now.
+  const isOutdated = data !== undefined && !figure.isPlaceholderData && data.version !== version;
+  useEffect(() => {
+    if (isOutdated) void refetch();
+  }, [isOutdated, version, refetch]);
   const drawing = useMemo(() => {
-    const traces = figure.data && data ? withoutEmptyShares(fill(figure.data, data)) : [];
-    const kept = traces.filter((trace) => isShown(trace, hidden));
+    const kept = data?.data.filter((trace) => isShown(trace, hidden)) ?? [];
     const shown = names ? withShortNames(kept, names) : kept;
-    const layout: Partial<Layout> = inPanel(figure.data?.layout, log);
+    const layout: Partial<Layout> = (log && data ? onLogScale(data.layout) : data?.layout) ?? {};
     const { title: axisTitle, ...yaxis } = layout.yaxis ?? {};
-    const entries = shown.filter((trace) => (trace as { showlegend?: boolean }).showlegend !== false);
+    const entries = shown.filter((trace) => (trace as Trace).showlegend !== false);
     return {
       data: shown,
       layout: {
@@ -142,10 +103,10 @@ export function ChartPanel(props: ChartPanelProps) {
       },
       view: `${runs.join(' ')} ${title} ${x} ${log} ${spread?.centre} ${spread?.interval}`,
     };
-  }, [figure.data, data, hidden, log, main, monospace, names, runs, spread, title, x, zoom]);
-  const shown = useSettled(drawing, !chart.isPlaceholderData && !figure.isPlaceholderData);
-  const error = chart.error ?? figure.error;
-  const isEmpty = empty && chart.isSuccess && !chart.isPlaceholderData && !zoom && parts?.length === 0;
+  }, [data, hidden, log, main, monospace, names, runs, spread, title, x, zoom]);
+  const shown = useSettled(drawing, !figure.isPlaceholderData);
+  const { error } = figure;
+  const isEmpty = empty && figure.isSuccess && !figure.isPlaceholderData && !zoom && data?.n_total === 0;
   const Heading = main ? 'h2' : 'span';
   return (
     <>
@@ -178,8 +139,7 @@ export function ChartPanel(props: ChartPanelProps) {
         )}
         <ChartMenu
           element={element}
-          curves={data?.series ?? []}
-          x={x}
+          series={request}
           name={fileName}
           log={log}
           onLog={(to) => change({ log: to ? [...view.log, id] : view.log.filter((each) => each !== id) })}
@@ -188,12 +148,12 @@ export function ChartPanel(props: ChartPanelProps) {
         </ChartMenu>
       </header>
       {error ? (
-        <Problem error={error} onRetry={() => void Promise.all([chart.refetch(), figure.refetch()])} />
+        <Problem error={error} onRetry={() => void refetch()} />
       ) : isEmpty ? (
         <div style={{ minHeight: height }} className={classes.empty}>
           {empty}
         </div>
-      ) : data && figure.data ? (
+      ) : data ? (
         <Chart
           label={label}
           data={shown.data}

@@ -28,7 +28,7 @@ export function Readout({ heading, entries, room, above, percent }: Props) {
             <Swatch colour={colour ?? 'currentColor'} />
             <span className="grow ellipsis">{name}</span>
             {value !== null && <span className="num">{format(value)}</span>}
-            {details && details[2] > 1 && details[0] !== null && (
+            {details && details[2] > 1 && (
               <span className="num muted nowrap">
                 {format(details[0])} to {format(details[1])}, n = {formatCount(details[2])}
               </span>

@@ -1,14 +1,9 @@
 import type { Data } from 'plotly.js';
+import type { Label, Meta, Trace } from '@/api/tails';
 import { fitted } from '@/lib/shortNames';
 
 /** By id, the whole names of runs and what a legend calls them. */
 export type LegendNames = ReadonlyMap<string, { name: string; short: string }>;
-
-type Trace = {
-  name?: string;
-  /** `title`: the whole name. */
-  meta?: { run?: string; group?: string; title?: string };
-};
 
 /** Plotly renders text as HTML. */
 const escaped = (text: string): string =>
@@ -18,29 +13,42 @@ const escaped = (text: string): string =>
 export const plain = (text: string): string =>
   text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&');
 
-/** Labels of groups, such as "PAAC on Pong (n_e = 8), 5 seeds", by what they differ in. */
-function shortGroups(labels: readonly string[]): ReadonlyMap<string, string> {
-  const parts = labels.map((label) => /^(.*) \((.+)\)(, .*)$/.exec(label));
-  const isCommon = parts.every((part) => part && part[1] === parts[0]?.[1]);
-  const short = fitted(isCommon ? parts.map((part) => `${part?.[2]}${part?.[3]}`) : labels);
-  return new Map(labels.map((label, at) => [label, short[at] ?? label]));
+const withDetail = (name: string, { detail }: Label): string => (detail ? `${name}, ${detail}` : name);
+
+const wholeLabel = (label: Label): string =>
+  withDetail(label.settings ? `${label.name} (${label.settings})` : (label.name ?? ''), label);
+
+/** By its whole label, what a group is called: where all have one name, by the settings in which they differ. */
+function shortGroups(labels: readonly Label[]): ReadonlyMap<string, string> {
+  const whole = new Map(labels.map((label) => [wholeLabel(label), label]));
+  const each = [...whole.values()];
+  const isCommon = each.every(({ name, settings }) => settings && name === each[0]?.name);
+  const short = fitted(
+    each.map((label) => (isCommon ? withDetail(label.settings ?? '', label) : wholeLabel(label))),
+  );
+  return new Map([...whole.keys()].map((label, at) => [label, short[at] ?? label]));
 }
 
 /** Traces whose names in the legend and the tooltip are short, and whole in their `meta`. */
 export function withShortNames(traces: readonly Data[], names: LegendNames): Data[] {
-  const entries = traces.map((trace) => {
-    const { name, meta } = trace as Trace;
-    return { trace, label: plain(name ?? ''), meta };
-  });
-  const labels = entries.flatMap(({ label, meta }) => (meta?.group ? [label] : []));
-  const groups = shortGroups([...new Set(labels)]);
-  return entries.map(({ trace, label, meta }): Data => {
-    const run = names.get(meta?.run ?? '');
-    // The name of a run may be followed by that of a source.
-    const ofRun = run && label.startsWith(run.name) ? run.short + label.slice(run.name.length) : undefined;
-    const short = meta?.group ? groups.get(label) : ofRun;
-    if (short === undefined) return trace;
-    return { ...trace, name: escaped(short), meta: { ...meta, title: label } } as Data;
+  const all = traces as readonly Trace[];
+  const groups = shortGroups(all.flatMap(({ meta }) => (meta?.group && meta.label ? [meta.label] : [])));
+  const shortOf = ({ run, group, label }: Meta): string | undefined => {
+    if (!label) return undefined;
+    if (group !== undefined) return groups.get(wholeLabel(label));
+    const named = names.get(run ?? '');
+    // The only run of a learning curve is not named in it.
+    return named?.name === label.name ? withDetail(named?.short ?? '', label) : undefined;
+  };
+  return all.map((trace): Data => {
+    const { meta } = trace;
+    const short = meta?.kind !== 'range' && meta?.kind !== 'points' && meta ? shortOf(meta) : undefined;
+    if (short === undefined || !meta?.label) return trace as Data;
+    return {
+      ...trace,
+      name: escaped(short),
+      meta: { ...meta, title: wholeLabel(meta.label) },
+    } as unknown as Data;
   });
 }
 

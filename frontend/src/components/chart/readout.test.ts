@@ -2,14 +2,15 @@ import type { Data } from 'plotly.js';
 import { expect, it } from 'vitest';
 import { valuesAt } from './readout';
 
-const line = (name: string, y: number[], more: object = {}): Data => ({
-  name,
-  x: [10, 20, 30],
-  y,
-  meta: { y: 'mean' },
-  line: { color: '#123456' },
-  ...more,
-});
+const line = (name: string, y: number[], more: object = {}): Data =>
+  ({
+    name,
+    x: [10, 20, 30],
+    y,
+    meta: { kind: 'line' },
+    line: { color: '#123456' },
+    ...more,
+  }) as unknown as Data;
 
 it('valuesAt sorts the lines by their value at x, highest first', () => {
   const found = valuesAt([line('a', [1, 2, 3]), line('b', [9, 8, 7]), line('c &lt;5', [4, 5, 6])], 21, 1);
@@ -38,4 +39,16 @@ it('valuesAt names marks and evaluations only near x', () => {
     ['evaluation', 'mean of 30 episodes'],
     ['two', undefined],
   ]);
+});
+
+it('valuesAt has the range and number of the values of a point, and skips missing values', () => {
+  const meta = {
+    kind: 'line',
+    low: Float64Array.of(0, 1, NaN),
+    high: Float64Array.of(2, 3, NaN),
+    n: Float64Array.of(4, 4, 0),
+  };
+  const [entry] = valuesAt([line('a', [1, 2, NaN], { meta })], 21, 1);
+  expect(entry?.details).toEqual([1, 3, 4]);
+  expect(valuesAt([line('a', [1, 2, NaN], { meta })], 30, 1)).toEqual([]);
 });

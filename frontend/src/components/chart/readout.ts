@@ -1,5 +1,5 @@
 import type { Data } from 'plotly.js';
-import type { Details } from './fill';
+import type { Meta, Trace } from '@/api/tails';
 import { plain } from './legend';
 
 /** A line of the tooltip. */
@@ -12,29 +12,26 @@ export type Entry = {
   note: string | undefined;
 };
 
-type Trace = {
-  name?: string;
-  x?: readonly unknown[];
-  y?: readonly unknown[];
-  text?: readonly string[] | string;
-  mode?: string;
-  yaxis?: string;
-  visible?: unknown;
-  hoverinfo?: string;
-  line?: { color?: string };
-  customdata?: readonly Details[];
-  meta?: { y?: string };
-};
+/** Of a point: the lowest and highest value, and the number of values. */
+type Details = readonly [low: number, high: number, count: number];
+
+const isKnown = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value);
 
 /** The index of the value closest to `x`; -1 without any. */
-function closest(values: readonly unknown[], x: number): number {
+function closest(values: NonNullable<Trace['x']>, x: number): number {
   let best = -1;
   let distance = Infinity;
   for (const [index, value] of values.entries()) {
-    const away = typeof value === 'number' ? Math.abs(value - x) : Infinity;
+    const away = isKnown(value) ? Math.abs(value - x) : Infinity;
     if (away < distance) [best, distance] = [index, away];
   }
   return best;
+}
+
+/** The range and number of the values of a trace's point; undefined where one of them is not known. */
+function detailsAt({ low, high, n }: Meta, index: number): Details | undefined {
+  const [from, to, count] = [low?.[index], high?.[index], n?.[index]];
+  return isKnown(from) && isKnown(to) && isKnown(count) ? [from, to, count] : undefined;
 }
 
 /**
@@ -43,13 +40,13 @@ function closest(values: readonly unknown[], x: number): number {
  * @param near how far from `x` a mark or an evaluation may be.
  */
 export function valuesAt(traces: readonly Data[], x: number, near: number): Entry[] {
-  const entries = (traces as unknown as readonly Trace[]).flatMap((trace): Entry[] => {
+  const entries = (traces as readonly Trace[]).flatMap((trace): Entry[] => {
     if (!trace.x || trace.visible === 'legendonly' || trace.hoverinfo === 'skip') return [];
     const index = closest(trace.x, x);
     const at = trace.x[index];
-    if (typeof at !== 'number') return [];
+    if (!isKnown(at)) return [];
     const note = typeof trace.text === 'string' ? trace.text : trace.text?.[index];
-    const isLine = trace.meta?.y !== undefined;
+    const isLine = trace.meta?.kind === 'line';
     if (!isLine && Math.abs(at - x) > near) return [];
     if (trace.yaxis === 'y2') {
       return [
@@ -62,13 +59,12 @@ export function valuesAt(traces: readonly Data[], x: number, near: number): Entr
         },
       ];
     }
-    const [first, last] = [trace.x.find((value) => typeof value === 'number'), trace.x.at(-1)];
+    const [first, last] = [[...trace.x].find(isKnown), trace.x.at(-1)];
     // A line has no value before its start or after its end.
-    if (typeof first === 'number' && typeof last === 'number' && (x < first - near || x > last + near))
-      return [];
+    if (isKnown(first) && isKnown(last) && (x < first - near || x > last + near)) return [];
     const value = trace.y?.[index];
-    if (typeof value !== 'number') return [];
-    const details = trace.customdata?.[index];
+    if (!isKnown(value)) return [];
+    const details = trace.meta && detailsAt(trace.meta, index);
     return [{ name: plain(trace.name ?? ''), colour: trace.line?.color, value, details, note }];
   });
   return entries.sort((a, b) => (b.value ?? -Infinity) - (a.value ?? -Infinity));

@@ -1,26 +1,17 @@
 import type { Annotations, Data, Layout, LayoutAxis } from 'plotly.js';
 import type { Range } from '@/api/series';
+import type { Trace } from '@/api/tails';
 import { formatNumber } from '@/lib/format';
 
-/**
- * A layout for a panel, which has a heading and a tooltip of its own: without title, optionally on a log scale.
- * Dragging selects a range of x; the y axis follows what is in view.
- */
-export function inPanel(layout: Partial<Layout> = {}, log = false): Partial<Layout> {
-  const { title, ...rest } = layout;
-  const { autorangeoptions, ...yaxis } = rest.yaxis ?? {};
+/** A layout on a log scale. */
+export function onLogScale(layout: Partial<Layout>): Partial<Layout> {
+  const { autorangeoptions, ...yaxis } = layout.yaxis ?? {};
   return {
-    ...rest,
-    hovermode: false,
-    dragmode: 'zoom',
-    yaxis: { ...rest.yaxis, fixedrange: true },
-    margin: { ...rest.margin, t: 8 },
+    ...layout,
     // Ranges of a linear scale may not exist on a log scale.
-    ...(log && {
-      yaxis: { ...yaxis, type: 'log' as const, fixedrange: true },
-      annotations: (rest.annotations ?? []).flatMap(onLog),
-      shapes: (rest.shapes ?? []).filter(({ yref, y0 }) => yref !== 'y' || Number(y0) > 0),
-    }),
+    yaxis: { ...yaxis, type: 'log' as const },
+    annotations: (layout.annotations ?? []).flatMap(onLog),
+    shapes: (layout.shapes ?? []).filter(({ yref, y0 }) => yref !== 'y' || Number(y0) > 0),
   };
 }
 
@@ -39,9 +30,9 @@ export function flatRange(traces: readonly Data[]): [number, number] | undefined
   let [min, max] = [Infinity, -Infinity];
   for (const trace of traces) {
     for (const y of (trace as { y?: Iterable<unknown> }).y ?? []) {
-      if (typeof y !== 'number') continue;
-      min = Math.min(min, y);
-      max = Math.max(max, y);
+      if (!Number.isFinite(y)) continue;
+      min = Math.min(min, Number(y));
+      max = Math.max(max, Number(y));
     }
   }
   const size = Math.max(Math.abs(min), Math.abs(max));
@@ -55,10 +46,10 @@ const PADDING = 0.05;
 function extentOf(traces: readonly Data[], zoom: Range | null, log: boolean): Range | undefined {
   let [min, max] = [Infinity, -Infinity];
   for (const trace of traces) {
-    const { x, y, yaxis } = trace as { x?: readonly unknown[]; y?: readonly unknown[]; yaxis?: string };
+    const { x, y, yaxis } = trace as Trace;
     if (!y || yaxis === 'y2') continue;
     for (const [index, value] of y.entries()) {
-      if (typeof value !== 'number' || (log && value <= 0)) continue;
+      if (typeof value !== 'number' || Number.isNaN(value) || (log && value <= 0)) continue;
       const at = x?.[index];
       if (zoom && (typeof at !== 'number' || at < zoom[0] || at > zoom[1])) continue;
       min = Math.min(min, value);

@@ -14,8 +14,7 @@ const { requests } = vi.hoisted(() => {
   globalThis.fetch = (request) => {
     const { pathname, searchParams } = new URL((request as Request).url);
     sent.push(new URL(`${pathname}?${searchParams}`, 'http://service'));
-    if (!pathname.endsWith('/series')) return new Promise(() => undefined);
-    return Promise.resolve(Response.json({ x: searchParams.get('x'), series: [], groups: [] }));
+    return new Promise(() => undefined);
   };
   return { requests: sent };
 });
@@ -128,7 +127,7 @@ it('the x axis and the smoothing of all panels are chosen once', () => {
   expect(onSearch).toHaveBeenLastCalledWith(expect.objectContaining({ smoothing: 'window' }));
 });
 
-/** What the page sends for a panel: the query of each request of its series and of its figure. */
+/** The query of each request of a path. */
 const sent = (path: string): Record<string, string>[] =>
   requests.flatMap(({ pathname, searchParams }) =>
     pathname === path ? [Object.fromEntries(searchParams)] : [],
@@ -162,16 +161,16 @@ it('a panel requests its metric as the controls are set, until it is removed', a
   renderPage(<Page />);
   fireEvent.change(search(), { target: { value: 'entropy' } });
   fireEvent.keyDown(search(), { key: 'Enter', code: 'Enter' });
-  await vi.waitFor(() => expect(sent('/api/v1/series')).toHaveLength(1));
-  const added = requests.find(({ pathname }) => pathname === '/api/v1/series')?.searchParams;
+  await vi.waitFor(() => expect(sent('/api/v1/figures')).toHaveLength(1));
+  const added = requests.find(({ pathname }) => pathname === '/api/v1/figures')?.searchParams;
   expect(added?.getAll('run')).toEqual(RUNS);
-  expect(added?.getAll('metric')).toEqual(['loss/entropy']);
-  expect(sent('/api/v1/figures/curve').at(-1)).toMatchObject({ metric: 'loss/entropy', x: 'agent_steps' });
+  expect(added?.getAll('figure')).toEqual(['curve:loss/entropy']);
+  expect(added?.get('x')).toBe('agent_steps');
 
   choose('X axis', 'clock_time_s');
   choose('Smoothing', 'window');
   await vi.waitFor(() =>
-    expect(sent('/api/v1/series').at(-1)).toMatchObject({
+    expect(sent('/api/v1/figures').at(-1)).toMatchObject({
       x: 'clock_time_s',
       smoothing: 'window',
       scale: '60',
@@ -182,13 +181,11 @@ it('a panel requests its metric as the controls are set, until it is removed', a
   choose('Band', 'min_max');
   const groups = { centre: 'iqm', interval: 'min_max', x: 'clock_time_s' };
   await vi.waitFor(() =>
-    expect(sent('/api/v1/series').at(-1)).toMatchObject({
+    expect(sent('/api/v1/figures').at(-1)).toMatchObject({
       ...groups,
-      group_by: 'seed',
-      metric: 'loss/entropy',
+      figure: 'seed_curve:loss/entropy',
     }),
   );
-  expect(sent('/api/v1/figures/seed_curve').at(-1)).toMatchObject({ ...groups, metric: 'loss/entropy' });
 
   fireEvent.click(screen.getByRole('button', { name: 'Options for comparison loss entropy' }));
   fireEvent.click(await screen.findByRole('menuitem', { name: 'Remove' }));

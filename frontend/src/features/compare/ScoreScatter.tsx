@@ -1,16 +1,16 @@
-import { NativeSelect, Skeleton, useComputedColorScheme } from '@mantine/core';
+import { NativeSelect, useComputedColorScheme } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useEffect, useRef, useState } from 'react';
-import { type Figure as ScatterFigure, scatterQuery, type Score } from '@/api/figures';
+import { useState } from 'react';
+import { scatterQuery, type Score } from '@/api/figures';
+import type { Figure, Trace } from '@/api/tails';
 import type { Run } from '@/api/runs';
-import { loadPlotly } from '@/components/chart/Chart';
 import curves from '@/components/chart/curves.module.css';
+import { Scatter } from '@/components/chart/Scatter';
 import { Empty, Problem } from '@/components/feedback';
 import { formatInteger, plural } from '@/lib/format';
 import classes from './compare.module.css';
 import { configDiff } from './Tables';
 
-const HEIGHT = 300;
 const SCORES: readonly { value: Score; label: string }[] = [
   { value: 'score', label: 'Score' },
   { value: 'best_return', label: 'Best return' },
@@ -25,8 +25,8 @@ export function differing(runs: readonly Run[]): string[] {
 }
 
 /** How many runs are not drawn, and why; undefined if all are. */
-export function notDrawn(runs: readonly Run[], score: Score, figure: ScatterFigure): string | undefined {
-  const [dots] = figure.data as { x?: readonly unknown[] }[];
+export function notDrawn(runs: readonly Run[], score: Score, figure: Figure): string | undefined {
+  const [dots] = figure.data as readonly Trace[];
   const n = dots?.x?.length ?? 0;
   if (n >= runs.length) return undefined;
   const scoreless = runs.filter((run) => run[score] === null).length;
@@ -95,7 +95,7 @@ export function ScoreScatter({ runs, setting, onSetting, score, onScore }: Props
             <Empty>None of these runs has a score yet.</Empty>
           ) : (
             <>
-              <Figure
+              <Scatter
                 label={`${score === 'score' ? 'Score' : 'Best return'} of each run by ${x}`}
                 figure={data}
                 onFailed={setFailed}
@@ -108,49 +108,5 @@ export function ScoreScatter({ runs, setting, onSetting, score, onScore }: Props
         </div>
       )}
     </section>
-  );
-}
-
-type FigureProps = { label: string; figure: ScatterFigure | undefined; onFailed: (error: unknown) => void };
-
-/** A figure, redrawn whenever it is shown again. */
-function Figure({ label, figure, onFailed }: FigureProps) {
-  const box = useRef<HTMLDivElement>(null);
-
-  useEffect(() => {
-    const element = box.current;
-    if (!element || !figure) return;
-    const { title: _, ...layout } = figure.layout;
-    const shown = {
-      ...layout,
-      margin: { ...layout.margin, t: 8 },
-      paper_bgcolor: 'rgba(0,0,0,0)',
-      plot_bgcolor: 'rgba(0,0,0,0)',
-      autosize: true,
-    };
-    loadPlotly()
-      .then((plotly) => plotly.react(element, figure.data, shown, { displayModeBar: false, showTips: false }))
-      .catch(onFailed);
-    const observer = new ResizeObserver(() => {
-      // Its removal from the page is a change of size, too: the library refuses to draw it then.
-      if (element.isConnected && element.classList.contains('js-plotly-plot'))
-        void loadPlotly().then((plotly) => plotly.Plots.resize(element));
-    });
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, [figure, onFailed]);
-
-  useEffect(() => {
-    const element = box.current;
-    return () => {
-      if (element?.classList.contains('js-plotly-plot'))
-        void loadPlotly().then((plotly) => plotly.purge(element));
-    };
-  }, []);
-
-  return (
-    <div ref={box} role="img" aria-label={label} style={{ height: HEIGHT }}>
-      {!figure && <Skeleton height={HEIGHT} radius={2} />}
-    </div>
   );
 }

@@ -1,4 +1,4 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import type { RunDetail } from '@/api/runs';
 import { type Axes, type Chart, chartQuery, NO_SMOOTHING } from '@/api/series';
@@ -60,9 +60,8 @@ const percent = (fraction: number): string => `${Math.round(100 * fraction)}%`;
 
 /** Gorila's architecture as in Figure 2 of its paper, with the latest values. */
 export function GorilaFigure({ run }: { run: RunDetail }) {
-  const client = useQueryClient();
   const { data, error, refetch } = useQuery(
-    chartQuery(client, {
+    chartQuery({
       runs: [run.id],
       metrics: METRICS,
       source: ['*'],

@@ -1,0 +1,69 @@
+"""Response bodies of figures."""
+
+from typing import Any
+
+from pydantic import Field
+
+from backend.specs.fields import Schema
+
+
+class FigureOut(Schema):
+    """A Plotly figure. Numbers are typed arrays, in binary as Plotly reads them, or lists."""
+
+    data: list[dict[str, Any]]
+    """Traces. Those that grow have a `uid`, and in `meta` what they show: `kind` (`line`, `range`,
+    `points`), `run` or `group`, `metric`, `source`, and `label` in parts {name, settings, detail}; and of
+    each point `low`, `high` and `n`, the range and number of its values, and `bucket`, which counts from 0
+    where it is missing.
+
+    With `since_revision`, a trace without a change is missing, and a trace with `from` is the rest of one
+    that the client has: drop the points of buckets from `from` on, append these, and replace the other
+    properties that are given. A client that lacks a trace with such a `uid` needs the whole figure."""
+    layout: dict[str, Any] | None = None
+    """Layout of the figure, as Plotly reads it. Missing from an answer to `since_revision` without `layout=true`."""
+    revisions: list[int] = []
+    """The runs' revisions: send them as `since_revision` to get later data."""
+    n_total: int = 0
+    """Points of all series, in the range of x if there is one."""
+    n_shown: int = 0
+    """Their buckets before any are merged, or grid points."""
+    bands: list[str] = []
+    """What is drawn around or instead of the centres of groups."""
+
+
+class FiguresOut(Schema):
+    """Several figures of the same runs, in the requested order."""
+
+    items: list[FigureOut]
+    """The figures."""
+
+
+class Palette(Schema):
+    """The styles of runs and groups on every chart: style s has colour s % 8 and dash s // 8 % 4."""
+
+    light: list[str]
+    """Colours on light pages."""
+    dark: list[str]
+    """Colours on dark pages."""
+    dashes: list[str]
+    """Dashes, by Plotly's names."""
+    run_characters: str
+    """A run has the style of the position of its id's last character in these."""
+
+
+class PanelOut(Schema):
+    """A panel of a run's diagnostics."""
+
+    id: str
+    """Id of the panel, for `GET /figures/diagnostic`."""
+    title: str = Field(examples=["Queues"])
+    """Name of the panel, as pages show it."""
+    metrics: list[str]
+    """The metrics that it shows."""
+
+
+class Panels(Schema):
+    """The diagnostics panels of a run."""
+
+    items: list[PanelOut]
+    """Panels that the run has data for."""

@@ -1,0 +1,56 @@
+"""The scores of a sweep against one of its settings."""
+
+import json
+
+from backend.errors import Invalid
+from backend.figures.figure import Figure
+from backend.figures.scatter import ConfigurationDots, Standing, configurations_figure
+from backend.figures.theme import Theme
+from backend.runs.fields import config_fields
+from backend.specs.problems import quoted
+from backend.sweeps.schemas import ConfigurationOut, SweepDetail
+
+
+def draw_scatter(sweep: SweepDetail, setting: str, *, log: bool | None, theme: Theme) -> Figure:
+    """The score of each finished seed by a setting that varies, and each configuration's interquartile mean.
+
+    Args:
+        sweep: the sweep.
+        setting: path of the setting.
+        log: whether the axis of the setting is logarithmic; None: as suits the values.
+        theme: light or dark.
+
+    Raises:
+        Invalid: the setting does not vary.
+    """
+    if setting not in sweep.spec.space:
+        varied = ", ".join(sweep.spec.space)
+        raise Invalid.field("setting", f"{quoted(setting)} does not vary in this sweep; use one of {varied}")
+    field = config_fields().get(setting)
+    x = setting if field is None else f"{field.title} ({field.unit})" if field.unit else field.title
+    of = "last 100 episodes" if sweep.spec.objective == "training" else "last evaluation"
+    scored = [one for one in sweep.configurations if one.iqm is not None]
+    return configurations_figure(
+        [_dots(sweep, one, setting) for one in scored],
+        x=x,
+        y=f"Mean return, {of}",
+        title=f"Score by {x}, {sweep.name}",
+        log=log,
+        theme=theme,
+    )
+
+
+def _dots(sweep: SweepDetail, configuration: ConfigurationOut, setting: str) -> ConfigurationDots:
+    value = configuration.settings.get(setting)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    scored = [(one.score, one.seed) for one in configuration.runs if one.score is not None]
+    is_best = sweep.best is not None and configuration.number == sweep.best.number
+    standing: Standing = "eliminated" if configuration.eliminated else "best" if is_best else ""
+    return ConfigurationDots(
+        name=f"Configuration {configuration.number}",
+        x=value if is_number or isinstance(value, str) else json.dumps(value),
+        scores=[score for score, _ in scored],
+        seeds=[seed for _, seed in scored],
+        iqm=configuration.iqm or 0.0,
+        standing=standing,
+    )

@@ -1,0 +1,150 @@
+/** Figures of the service: typed arrays from JSON, and what is new of a figure that grows. */
+import type { Data, Layout } from 'plotly.js';
+
+/** The parts of a label, such as "PAAC on Pong", "n_e = 8", "5 seeds". */
+export type Label = { name?: string; settings?: string; detail?: string };
+
+/** Facts about a trace. */
+export type Meta = {
+  kind?: 'line' | 'range' | 'points' | 'evaluations' | 'marks' | 'legend';
+  run?: string;
+  group?: string;
+  source?: string;
+  label?: Label;
+  /** The whole label, where the trace's name is shortened. */
+  title?: string;
+  /** Of each point: the range and number of its values, and its bucket. */
+  low?: Float64Array;
+  high?: Float64Array;
+  n?: Float64Array;
+  bucket?: Float64Array;
+};
+
+/** A trace of a figure over training; a missing number is NaN. */
+export type Trace = {
+  uid?: string;
+  name?: string;
+  x?: Float64Array | readonly unknown[];
+  y?: Float64Array | readonly unknown[];
+  text?: readonly string[] | string;
+  mode?: string;
+  yaxis?: string;
+  visible?: unknown;
+  hoverinfo?: string;
+  showlegend?: boolean;
+  stackgroup?: string;
+  line?: { color?: string };
+  meta?: Meta;
+};
+
+export type Figure = {
+  data: Data[];
+  layout: Partial<Layout>;
+  /** The runs' revisions of this data. */
+  revisions: readonly number[];
+  n_total: number;
+  n_shown: number;
+  /** What is drawn around or instead of the centres of groups. */
+  bands: readonly string[];
+};
+
+/** The service's answer: a figure, or what a client lacks of it. */
+export type Answer = Omit<Figure, 'layout'> & { layout?: Partial<Layout> };
+
+const TYPES = {
+  u1: Uint8Array,
+  u2: Uint16Array,
+  u4: Uint32Array,
+  f8: Float64Array,
+} as const;
+
+type Binary = { dtype: keyof typeof TYPES; bdata: string };
+
+const isBinary = (value: unknown): value is Binary =>
+  typeof value === 'object' && value !== null && 'bdata' in value;
+
+function fromBase64({ dtype, bdata }: Binary): Float64Array {
+  const bytes = Uint8Array.from(atob(bdata), (character) => character.charCodeAt(0));
+  return Float64Array.from(new TYPES[dtype](bytes.buffer));
+}
+
+const isNumbers = (value: readonly unknown[]): value is readonly (number | null)[] =>
+  value.every((each) => each === null || typeof each === 'number');
+
+/** Numbers of JSON as an array; anything else as it is. */
+function decoded(value: unknown): unknown {
+  if (isBinary(value)) return fromBase64(value);
+  if (Array.isArray(value) && isNumbers(value)) return Float64Array.from(value, (each) => each ?? NaN);
+  return value;
+}
+
+const DETAILS = ['low', 'high', 'n', 'bucket'] as const;
+const NUMBERS = ['x', 'y', 'customdata'] as const;
+
+type Growing = Trace & { from?: number; type?: string; customdata?: unknown };
+
+/** A trace with its numbers decoded; the points of one that grows know their buckets. */
+function decodedTrace(trace: Growing): Growing {
+  const read: Growing = { ...trace };
+  for (const name of NUMBERS) if (name in trace) Object.assign(read, { [name]: decoded(trace[name]) });
+  if (trace.meta === undefined) return read;
+  const meta: Meta = { ...trace.meta };
+  for (const name of DETAILS) if (name in meta) meta[name] = decoded(meta[name]) as Float64Array;
+  if (trace.uid !== undefined && read.x)
+    meta.bucket ??= Float64Array.from({ length: read.x.length }, (_: unknown, at) => (trace.from ?? 0) + at);
+  return { ...read, meta };
+}
+
+/** The start of a trace, up to a bucket, followed by its new points. */
+function extended(before: Growing, { from = 0, meta = {}, ...tail }: Growing): Growing {
+  const buckets = before.meta?.bucket ?? new Float64Array();
+  const join = (old: unknown, fresh: unknown): Float64Array => {
+    const kept = old instanceof Float64Array ? old.filter((_, at) => (buckets[at] ?? 0) < from) : [];
+    const added = fresh instanceof Float64Array ? fresh : [];
+    const joined = new Float64Array(kept.length + added.length);
+    joined.set(kept);
+    joined.set(added, kept.length);
+    return joined;
+  };
+  const next: Growing = { ...before, ...tail, meta: { ...before.meta } };
+  for (const name of NUMBERS) {
+    if (name in before || name in tail) Object.assign(next, { [name]: join(before[name], tail[name]) });
+  }
+  for (const name of DETAILS) {
+    if (before.meta?.[name] ?? meta[name])
+      next.meta = { ...next.meta, [name]: join(before.meta?.[name], meta[name]) };
+  }
+  return next;
+}
+
+/** A whole figure of the service. */
+export function wholeFigure({ layout = {}, ...answer }: Answer): Figure {
+  return { ...answer, layout, data: answer.data.map((trace) => decodedTrace(trace as Growing) as Data) };
+}
+
+/** A figure with what is new of it; null if it has other traces now and is needed whole. */
+export function withTails(figure: Figure, answer: Answer): Figure | null {
+  const all = figure.data as readonly Growing[];
+  const growing = new Map(all.flatMap((trace) => (trace.uid === undefined ? [] : [[trace.uid, trace]])));
+  const others: Growing[] = [];
+  for (const fresh of answer.data as readonly Growing[]) {
+    const trace = decodedTrace(fresh);
+    if (trace.uid === undefined) {
+      others.push(trace);
+      continue;
+    }
+    const before = growing.get(trace.uid);
+    if (!before) return null;
+    const isWhole = trace.type !== undefined;
+    growing.set(
+      trace.uid,
+      isWhole ? trace : trace.from === undefined ? { ...before, ...trace } : extended(before, trace),
+    );
+  }
+  const rest = answer.layout ? others : all.filter(({ uid }) => uid === undefined);
+  return {
+    ...answer,
+    layout: answer.layout ?? figure.layout,
+    data: [...growing.values(), ...rest] as Data[],
+  };
+}

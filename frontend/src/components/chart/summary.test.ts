@@ -1,0 +1,30 @@
+import { expect, it } from 'vitest';
+import type { Figure } from '@/api/tails';
+import { summaryOf } from './summary';
+
+const line = (x: number[], y: number[], meta: object = {}) => ({
+  x: Float64Array.from(x),
+  y: Float64Array.from(y),
+  meta: { kind: 'line', bucket: Float64Array.from(x.keys()), ...meta },
+});
+const figure = (n_total: number, n_shown: number, more: object = {}): Figure =>
+  ({ data: [], layout: {}, revisions: [], bands: [], n_total, n_shown, ...more }) as Figure;
+
+it('counts the points, and those shown when downsampled', () => {
+  expect(summaryOf(figure(4000, 1000), null, false)).toBe('1,000 of 4,000 points');
+  expect(summaryOf(figure(1, 1), null, false)).toBe('1 point');
+  expect(summaryOf(figure(0, 0), null, false)).toBe('');
+});
+
+it('counts what is in view of a zoom, merged points and the seeds of a group as the service does', () => {
+  const merged = line([1, 5, 9], [0, 0, 0], { bucket: Float64Array.of(0, 3, 4) });
+  expect(summaryOf(figure(5, 5, { data: [merged] }), [4, 9], false)).toBe('4 of 5 points');
+  const seeds = [1, 2].map(() => line([1, 5, 9], [0, 0, 0], { group: 'g', source: '' }));
+  expect(summaryOf(figure(9, 3, { data: seeds }), [4, 9], false)).toBe('2 of 9 points');
+});
+
+it('names the bands, and what a log scale omits', () => {
+  const low = figure(2, 2, { data: [line([1, 2], [-1, 4])], bands: ['band: 95 % CI'] });
+  expect(summaryOf(low, null, false)).toBe('2 points; band: 95 % CI');
+  expect(summaryOf(low, null, true)).toBe('2 points; values ≤ 0 are not shown on a log scale; band: 95 % CI');
+});

@@ -1,0 +1,39 @@
+import type { Figure, Trace } from '@/api/tails';
+import type { Range } from '@/api/series';
+import { formatInteger, plural } from '@/lib/format';
+
+/** The points of a trace's buckets in a range of x; several buckets may be merged into one. */
+function pointsInView({ x, meta }: Trace, [from, to]: Range): number {
+  const bucket = meta?.bucket ?? new Float64Array();
+  let total = 0;
+  for (const [index, at] of (x ?? []).entries()) {
+    const size = (bucket[index] ?? 0) - (bucket[index - 1] ?? -1);
+    if (typeof at === 'number' && at >= from && at <= to) total += index === 0 ? 1 : size;
+  }
+  return total;
+}
+
+/** The number of points drawn, and what the bands are; empty without any series. */
+export function summaryOf(figure: Figure, zoom: Range | null, log: boolean): string {
+  const lines = (figure.data as readonly Trace[]).filter(({ meta }) => meta?.kind === 'line');
+  if (figure.n_total === 0) return '';
+  const omits =
+    log && lines.some(({ y }) => (y ?? []).some((value) => typeof value === 'number' && value <= 0));
+  return [
+    shownOfTotal(figure.n_total, zoom ? nInView(lines, zoom) : figure.n_shown),
+    ...(omits ? ['values ≤ 0 are not shown on a log scale'] : []),
+    ...figure.bands,
+  ].join('; ');
+}
+
+/** What is fetched of a zoom is wider than the view. The seeds of a group have the same x, and count once. */
+function nInView(lines: readonly Trace[], zoom: Range): number {
+  const apart = new Map(
+    lines.map((line, at) => [line.meta?.group ? `${line.meta.group} ${line.meta.source}` : at, line]),
+  );
+  return [...apart.values()].reduce((sum, line) => sum + pointsInView(line, zoom), 0);
+}
+
+/** "1,000 of 123,456 points" for a downsampled chart. */
+export const shownOfTotal = (total: number, shown: number): string =>
+  shown < total ? `${formatInteger(shown)} of ${plural(total, 'point')}` : plural(total, 'point');

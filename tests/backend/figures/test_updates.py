@@ -1,0 +1,156 @@
+"""A client that adds what is new to its figures has those of a client that loads them."""
+
+from typing import Any
+
+import pytest
+from httpx import Client
+from sqlalchemy import Engine
+
+from tests.backend.figures.lines import numbers
+from tests.backend.metrics.oracle import RecordedRun
+from tests.support.service import RunningService
+
+pytestmark = pytest.mark.service
+
+RETURN, LOSS = ("rollout/episode_return", ""), ("loss/value", "")
+FIGURES = ["learning_curve", "curve:loss/value", "seed_curve:loss/value"]
+
+
+@pytest.fixture
+def client(service: RunningService) -> Client:
+    return service.client
+
+
+class Page:
+    """Follows the figures of some runs as `GET /figures` describes it."""
+
+    def __init__(self, client: Client, runs: list[str], **more: Any) -> None:
+        self._client = client
+        self._query: dict[str, Any] = {"run": runs, "figure": FIGURES, **more}
+        self._items = self._load()
+        self.n_whole = 1
+
+    def _load(self, **more: Any) -> list[dict[str, Any]]:
+        answer = self._client.get("/api/v1/figures", params=self._query | more)
+        assert answer.status_code == 200, answer.text
+        items: list[dict[str, Any]] = answer.json()["items"]
+        return items
+
+    def update(self) -> None:
+        """Ask for what is new, and add it."""
+        updates = self._load(since_revision=self._items[0]["revisions"], layout=True)
+        figures = [_added(item, update) for item, update in zip(self._items, updates, strict=True)]
+        if None in figures:
+            self.n_whole += 1
+            self._items = self._load()
+        else:
+            self._items = [figure for figure in figures if figure is not None]
+
+    @property
+    def shown(self) -> list[Any]:
+        return [_shown(item) for item in self._items]
+
+    @property
+    def expected(self) -> list[Any]:
+        """As a client without the figures gets them."""
+        return [_shown(item) for item in self._load()]
+
+
+def _points(trace: dict[str, Any]) -> dict[str, list[Any]]:
+    """The numbers of a trace, by name, with the bucket of each point."""
+    meta = {name: values for name, values in trace.get("meta", {}).items() if name in ("low", "high", "n", "bucket")}
+    named = {name: trace[name] for name in ("x", "y", "customdata") if name in trace} | meta
+    points = {name: numbers(values) for name, values in named.items()}
+    first = trace.get("from", 0)
+    return {"bucket": list(range(first, first + len(points.get("x", []))))} | points
+
+
+def _added(figure: dict[str, Any], update: dict[str, Any]) -> dict[str, Any] | None:
+    growing = {trace["uid"]: trace for trace in figure["data"] if "uid" in trace}
+    for new in update["data"]:
+        uid = new.get("uid")
+        if uid is None:
+            continue
+        if uid not in growing:
+            return None
+        had = growing[uid]
+        if "type" in new:
+            growing[uid] = new
+        elif "from" in new:
+            before, after = _points(had), _points(new)
+            kept = [bucket < new["from"] for bucket in before["bucket"]]
+            joined = {
+                name: [each for each, keep in zip(values, kept, strict=True) if keep] + after.get(name, [])
+                for name, values in before.items()
+            }
+            changed = {name: value for name, value in new.items() if name not in ("x", "y", "meta", "from")}
+            meta = {name: joined.pop(name) for name in ("low", "high", "n", "bucket") if name in joined}
+            growing[uid] = had | joined | changed | {"meta": had["meta"] | meta}
+        else:
+            growing[uid] = had | new
+    others = [trace for trace in update["data"] if "uid" not in trace]
+    return update | {"data": [*growing.values(), *others]}
+
+
+def _shown(figure: dict[str, Any]) -> dict[str, Any]:
+    """What one sees: of an outline the corners, since an update adds a part of its own to it."""
+    traces = {}
+    for trace in figure["data"]:
+        if trace["meta"]["kind"] == "legend":  # once it is there, it stays until the figure is loaded anew
+            continue
+        points = _points(trace)
+        del points["bucket"]
+        look = {name: trace.get(name) for name in ("name", "line", "mode", "showlegend")}
+        if trace.get("fill") == "toself":
+            traces[trace["uid"]] = look, set(zip(points["x"], points["y"], strict=True)) - {(None, None)}
+        else:
+            traces[trace.get("uid", trace["name"])] = look, points
+    return {name: figure[name] for name in ("layout", "n_total", "n_shown", "bands")} | {"data": traces}
+
+
+@pytest.mark.parametrize("x", ["agent_steps", "episodes"])
+def test_updated_figures_equal_loaded_ones(engine: Engine, client: Client, x: str) -> None:
+    """While series grow past a doubling of the buckets, merge at equal x (episodes) and are cut."""
+    runs = [RecordedRun(engine, seed) for seed in range(2)]
+    for run in runs:
+        run.append({RETURN: 60, LOSS: 700})
+    page = Page(client, [run.run_id for run in runs], x=x, points=100)
+    for step, n in enumerate((1, 3, 40, 0, 7, 130, 9, 64, 2)):
+        for run in runs[: 1 + step % 2]:
+            run.append({RETURN: n, LOSS: 3 * n})
+        if step == 6:
+            runs[0].cut(0.5)
+        page.update()
+        assert page.shown == page.expected
+    assert page.n_whole == 1
+
+
+def test_figure_with_a_new_series_is_loaded_anew(engine: Engine, client: Client) -> None:
+    first, second = RecordedRun(engine, 0), RecordedRun(engine, 1)
+    first.append({RETURN: 20, LOSS: 5})
+    page = Page(client, [first.run_id, second.run_id])
+    second.append({RETURN: 10, LOSS: 10})
+    page.update()
+    assert page.n_whole == 2
+    assert page.shown == page.expected
+
+
+def test_update_without_layout_has_growing_traces_alone(engine: Engine, client: Client) -> None:
+    run = RecordedRun(engine, 0)
+    run.append({RETURN: 30})
+    run.append({RETURN: 2})
+    query: dict[str, Any] = {"run": run.run_id, "since_revision": run.revision - 1}
+    update = client.get("/api/v1/figures/learning_curve", params=query).json()
+    assert "layout" not in update
+    assert {trace["from"] for trace in update["data"]} == {30}
+    assert update["revisions"] == [run.revision]
+    query["since_revision"] = run.revision
+    assert client.get("/api/v1/figures/learning_curve", params=query).json()["data"] == []
+
+
+@pytest.mark.parametrize("name", ["nonsense", "curve", "curve:", "learning_curve:x", "diagnostic:x"])
+def test_unknown_figure_is_refused(engine: Engine, client: Client, name: str) -> None:
+    run = RecordedRun(engine, 0)
+    answer = client.get("/api/v1/figures", params={"run": run.run_id, "figure": name})
+    assert answer.status_code == 422
+    assert [error["field"] for error in answer.json()["errors"]] == ["figure"]

@@ -55,7 +55,7 @@ class CurveLine:
     whole line."""
 
     @property
-    def uid(self) -> str:
+    def key(self) -> str:
         """Names the line within a figure."""
         return f"{self.run} {self.metric} {self.source}".rstrip()
 
@@ -169,7 +169,7 @@ def _draw_line(
     mode = line.mode(columns)
     sent = line.sent(columns)
     figure.add_growing(
-        line.uid,
+        line.key,
         sent["bucket"],
         line.start,
         x=sent["x"],
@@ -195,7 +195,7 @@ def _draw_behind(figure: Figure, line: CurveLine, columns: Columns, colour: str,
     # A bucket gets more values: its point becomes a range, and an infinite value ends its range.
     may_shrink = not is_point.all()
     figure.add_growing(
-        f"{line.uid} range",
+        f"{line.key} range",
         buckets,
         line.start,
         x=x,
@@ -213,7 +213,7 @@ def _draw_behind(figure: Figure, line: CurveLine, columns: Columns, colour: str,
     )
     if points:
         figure.add_growing(
-            f"{line.uid} points",
+            f"{line.key} points",
             sent["bucket"][is_point],
             line.start,
             x=sent["x"][is_point],

@@ -187,7 +187,7 @@ def diagnostic_figure(
         named = {} if not panel.stacked else {"showlegend": bool(np.nan_to_num(y).any())}
         mode = line.mode(columns)
         figure.add_growing(
-            line.uid,
+            line.key,
             sent["bucket"],
             line.start,
             x=sent["x"],

@@ -9,6 +9,7 @@ from some bucket on: it drops its own points of these buckets and appends the ne
 
 from base64 import b64encode
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from math import isfinite
 from typing import Any
 
@@ -20,6 +21,11 @@ MAX_LISTED = 4
 """Up to this many numbers are shorter as a list than as a typed array."""
 
 _UNSIGNED = (("u1", 2**8), ("u2", 2**16), ("u4", 2**32))
+
+
+def uid_of(name: str) -> str:
+    """The `uid` of a trace of this name: an identifier, since Plotly looks for elements by it."""
+    return f"t{blake2b(name.encode(), digest_size=6).hexdigest()}"
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,7 @@ class Figure:
 
     def add_growing(
         self,
-        uid: str,
+        name_in_figure: str,
         buckets: Array,
         start: int | None,
         *,
@@ -81,7 +87,7 @@ class Figure:
         """Add a trace that grows.
 
         Args:
-            uid: names the trace within the figure, whenever it is drawn.
+            name_in_figure: of the trace, whenever the figure is drawn.
             buckets: the bucket of each point.
             start: the first bucket that the client lacks; None if it gets the whole trace.
             meta: facts about the trace.
@@ -90,6 +96,7 @@ class Figure:
             may_shrink: whether the client may have points from `start` on where there are none any more.
             properties: of the trace.
         """
+        uid = uid_of(name_in_figure)
         first = start or 0
         # The buckets of lines increase; an outline ends where it starts.
         if len(buckets) and (buckets[0] != first or buckets[-1] != first + len(buckets) - 1):

@@ -52,7 +52,7 @@ def _await_group_traces(page: Page, what: str, count: int, chart: str = "Learnin
     page.wait_for_function(
         """([what, count, chart]) => document.querySelector(`[role=img][aria-label^="${chart}"]`)?.data
           ?.filter(trace => trace.meta?.group && trace.meta.kind === 'line' && trace.x.length)
-          .filter(trace => trace.uid.endsWith(' median') === (what === 'medians')).length === count""",
+          .filter(trace => ('n' in trace.meta) === (what === 'medians')).length === count""",
         arg=[what, count, chart],
     )
 

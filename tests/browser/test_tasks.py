@@ -95,7 +95,7 @@ def _trained(engine: Engine, rates: Sequence[float]) -> None:
 def _await_groups(page: Page, n: int) -> None:
     page.wait_for_function(
         """n => document.querySelector('[role=img][aria-label^="Learning curves"]')?.data
-          ?.filter(trace => trace.meta?.group && trace.uid.endsWith(' median') && trace.x.length)
+          ?.filter(trace => trace.meta?.group && 'n' in trace.meta && trace.x.length)
           .length === n""",
         arg=n,
     )

@@ -5,7 +5,7 @@ import plotly.graph_objects as go
 import pytest
 
 from backend.figures.curve import CurveLine, curve_figure
-from backend.figures.figure import Figure, Label
+from backend.figures.figure import Figure, Label, uid_of
 from backend.figures.theme import colours
 from tests.backend.figures.lines import A, B, drawn, line, numbers, valid
 
@@ -112,16 +112,17 @@ def updates(figure: Figure) -> dict[str, dict[str, Any]]:
     """What a client lacks of the figure, by kind of trace."""
     document = figure.document(updated=True, with_layout=False)
     assert "layout" not in document
-    return {trace["uid"].removeprefix(f"{A} loss/value").strip(): trace for trace in document["data"]}
+    kinds = {trace["uid"]: trace["meta"]["kind"] for trace in figure.data}
+    return {kinds[trace["uid"]]: trace for trace in document["data"]}
 
 
 def test_update_has_the_new_points_alone() -> None:
     kwargs: dict[str, Any] = {"metric": "loss/value", "x": "agent_steps", "smooth": "0.9"}
     update = updates(curve_figure([growing(4, 3, count=2)], **kwargs))
-    points = {"uid": f"{A} loss/value points", "from": 4, "x": [50, 60], "y": [4.0, 5.0], "meta": {}}
+    points = {"uid": uid_of(f"{A} loss/value points"), "from": 4, "x": [50, 60], "y": [4.0, 5.0], "meta": {}}
     details = {"low": [3.0, 4.0], "high": [5.0, 6.0], "n": [2, 2]}
-    main = {"uid": f"{A} loss/value", "from": 4, "x": [50, 60], "y": [8.0, 10.0], "meta": details}
-    assert update == {"points": points, "": main}
+    main = {"uid": uid_of(f"{A} loss/value"), "from": 4, "x": [50, 60], "y": [8.0, 10.0], "meta": details}
+    assert update == {"points": points, "line": main}
     assert updates(curve_figure([growing(6, 6)], **kwargs)) == {}
 
 
@@ -132,7 +133,7 @@ def test_range_of_an_update_joins_the_last_bucket_that_the_client_keeps() -> Non
     assert numbers(envelope["y"]) == [None, 4, 5, 6, 4, 3, 2]
     # A client that gets bucket 4 again drops the join with it.
     assert numbers(envelope["meta"]["bucket"]) == [4, 4, 4, 5, 5, 4, 4]
-    assert update["min–max"] == {"uid": "min–max", "showlegend": True}
+    assert update["legend"] == {"uid": uid_of("min–max"), "showlegend": True}
 
 
 def style_of(figure: go.Figure, run: str) -> tuple[str, str]:

@@ -4,6 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from backend.figures.figure import uid_of
 from backend.figures.seed_curve import SeedGroup, seed_curve_figure, seeds_label
 from backend.figures.theme import DASHES, colours
 from backend.metrics.grouping import Interval, Spread, interval_name
@@ -76,7 +77,7 @@ def test_each_seed_is_drawn_where_they_are_too_few_for_an_interval() -> None:
     assert (first.showlegend, second.showlegend) == (True, False)
     assert first.line == second.line
     assert first.name == second.name == "PAAC on Pong, 2 seeds"
-    assert [trace.uid for trace in (first, second)] == ["few  A", "few  B"]
+    assert [trace.uid for trace in (first, second)] == [uid_of("few  A"), uid_of("few  B")]
     banded = draw(few_seeds(), spread=Spread("mean", "sd")).data
     assert [trace.meta["kind"] for trace in banded] == ["range", "range", "line"]
 
@@ -116,9 +117,9 @@ def test_update_has_the_new_grid_points_of_each_trace() -> None:
     )
     document = figure.document(updated=True, with_layout=False)
     assert [(trace["uid"], trace["from"], trace["x"], trace["y"]) for trace in document["data"]] == [
-        ("a  low", 2, [192.0], [None]),
-        ("a  high", 2, [192.0], [None]),
-        ("a  median", 2, [192.0], [3.0]),
+        (uid_of("a  low"), 2, [192.0], [None]),
+        (uid_of("a  high"), 2, [192.0], [None]),
+        (uid_of("a  median"), 2, [192.0], [3.0]),
     ]
     assert document["data"][-1]["meta"] == {"low": [None], "high": [None], "n": [1]}
     assert document["bands"] == [f"band: {BAND}"]

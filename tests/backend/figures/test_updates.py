@@ -58,7 +58,11 @@ class Page:
 
 def _points(trace: dict[str, Any]) -> dict[str, list[Any]]:
     """The numbers of a trace, by name, with the bucket of each point."""
-    meta = {name: values for name, values in trace.get("meta", {}).items() if name in ("low", "high", "n", "bucket")}
+    meta = {
+        name: values
+        for name, values in trace.get("meta", {}).items()
+        if name in ("low", "high", "n", "bucket")
+    }
     named = {name: trace[name] for name in ("x", "y", "customdata") if name in trace} | meta
     points = {name: numbers(values) for name, values in named.items()}
     first = trace.get("from", 0)

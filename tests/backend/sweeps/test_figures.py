@@ -8,7 +8,7 @@ from sqlalchemy import select
 from backend.db import Run
 from backend.db.engine import writing
 from backend.figures.scatter import ConfigurationDots, configurations_figure
-from backend.runs import service as runs
+from backend.runs import repository as runs
 from backend.specs.states import RunState
 from tests.backend.figures.lines import valid
 from tests.support.rows import CARTPOLE, PATHS

@@ -166,7 +166,7 @@ def axes_layout(metric: str, x: str) -> dict[str, Any]:
 def _draw_line(
     figure: Figure, line: CurveLine, columns: Columns, colour: str, dash: str, column: str
 ) -> None:
-    mode = line.mode(columns)
+    mode: dict[str, Any] = line.mode(columns)
     sent = line.sent(columns)
     figure.add_growing(
         line.key,

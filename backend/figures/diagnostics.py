@@ -184,8 +184,8 @@ def diagnostic_figure(
         sent = line.sent(columns)
         y = sent[column]
         # A share that is always zero is left out of the legend, which has little room.
-        named = {} if not panel.stacked else {"showlegend": bool(np.nan_to_num(y).any())}
-        mode = line.mode(columns)
+        named: dict[str, Any] = {} if not panel.stacked else {"showlegend": bool(np.nan_to_num(y).any())}
+        mode: dict[str, Any] = line.mode(columns)
         figure.add_growing(
             line.key,
             sent["bucket"],

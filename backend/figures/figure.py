@@ -171,5 +171,5 @@ def typed_array(values: Array) -> dict[str, Any] | list[Any]:
         largest = values.max()
         for dtype, end in _UNSIGNED:
             if largest < end:
-                return {"dtype": dtype, "bdata": b64encode(values.astype(f"<{dtype}")).decode()}
-    return {"dtype": "f8", "bdata": b64encode(values.astype("<f8")).decode()}
+                return {"dtype": dtype, "bdata": b64encode(values.astype(f"<{dtype}").tobytes()).decode()}
+    return {"dtype": "f8", "bdata": b64encode(values.astype("<f8").tobytes()).decode()}

@@ -133,7 +133,7 @@ def _add(
     figure: Figure, group: SeedGroup, column: str, values: Array, *, kind: str, **properties: Any
 ) -> None:
     start = group.start or 0
-    named = {"name": plain_text(group.label.text), "mode": group.mode}
+    named: dict[str, Any] = {"name": plain_text(group.label.text), "mode": group.mode}
     figure.add_growing(
         f"{group.id} {group.source} {column}",
         np.arange(start, start + len(values)),

@@ -42,13 +42,13 @@ def draw_scatter(sweep: SweepDetail, setting: str, *, log: bool | None, theme: T
 
 def _dots(sweep: SweepDetail, configuration: ConfigurationOut, setting: str) -> ConfigurationDots:
     value = configuration.settings.get(setting)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    is_plain = isinstance(value, int | float | str) and not isinstance(value, bool)
     scored = [(one.score, one.seed) for one in configuration.runs if one.score is not None]
     is_best = sweep.best is not None and configuration.number == sweep.best.number
     standing: Standing = "eliminated" if configuration.eliminated else "best" if is_best else ""
     return ConfigurationDots(
         name=f"Configuration {configuration.number}",
-        x=value if is_number or isinstance(value, str) else json.dumps(value),
+        x=value if is_plain and value is not None else json.dumps(value),
         scores=[score for score, _ in scored],
         seeds=[seed for _, seed in scored],
         iqm=configuration.iqm or 0.0,

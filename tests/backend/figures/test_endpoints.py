@@ -81,7 +81,7 @@ def test_learning_curve_has_the_numbers_of_the_series(client: Client, recorded: 
 
 
 def test_figure_of_a_panel_has_neither_title_nor_tooltip(client: Client, recorded: RecordedRun) -> None:
-    ask = {"run": recorded.run_id, "embedded": True}
+    ask: dict[str, Any] = {"run": recorded.run_id, "embedded": True}
     layout = client.get(f"{FIGURES}/learning_curve", params=ask).json()["layout"]
     assert "title" not in layout
     assert (layout["hovermode"], layout["yaxis"]["fixedrange"], layout["margin"]["t"]) == (False, True, 8)

@@ -117,7 +117,7 @@ def test_figure_is_rendered_without_clipping(
 def test_marks_without_values_are_rendered(browser: Browser, tmp_path: Path) -> None:
     empty = {name: np.zeros(0) for name in ("x", "mean", "min", "max", "smoothed", "count")}
     figure = learning_curve_figure(
-        [CurveLine(RUNS[0], "PAAC on Pong", EPISODE_RETURN, "", empty, 0, 0)],
+        [CurveLine(RUNS[0], Label("PAAC on Pong"), EPISODE_RETURN, "", empty, 0, 0)],
         x="agent_steps",
         smooth="0.9",
         restarts=[Mark(RUNS[0], 3e5, "attempt 2")],

@@ -98,7 +98,7 @@ def _added(figure: dict[str, Any], update: dict[str, Any]) -> dict[str, Any] | N
 
 def _shown(figure: dict[str, Any]) -> dict[str, Any]:
     """What one sees: of an outline the corners, since an update adds a part of its own to it."""
-    traces = {}
+    traces: dict[str, Any] = {}
     for trace in figure["data"]:
         if trace["meta"]["kind"] == "legend":  # once it is there, it stays until the figure is loaded anew
             continue

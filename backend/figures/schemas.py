@@ -20,14 +20,14 @@ class FigureOut(Schema):
     that the client has: drop the points of buckets from `from` on, append these, and replace the other
     properties that are given. A client that lacks a trace with such a `uid` needs the whole figure."""
     layout: dict[str, Any] | None = None
-    """Layout of the figure, as Plotly reads it. Missing from an answer to `since_revision` without `layout=true`."""
-    revisions: list[int] = []
+    """Layout, as Plotly reads it; missing from an answer to `since_revision` without `layout=true`."""
+    revisions: list[int] = Field(default=[])
     """The runs' revisions: send them as `since_revision` to get later data."""
     n_total: int = 0
     """Points of all series, in the range of x if there is one."""
     n_shown: int = 0
     """Their buckets before any are merged, or grid points."""
-    bands: list[str] = []
+    bands: list[str] = Field(default=[])
     """What is drawn around or instead of the centres of groups."""
 
 

@@ -2,8 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { type Answer, type Figure, type Trace, wholeFigure, withTails } from './tails';
 
 const COUNTS = { revisions: [1], n_total: 0, n_shown: 0, bands: [] };
-const answer = (traces: object[], more: Partial<Answer> = {}): Answer =>
-  ({ ...COUNTS, data: traces, ...more }) as Answer;
+const answer = (traces: object[], more: Partial<Answer> = {}): Answer => ({
+  ...COUNTS,
+  data: traces,
+  ...more,
+});
 const binary = (dtype: string, numbers: Uint8Array | Uint16Array | Float64Array) => ({
   dtype,
   bdata: btoa(String.fromCharCode(...new Uint8Array(numbers.buffer))),

@@ -68,14 +68,13 @@ function fromBase64({ dtype, bdata }: Binary): Float64Array {
   return Float64Array.from(new TYPES[dtype](bytes.buffer));
 }
 
-const isNumbers = (value: readonly unknown[]): value is readonly (number | null)[] =>
-  value.every((each) => each === null || typeof each === 'number');
+const isNumbers = (value: unknown): value is readonly (number | null)[] =>
+  Array.isArray(value) && value.every((each) => each === null || typeof each === 'number');
 
 /** Numbers of JSON as an array; anything else as it is. */
 function decoded(value: unknown): unknown {
   if (isBinary(value)) return fromBase64(value);
-  if (Array.isArray(value) && isNumbers(value)) return Float64Array.from(value, (each) => each ?? NaN);
-  return value;
+  return isNumbers(value) ? Float64Array.from(value, (each) => each ?? NaN) : value;
 }
 
 const DETAILS = ['low', 'high', 'n', 'bucket'] as const;

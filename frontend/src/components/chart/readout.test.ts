@@ -2,15 +2,14 @@ import type { Data } from 'plotly.js';
 import { expect, it } from 'vitest';
 import { valuesAt } from './readout';
 
-const line = (name: string, y: number[], more: object = {}): Data =>
-  ({
-    name,
-    x: [10, 20, 30],
-    y,
-    meta: { kind: 'line' },
-    line: { color: '#123456' },
-    ...more,
-  }) as unknown as Data;
+const line = (name: string, y: number[], more: object = {}): Data => ({
+  name,
+  x: [10, 20, 30],
+  y,
+  meta: { kind: 'line' },
+  line: { color: '#123456' },
+  ...more,
+});
 
 it('valuesAt sorts the lines by their value at x, highest first', () => {
   const found = valuesAt([line('a', [1, 2, 3]), line('b', [9, 8, 7]), line('c &lt;5', [4, 5, 6])], 21, 1);

@@ -7,8 +7,15 @@ const line = (x: number[], y: number[], meta: object = {}) => ({
   y: Float64Array.from(y),
   meta: { kind: 'line', bucket: Float64Array.from(x.keys()), ...meta },
 });
-const figure = (n_total: number, n_shown: number, more: object = {}): Figure =>
-  ({ data: [], layout: {}, revisions: [], bands: [], n_total, n_shown, ...more }) as Figure;
+const figure = (n_total: number, n_shown: number, more: object = {}): Figure => ({
+  data: [],
+  layout: {},
+  revisions: [],
+  bands: [],
+  n_total,
+  n_shown,
+  ...more,
+});
 
 it('counts the points, and those shown when downsampled', () => {
   expect(summaryOf(figure(4000, 1000), null, false)).toBe('1,000 of 4,000 points');

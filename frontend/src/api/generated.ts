@@ -404,6 +404,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/figures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Figures
+         * @description Several figures of the same runs, for a page that shows them.
+         */
+        get: operations["read_figures"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/figures/palette": {
         parameters: {
             query?: never;
@@ -474,8 +494,7 @@ export interface paths {
         };
         /**
          * Seed Curve
-         * @description Runs that differ in their seed alone as one curve with mean and band. Its traces' `meta` has
-         *     `group`.
+         * @description Runs that differ in their seed alone as one curve with mean and band.
          */
         get: operations["seed_curve"];
         put?: never;
@@ -495,7 +514,7 @@ export interface paths {
         };
         /**
          * Scatter
-         * @description A score of runs against one of their settings. Its data is always included.
+         * @description A score of runs against one of their settings.
          */
         get: operations["scatter"];
         put?: never;
@@ -555,7 +574,7 @@ export interface paths {
         };
         /**
          * Episode Trace
-         * @description Reward, value and policy over a recorded episode. Its data is always included.
+         * @description Reward, value and policy over a recorded episode.
          */
         get: operations["episode_trace"];
         put?: never;
@@ -958,6 +977,26 @@ export interface paths {
          * @description Change name, notes or concurrency.
          */
         patch: operations["change_sweep"];
+        trace?: never;
+    };
+    "/api/v1/sweeps/{sweep_id}/scatter": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Scatter
+         * @description The score of each finished seed by a setting, and each configuration's interquartile mean.
+         */
+        get: operations["read_scatter"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/sweeps/{sweep_id}/stop": {
@@ -3209,26 +3248,65 @@ export interface components {
         };
         /**
          * FigureOut
-         * @description A Plotly figure.
+         * @description A Plotly figure. Numbers are typed arrays, in binary as Plotly reads them, or lists.
          */
         FigureOut: {
             /**
              * Data
-             * @description Traces. Traces of series have `meta` {run, metric, source, y} (for seed groups, `group` instead of
-             *     `run`). Without `data=true` their x and y are empty, to be filled from the columns `x` and `meta.y` of
-             *     `GET /series`, with buckets at one x merged: with `meta.below` only buckets with less values, with
-             *     `meta.from` the outline between the columns `meta.low` and `meta.y` of buckets with at least as many.
+             * @description Traces. Those that grow have a `uid`, and in `meta` what they show: `kind` (`line`, `range`,
+             *     `points`), `run` or `group`, `metric`, `source`, and `label` in parts {name, settings, detail}; and of
+             *     each point `low`, `high` and `n`, the range and number of its values, and `bucket`, which counts from 0
+             *     where it is missing.
+             *
+             *     With `since_revision`, a trace without a change is missing, and a trace with `from` is the rest of one
+             *     that the client has: drop the points of buckets from `from` on, append these, and replace the other
+             *     properties that are given. A client that lacks a trace with such a `uid` needs the whole figure.
              */
             data: {
                 [key: string]: unknown;
             }[];
             /**
              * Layout
-             * @description Layout of the figure, as Plotly reads it.
+             * @description Layout, as Plotly reads it; missing from an answer to `since_revision` without `layout=true`.
              */
-            layout: {
+            layout?: {
                 [key: string]: unknown;
-            };
+            } | null;
+            /**
+             * Revisions
+             * @description The runs' revisions: send them as `since_revision` to get later data.
+             * @default []
+             */
+            revisions: number[];
+            /**
+             * N Total
+             * @description Points of all series, in the range of x if there is one.
+             * @default 0
+             */
+            n_total: number;
+            /**
+             * N Shown
+             * @description Their buckets before any are merged, or grid points.
+             * @default 0
+             */
+            n_shown: number;
+            /**
+             * Bands
+             * @description What is drawn around or instead of the centres of groups.
+             * @default []
+             */
+            bands: string[];
+        };
+        /**
+         * FiguresOut
+         * @description Several figures of the same runs, in the requested order.
+         */
+        FiguresOut: {
+            /**
+             * Items
+             * @description The figures.
+             */
+            items: components["schemas"]["FigureOut"][];
         };
         /**
          * ForkRequest
@@ -8960,6 +9038,82 @@ export interface operations {
             "4XX": components["responses"]["BadRequest"];
         };
     };
+    read_figures: {
+        parameters: {
+            query: {
+                /** @description Run ids. */
+                run: string[];
+                /** @description `learning_curve`, `curve:METRIC`, `seed_curve:METRIC` or `diagnostic:PANEL`. */
+                figure: string[];
+                /** @description As for `GET /series`. */
+                source?: string[];
+                /** @description Unit of the horizontal axis. `updates` are interpolated between checkpoints; `clock_time_s` counts from the start of training, including evaluations and interruptions. */
+                x?: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
+                /** @description Maximum number of points per series. */
+                points?: number;
+                /** @description Weight of the past in the moving average over points. */
+                smooth?: number;
+                /** @description `points`: exponential moving average over points, with the weight `smooth`; `ema`: over x, with the time constant `scale`; `window`: mean of the last `scale` of x. */
+                smoothing?: "points" | "ema" | "window";
+                /** @description In units of x, for `ema` and `window`. */
+                scale?: number | null;
+                /** @description Lowest position on the horizontal axis, in units of `x`; default: the first point. */
+                x_from?: number | null;
+                /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
+                x_to?: number | null;
+                /** @description Band over the runs of a group. */
+                interval?: "ci95" | "sd" | "se" | "min_max";
+                /** @description Their centre line; default: the median, with `sd` and `se` the mean. */
+                centre?: ("median" | "mean" | "iqm") | null;
+                /** @description Colours for light or for dark pages. */
+                theme?: "light" | "dark";
+                /** @description Width in CSS pixels, if known. */
+                width?: number | null;
+                /** @description For a panel of a page, which has a heading and a tooltip of its own. */
+                embedded?: boolean;
+                /** @description The client has the figure: return only what it lacks. One revision for all runs, or one per run. */
+                since_revision?: number[];
+                /** @description With `since_revision`, also the layout, and the traces that do not grow. */
+                layout?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "data": [
+                     *             {}
+                     *           ],
+                     *           "layout": null,
+                     *           "revisions": [],
+                     *           "n_total": 0,
+                     *           "n_shown": 0,
+                     *           "bands": []
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["FiguresOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
     palette: {
         parameters: {
             query?: never;
@@ -9018,12 +9172,16 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
-                /** @description Include the data of series; an HTML page always includes it. */
-                data?: boolean;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
                 width?: number | null;
+                /** @description For a panel of a page, which has a heading and a tooltip of its own. */
+                embedded?: boolean;
+                /** @description The client has the figure: return only what it lacks. One revision for all runs, or one per run. */
+                since_revision?: number[];
+                /** @description With `since_revision`, also the layout, and the traces that do not grow. */
+                layout?: boolean;
             };
             header?: never;
             path?: never;
@@ -9042,7 +9200,11 @@ export interface operations {
                      *       "data": [
                      *         {}
                      *       ],
-                     *       "layout": {}
+                     *       "layout": null,
+                     *       "revisions": [],
+                     *       "n_total": 0,
+                     *       "n_shown": 0,
+                     *       "bands": []
                      *     }
                      */
                     "application/json": components["schemas"]["FigureOut"];
@@ -9081,12 +9243,16 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
-                /** @description Include the data of series; an HTML page always includes it. */
-                data?: boolean;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
                 width?: number | null;
+                /** @description For a panel of a page, which has a heading and a tooltip of its own. */
+                embedded?: boolean;
+                /** @description The client has the figure: return only what it lacks. One revision for all runs, or one per run. */
+                since_revision?: number[];
+                /** @description With `since_revision`, also the layout, and the traces that do not grow. */
+                layout?: boolean;
             };
             header?: never;
             path?: never;
@@ -9105,7 +9271,11 @@ export interface operations {
                      *       "data": [
                      *         {}
                      *       ],
-                     *       "layout": {}
+                     *       "layout": null,
+                     *       "revisions": [],
+                     *       "n_total": 0,
+                     *       "n_shown": 0,
+                     *       "bands": []
                      *     }
                      */
                     "application/json": components["schemas"]["FigureOut"];
@@ -9148,12 +9318,16 @@ export interface operations {
                 interval?: "ci95" | "sd" | "se" | "min_max";
                 /** @description Their centre line; default: the median, with `sd` and `se` the mean. */
                 centre?: ("median" | "mean" | "iqm") | null;
-                /** @description Include the data of series; an HTML page always includes it. */
-                data?: boolean;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
                 width?: number | null;
+                /** @description For a panel of a page, which has a heading and a tooltip of its own. */
+                embedded?: boolean;
+                /** @description The client has the figure: return only what it lacks. One revision for all runs, or one per run. */
+                since_revision?: number[];
+                /** @description With `since_revision`, also the layout, and the traces that do not grow. */
+                layout?: boolean;
             };
             header?: never;
             path?: never;
@@ -9172,7 +9346,11 @@ export interface operations {
                      *       "data": [
                      *         {}
                      *       ],
-                     *       "layout": {}
+                     *       "layout": null,
+                     *       "revisions": [],
+                     *       "n_total": 0,
+                     *       "n_shown": 0,
+                     *       "bands": []
                      *     }
                      */
                     "application/json": components["schemas"]["FigureOut"];
@@ -9197,12 +9375,12 @@ export interface operations {
                 y?: "score" | "best_return";
                 /** @description `json` for Plotly, or a page of its own as `html`. */
                 format?: "json" | "html";
-                /** @description Include the data of series; an HTML page always includes it. */
-                data?: boolean;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
                 width?: number | null;
+                /** @description For a panel of a page, which has a heading and a tooltip of its own. */
+                embedded?: boolean;
             };
             header?: never;
             path?: never;
@@ -9221,7 +9399,11 @@ export interface operations {
                      *       "data": [
                      *         {}
                      *       ],
-                     *       "layout": {}
+                     *       "layout": null,
+                     *       "revisions": [],
+                     *       "n_total": 0,
+                     *       "n_shown": 0,
+                     *       "bands": []
                      *     }
                      */
                     "application/json": components["schemas"]["FigureOut"];
@@ -9299,12 +9481,16 @@ export interface operations {
                 x_from?: number | null;
                 /** @description Highest position on the horizontal axis, in units of `x`; default: the last point. */
                 x_to?: number | null;
-                /** @description Include the data of series; an HTML page always includes it. */
-                data?: boolean;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
                 width?: number | null;
+                /** @description For a panel of a page, which has a heading and a tooltip of its own. */
+                embedded?: boolean;
+                /** @description The client has the figure: return only what it lacks. One revision for all runs, or one per run. */
+                since_revision?: number[];
+                /** @description With `since_revision`, also the layout, and the traces that do not grow. */
+                layout?: boolean;
             };
             header?: never;
             path?: never;
@@ -9323,7 +9509,11 @@ export interface operations {
                      *       "data": [
                      *         {}
                      *       ],
-                     *       "layout": {}
+                     *       "layout": null,
+                     *       "revisions": [],
+                     *       "n_total": 0,
+                     *       "n_shown": 0,
+                     *       "bands": []
                      *     }
                      */
                     "application/json": components["schemas"]["FigureOut"];
@@ -9346,12 +9536,12 @@ export interface operations {
                 points?: number;
                 /** @description `json` for Plotly, or a page of its own as `html`. */
                 format?: "json" | "html";
-                /** @description Include the data of series; an HTML page always includes it. */
-                data?: boolean;
                 /** @description Colours for light or for dark pages. */
                 theme?: "light" | "dark";
                 /** @description Width in CSS pixels, if known. */
                 width?: number | null;
+                /** @description For a panel of a page, which has a heading and a tooltip of its own. */
+                embedded?: boolean;
             };
             header?: never;
             path?: never;
@@ -9370,7 +9560,11 @@ export interface operations {
                      *       "data": [
                      *         {}
                      *       ],
-                     *       "layout": {}
+                     *       "layout": null,
+                     *       "revisions": [],
+                     *       "n_total": 0,
+                     *       "n_shown": 0,
+                     *       "bands": []
                      *     }
                      */
                     "application/json": components["schemas"]["FigureOut"];
@@ -10600,6 +10794,53 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    read_scatter: {
+        parameters: {
+            query: {
+                /** @description Path of a setting that varies. */
+                setting: string;
+                /** @description Whether the axis of the setting is logarithmic; default: as suits its values. */
+                log?: boolean | null;
+                /** @description Colours for light or for dark pages. */
+                theme?: "light" | "dark";
+            };
+            header?: never;
+            path: {
+                /** @description Id of the sweep. */
+                sweep_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {}
+                     *       ],
+                     *       "layout": null,
+                     *       "revisions": [],
+                     *       "n_total": 0,
+                     *       "n_shown": 0,
+                     *       "bands": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["FigureOut"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
             422: components["responses"]["UnprocessableContent"];
             503: components["responses"]["ServiceUnavailable"];
             "4XX": components["responses"]["BadRequest"];

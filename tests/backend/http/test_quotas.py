@@ -12,6 +12,7 @@ from backend.external.schemas import MAX_SERIES_OF_REQUEST
 from backend.principals import Role
 from backend.runs import grid
 from backend.specs.external import MAX_CONFIG_BYTES
+from backend.specs.run import parse_run_spec
 from backend.sweeps import configurations
 from tests.support import external
 from tests.support.routes import addresses
@@ -107,8 +108,8 @@ def test_requests_are_validated_before_the_database_is_locked(
 
         return validated
 
-    monkeypatch.setattr(grid, "parse_run_spec", unlocked(grid.parse_run_spec))
-    monkeypatch.setattr(configurations, "parse_run_spec", unlocked(configurations.parse_run_spec))
+    for module in (grid, configurations):
+        monkeypatch.setattr(module, "parse_run_spec", unlocked(parse_run_spec))
     space = {"config.learning_rate": {"values": [0.001, 0.002]}}
     body = (
         CARTPOLE | {"seeds": [1, 2]}

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from backend.db import Run
 from backend.db.engine import writing
 from backend.figures.scatter import ConfigurationDots, configurations_figure
-from backend.runs import repository as runs
+from backend.runs import service
 from backend.specs.states import RunState
 from tests.backend.figures.lines import valid
 from tests.support.rows import CARTPOLE, PATHS
@@ -58,7 +58,7 @@ def test_scatter_of_a_sweep_has_the_scores_of_its_finished_seeds(sqlite_service:
     with writing(sqlite_service.engine) as session:
         for run in session.scalars(select(Run)).all():
             for after in PATHS[RunState.FINISHED]:
-                runs.transition(session, run, after, "for the test")
+                service.transition(session, run, after, "for the test")
             run.score = 1000 * run.spec["config"]["learning_rate"]
     path = f"/api/v1/sweeps/{sweep['id']}/scatter"
     figure = client.get(path, params={"setting": "config.learning_rate"}).json()

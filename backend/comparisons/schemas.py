@@ -6,6 +6,7 @@ from pydantic import Field
 
 from backend.schemas import Id, Number, Page
 from backend.specs.fields import Schema
+from backend.specs.known_tags import RunUnit
 from backend.specs.states import RunState
 from backend.statistics.estimates import Estimate
 
@@ -75,7 +76,9 @@ class GroupStatistics(Schema):
     """Whether its runs are trained elsewhere: they have no evaluations, only training returns can be
     compared, and the default settings of their environment are assumed."""
     at_agent_steps: int | None
-    """Agent steps at which the runs are compared; null: each at its last step."""
+    """Agent steps at which the runs are compared, or iterations; null: each at its last step."""
+    step_unit: RunUnit
+    """What `at_agent_steps` counts. Without agent steps, those to the threshold are not known."""
     runs: list[RunScore]
     """Score of each run of the group."""
     n: int

@@ -46,22 +46,23 @@ class ScoreHistory:
         return float(self.agent_steps[there[0]]), float(self.wall_time_s[there[0]])
 
 
-def by_training(rows: Columns) -> ScoreHistory:
+def by_training(rows: Columns, window: int = WINDOW_EPISODES) -> ScoreHistory:
     """The mean return of the last `WINDOW_EPISODES` training episodes, after each of them.
 
     Args:
         rows: `agent_steps`, `wall_time_s` and `value` of every training episode.
+        window: number of values; 1 if they are means already.
     """
     known = np.isfinite(rows["value"])
     returns = rows["value"][known]
     total = np.concatenate([[0.0], np.cumsum(returns)])
     ends = np.arange(1, len(returns) + 1)
-    starts = np.maximum(0, ends - WINDOW_EPISODES)
+    starts = np.maximum(0, ends - window)
     return ScoreHistory(
         agent_steps=rows["agent_steps"][known],
         wall_time_s=rows["wall_time_s"][known],
         scores=(total[ends] - total[starts]) / (ends - starts),
-        trusted=ends >= WINDOW_EPISODES,
+        trusted=ends >= window,
     )
 
 

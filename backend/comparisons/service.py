@@ -33,6 +33,7 @@ from backend.runs.groups import (
 )
 from backend.runs.lineage import roots
 from backend.runs.styles import group_styles
+from backend.specs.known_tags import is_per_episode
 from backend.specs.run_fields import EXTERNAL
 from backend.statistics.estimates import (
     INTERVAL_NAME,
@@ -87,7 +88,7 @@ def compare(
     stored: dict[str, list[ChunkInfo]] = {}
     histories: dict[str, ScoreHistory] = {}
     done: Sequence[Evaluation] = ()
-    environments = {run_id: training_key(run) for run_id, run in runs.items()}
+    environments = {run_id: f"{training_key(run)} {run.step_unit}" for run_id, run in runs.items()}
     if score == "training":
         stored = _episodes(session, runs)
     else:
@@ -152,8 +153,10 @@ def compare(
 
 
 def _episodes(session: Session, runs: Mapping[str, Run]) -> dict[str, list[ChunkInfo]]:
-    """By run, the stored chunks of its episode returns; only runs that have any."""
-    chosen = [one for one in metrics.list_series(session, list(runs), [EPISODE_RETURN]) if one.source == ""]
+    """By run, the stored chunks of its returns; only runs that have any."""
+    names = {run.id: run.return_metric or EPISODE_RETURN for run in runs.values()}
+    found = metrics.list_series(session, list(runs), list(set(names.values())))
+    chosen = [one for one in found if one.source == "" and one.metric == names[one.run_id]]
     chunks = metrics.live_chunks(session, [one.id for one in chosen])
     return {one.run_id: chunks[one.id] for one in chosen if chunks[one.id]}
 
@@ -175,7 +178,12 @@ def _by_training(
     histories = dict.fromkeys(runs, by_training(empty(_COLUMNS)))
     for run_id, some in chunks.items():
         if some:
-            histories[run_id] = by_training(joined([data[chunk.id] for chunk in some]))
+            window = (
+                1
+                if is_per_episode(runs[run_id].return_metric or EPISODE_RETURN) is False
+                else WINDOW_EPISODES
+            )
+            histories[run_id] = by_training(joined([data[chunk.id] for chunk in some]), window)
     return histories
 
 
@@ -219,6 +227,8 @@ def _group(
 ) -> GroupStatistics:
     bound = np.inf if threshold is None else threshold
     reached = np.array([histories[run.id].reached(bound) for run in runs])
+    if runs[0].step_unit != "agent_steps":
+        reached[:, 0] = np.inf  # not known
     counted = np.array([run.id not in repeated for run in runs])
     known = np.array(
         [score for run in runs if run.id not in repeated and (score := scores[run.id]) is not None]
@@ -233,6 +243,7 @@ def _group(
         environment=runs[0].environment,
         protocol=protocol,
         external=runs[0].origin == EXTERNAL,
+        step_unit="iterations" if runs[0].step_unit == "iterations" else "agent_steps",
         at_agent_steps=at,
         runs=[
             RunScore(

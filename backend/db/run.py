@@ -83,6 +83,11 @@ class Run(Base):
     """Number of commits that changed anything that a page shows."""
     started_at: Mapped[datetime | None]
     ended_at: Mapped[datetime | None]
+    step_unit: Mapped[str] = mapped_column(String(20), default="agent_steps", server_default="agent_steps")
+    """What `agent_steps` and the steps of points count: `agent_steps`, or `iterations` of an external run."""
+    return_metric: Mapped[str | None] = mapped_column(String(200))
+    """The metric by which an external run is scored; None: none of its metrics is known to be a return.
+    Callboard's own runs have `rollout/episode_return`."""
     agent_steps: Mapped[int] = mapped_column(BigInteger, default=0)
     frames: Mapped[int] = mapped_column(BigInteger, default=0)
     updates: Mapped[int] = mapped_column(BigInteger, default=0)

@@ -19,6 +19,8 @@ class Series(Base):
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"))
     metric: Mapped[str] = mapped_column(String(200))
     source: Mapped[str] = mapped_column(String(100), default="")
+    step_unit: Mapped[str] = mapped_column(String(20), default="agent_steps", server_default="agent_steps")
+    """What the column `agent_steps` of its points counts: `agent_steps`, `iterations` or `seconds`."""
     n_points: Mapped[int] = mapped_column(BigInteger, default=0)
     """Points that are not superseded."""
     last_value: Mapped[float | None]

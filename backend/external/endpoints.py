@@ -13,6 +13,7 @@ from backend.external.schemas import (
     MAX_SEQUENCE,
     MAX_SERIES_OF_REQUEST,
     MAX_UPLOAD_BYTES,
+    ConfigBatch,
     EpisodesBatch,
     Heartbeat,
     HeartbeatOut,
@@ -172,6 +173,12 @@ def add_episodes(
 def add_log_lines(run_id: RunId, principal: ExternalWriter, session: IngestSession, body: LogBatch) -> Stored:
     """Store lines of an external run's log, once."""
     return service.add_lines(session, run_id, principal, body)
+
+
+@router.post("/config")
+def add_config(run_id: RunId, principal: ExternalWriter, session: IngestSession, body: ConfigBatch) -> Stored:
+    """Add settings to the config of an external run, once, and what else was not known at its start."""
+    return service.add_config(session, run_id, principal, body)
 
 
 @router.put("/uploads/{upload}", openapi_extra=_PART_BODY)

@@ -1,11 +1,13 @@
 """What the scripts of external runs have sent, in the database."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from backend.db import Checkpoint, ExternalSource, Series, SeriesChunk
+
+_NAMES_PER_STATEMENT = 500
 
 
 def source(session: Session, run_id: str, name: str) -> ExternalSource | None:
@@ -54,3 +56,24 @@ def supersede_checkpoints(session: Session, run_id: str, after_agent_steps: int)
         .where(Checkpoint.run_id == run_id, Checkpoint.agent_steps > after_agent_steps)
         .values(superseded=True)
     )
+
+
+def step_units(session: Session, run_id: str) -> dict[str, str]:
+    """What the steps of each metric of a run count."""
+    query = select(Series.metric, Series.step_unit).where(Series.run_id == run_id, Series.source == "")
+    return dict(session.execute(query).all())
+
+
+def set_step_units(session: Session, run_id: str, units: Mapping[str, str]) -> None:
+    """Change what the steps of some metrics count."""
+    for unit in set(units.values()):
+        names = [name for name, each in units.items() if each == unit]
+        for first in range(0, len(names), _NAMES_PER_STATEMENT):
+            some = Series.metric.in_(names[first : first + _NAMES_PER_STATEMENT])
+            session.execute(update(Series).where(Series.run_id == run_id, some).values(step_unit=unit))
+
+
+def largest_value(session: Session, run_id: str, metric: str) -> float | None:
+    """The largest finite value of a metric."""
+    query = select(Series.max_value).where(Series.run_id == run_id, Series.metric == metric)
+    return session.scalar(query.where(Series.source == ""))

@@ -5,10 +5,12 @@ import re
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
+from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, WithJsonSchema
 
 from backend.specs.events import MAX_TEXT
 from backend.specs.fields import NAME, SHA256, SUFFIX, ULID, Schema, Strict, Text
+from backend.specs.known_tags import RunUnit
+from backend.specs.run_fields import ExternalSeed
 from backend.specs.states import RunState
 
 MAX_UPLOAD_BYTES = 2**30
@@ -128,6 +130,25 @@ class LogBatch(NumberedBatch):
     lines: list[SentLine] = Field(
         max_length=MAX_LINES, description="Lines, in the order in which they were written."
     )
+
+
+class ConfigBatch(NumberedBatch):
+    """The body of `POST /runs/{id}/config`: what a script has learnt of its run after its start."""
+
+    config: dict[str, JsonValue] = Field(default={})
+    """Settings to add to those of the run, or to replace there."""
+    config_details: dict[str, JsonValue] = Field(default={})
+    """What the JSON of these settings does not say, as in `POST /runs`."""
+    algorithm: Text | None = None
+    """Name of the algorithm, if that of the run is `unknown`."""
+    environment: Text | None = None
+    """Name of the environment, if that of the run is `unknown`."""
+    seed: ExternalSeed | None = None
+    """Seed of the script, if the run was created without one."""
+    return_metric: MetricName | None = None
+    """The metric by which the run is scored from now on."""
+    step_unit: RunUnit | None = None
+    """What the run's steps count."""
 
 
 class CompletedUpload(NumberedBatch):

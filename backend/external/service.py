@@ -19,6 +19,7 @@ from backend.errors import Conflict, Forbidden, Invalid
 from backend.external import repository
 from backend.external.columns import EPISODE_LENGTH, PointColumns, in_order
 from backend.external.schemas import (
+    ConfigBatch,
     DroppedRows,
     DropReason,
     Heartbeat,
@@ -33,7 +34,8 @@ from backend.metrics.catalogue import EPISODE_RETURN
 from backend.metrics.chunks import Array, Columns, n_rows
 from backend.principals import Principal
 from backend.runs import service as runs
-from backend.runs.external import HEARTBEAT_S
+from backend.runs.external import HEARTBEAT_S, describe
+from backend.specs.known_tags import is_per_episode, return_metric, run_unit, series_units
 from backend.specs.problems import FieldProblem
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import ENDED, RunState
@@ -111,12 +113,19 @@ def add_points(session: Session, run_id: str, principal: Principal, batch: Point
     parts = {"series/" + name.split("/")[0] for name in kept} | ({"log"} if dropped else set())
     revision = runs.touch(session, run, parts)
     if kept:
-        _advance(run, kept)
+        stored, scored_by = repository.step_units(session, run.id), run.return_metric
+        units: Mapping[str, str] = stored
+        if not kept.keys() <= stored.keys() or (scored_by is None and EPISODE_RETURN in stored):
+            units = _interpret(session, run, {*stored, *kept})
+        _advance(run, kept, units)
         complete = {(name, ""): _with_episodes(run, name, columns) for name, columns in kept.items()}
         if metrics.append_columns(session, run.id, run.attempt, revision, complete):
             runs.publish(session, run, ["metrics"])
-        if EPISODE_RETURN in kept:
-            _score(session, run, kept[EPISODE_RETURN])
+        stored = dict.fromkeys(kept, "agent_steps") | stored
+        changed = {name: unit for name, unit in units.items() if stored[name] != unit}
+        repository.set_step_units(session, run.id, changed)
+        if run.return_metric in kept or run.return_metric != scored_by:
+            _score(session, run)
     n_dropped = sum(part.rows for part in dropped)
     if n_dropped:
         _log_dropped(session, run, source, dropped)
@@ -146,6 +155,32 @@ def add_lines(session: Session, run_id: str, principal: Principal, batch: LogBat
     runs.add_log_lines(session, run.id, run.attempt, map(_line, batch.lines))
     _sent(session, run)
     return _stored(batch, source, len(batch.lines))
+
+
+def add_config(session: Session, run_id: str, principal: Principal, batch: ConfigBatch) -> Stored:
+    """Add to the config of a run what its script has learnt, unless that is stored already.
+
+    Raises:
+        NotFound: there is no such run.
+        Forbidden: the token may only write the runs that it has created.
+        Conflict: it is not an external run, or a batch is missing before this one.
+        InvalidSpec: a setting is invalid, or the config would have too many; nothing is stored.
+    """
+    run = _external(session, run_id, principal)
+    source = _next(session, run, batch)
+    if source is None:
+        return _known(session, run, batch)
+    describe(run, batch.model_dump(mode="json", exclude={"source", "sequence"}))
+    if batch.return_metric is not None:
+        run.return_metric = batch.return_metric
+        _score(session, run)
+    if batch.step_unit is not None:
+        run.step_unit = batch.step_unit
+        stored = repository.step_units(session, run.id)
+        repository.set_step_units(session, run.id, series_units(stored.keys(), batch.step_unit))
+    runs.touch(session, run)
+    _sent(session, run)
+    return _stored(batch, source, 1)
 
 
 def add_file(
@@ -316,35 +351,55 @@ class _DroppedByReason:
         return list(self._parts.values())
 
 
+def _interpret(session: Session, run: Run, names: Collection[str]) -> Mapping[str, str]:
+    """Decide by all of its metrics how a locked run is scored and what its steps count, unless its script has
+    said so; what the steps of each metric count."""
+    if not run.spec.get("return_metric"):
+        run.return_metric = return_metric(names) or run.return_metric
+    if not run.spec.get("step_unit"):
+        run.step_unit = run_unit(names)
+    return series_units(names, "iterations" if run.step_unit == "iterations" else "agent_steps")
+
+
+def _counts_episodes(run: Run, metric: str) -> bool:
+    """Whether each value of the metric is a finished episode."""
+    return metric == run.return_metric and bool(is_per_episode(metric))
+
+
 def _with_episodes(run: Run, name: str, columns: Columns) -> Columns:
     """The columns with the number of finished episodes at each point; the run already counts these."""
     n = n_rows(columns)
-    first = run.episodes - n + 1 if name == EPISODE_RETURN else run.episodes
-    step = 1 if name == EPISODE_RETURN else 0
+    step = int(_counts_episodes(run, name))
+    first = run.episodes - n + 1 if step else run.episodes
     return columns | {"episodes": first + step * np.arange(n, dtype="<i8")}
 
 
-def _advance(run: Run, kept: Mapping[str, Columns]) -> None:
+def _advance(run: Run, kept: Mapping[str, Columns], units: Mapping[str, str]) -> None:
     """Update the progress of a locked run."""
-    steps = max(run.agent_steps, *(int(columns["agent_steps"][-1]) for columns in kept.values()))
+    counted = {name: columns for name, columns in kept.items() if units[name] == run.step_unit}
+    steps = max([run.agent_steps, *(int(columns["agent_steps"][-1]) for columns in counted.values())])
     wall_time_s = max(run.wall_time_s, *(float(columns["wall_time_s"].max()) for columns in kept.values()))
     passed_s = wall_time_s - run.wall_time_s
     if passed_s > 0 and run.wall_time_s > 0:
         rate = (steps - run.agent_steps) / passed_s
         run.agent_steps_per_s = averaged_rate(run.agent_steps_per_s, rate, passed_s)
     run.agent_steps, run.wall_time_s = steps, wall_time_s
-    run.frames = max(run.frames, *(int(columns["frames"].max()) for columns in kept.values()))
-    if EPISODE_RETURN in kept:
-        run.episodes += n_rows(kept[EPISODE_RETURN])
+    if run.step_unit == "agent_steps":
+        run.frames = max([run.frames, *(int(columns["frames"].max()) for columns in counted.values())])
+    run.episodes += sum(n_rows(columns) for name, columns in kept.items() if _counts_episodes(run, name))
 
 
-def _score(session: Session, run: Run, new: Columns) -> None:
-    """Update a run's score and best return after new episode returns."""
-    values = np.concatenate(_last_values(session, run.id, EPISODE_RETURN, SCORE_EPISODES))
-    run.score = _mean(values[-SCORE_EPISODES:])
-    best = new["value"][np.isfinite(new["value"])]
-    if len(best):
-        run.best_return = float(max(best.max(), -math.inf if run.best_return is None else run.best_return))
+def _score(session: Session, run: Run) -> None:
+    """Update a run's score and best return: the mean of the last 100 returns, or the last of a metric whose
+    values are means already."""
+    if run.return_metric is None:
+        return
+    chunks = _last_values(session, run.id, run.return_metric, SCORE_EPISODES)
+    values = (np.concatenate(chunks) if chunks else np.zeros(0))[-SCORE_EPISODES:]
+    if is_per_episode(run.return_metric) is False:
+        values = values[np.isfinite(values)][-1:]
+    run.score = _mean(values)
+    run.best_return = repository.largest_value(session, run.id, run.return_metric)
 
 
 def _reached(session: Session, run_id: str) -> tuple[int, float, int]:

@@ -188,7 +188,9 @@ class _Drawing:
             for sources, names in wanted.items()
         }
         return [
-            [one for one in chosen[sources_of[name.kind]] if one.metric in name.metrics]
+            metrics.on_one_axis(
+                [one for one in chosen[sources_of[name.kind]] if one.metric in name.metrics], request.axes.x
+            )
             for name in request.names
         ]
 
@@ -196,7 +198,7 @@ class _Drawing:
         self, name: FigureName, series: Sequence[Series], read: Mapping[int, SeriesBuckets]
     ) -> Figure:
         if name.kind == "learning_curve":
-            return self._learning_curve(self._lines(series, read))
+            return self._learning_curve(self._lines(series, read), _counted(self._request.axes.x, series))
         if name.kind == "diagnostic":
             return self._diagnostic(BY_ID[name.of], self._lines(sorted(series, key=_by_number), read))
         if name.kind == "seed_curve":
@@ -205,7 +207,7 @@ class _Drawing:
         return curve_figure(
             self._lines(series, read),
             metric=name.of,
-            x=request.axes.x,
+            x=_counted(request.axes.x, series),
             smooth=request.axes.description,
             title=self._title(describe(name.of).title),
             theme=request.options.theme,
@@ -215,14 +217,14 @@ class _Drawing:
     def _title(self, what: str) -> str:
         return f"{what}, {subject(self.found.values())}" if self._has_layout else what
 
-    def _learning_curve(self, lines: list[CurveLine]) -> Figure:
+    def _learning_curve(self, lines: list[CurveLine], x: str) -> Figure:
         """Returns, with evaluations, checkpoints, restarts and setting changes."""
         session, request, found = self._session, self._request, self.found
         run_ids, axes = request.runs, request.axes
         if len(found) == 1:  # the title names the run; the legend distinguishes training from evaluations
             lines = [replace(line, label=Label("training")) for line in lines]
         drawn: dict[str, Any] = {
-            "x": axes.x,
+            "x": x,
             "smooth": axes.description,
             "title": self._title("Learning curve"),
             "theme": request.options.theme,
@@ -297,7 +299,7 @@ class _Drawing:
         return seed_curve_figure(
             groups,
             metric=metric,
-            x=request.axes.x,
+            x=_counted(request.axes.x, series),
             spread=request.spread,
             order=list(firsts),
             smooth=request.axes.description,
@@ -412,6 +414,11 @@ def draw_episode_trace(
         theme=options.theme,
         width_px=options.width_px,
     )
+
+
+def _counted(x: str, chosen: Sequence[Series]) -> str:
+    """What an axis counts: that of agent steps perhaps iterations or seconds."""
+    return metrics.axis_unit({one.step_unit for one in chosen}, x) if x == "agent_steps" else x
 
 
 def _levels(found: Mapping[str, Run], done: Sequence[Evaluation]) -> list[Level]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from backend.specs import known_tags
 from backend.specs.protocols import protocol_title
 
 
@@ -26,6 +27,8 @@ class XAxis:
 
 X_AXES: dict[str, XAxis] = {
     "agent_steps": XAxis("Agent steps", ",.0f", "agent steps"),
+    "iterations": XAxis("Iterations", ",.0f", "iterations"),
+    "seconds": XAxis("Seconds, as its script counts them", ",.0f", "s"),
     "frames": XAxis("Emulator frames", ",.0f", "frames"),
     "updates": XAxis("Updates", ",.0f", "updates"),
     "wall_time_s": XAxis("Training time (s)", ",.1f", "s"),
@@ -33,7 +36,7 @@ X_AXES: dict[str, XAxis] = {
     "episodes": XAxis("Training episodes", ",.0f", "episodes"),
 }
 
-EPISODE_RETURN = "rollout/episode_return"
+EPISODE_RETURN = known_tags.EPISODE_RETURN
 
 METRICS: dict[str, Metric] = {
     EPISODE_RETURN: Metric("Training return", "Return (true score)"),

@@ -49,7 +49,8 @@ def list_series(run_id: RunId, principal: Viewer, session: ReadSession) -> Respo
         SeriesInfo.model_validate(series, from_attributes=True)
         for series in service.series_of(session, run_id)
     ]
-    return json_response(SeriesInfos(items=items))
+    metric, candidates = service.return_of(session, run_id)
+    return json_response(SeriesInfos(items=items, return_metric=metric, return_candidates=candidates))
 
 
 @router.get("/metrics")

@@ -7,6 +7,7 @@ from pydantic import Field
 from backend.runs.fields import FieldKind
 from backend.schemas import Id
 from backend.specs.fields import Schema
+from backend.specs.known_tags import StepUnit
 
 X = Literal["agent_steps", "frames", "updates", "wall_time_s", "clock_time_s", "episodes"]
 Numbers = list[float | None]
@@ -35,6 +36,8 @@ class SeriesInfo(Schema):
     """Latest value; null if it is not finite."""
     revision: int
     """The run's revision at which it last changed."""
+    step_unit: StepUnit
+    """What the steps of its points count."""
 
 
 class SeriesInfos(Schema):
@@ -42,6 +45,10 @@ class SeriesInfos(Schema):
 
     items: list[SeriesInfo]
     """Every series, by metric and source."""
+    return_metric: str | None
+    """The metric by which an external run is scored; null for Callboard's own runs, or if none is known."""
+    return_candidates: list[str]
+    """Metrics of an external run without one that may be it."""
 
 
 class MetricSummary(Schema):
@@ -124,6 +131,9 @@ class Curve(Schema):
     """Name of the metric, such as `rollout/episode_return`."""
     source: str
     """Actor or process that measured the series; empty for the run as a whole."""
+    step_unit: StepUnit
+    """What its x counts if that of the chart is `agent_steps`: `iterations` or `seconds` of some external
+    runs."""
     revision: int
     """The run's revision of this data: send it as `since_revision` to get later data."""
     n_total: int
@@ -178,6 +188,8 @@ class GroupCurve(Schema):
     """Name of the metric, such as `rollout/episode_return`."""
     source: str
     """Actor or process that measured the series; empty for the runs as a whole."""
+    step_unit: StepUnit
+    """What its x counts if that of the chart is `agent_steps`."""
     centre: Literal["median", "mean", "iqm"]
     """What the band is around."""
     interval: str
@@ -212,10 +224,13 @@ class GroupCurve(Schema):
 
 
 class Chart(Schema):
-    """Response of `GET /series`. A requested series that is missing here has no points."""
+    """Response of `GET /series`. A requested series that is missing here has no points, or no place on the
+    axis."""
 
     x: X
     """Unit of the horizontal axis."""
+    n_left_out: int
+    """Number of series that are left out because their steps count something else than those of others."""
     smooth: float
     """Weight of the past in the moving average over points; 0 without one."""
     series: list[Curve]

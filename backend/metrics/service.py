@@ -1,6 +1,7 @@
 """Series over REST: names, charts, groups of seeds, exports."""
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,7 +26,9 @@ from backend.runs import listing
 from backend.runs import repository as run_rows
 from backend.runs.groups import group_key, repetitions
 from backend.runs.lineage import roots
+from backend.specs.known_tags import EPISODE_RETURN, StepUnit, return_candidates
 from backend.specs.run import in_declared_order
+from backend.specs.run_fields import EXTERNAL
 
 MAX_BUCKETS = 500_000
 """Maximum number of buckets per response, whose JSON has some 50 MB."""
@@ -36,6 +39,7 @@ LARGE_BUCKETS = 250_000
 _large = Lock()
 
 ANY_SOURCE = "*"
+MAX_CANDIDATES = 10
 
 MAX_MATCHED = 1_000
 """Runs of one export by a filter."""
@@ -66,6 +70,15 @@ def series_of(session: Session, run_id: str) -> Sequence[Series]:
     return [series for series in repository.list_series(session, [run_id]) if series.n_points]
 
 
+def return_of(session: Session, run_id: str) -> tuple[str | None, list[str]]:
+    """A run's return metric, and without one the metrics that may be it."""
+    run = find_runs(session, [run_id])[run_id]
+    names = dict.fromkeys(series.metric for series in repository.list_series(session, [run_id]))
+    if run.return_metric is not None or run.origin != EXTERNAL:
+        return run.return_metric, []
+    return None, return_candidates(names)[:MAX_CANDIDATES]
+
+
 def metrics_of(session: Session, run_ids: Sequence[str]) -> list[tuple[str, int]]:
     """The metrics that some of the runs have points of, with the number of those runs.
 
@@ -85,7 +98,8 @@ def chart(session: Session, request: ChartRequest) -> memoryview:
     """
     runs = find_runs(session, request.runs)
     since = revisions_had(request.since, request.runs, runs)
-    chosen = choose(session, request.runs, request.metrics, request.sources)
+    found = choose(session, request.runs, request.metrics, request.sources)
+    chosen = on_one_axis(found, request.axes.x)
     with bounded(len(chosen), request.axes):
         documents: Iterable[dict[str, Any]]
         if request.grouped:
@@ -93,7 +107,7 @@ def chart(session: Session, request: ChartRequest) -> memoryview:
             documents = (_group_document(session, request, members, runs, since) for members in groups)
         else:
             documents = _curve_documents(session, request, chosen, runs, since)
-        return _chart_document(request, documents)
+        return _chart_document(request, documents, len(found) - len(chosen))
 
 
 @contextmanager
@@ -112,9 +126,12 @@ def bounded(n_series: int, axes: Axes) -> Iterator[None]:
         yield
 
 
-def _chart_document(request: ChartRequest, documents: Iterable[dict[str, Any]]) -> memoryview:
+def _chart_document(
+    request: ChartRequest, documents: Iterable[dict[str, Any]], n_left_out: int
+) -> memoryview:
     """The chart as JSON; each series or group is serialised, and freed, before the next."""
-    head = orjson.dumps({"x": request.axes.x, "smooth": request.axes.smooth}).removesuffix(b"}")
+    fields = {"x": request.axes.x, "smooth": request.axes.smooth}
+    head = orjson.dumps(fields | {"n_left_out": n_left_out}).removesuffix(b"}")
     full, empty = (b"groups", b"series") if request.grouped else (b"series", b"groups")
     body = bytearray(b'%s,"%s":[],"%s":[' % (head, empty, full))
     for n, document in enumerate(documents):
@@ -239,14 +256,21 @@ def choose(
     """The requested series, in the requested order.
 
     The default source is the run as a whole, or, for a metric that only single sources have, all of these.
+    Of a run without `rollout/episode_return` its return metric is taken instead, under that name.
     """
     by_name: dict[tuple[str, str], list[Series]] = {}
-    for series in repository.list_series(session, run_ids, metrics):
+    returns: dict[str, str] = {}
+    if EPISODE_RETURN in metrics:
+        scored = repository.runs_of(session, run_ids)
+        returns = {run.id: run.return_metric for run in scored if run.return_metric is not None}
+    for series in repository.list_series(session, run_ids, [*metrics, *set(returns.values())]):
         by_name.setdefault((series.run_id, series.metric), []).append(series)
     chosen = []
     for run in dict.fromkeys(run_ids):
         for metric in dict.fromkeys(metrics):
             there = by_name.get((run, metric), [])
+            if not there and metric == EPISODE_RETURN and run in returns:
+                there = [_named(series, metric) for series in by_name.get((run, returns[run]), [])]
             if ANY_SOURCE in sources:
                 chosen += there
             elif sources:
@@ -254,6 +278,34 @@ def choose(
             else:
                 chosen += [series for series in there if series.source == ""] or there
     return chosen
+
+
+def _named(series: Series, metric: str) -> Series:
+    """A copy of a series' row under another name, which no session knows."""
+    columns = {column.name: getattr(series, column.name) for column in Series.__table__.columns}
+    return Series(**columns | {"metric": metric})
+
+
+def on_one_axis(chosen: Sequence[Series], x: str) -> list[Series]:
+    """Those of the series that can be drawn on an axis of steps together with the others of their metric.
+
+    Those in agent steps, if there are any; else those in iterations; else those in seconds. An axis of frames
+    or updates has series in agent steps only; all have a training time and a number of episodes.
+    """
+    if x not in ("agent_steps", "frames", "updates"):
+        return list(chosen)
+    units: dict[str, set[str]] = {}
+    for series in chosen:
+        units.setdefault(series.metric, set()).add(series.step_unit)
+    drawn = {metric: axis_unit(some, x) for metric, some in units.items()}
+    return [series for series in chosen if series.step_unit == drawn[series.metric]]
+
+
+def axis_unit(units: Collection[str], x: str) -> StepUnit:
+    """What an axis of steps counts with series of these units."""
+    if x != "agent_steps" or not units or "agent_steps" in units:
+        return "agent_steps"
+    return "iterations" if "iterations" in units else "seconds"
 
 
 def seed_groups(
@@ -279,8 +331,11 @@ def _curve_documents(
     since: Mapping[str, int] | None,
 ) -> Iterator[dict[str, Any]]:
     found = curves(session, chosen, request.axes, since, merged=request.merged)
+    left = Counter(series.id for series in chosen)
     for series in chosen:
-        yield _curve_document(series, found.pop(series.id), request.axes, runs[series.run_id].revision)
+        left[series.id] -= 1
+        curve = found[series.id] if left[series.id] else found.pop(series.id)
+        yield _curve_document(series, curve, request.axes, runs[series.run_id].revision)
 
 
 def _curve_document(series: Series, curve: SeriesBuckets, axes: Axes, revision: int) -> dict[str, Any]:
@@ -290,6 +345,7 @@ def _curve_document(series: Series, curve: SeriesBuckets, axes: Axes, revision: 
         "run": series.run_id,
         "metric": series.metric,
         "source": series.source,
+        "step_unit": series.step_unit,
         "revision": revision,
         "n_total": curve.n_rows,
         "n_shown": curve.n_buckets,
@@ -321,6 +377,7 @@ def _group_document(
         "revisions": [run.revision for run in grouped],
         "metric": members[0].metric,
         "source": members[0].source,
+        "step_unit": members[0].step_unit,
         "interval": interval_name(len(members), request.spread),
         "centre": request.spread.centre,
         "step": curve.step,

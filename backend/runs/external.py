@@ -1,15 +1,50 @@
-"""What Callboard cannot do with external runs, which are trained and written elsewhere."""
+"""External runs, trained elsewhere: what their scripts tell later, and what Callboard cannot do with them."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from backend.db import Run
 from backend.errors import Conflict
-from backend.specs.external import REFUSALS
+from backend.specs.external import REFUSALS, ExternalFields, external_spec
 from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.run_fields import EXTERNAL
 
+UNKNOWN = "unknown"
+"""Algorithm or environment of a run whose script has not named it."""
 HEARTBEAT_S = 60.0
 """Time without a request of its script after which an external run is lost."""
+
+
+def describe(run: Run, changes: dict[str, Any]) -> None:
+    """Change what the script of a locked run tells of it later: its config, and what was not known before.
+
+    Args:
+        run: an external run.
+        changes: `config` and `config_details`, which are merged into those of the run; `return_metric` and
+            `step_unit`; `algorithm`, `environment` and `seed`, unless they are known already.
+
+    Raises:
+        InvalidSpec: with one problem per invalid field; nothing is changed.
+    """
+    spec = run.spec
+    config = changes.get("config") or {}
+    details = {name: each for name, each in spec.get("config_details", {}).items() if name not in config}
+    body = {name: spec.get(name) for name in ExternalFields.model_fields if name in spec}
+    body |= {
+        "config": spec["config"] | config,
+        "config_details": details | (changes.get("config_details") or {}),
+        "seed": spec["seed"] if spec.get("seed_is_known", True) else changes.get("seed"),
+    }
+    for name in ("algorithm", "environment"):
+        if spec[name] == UNKNOWN and changes.get(name):
+            body[name] = changes[name]
+    body |= {name: changes[name] for name in ("return_metric", "step_unit") if changes.get(name)}
+    changed = external_spec(ExternalFields.model_validate(body))
+    run.spec = spec | {
+        name: changed[name] for name in changed if name not in ("tags", "notes", "name", "group")
+    }
+    run.algorithm, run.environment, run.seed = (
+        changed[name] for name in ("algorithm", "environment", "seed")
+    )
 
 
 def trainable_spec(run: Run, action: Literal["fork", "evaluate", "change the settings of"]) -> RunSpec:

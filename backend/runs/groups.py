@@ -16,7 +16,7 @@ from backend.db.run import is_whole
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS, Environment, PublishedScore
 from backend.specs.environments.custom import CustomEnvironment
-from backend.specs.external import is_external
+from backend.specs.external import is_external, is_seed_name, seed_value
 from backend.specs.problems import InvalidSpec
 from backend.specs.protocols import PROTOCOLS
 from backend.specs.run import default_config, parse_run_spec
@@ -133,6 +133,7 @@ def group_key(spec: dict[str, Any]) -> str:
         config = {name: value for name, value in spec["config"].items() if not _is_seed(name, value, spec)}
         details = spec.get("config_details") or {}
         configs["config"] = {name: _json_number(value) for name, value in config.items()}
+        parts |= {name: spec[name] for name in ("return_metric", "step_unit") if spec.get(name)}
         parts["config_details"] = {name: details[name] for name in config if name in details}
     text = json.dumps(parts | configs | _annealing(spec, configs["config"]), sort_keys=True)
     return sha256(text.encode()).hexdigest()[:16]
@@ -140,11 +141,7 @@ def group_key(spec: dict[str, Any]) -> str:
 
 def _is_seed(name: str, value: Any, spec: dict[str, Any]) -> bool:
     """Whether a setting is the run's seed: its last name ends in `seed`, and its value is that of the run."""
-    if isinstance(value, bool) or not name.rpartition(".")[2].lower().endswith("seed"):
-        return False
-    if isinstance(value, str):
-        return value.isascii() and value.isdecimal() and int(value) == spec["seed"]
-    return bool(value == spec["seed"])
+    return is_seed_name(name) and seed_value(value) == spec["seed"]
 
 
 def _json_number(value: Any) -> Any:

@@ -95,6 +95,8 @@ def _create_external(session: Session, fields: ExternalFields, principal: Princi
             for name in ("name", "algorithm", "environment", "seed", "group", "tags", "notes")
         },
         spec=spec,
+        return_metric=spec["return_metric"],
+        step_unit=spec["step_unit"] or "agent_steps",
         queue="",
         memory_estimate_bytes=0,
         state=RunState.RUNNING,

@@ -22,6 +22,7 @@ from backend.schemas import Id, Number, Page
 from backend.specs.annealing import Annealing
 from backend.specs.external import ExternalFields
 from backend.specs.fields import Schema, Strict, whole
+from backend.specs.known_tags import RunUnit
 from backend.specs.problems import NO_FIELD, FieldProblem, InvalidSpec, explained, problems_of, quoted
 from backend.specs.provenance import Provenance
 from backend.specs.run import RunSpec, StopSpec, in_declared_order, is_custom
@@ -215,8 +216,13 @@ class RunOut(Schema):
     revision: int = Field(examples=[42])
     """Number of changes of the run so far, its data included. Send it back as `since_revision` to get later
     data only."""
+    step_unit: RunUnit
+    """What `agent_steps` counts: `iterations` of some external runs."""
+    return_metric: str | None
+    """The metric by which an external run is scored; null for Callboard's own runs, or if none of its metrics
+    is known to be a return."""
     agent_steps: int = Field(examples=[1_000_000])
-    """Agent steps (decisions) of the run so far."""
+    """Agent steps (decisions) of the run so far; of some external runs, iterations: see `step_unit`."""
     frames: int = Field(examples=[4_000_000])
     """Emulator frames of the run so far; Atari has four per agent step by default."""
     updates: int = Field(examples=[6_250])

@@ -21,12 +21,14 @@ from pydantic import (
 )
 
 from backend.specs.fields import NAME, WITHOUT_QUOTES, Strict
+from backend.specs.known_tags import RunUnit
 from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, explained, problems_of
 from backend.specs.run import StopSpec
 from backend.specs.run_fields import (
     EXTERNAL,
     MAX_ALGORITHM,
     MAX_ENVIRONMENT,
+    MAX_EXTERNAL_SEED,
     MAX_NAME,
     ExternalSeed,
     GroupName,
@@ -85,14 +87,21 @@ class ExternalFields(Strict):
     config_details: dict[str, SettingDetail] = Field(
         default={},
         max_length=MAX_SETTINGS,
-        description="Details of settings in which configs may differ: runs of different ones are not "
-        "seeds of one config.",
+        description="What the JSON of settings does not say. Runs of different details are not seeds of one "
+        "config.",
     )
+    return_metric: Annotated[str, StringConstraints(max_length=200, pattern=NAME)] | None = None
+    """The metric by which the run is scored; default: that of a known library, if it has one."""
+    step_unit: RunUnit | None = None
+    """What the run's steps count: `agent_steps`, the default unless its metrics are those of a library that
+    counts `iterations`."""
+    import_options: dict[str, JsonValue] | None = Field(default=None, max_length=20)
+    """Options of the import that has created the run: one with others replaces it."""
     name: Name | None = None
     """Name shown on pages; by default it is composed of the algorithm, the environment and the seed."""
     seed: ExternalSeed | None = None
     """Seed of the script, as a number or, for programs whose numbers are exact up to 2^53 only, as its
-    digits; default: 0."""
+    digits; default: that in `config`, else 0."""
     group: GroupName | None = None
     """Name of the group that the run belongs to."""
     tags: Tags = ()
@@ -129,7 +138,9 @@ def external_spec(fields: ExternalFields) -> dict[str, Any]:
         for name, detail in fields.config_details.items()
         if name in fields.config
     }
-    spec |= {"environment_config": {}, "stop": StopSpec().model_dump(), "seed": fields.seed or 0}
+    seed = _seed_in(fields.config) if fields.seed is None else fields.seed
+    spec |= {"environment_config": {}, "stop": StopSpec().model_dump()}
+    spec |= {"seed": seed or 0, "seed_is_known": seed is not None}
     spec |= {"name": fields.name or _default_name(spec), "notes": fields.notes or ""}
     for name, most in (("config", MAX_CONFIG_BYTES), ("config_details", MAX_DETAILS_BYTES)):
         n_bytes = len(json.dumps(spec[name], ensure_ascii=False, separators=(",", ":")).encode())
@@ -140,6 +151,29 @@ def external_spec(fields: ExternalFields) -> dict[str, Any]:
             )
             raise InvalidSpec([FieldProblem(field=name, message=message)])
     return spec
+
+
+def is_seed_name(name: str) -> bool:
+    """Whether the last name of a setting ends in `seed`, as in `torch.manual_seed`."""
+    return name.rpartition(".")[2].lower().endswith("seed")
+
+
+def seed_value(value: Any) -> int | None:
+    """The seed that a setting's value is: `5`, `5.0` and `"5"` are the same; None if it is none."""
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 20:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
+        return None
+    return int(value) if 0 <= value <= MAX_EXTERNAL_SEED else None
+
+
+def _seed_in(config: dict[str, Any]) -> int | None:
+    """The seed that a config names: that of `seed`, else the only one of its fields that end in it."""
+    found = {name: seed_value(value) for name, value in config.items() if is_seed_name(name)}
+    if found.get("seed") is not None:
+        return found["seed"]
+    seeds = set(found.values()) - {None}
+    return seeds.pop() if len(seeds) == 1 else None
 
 
 def is_external(spec: dict[str, Any]) -> bool:

@@ -16,12 +16,14 @@ from callboard_cli import fail
 
 if TYPE_CHECKING:
     from callboard_cli.imports.log import Log
-    from callboard_cli.imports.sending import Imported
+    from callboard_cli.imports.sending import Imported, Options
 
 app = typer.Typer(
     help="Record logs of other tools as runs. (For runs of Callboard itself: `callboard runs import`.)",
     no_args_is_help=True,
 )
+
+_SHOWN_CANDIDATES = 5
 
 Algorithm = Annotated[str | None, typer.Option(help="Name of the algorithm, instead of the log's.")]
 Environment = Annotated[
@@ -30,6 +32,13 @@ Environment = Annotated[
 Seed = Annotated[int | None, typer.Option(min=0, max=MAX_EXTERNAL_SEED, help="Seed, instead of the log's.")]
 Group = Annotated[str | None, typer.Option(help="Group of the runs.")]
 Tag = Annotated[list[str] | None, typer.Option(help="Tag of the runs; repeatable.")]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="METRIC: the metric of returns, by which the run is scored; default: that of a known library. "
+        "METRIC=NAME: another name for a metric. Repeatable."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per run.")]
 
 
@@ -43,28 +52,44 @@ def tensorboard(
     seed: Seed = None,
     group: Group = None,
     tag: Tag = None,
+    metric: Metrics = None,
+    step: Annotated[
+        float | None,
+        typer.Option(
+            min=1e-9,
+            max=1e12,
+            help="Agent steps for each step of the log, if it counts iterations, or steps of each of several "
+            "environments.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Import TensorBoard's event files: scalars, texts and hyperparameters.
 
-    A second import of the same files adds only what is new.
+    A second import of the same files adds only what is new; with other options it replaces the first.
     """
+    from callboard_cli.imports.sending import Options
     from callboard_cli.imports.tensorboard import read
 
     fields = {"algorithm": algorithm, "environment": environment, "seed": seed, "group": group, "tags": tag}
-    _import([path], read, fields, as_json)
+    _import([path], read, Options(fields, tuple(metric or ()), step), as_json)
 
 
 @app.command()
 def table(
     path: Annotated[list[Path], typer.Argument(help="CSV or Parquet files: one run each, or see --run.")],
     step: Annotated[
-        str | None, typer.Option(help="Column of agent steps; default: agent_steps, global_step or step.")
+        str | None,
+        typer.Option(
+            help="Column of agent steps; default: agent_steps, global_step or step. COLUMN*FACTOR: agent "
+            "steps for each of its steps. A column such as training_iteration counts iterations."
+        ),
     ] = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            help="COLUMN=METRIC, such as r=rollout/episode_return; repeatable. Default: every other column."
+            help="COLUMN=METRIC, such as r=rollout/episode_return: these columns only. METRIC: the metric of "
+            "returns, by which the run is scored. Repeatable."
         ),
     ] = None,
     wall_time: Annotated[str | None, typer.Option(help="Column of training time in seconds.")] = None,
@@ -78,22 +103,40 @@ def table(
 ) -> None:
     """Import CSV and Parquet files with a row for each step and a column for each metric.
 
-    A second import of the same file adds only new rows.
+    A second import of the same file adds only new rows; with other options it replaces the first.
     """
+    from callboard_cli.imports.sending import Options
     from callboard_cli.imports.tables import Mapped, read
 
-    pairs = [each.rpartition("=") for each in metric or []]
+    pairs = [each.rpartition("=") for each in metric or [] if "=" in each]
     for column, _, name in pairs:
         if not column or not name:
             raise fail(
                 f"--metric: must be COLUMN=NAME, such as r=rollout/episode_return: got {column}={name}"
             )
-    mapped = Mapped(step, wall_time, run, {column: name for column, _, name in pairs})
+    step_column, factor = _split_factor(step)
+    mapped = Mapped(step_column, wall_time, run, {column: name for column, _, name in pairs})
     fields = {"algorithm": algorithm, "environment": environment, "seed": seed, "group": group, "tags": tag}
-    _import(path, lambda each: read(each, mapped), fields, as_json)
+    of_reader = {"step": step, "wall_time": wall_time, "run": run, "columns": dict(mapped.metrics)}
+    returns = tuple(each for each in metric or [] if "=" not in each)
+    _import(path, lambda each: read(each, mapped), Options(fields, returns, factor, of_reader), as_json)
 
 
-def _import(paths: Iterable[Path], read: Any, fields: dict[str, Any], as_json: bool) -> None:
+def _split_factor(step: str | None) -> tuple[str | None, float | None]:
+    """The column and the factor of `COLUMN*FACTOR`."""
+    column, _, text = (step or "").rpartition("*")
+    try:
+        factor = float(text)
+    except ValueError:
+        return step, None
+    if not column:
+        return step, None
+    if not 1e-9 <= factor <= 1e12:
+        raise fail(f"--step: the factor must be from 1e-9 to 1e12: got {text}")
+    return column, factor
+
+
+def _import(paths: Iterable[Path], read: Any, options: "Options", as_json: bool) -> None:
     """Read and send; exit code 1 if something could not be imported, 2 if nothing could be read."""
     from callboard.errors import NotConfigured, Unreachable
     from callboard.transport import Transport, find_server
@@ -112,7 +155,7 @@ def _import(paths: Iterable[Path], read: Any, fields: dict[str, Any], as_json: b
                     raise UnreadableLog(f"{path}: no such file or folder")
                 logs: Iterator[Log] = read(path)
                 for log in logs:
-                    done.append(send(log, transport, fields))
+                    done.append(send(log, transport, options))
                     _report(done[-1], as_json)
     except UnreadableLog as error:
         raise fail(str(error)) from None
@@ -151,7 +194,8 @@ def _report(done: "Imported", as_json: bool) -> None:
             "points": done.n_points,
             "lines": done.n_lines,
         }
-        shown |= {"resumed": done.resumed, "problem": done.problem, "not_kept": dict(done.not_kept)}
+        shown |= {"resumed": done.resumed, "replaced": done.replaced, "problem": done.problem}
+        shown |= {"not_kept": dict(done.not_kept), "return_candidates": done.return_candidates}
         typer.echo(json.dumps(shown))
         return
     if done.problem is not None:
@@ -159,7 +203,17 @@ def _report(done: "Imported", as_json: bool) -> None:
         return
     nothing = done.resumed and not done.n_points and not done.n_lines
     new = "unchanged" if nothing else f"{done.n_points:,} points, {done.n_lines:,} lines"
-    typer.echo(f"{done.run}  {done.name}: {new}")
+    typer.echo(
+        f"{done.run}  {done.name}: {new}" + (", instead of the earlier import" if done.replaced else "")
+    )
+    if done.return_candidates is not None:
+        typer.echo(_without_score(done.return_candidates))
+
+
+def _without_score(candidates: list[str]) -> str:
+    shown = ", ".join(f'"{name}"' for name in candidates[:_SHOWN_CANDIDATES])
+    hint = f"name it with --metric, such as one of {shown}" if shown else "name it with --metric"
+    return f"  no score: none of its metrics is known to be the return; {hint}"
 
 
 def _sum_up(done: list["Imported"], as_json: bool) -> None:

@@ -5,8 +5,9 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
+from callboard.config import described_by
 from callboard.limits import MAX_STEPS
 from callboard.rows import is_seed, seed_of
 
@@ -54,6 +55,10 @@ class Log:
     algorithm: str | None = None
     environment: str | None = None
     seed: int | None = None
+    return_metric: str | None = None
+    """The metric that is the return, if it was named."""
+    step_unit: Literal["agent_steps", "iterations"] | None = None
+    """What the steps count; None: what the metrics tell."""
     config: dict[str, Any] = field(default_factory=dict)
     series: dict[str, Column] = field(default_factory=dict)
     lines: list[tuple[float, str]] = field(default_factory=list)
@@ -78,12 +83,9 @@ class Log:
     def describe_by_config(self, config: Mapping[str, Any]) -> None:
         """Add settings; take from them what is not known yet."""
         self.config |= config
-        self.environment = self.environment or _text(config, "env_id", "environment", "env")
-        self.algorithm = self.algorithm or _text(config, "algorithm", "algo", "exp_name")
+        described = described_by(config)
+        self.environment = self.environment or described.get("environment")
+        self.algorithm = self.algorithm or described.get("algorithm")
         seed = config.get("seed")
         if self.seed is None and is_seed(seed):
             self.seed = seed_of(seed)
-
-
-def _text(config: Mapping[str, Any], *names: str) -> str | None:
-    return next((str(config[name]) for name in names if isinstance(config.get(name), str)), None)

@@ -4,7 +4,7 @@ import hashlib
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from callboard.rows import Frame, Line, cleaned, dumps, frames_of, json_number, 
 from callboard.spool import MAX_REQUEST_BYTES, new_ulid
 from callboard.transport import Transport
 from callboard_cli.imports.log import Log
+from callboard_cli.imports.meaning import candidates, has_score, interpret
 
 MAX_BATCH = 10_000
 MAX_METRICS = 5_000
@@ -41,21 +42,58 @@ class Imported:
     problem: str | None = None
     """Why nothing was imported."""
     not_kept: "Counter[str]" = field(default_factory=Counter)
+    replaced: bool = False
+    """Whether the run of an earlier import with other options was deleted."""
+    return_candidates: list[str] | None = None
+    """Metrics that may be the return, of a run without a known one."""
 
 
-def send(log: Log, transport: Transport, fields: Mapping[str, Any]) -> Imported:
+@dataclass(frozen=True)
+class Options:
+    """What the user says of the logs."""
+
+    fields: Mapping[str, Any]
+    """Of the runs, instead of the logs': `algorithm`, `environment`, `seed`, `group`, `tags`."""
+    metrics: Sequence[str] = ()
+    """Of `meaning.interpret`, as is the next one."""
+    step_factor: float | None = None
+    of_reader: Mapping[str, Any] | None = None
+    """Options with which the log was read, if it can be read with others."""
+
+    def stored(self) -> dict[str, Any]:
+        """Those that were given, as they are stored with the run."""
+        given = {**self.fields, "metrics": list(self.metrics), "step_factor": self.step_factor}
+        given |= self.of_reader or {}
+        return {name: value for name, value in given.items() if value not in (None, [], {}, ())}
+
+    def earlier(self, stored: Mapping[str, Any]) -> "Options":
+        """Those of an earlier import, if none are given now and the log was read in the same way."""
+        if self.stored() or self.of_reader is not None:
+            return self
+        fields = {name: stored.get(name) for name in self.fields}
+        return Options(fields, stored.get("metrics") or (), stored.get("step_factor"))
+
+
+def send(log: Log, transport: Transport, options: Options) -> Imported:
     """Create the run of a log, or find that of an earlier import, and send what it does not have.
+
+    The run of an import with other options is replaced. Without options, those of the earlier import apply.
 
     Args:
         log: what was read.
         transport: where to.
-        fields: of the run, instead of the log's: `algorithm`, `environment`, `seed`, `group`, `tags`.
+        options: what the user says of it.
 
     Raises:
         Unreachable: the server does not answer. The next import continues.
     """
     done = Imported(log.name, not_kept=log.not_kept)
+    mark = f"import-{hashlib.sha256(log.identity.encode()).hexdigest()[:20]}"
+    earlier = _find(transport, mark)
+    options = options.earlier(_options_of(earlier[0])) if earlier else options
+    current = next((run for run in earlier if _options_of(run) == options.stored()), None)
     log.series = {metric: column for metric, column in log.series.items() if column.value}
+    interpret(log, options.metrics, options.step_factor)
     if len(log.series) > MAX_METRICS:
         done.not_kept["metrics after the first 5,000"] = len(log.series) - MAX_METRICS
         log.series = dict(list(log.series.items())[:MAX_METRICS])
@@ -64,31 +102,47 @@ def send(log: Log, transport: Transport, fields: Mapping[str, Any]) -> Imported:
         return done
     created = None
     try:
-        mark = f"import-{hashlib.sha256(log.identity.encode()).hexdigest()[:20]}"
-        done.run = _find(transport, mark)
-        done.resumed = done.run is not None
+        done.run = None if current is None else str(current["id"])
+        done.resumed = current is not None
         if done.run is None:
-            body = _body(log, mark, fields)
+            body = _body(log, mark, options)
             answer = _request(transport, "POST", "runs", body=body, idempotency_key=new_ulid())
             done.run = created = str(answer["items"][0]["id"])
-        _send_rest(log, transport, done.run, done)
+        _send_rest(log, transport, done.run, done, {} if current is None else current["spec"])
+        for run in earlier:
+            if run is not current:
+                _delete(transport, str(run["id"]))
+                done.replaced = True
+        if not has_score(log):
+            done.return_candidates = candidates(log)
     except (Rejected, ValueError) as error:
         done.problem = str(error)
         if created is not None:  # nothing is left half-imported
-            _request(transport, "POST", f"runs/{created}/heartbeat", body={"state": "failed"})
-            _request(transport, "DELETE", f"runs/{created}")
+            _delete(transport, created)
             done.run, done.n_points, done.n_lines = None, 0, 0
     return done
 
 
-def _find(transport: Transport, mark: str) -> str | None:
-    """The run of an earlier import of the same log, by its mark in the notes."""
-    params = {"filter": f"notes:{mark}", "archived": "all", "limit": 1}
-    items = _request(transport, "GET", "runs", params=params)["items"]
-    return str(items[0]["id"]) if items else None
+def _find(transport: Transport, mark: str) -> list[dict[str, Any]]:
+    """The runs of earlier imports of the same log, by their mark in the notes, the latest first.
+
+    There are several only if an import was interrupted while it replaced one.
+    """
+    params = {"filter": f"notes:{mark}", "archived": "all", "limit": 10, "sort": "-created_at"}
+    return list(_request(transport, "GET", "runs", params=params)["items"])
 
 
-def _body(log: Log, mark: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+def _options_of(run: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(run["spec"].get("import_options") or {})
+
+
+def _delete(transport: Transport, run: str) -> None:
+    _request(transport, "POST", f"runs/{run}/heartbeat", body={"state": "failed"})
+    _request(transport, "DELETE", f"runs/{run}")
+
+
+def _body(log: Log, mark: str, options: Options) -> dict[str, Any]:
+    fields = options.fields
     first = min((column.agent_steps[0] for column in log.series.values()), default=0)
     settings = flat_config(log.config)
     notes = f"Imported: {log.name}, {log.n_points:,} points from agent step {first:,}. {mark}"
@@ -103,6 +157,9 @@ def _body(log: Log, mark: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         "group": fields.get("group"),
         "tags": list(fields.get("tags") or ()),
         "notes": cleaned(notes, MAX_NOTES),
+        "return_metric": log.return_metric,
+        "step_unit": log.step_unit,
+        "import_options": options.stored(),
     }
 
 
@@ -111,7 +168,7 @@ def _word(value: str, most: int) -> str:
     return cleaned(plain, most)
 
 
-def _send_rest(log: Log, transport: Transport, run: str, done: Imported) -> None:
+def _send_rest(log: Log, transport: Transport, run: str, done: Imported, spec: Mapping[str, Any]) -> None:
     """Send the points and lines that the run lacks, and end it.
 
     Raises:
@@ -126,6 +183,10 @@ def _send_rest(log: Log, transport: Transport, run: str, done: Imported) -> None
         lines_before = _lines(transport, run)
     rest = {metric: _n_stored(log, metric, stored.get(metric)) for metric in log.series}
     source, sequence = new_ulid(), 0
+    if done.resumed and (later := _later_config(log, spec)):
+        sequence += 1
+        body = {"source": source, "sequence": sequence} | later
+        _request(transport, "POST", f"runs/{run}/config", body=body)
     points = (("points", n_rows, dumps(series)) for series, n_rows in _batches(log, rest))
     for _, n_rows, rows in _small(points):
         sequence += 1
@@ -152,6 +213,17 @@ def _small(frames: Iterable[Frame]) -> Iterator[Frame]:
     """The frames, split where a request with one would be too large for a proxy."""
     for kind, n_rows, rows in frames:
         yield from split(kind, n_rows, rows, MAX_REQUEST_BYTES)
+
+
+def _later_config(log: Log, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What the log says of the run now, and did not when it was imported before."""
+    settings = flat_config(log.config)
+    config = {name: value for name, value in settings.config.items() if spec["config"].get(name) != value}
+    if not config:
+        return {}
+    details = {name: settings.details[name] for name in config if name in settings.details}
+    named = {"algorithm": log.algorithm, "environment": log.environment, "seed": log.seed}
+    return {"config": config, "config_details": details} | named
 
 
 def _n_stored(log: Log, metric: str, stored: Mapping[str, Any] | None) -> int:

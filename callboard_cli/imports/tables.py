@@ -12,8 +12,13 @@ from backend.specs.problems import quoted
 from callboard.names import Names
 from callboard_cli.imports.log import Log, UnreadableLog
 
-STEP_COLUMNS = ("agent_steps", "global_step", "total_timesteps", "timesteps", "step", "time/total_timesteps")
+STEP_COLUMNS = (
+    *("agent_steps", "global_step", "total_timesteps", "timesteps", "step", "time/total_timesteps", "steps"),
+    *("num_env_steps_sampled_lifetime", "timesteps_total", "Step"),
+)
 """Names of the column of agent steps: the first that a table has, unless one is named."""
+ITERATION_COLUMNS = ("training_iteration", "iteration", "iterations", "time/iterations", "epoch", "update")
+"""Names of columns of iterations, which a table without agent steps may have instead."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,8 @@ class _Table:
     def __init__(self, path: Path, columns: list[str], mapped: Mapped) -> None:
         self._path = path
         self._mapped = mapped
-        step = mapped.step or next((name for name in STEP_COLUMNS if name in columns), None)
+        known = (*STEP_COLUMNS, *ITERATION_COLUMNS)
+        step = mapped.step or next((name for name in known if name in columns), None)
         if step is None:
             raise UnreadableLog(f"{path}: --step: name the column of agent steps; it has {_list(columns)}")
         self._step = step
@@ -86,7 +92,8 @@ class _Table:
         # A table that another training has replaced has another first row, at least its values.
         place = f"{platform.node()} {self._path.resolve()}"
         name = f"{self._path.stem} {label}".strip()
-        return Log(name, f"table {place} {label} {sorted(map(str, row.items()))}")
+        identity = f"table {place} {label} {sorted(map(str, row.items()))}"
+        return Log(name, identity, step_unit="iterations" if self._step in ITERATION_COLUMNS else None)
 
     def _add(self, log: Log, row: Mapping[str, Any]) -> None:
         steps = _number(row.get(self._step))

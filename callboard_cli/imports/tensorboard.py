@@ -1,5 +1,6 @@
 """Reads TensorBoard's event files: scalars, texts and hyperparameters."""
 
+import json
 import re
 import struct
 from collections import defaultdict
@@ -13,7 +14,10 @@ from callboard.names import Names
 from callboard_cli.imports.log import Log, UnreadableLog
 
 MAX_RECORD_BYTES = 2**28
+MAX_PARAMS_BYTES = 2**22
 
+_TRIAL = re.compile(r"([A-Za-z][A-Za-z0-9]*)_.+_[0-9a-f]{5}")
+"""Name of a trial's folder of Ray Tune: algorithm, environment, id."""
 _HPARAMS_FOLDER = re.compile(r"\d{9,}(\.\d+)?")
 """Where torch's `add_hparams` writes, below the folder of the training."""
 _TEXT_ENDING = "/text_summary"
@@ -44,7 +48,9 @@ def read(root: Path) -> Iterator[Log]:
     for folder in sorted(folders):
         relative = folder.relative_to(base)
         name = relative.as_posix() if relative.name else folder.resolve().name
-        reader = _Reader(_named(name), messages)
+        log = _named(name)
+        _describe_by_params(log, folder)
+        reader = _Reader(log, messages)
         # Those of `add_hparams` come last; of the others the name begins with the time.
         yield reader.read(sorted(folders[folder], key=lambda path: (path.parent != folder, path.name)))
 
@@ -168,6 +174,19 @@ def _records(path: Path) -> Iterator[bytes]:
             if len(record) < length + _CHECKSUM_BYTES:
                 return
             yield record[:length]
+
+
+def _describe_by_params(log: Log, folder: Path) -> None:
+    """Settings from the file that Ray Tune writes beside the event files."""
+    path = folder / "params.json"
+    try:
+        params = json.loads(path.read_text("utf-8")) if path.stat().st_size <= MAX_PARAMS_BYTES else None
+    except (OSError, ValueError, RecursionError):
+        return
+    if isinstance(params, dict):
+        log.describe_by_config(params)
+        trial = _TRIAL.match(folder.name)
+        log.algorithm = log.algorithm or (trial[1] if trial else None)
 
 
 def _named(name: str) -> Log:

@@ -5,19 +5,21 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from callboard.limits import (
+    MAX_ALGORITHM,
     MAX_CONFIG_BYTES,
     MAX_CONFIG_FIELDS,
     MAX_CONFIG_LIST,
     MAX_CONFIG_TEXT,
     MAX_DETAILS_BYTES,
+    MAX_ENVIRONMENT,
     MAX_SETTING_CHARACTERS,
 )
 from callboard.names import stored_name, with_checksum
-from callboard.rows import cleaned
+from callboard.rows import cleaned, is_seed
 
 MAX_DEPTH = 10
 """Keys of a nested setting. What is deeper is stored as text."""
@@ -25,6 +27,7 @@ MAX_DEPTH = 10
 _ADDRESS = re.compile(" at 0x[0-9a-f]+")
 _WHOLE = re.compile("-?(0|[1-9][0-9]{0,17})")
 _DECIMAL = re.compile(r"-?([0-9]+\.[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?|-?[0-9]+[eE][+-]?[0-9]{1,3}")
+_NOT_IN_WORDS = re.compile('["\\\\\x00-\x1f\ud800-\udfff]')
 _TABLE = re.compile(r"\|[\s:-]+\|[\s:-]+\|")
 
 Path = tuple[Any, ...]
@@ -237,15 +240,86 @@ SETTINGS_TAGS = frozenset({"hyperparameters", "hparams", "config"})
 """Tags of texts that are tables of settings, such as CleanRL's."""
 
 
+class RunConfig(Mapping[str, Any]):
+    """The settings of a run, which its script may add to: `run.config.update(lr=0.1)`."""
+
+    def __init__(self, settings: Mapping[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
+        """Prepare; nothing is sent.
+
+        Args:
+            settings: that the run has.
+            send: sends fields of `POST /runs/{id}/config`.
+        """
+        self._settings = dict(settings)
+        self._send = send
+
+    def __getitem__(self, name: str) -> Any:
+        """A setting, as it is stored."""
+        return self._settings[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the settings."""
+        return iter(self._settings)
+
+    def __len__(self) -> int:
+        """The number of settings."""
+        return len(self._settings)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Add a setting, or replace it."""
+        self.update({name: value})
+
+    def update(self, config: Mapping[str, Any] | object | None = None, /, **more: Any) -> None:
+        """Add settings to the run's config, or replace them.
+
+        If they name a seed, an environment (`env_id`) or an algorithm (`exp_name`), it becomes that of the
+        run, unless that is known.
+
+        Args:
+            config: as for `callboard.init`.
+            more: further settings.
+
+        Raises:
+            ValueError: the config is neither a mapping nor an object with attributes, or has too many fields.
+        """
+        flat = flat_config(config)
+        if more:
+            others = flat_config(more)
+            details = {name: each for name, each in flat.details.items() if name not in others.config}
+            flat = FlatConfig(flat.config | others.config, details | others.details)
+        if len(self._settings.keys() | flat.config.keys()) > MAX_CONFIG_FIELDS:
+            raise ValueError(f"config: must have at most {MAX_CONFIG_FIELDS} fields")
+        if not flat.config:
+            return
+        self._settings |= flat.config
+        seed = flat.config.get("seed")
+        fields = {
+            "config": flat.config,
+            "config_details": flat.details,
+            "seed": seed if is_seed(seed) else None,
+        }
+        self._send(fields | described_by(flat.config))
+
+    def __repr__(self) -> str:
+        """The settings."""
+        return repr(self._settings)
+
+
 def described_by(config: Mapping[str, Any]) -> dict[str, str]:
     """Environment and algorithm that a config names, as CleanRL's scripts call them."""
-    names = {
-        "environment": ("env_id", "environment", "env"),
-        "algorithm": ("algorithm", "algo", "exp_name"),
-    }
-    found = {field: _first_text(config, options) for field, options in names.items()}
-    return {field: text for field, text in found.items() if text}
+    options = (
+        ("environment", MAX_ENVIRONMENT, ("env_id", "environment", "env")),
+        ("algorithm", MAX_ALGORITHM, ("algorithm", "algo", "exp_name")),
+    )
+    found = {}
+    for field, most, names in options:
+        texts = (config[name] for name in names if isinstance(config.get(name), str))
+        text = next(filter(None, texts), None)
+        if text is not None:
+            found[field] = plain_word(text, most)
+    return found
 
 
-def _first_text(config: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
-    return next((config[name] for name in names if isinstance(config.get(name), str)), None)
+def plain_word(text: str, most: int) -> str:
+    """A text as the name of an algorithm or environment, which has no quotes, backslashes or controls."""
+    return _NOT_IN_WORDS.sub("_", text)[:most] or "_"

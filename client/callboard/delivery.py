@@ -16,6 +16,7 @@ _PATHS = {
     "points": "points",
     "episodes": "episodes",
     "log": "log",
+    "config": "config",
     "state": "heartbeat",
     "checkpoint": "checkpoints",
     "video": "videos",
@@ -297,6 +298,10 @@ class Delivery:
         if request.kind == "state":
             [state] = json.loads(request.rows)
             return json.dumps(state).encode()
+        if request.kind == "config":
+            [fields] = json.loads(request.rows)
+            batch = {"source": self._spool.manifest.source, "sequence": request.sequence}
+            return json.dumps(batch | fields).encode()
         if request.kind in FILE_KINDS:
             assert self._file is not None
             [fields] = json.loads(request.rows)

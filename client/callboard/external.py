@@ -19,11 +19,12 @@ from callboard.cleaning import (
     pairs_of,
     shown,
 )
+from callboard.config import RunConfig
 from callboard.files import SentFile, checkpoint_of, video_of
 from callboard.limits import LEVELS, MAX_FPS, MAX_MESSAGE_CHARACTERS, MAX_STEPS
 from callboard.names import Names
-from callboard.rows import Episode, Line, Points, cleaned
-from callboard.spool import Spool
+from callboard.rows import Description, Episode, Line, Points, cleaned, dumps
+from callboard.spool import MAX_REQUEST_BYTES, Spool
 from callboard.syncing import sync
 from callboard.tally import Tally
 from callboard.transport import Transport
@@ -48,7 +49,15 @@ class ExternalRun:
     KeyboardInterrupt `stopped`. Without one it is closed when the process exits.
     """
 
-    def __init__(self, spool: Spool, transport: Transport, *, wall_time_s: float = 0.0, agent_steps: int = 0):
+    def __init__(
+        self,
+        spool: Spool,
+        transport: Transport,
+        *,
+        wall_time_s: float = 0.0,
+        agent_steps: int = 0,
+        config: Mapping[str, Any] | None = None,
+    ):
         self._spool = spool
         self._url = transport.server.url
         manifest, server = spool.manifest, transport.server
@@ -66,6 +75,8 @@ class ExternalRun:
         self._started_at = time.monotonic() - wall_time_s
         self._agent_steps = agent_steps
         self._episode_steps = agent_steps
+        self.config = RunConfig(config or {}, self._describe)
+        """The run's settings; `run.config.update(...)` adds to them."""
         self._metrics: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._names = Names()
         self._closed = False
@@ -372,6 +383,15 @@ class ExternalRun:
             TypeError: always.
         """
         raise TypeError("a run cannot be sent to another process: log in the process that called init")
+
+    def _describe(self, fields: dict[str, Any]) -> None:
+        """Send settings that arrive later; after the end of the run, or if they are too large, count them."""
+        if self._closed:
+            self._tally.drop(1, _CLOSED)
+        elif len(dumps(fields)) > MAX_REQUEST_BYTES:
+            raise ValueError(f"config: must have at most {MAX_REQUEST_BYTES:,} bytes as JSON")
+        else:
+            self._background.add(Description(fields), 1)
 
     def _add_file(self, kind: str, read: Callable[[], SentFile], agent_steps: int) -> None:
         if self._closed:

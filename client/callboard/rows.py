@@ -51,6 +51,13 @@ class Line(NamedTuple):
     agent_steps: int | None = None
 
 
+class Description(NamedTuple):
+    """What a script has learnt of its run after its start."""
+
+    fields: dict[str, Any]
+    """Fields of `POST /runs/{id}/config`."""
+
+
 class File(NamedTuple):
     """A file whose copy is in the spool."""
 
@@ -60,13 +67,14 @@ class File(NamedTuple):
     """Fields of the request that follows its upload; `upload` names the copy."""
 
 
-Entry = Points | Episode | Line | File
+Entry = Points | Episode | Line | File | Description
 Frame = tuple[str, int, bytes]
 """Kind, number of rows, and rows as a JSON array."""
 
 
 def frames_of(entries: Sequence[Entry]) -> Iterator[Frame]:
-    """The frames of what was logged: points, then episodes, lines and files, each in order."""
+    """The frames of what was logged: descriptions, then points, episodes, lines and files, each in order."""
+    yield from (("config", 1, dumps([entry.fields])) for entry in entries if isinstance(entry, Description))
     yield from _point_frames(entry for entry in entries if isinstance(entry, Points))
     episodes = [
         {

@@ -48,6 +48,7 @@ MAX_REQUEST_ROWS = {
     "points": MAX_POINTS,
     "episodes": MAX_EPISODES,
     "log": MAX_LINES,
+    "config": 1,
     "state": 1,
     "checkpoint": 1,
     "video": 1,
@@ -190,7 +191,7 @@ class Spool:
         """Write a frame.
 
         Args:
-            kind: `points`, `episodes`, `log`, `state`, `checkpoint` or `video`.
+            kind: `points`, `episodes`, `log`, `config`, `state`, `checkpoint` or `video`.
             n_rows: how many points, episodes or lines it has.
             rows: a JSON array.
 

@@ -25,6 +25,7 @@ from callboard.limits import (
     MAX_TAG,
     MAX_TAGS,
 )
+from callboard.names import Names
 from callboard.rows import dumps, items, seed_of, text
 from callboard.spool import MAX_REQUEST_BYTES, Manifest, Spool, new_ulid
 from callboard.transport import Transport, find_server
@@ -45,6 +46,8 @@ def init(
     group: str | None = None,
     tags: Iterable[str] = (),
     notes: str | None = None,
+    return_metric: str | None = None,
+    step_unit: str | None = None,
     id: str | None = None,
     rewind_to: SupportsIndex | float | None = None,
     url: str | None = None,
@@ -65,6 +68,10 @@ def init(
         group: name of a group to put the run into.
         tags: words to find and filter the run by.
         notes: free text, in Markdown.
+        return_metric: the metric by which the run is scored; default: the returns of `run.episode`, or a
+            metric of a known library, such as `rollout/ep_rew_mean`.
+        step_unit: `agent_steps`, or `iterations` if that is what the script passes as `agent_steps`; default:
+            agent steps, unless the metrics are those of a library that counts iterations.
         id: of an external run to resume, instead of all of the above.
         rewind_to: with `id`: agent steps of the checkpoint from which this script continues. Later points of
             the run are kept aside, and no chart draws them.
@@ -77,7 +84,7 @@ def init(
     server = find_server(url, token)
     source = new_ulid()
     if id is not None:
-        others = (name, algorithm, environment, config, seed, group, notes)
+        others = (name, algorithm, environment, config, seed, group, notes, return_metric, step_unit)
         id = as_text(id).strip()
         if not _ULID.fullmatch(id):
             raise ValueError(f"id: must be the id of a run, 26 digits and capital letters: got {shown(id)}")
@@ -87,6 +94,8 @@ def init(
     else:
         if rewind_to is not None:
             raise ValueError("rewind_to: needs id, of the run that continues")
+        if step_unit not in (None, "agent_steps", "iterations"):
+            raise ValueError(f"step_unit: must be agent_steps or iterations: got {shown(step_unit)}")
         settings = _settings(config)
         create: dict[str, Any] = {
             "origin": "external",
@@ -99,6 +108,8 @@ def init(
             "group": None if group is None else text("group", group, MAX_GROUP),
             "tags": _tags(tags),
             "notes": None if notes is None else text("notes", notes, MAX_NOTES, empty=True),
+            "return_metric": None if return_metric is None else Names().stored(return_metric),
+            "step_unit": step_unit,
         }
         n_bytes = len(dumps(create))
         if n_bytes > MAX_REQUEST_BYTES:
@@ -146,6 +157,7 @@ def _start(transport: Transport, manifest: Manifest) -> ExternalRun:
         transport,
         wall_time_s=float(before.get("wall_time_s") or 0.0),
         agent_steps=int(before.get("agent_steps") or manifest.rewind_to or 0),
+        config=manifest.create["config"] if manifest.create else before.get("spec", {}).get("config"),
     )
 
 
@@ -157,7 +169,7 @@ def _read(transport: Transport, run_id: str) -> dict[str, Any]:
         if error.status != httpx.codes.FORBIDDEN:
             raise
         return {}
-    return transport.fields_of(answer, id=str, name=str, wall_time_s=float, agent_steps=int)
+    return transport.fields_of(answer, id=str, name=str, wall_time_s=float, agent_steps=int, spec=dict)
 
 
 def _settings(config: Any) -> FlatConfig:

@@ -1,7 +1,6 @@
 """TensorBoard's `SummaryWriter`, writing to a run: a script that logs to it changes its import only."""
 
 import os
-import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self, SupportsFloat
 
 from callboard.cleaning import as_steps, as_text
-from callboard.config import flat_config
+from callboard.config import SETTINGS_TAGS, config_of_table, plain_word
 from callboard.external import ExternalRun
 from callboard.files import frames_of_videos
 from callboard.limits import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_NAME
@@ -113,8 +112,14 @@ class SummaryWriter:
     def add_text(
         self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None
     ) -> None:
-        """Write `tag: text` into the run's log. Without `global_step` it has the last one."""
-        self.run.text(as_text(tag) or "text", as_text(text_string), agent_steps=self._step(global_step))
+        """Write `tag: text` into the run's log. Without `global_step` it has the last one.
+
+        A table of settings, such as CleanRL's `hyperparameters`, is added to the run's config instead.
+        """
+        if tag in SETTINGS_TAGS and (settings := config_of_table(as_text(text_string))):
+            self._update(settings)
+        else:
+            self.run.text(as_text(tag) or "text", as_text(text_string), agent_steps=self._step(global_step))
 
     def add_hparams(
         self,
@@ -124,16 +129,15 @@ class SummaryWriter:
         run_name: str | None = None,
         global_step: int | None = None,
     ) -> None:
-        """Write the hyperparameters into the run's log, and log the metrics.
-
-        For the run's config, which pages show and compare, pass `config` to the constructor.
-        """
-        try:
-            settings = ", ".join(f"{name}={value}" for name, value in flat_config(hparam_dict).config.items())
-        except Exception as error:  # of any object
-            settings = f"not kept: {as_text(error)}"
-        self.run.text(f"hyperparameters: {settings or 'none'}")
+        """Add the hyperparameters to the run's config, and log the metrics."""
+        self._update(hparam_dict)
         self._log(metric_dict, "", global_step)
+
+    def _update(self, settings: Mapping[str, Any]) -> None:
+        try:
+            self.run.config.update(settings)
+        except Exception as error:  # of any object
+            self.run.text(f"hyperparameters: not kept: {as_text(error)}", level="warning")
 
     def flush(self) -> None:
         """Do nothing: everything is sent within a second."""
@@ -258,14 +262,14 @@ def _from_folder(log_dir: str) -> dict[str, Any]:
     """Name, algorithm, environment and perhaps seed, from the name of a folder or of the script."""
     script = Path(sys.argv[0] if sys.argv else "").stem or "script"
     name = Path(log_dir).name or script
-    fields: dict[str, Any] = {"name": name, "algorithm": script[:MAX_ALGORITHM], "environment": "unknown"}
+    fields: dict[str, Any] = {"name": name, "algorithm": script, "environment": "unknown"}
     parts = name.split("__")
     if len(parts) >= 3:
-        fields |= {"environment": parts[0][:MAX_ENVIRONMENT], "algorithm": parts[1][:MAX_ALGORITHM]}
+        fields |= {"environment": parts[0], "algorithm": parts[1]}
         if parts[2].isdecimal() and len(parts[2]) < 10:
             fields["seed"] = int(parts[2])
-    return {field: _plain(value) if isinstance(value, str) else value for field, value in fields.items()}
-
-
-def _plain(value: str) -> str:
-    return re.sub(r'["\\\x00-\x1f\ud800-\udfff]', "_", value) or "_"
+    most = {"name": MAX_NAME, "algorithm": MAX_ALGORITHM, "environment": MAX_ENVIRONMENT}
+    return {
+        field: plain_word(value, most[field]) if isinstance(value, str) else value
+        for field, value in fields.items()
+    }

@@ -52,8 +52,8 @@ def test_script_that_logs_to_tensorboard_changes_its_import_only(
     videos = target.client.get(f"/api/v1/runs/{run['id']}/videos").json()["items"]
     assert [video["agent_steps"] for video in videos] == [4]
     assert (run["algorithm"], run["environment"], run["seed"]) == ("ppo", "CartPole-v1", 7)
-    assert run["spec"]["config"] == {"learning_rate": 0.1}
-    assert run["best_return"] == 4.0
+    assert run["spec"]["config"] == {"learning_rate": 0.1, "lr": 0.1}
+    assert (run["best_return"], run["return_metric"]) == (4.0, "charts/episodic_return")
     points = target.points(run["id"])
     assert {name: len(rows) for name, rows in points.items()} == {
         "charts/episodic_return": 5,
@@ -64,13 +64,58 @@ def test_script_that_logs_to_tensorboard_changes_its_import_only(
         "hparam/accuracy": 1,
     }
     lines = [line for line in target.lines(run["id"]) if "hyperparameters" in line]
-    assert sorted(lines) == ["hyperparameters: lr=0.1", "hyperparameters: |param|value|"]
+    assert lines == ["hyperparameters: |param|value|"]
     log = target.client.get(f"/api/v1/runs/{run['id']}/log").json()["items"]
     assert [line["agent_steps"] for line in log if "|param|value|" in line["message"]] == [3]
     kept = [record.getMessage() for record in caplog.records if record.name == "callboard"]
     assert kept[:2] == ["callboard: histograms are not kept", "callboard: images are not kept"]
     assert "(N, T, C, H, W)" in kept[2]
     assert kept[3:] == ["callboard: videos are not kept"]
+
+
+CLEANRL = "|param|value|\n|-|-|\n|exp_name|ppo|\n|learning_rate|{lr}|\n|seed|{seed}|\n|env_id|CartPole-v1|"
+
+
+@pytest.mark.service
+def test_settings_that_come_later_are_the_config_and_their_seed_divides_no_group(target: Target) -> None:
+    for lr in (0.00025, 0.01):
+        for seed in (1, 2, 3):
+            writer = callboard.SummaryWriter("runs/mine")
+            writer.add_text("hyperparameters", CLEANRL.format(lr=lr, seed=seed))
+            for step in range(1, 4):
+                writer.add_scalar("charts/episodic_return", step * seed, step * 100)
+            writer.add_hparams({"anneal": True}, {})
+            writer.close()
+    runs = target.runs()
+    assert {run["environment"] for run in runs} == {"CartPole-v1"}
+    assert sorted(run["seed"] for run in runs) == [1, 1, 2, 2, 3, 3]
+    assert {tuple(sorted(run["spec"]["config"])) for run in runs} == {
+        ("anneal", "env_id", "exp_name", "learning_rate", "seed")
+    }
+    query = {"run": [run["id"] for run in runs]}
+    groups = target.client.get("/api/v1/comparisons", params=query).json()["groups"]
+    assert [group["n"] for group in groups] == [3, 3]
+    assert {run["score"] for run in runs} == {2.0, 4.0, 6.0}
+
+
+@pytest.mark.service
+def test_config_of_a_run_is_updated_live_and_after_a_resumption(target: Target) -> None:
+    with callboard.init(algorithm="a", environment="e", config={"lr": 0.1, "net": {"n": 1}}) as run:
+        run.config.update({"net": {"n": 2}, "gamma": 0.9}, beta=1)
+        run.config["seed"] = 5
+        assert dict(run.config) == {"lr": 0.1, "net.n": 2, "gamma": 0.9, "beta": 1, "seed": 5}
+        with pytest.raises(ValueError, match="at most 500 fields"):
+            run.config.update({f"f{at}": at for at in range(500)})
+        with pytest.raises(ValueError, match="config: must be a mapping"):
+            run.config.update(3)
+    with callboard.init(id=run.id) as resumed:
+        assert resumed.config["gamma"] == 0.9
+        resumed.config.update(gamma="0.9")
+    found = target.run(run.id)
+    assert found["spec"]["config"] == {"lr": 0.1, "net.n": 2, "gamma": "0.9", "beta": 1, "seed": 5}
+    assert found["seed"] == 5
+    with pytest.raises(ValueError, match="closed"):
+        run.config["x"] = 1
 
 
 @pytest.mark.service

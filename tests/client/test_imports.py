@@ -283,7 +283,7 @@ def test_unreadable_input_prints_one_line_and_changes_nothing(target: Target, tm
         (["table", tmp_path / "a.csv", "--step", "z"], '--step: no column "z"'),
         (["table", tmp_path / "a.csv", "--step", "x", "--run", "z"], '--run: no column "z"'),
         (["table", tmp_path / "a.csv", "--step", "x", "--metric", "z=a/b"], '--metric: no column "z"'),
-        (["table", tmp_path / "a.csv", "--metric", "x=loss"], "--metric: must be COLUMN=NAME"),
+        (["table", tmp_path / "a.csv", "--metric", "x="], "--metric: must be COLUMN=NAME"),
         (["table", tmp_path / "empty.csv"], "it has none"),
         (["table", tmp_path / "step.csv"], "the table has no rows"),
         (["table", tmp_path / "a.parquet"], "a.parquet"),

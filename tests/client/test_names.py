@@ -150,7 +150,7 @@ def typed(value: Any) -> Any:
 
 def key_of(config: Any, seed: int = 5) -> str:
     flat = flat_config(config)
-    body = {"origin": "external", "algorithm": "a", "environment": "e", "seed": seed}
+    body: dict[str, Any] = {"origin": "external", "algorithm": "a", "environment": "e", "seed": seed}
     body |= {"config": flat.config, "config_details": flat.details}
     return group_key(external_spec(ExternalFields.model_validate(body)))
 

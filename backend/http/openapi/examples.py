@@ -59,6 +59,11 @@ EXAMPLES: dict[str, Any] = {
         "sequence": 3,
         "lines": [{"time": "2026-01-31T10:00:00Z", "level": "info", "message": "a new phase"}],
     },
+    "ConfigBatch": {
+        "source": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+        "sequence": 3,
+        "config": {"learning_rate": 0.00025, "seed": 1},
+    },
     "CheckpointUpload": {
         "source": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
         "sequence": 4,

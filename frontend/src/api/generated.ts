@@ -1298,6 +1298,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Add Config
+         * @description Add settings to the config of an external run, once, and what else was not known at its start.
+         */
+        post: operations["add_config"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/uploads/{upload}": {
         parameters: {
             query?: never;
@@ -2178,7 +2198,8 @@ export interface components {
         };
         /**
          * Chart
-         * @description Response of `GET /series`. A requested series that is missing here has no points.
+         * @description Response of `GET /series`. A requested series that is missing here has no points, or no place on the
+         *     axis.
          */
         Chart: {
             /**
@@ -2187,6 +2208,11 @@ export interface components {
              * @enum {string}
              */
             x: "agent_steps" | "frames" | "updates" | "wall_time_s" | "clock_time_s" | "episodes";
+            /**
+             * N Left Out
+             * @description Number of series that are left out because their steps count something else than those of others.
+             */
+            n_left_out: number;
             /**
              * Smooth
              * @description Weight of the past in the moving average over points; 0 without one.
@@ -2452,6 +2478,71 @@ export interface components {
             improvements: components["schemas"]["Improvement"][];
         };
         /**
+         * ConfigBatch
+         * @description The body of `POST /runs/{id}/config`: what a script has learnt of its run after its start.
+         * @example {
+         *       "source": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+         *       "sequence": 3,
+         *       "config": {
+         *         "learning_rate": 0.00025,
+         *         "seed": 1
+         *       }
+         *     }
+         */
+        ConfigBatch: {
+            /**
+             * Source
+             * @description The process that writes: a ULID that it chooses when it starts.
+             */
+            source: string;
+            /**
+             * Sequence
+             * @description Number of the batch; each is one more than before.
+             */
+            sequence: number;
+            /**
+             * Config
+             * @description Settings to add to those of the run, or to replace there.
+             * @default {}
+             */
+            config: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * Config Details
+             * @description What the JSON of these settings does not say, as in `POST /runs`.
+             * @default {}
+             */
+            config_details: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * Algorithm
+             * @description Name of the algorithm, if that of the run is `unknown`.
+             */
+            algorithm?: string | null;
+            /**
+             * Environment
+             * @description Name of the environment, if that of the run is `unknown`.
+             */
+            environment?: string | null;
+            /**
+             * Seed
+             * @description Seed of the script, if the run was created without one.
+             */
+            seed?: number | string | null;
+            /**
+             * Return Metric
+             * @description The metric by which the run is scored from now on.
+             */
+            return_metric?: string | null;
+            /**
+             * Step Unit
+             * @description What the run's steps count.
+             */
+            step_unit?: ("agent_steps" | "iterations") | null;
+        };
+        /**
          * ConfigurationOut
          * @description A configuration with the scores of its seeds.
          */
@@ -2513,6 +2604,13 @@ export interface components {
              * @description Actor or process that measured the series; empty for the run as a whole.
              */
             source: string;
+            /**
+             * Step Unit
+             * @description What its x counts if that of the chart is `agent_steps`: `iterations` or `seconds` of some external
+             *     runs.
+             * @enum {string}
+             */
+            step_unit: "agent_steps" | "iterations" | "seconds";
             /**
              * Revision
              * @description The run's revision of this data: send it as `since_revision` to get later data.
@@ -3154,12 +3252,30 @@ export interface components {
             };
             /**
              * Config Details
-             * @description Details of settings in which configs may differ: runs of different ones are not seeds of one config.
+             * @description What the JSON of settings does not say. Runs of different details are not seeds of one config.
              * @default {}
              */
             config_details: {
                 [key: string]: components["schemas"]["SettingDetail"];
             };
+            /**
+             * Return Metric
+             * @description The metric by which the run is scored; default: that of a known library, if it has one.
+             */
+            return_metric?: string | null;
+            /**
+             * Step Unit
+             * @description What the run's steps count: `agent_steps`, the default unless its metrics are those of a library that
+             *     counts `iterations`.
+             */
+            step_unit?: ("agent_steps" | "iterations") | null;
+            /**
+             * Import Options
+             * @description Options of the import that has created the run: one with others replaces it.
+             */
+            import_options?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
             /**
              * Name
              * @description Name shown on pages; by default it is composed of the algorithm, the environment and the seed.
@@ -3168,7 +3284,7 @@ export interface components {
             /**
              * Seed
              * @description Seed of the script, as a number or, for programs whose numbers are exact up to 2^53 only, as its
-             *     digits; default: 0.
+             *     digits; default: that in `config`, else 0.
              */
             seed?: number | string | null;
             /**
@@ -3483,6 +3599,12 @@ export interface components {
              */
             source: string;
             /**
+             * Step Unit
+             * @description What its x counts if that of the chart is `agent_steps`.
+             * @enum {string}
+             */
+            step_unit: "agent_steps" | "iterations" | "seconds";
+            /**
              * Centre
              * @description What the band is around.
              * @enum {string}
@@ -3641,9 +3763,15 @@ export interface components {
             external: boolean;
             /**
              * At Agent Steps
-             * @description Agent steps at which the runs are compared; null: each at its last step.
+             * @description Agent steps at which the runs are compared, or iterations; null: each at its last step.
              */
             at_agent_steps: number | null;
+            /**
+             * Step Unit
+             * @description What `at_agent_steps` counts. Without agent steps, those to the threshold are not known.
+             * @enum {string}
+             */
+            step_unit: "agent_steps" | "iterations";
             /**
              * Runs
              * @description Score of each run of the group.
@@ -5179,8 +5307,20 @@ export interface components {
              */
             revision: number;
             /**
+             * Step Unit
+             * @description What `agent_steps` counts: `iterations` of some external runs.
+             * @enum {string}
+             */
+            step_unit: "agent_steps" | "iterations";
+            /**
+             * Return Metric
+             * @description The metric by which an external run is scored; null for Callboard's own runs, or if none of its metrics
+             *     is known to be a return.
+             */
+            return_metric: string | null;
+            /**
              * Agent Steps
-             * @description Agent steps (decisions) of the run so far.
+             * @description Agent steps (decisions) of the run so far; of some external runs, iterations: see `step_unit`.
              * @example 1000000
              */
             agent_steps: number;
@@ -5681,8 +5821,20 @@ export interface components {
              */
             revision: number;
             /**
+             * Step Unit
+             * @description What `agent_steps` counts: `iterations` of some external runs.
+             * @enum {string}
+             */
+            step_unit: "agent_steps" | "iterations";
+            /**
+             * Return Metric
+             * @description The metric by which an external run is scored; null for Callboard's own runs, or if none of its metrics
+             *     is known to be a return.
+             */
+            return_metric: string | null;
+            /**
              * Agent Steps
-             * @description Agent steps (decisions) of the run so far.
+             * @description Agent steps (decisions) of the run so far; of some external runs, iterations: see `step_unit`.
              * @example 1000000
              */
             agent_steps: number;
@@ -5952,6 +6104,12 @@ export interface components {
              * @description The run's revision at which it last changed.
              */
             revision: number;
+            /**
+             * Step Unit
+             * @description What the steps of its points count.
+             * @enum {string}
+             */
+            step_unit: "agent_steps" | "iterations" | "seconds";
         };
         /**
          * SeriesInfos
@@ -5963,6 +6121,16 @@ export interface components {
              * @description Every series, by metric and source.
              */
             items: components["schemas"]["SeriesInfo"][];
+            /**
+             * Return Metric
+             * @description The metric by which an external run is scored; null for Callboard's own runs, or if none is known.
+             */
+            return_metric: string | null;
+            /**
+             * Return Candidates
+             * @description Metrics of an external run without one that may be it.
+             */
+            return_candidates: string[];
         };
         /**
          * SeriesPoints
@@ -7624,6 +7792,8 @@ export interface operations {
                      *           "lease_expires_at": null,
                      *           "error": null,
                      *           "revision": 42,
+                     *           "step_unit": "agent_steps",
+                     *           "return_metric": null,
                      *           "agent_steps": 1000000,
                      *           "frames": 4000000,
                      *           "updates": 6250,
@@ -7707,6 +7877,8 @@ export interface operations {
                      *           "lease_expires_at": null,
                      *           "error": null,
                      *           "revision": 42,
+                     *           "step_unit": "agent_steps",
+                     *           "return_metric": null,
                      *           "agent_steps": 1000000,
                      *           "frames": 4000000,
                      *           "updates": 6250,
@@ -7836,6 +8008,8 @@ export interface operations {
                      *       "lease_expires_at": null,
                      *       "error": null,
                      *       "revision": 42,
+                     *       "step_unit": "agent_steps",
+                     *       "return_metric": null,
                      *       "agent_steps": 1000000,
                      *       "frames": 4000000,
                      *       "updates": 6250,
@@ -7948,6 +8122,8 @@ export interface operations {
                      *       "lease_expires_at": null,
                      *       "error": null,
                      *       "revision": 42,
+                     *       "step_unit": "agent_steps",
+                     *       "return_metric": null,
                      *       "agent_steps": 1000000,
                      *       "frames": 4000000,
                      *       "updates": 6250,
@@ -8075,6 +8251,8 @@ export interface operations {
                      *       "lease_expires_at": null,
                      *       "error": null,
                      *       "revision": 42,
+                     *       "step_unit": "agent_steps",
+                     *       "return_metric": null,
                      *       "agent_steps": 1000000,
                      *       "frames": 4000000,
                      *       "updates": 6250,
@@ -8154,6 +8332,8 @@ export interface operations {
                      *       "lease_expires_at": null,
                      *       "error": null,
                      *       "revision": 42,
+                     *       "step_unit": "agent_steps",
+                     *       "return_metric": null,
                      *       "agent_steps": 1000000,
                      *       "frames": 4000000,
                      *       "updates": 6250,
@@ -8237,6 +8417,8 @@ export interface operations {
                      *       "lease_expires_at": null,
                      *       "error": null,
                      *       "revision": 42,
+                     *       "step_unit": "agent_steps",
+                     *       "return_metric": null,
                      *       "agent_steps": 1000000,
                      *       "frames": 4000000,
                      *       "updates": 6250,
@@ -8321,6 +8503,8 @@ export interface operations {
                      *       "lease_expires_at": null,
                      *       "error": null,
                      *       "revision": 42,
+                     *       "step_unit": "agent_steps",
+                     *       "return_metric": null,
                      *       "agent_steps": 1000000,
                      *       "frames": 4000000,
                      *       "updates": 6250,
@@ -8401,6 +8585,8 @@ export interface operations {
                      *       "lease_expires_at": null,
                      *       "error": null,
                      *       "revision": 42,
+                     *       "step_unit": "agent_steps",
+                     *       "return_metric": null,
                      *       "agent_steps": 1000000,
                      *       "frames": 4000000,
                      *       "updates": 6250,
@@ -8633,6 +8819,8 @@ export interface operations {
                      *       "lease_expires_at": null,
                      *       "error": null,
                      *       "revision": 42,
+                     *       "step_unit": "agent_steps",
+                     *       "return_metric": null,
                      *       "agent_steps": 1000000,
                      *       "frames": 4000000,
                      *       "updates": 6250,
@@ -8685,8 +8873,13 @@ export interface operations {
                      *           "source": "text",
                      *           "n_points": 812,
                      *           "last_value": null,
-                     *           "revision": 1
+                     *           "revision": 1,
+                     *           "step_unit": "agent_steps"
                      *         }
+                     *       ],
+                     *       "return_metric": null,
+                     *       "return_candidates": [
+                     *         "text"
                      *       ]
                      *     }
                      */
@@ -8788,12 +8981,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "x": "agent_steps",
+                     *       "n_left_out": 1,
                      *       "smooth": 0.5,
                      *       "series": [
                      *         {
                      *           "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
                      *           "metric": "rollout/episode_return",
                      *           "source": "text",
+                     *           "step_unit": "agent_steps",
                      *           "revision": 1,
                      *           "n_total": 1,
                      *           "n_shown": 1,
@@ -8839,6 +9034,7 @@ export interface operations {
                      *           ],
                      *           "metric": "rollout/episode_return",
                      *           "source": "text",
+                     *           "step_unit": "agent_steps",
                      *           "centre": "median",
                      *           "interval": "text",
                      *           "step": 0.5,
@@ -10323,6 +10519,7 @@ export interface operations {
                      *           "protocol": "noop_starts",
                      *           "external": true,
                      *           "at_agent_steps": null,
+                     *           "step_unit": "agent_steps",
                      *           "runs": [
                      *             {
                      *               "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
@@ -11786,6 +11983,60 @@ export interface operations {
             content: {
                 "application/json": components["schemas"]["PointsBatch"];
                 "application/vnd.apache.arrow.stream": string;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "sequence": 1,
+                     *       "stored": 1,
+                     *       "dropped": 1,
+                     *       "dropped_rows": [
+                     *         {
+                     *           "reason": "agent_steps_decrease",
+                     *           "rows": 1,
+                     *           "metric": "text",
+                     *           "agent_steps": 1
+                     *         }
+                     *       ],
+                     *       "dropped_in_all": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Stored"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["ContentTooLarge"];
+            422: components["responses"]["UnprocessableContent"];
+            503: components["responses"]["ServiceUnavailable"];
+            "4XX": components["responses"]["BadRequest"];
+        };
+    };
+    add_config: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request repeated with its key within a day is not executed again and gets the same response. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Id of the run. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConfigBatch"];
             };
         };
         responses: {

@@ -19,6 +19,7 @@ const curve = (run: string, value: number): Curve => ({
   run,
   metric: 'loss/value',
   source: '',
+  step_unit: 'agent_steps',
   revision: 1,
   n_total: 1,
   n_shown: 1,

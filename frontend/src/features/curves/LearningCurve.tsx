@@ -2,10 +2,10 @@ import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { evaluationsQuery } from '@/api/runResources';
 import type { Run } from '@/api/runs';
-import { EPISODE_RETURN } from '@/api/series';
+import { EPISODE_RETURN, seriesNamesQuery } from '@/api/series';
 import { CurveControls } from '@/components/chart/CurveControls';
 import { Empty } from '@/components/feedback';
-import { hasEnded } from '@/lib/run';
+import { hasEnded, isExternal } from '@/lib/run';
 import { ChartPanel } from '@/components/chart/ChartPanel';
 import classes from '@/components/chart/curves.module.css';
 
@@ -25,6 +25,11 @@ const versionOf = (run: Run, nEvaluations: number): string =>
 export function LearningCurve({ run }: { run: Run }) {
   const runs = useMemo(() => [run.id], [run.id]);
   const evaluations = useQuery(evaluationsQuery(run.id));
+  const names = useQuery({
+    ...seriesNamesQuery(run.id),
+    enabled: isExternal(run) && run.return_metric === null,
+  });
+  const candidates = names.data?.return_candidates ?? [];
   const nEvaluations = evaluations.data?.filter(({ mean_return }) => mean_return !== null).length ?? 0;
   return (
     <section className={`panel ${classes.panel}`} aria-label="Learning curve">
@@ -43,9 +48,11 @@ export function LearningCurve({ run }: { run: Run }) {
         controls={<CurveControls />}
         empty={
           <Empty>
-            {hasEnded(run.state)
-              ? 'The run ended before its first training episode.'
-              : 'No episode has ended yet. The first point appears when one does.'}
+            {candidates.length > 0
+              ? `None of the metrics is known to be the return. It could be ${candidates.slice(0, 3).join(', ')}: its script names it with return_metric, an import with --metric.`
+              : hasEnded(run.state)
+                ? 'The run ended before its first training episode.'
+                : 'No episode has ended yet. The first point appears when one does.'}
           </Empty>
         }
       />

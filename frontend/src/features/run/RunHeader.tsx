@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { useState, type ReactNode } from 'react';
 import { MAX_NAME } from '@/api/runBounds';
 import { runQuery, type RunDetail } from '@/api/runs';
+import { EPISODE_RETURN } from '@/api/series';
 import { ButtonLink } from '@/components/controls';
 import { InlineEdit } from '@/components/InlineEdit';
 import { PermittedButton, useDenied } from '@/components/permission';
@@ -26,6 +27,7 @@ export function RunHeader({ run, onDeleted }: Props) {
   const edit = useRunEdit(run);
   const denied = useDenied();
   const external = isExternal(run);
+  const iterates = run.step_unit === 'iterations';
   const noClone = denied ?? (external ? ELSEWHERE.clone : undefined);
   const noFork = denied ?? (external ? ELSEWHERE.fork : undefined);
   const close = (): void => {
@@ -92,7 +94,14 @@ export function RunHeader({ run, onDeleted }: Props) {
         <Fact label="Progress">
           <ProgressBar fraction={run.progress} timeLeft_s={run.time_left_s} label="Progress" />
         </Fact>
-        <Fact label="Score" hint="Mean true return of the last 100 training episodes">
+        <Fact
+          label="Score"
+          hint={
+            run.return_metric && run.return_metric !== EPISODE_RETURN
+              ? `By its metric ${run.return_metric}`
+              : 'Mean true return of the last 100 training episodes'
+          }
+        >
           {formatScore(run.score)}
         </Fact>
         <Fact
@@ -102,12 +111,16 @@ export function RunHeader({ run, onDeleted }: Props) {
           {formatScore(run.best_return)}
         </Fact>
         <Fact
-          label="Agent steps"
-          hint={`${formatInteger(run.agent_steps)} agent steps, ${formatInteger(run.frames)} frames`}
+          label={iterates ? 'Iterations' : 'Agent steps'}
+          hint={
+            iterates
+              ? `${formatInteger(run.agent_steps)} iterations; its script has not told the agent steps of one`
+              : `${formatInteger(run.agent_steps)} agent steps, ${formatInteger(run.frames)} frames`
+          }
         >
           {formatCount(run.agent_steps)}
         </Fact>
-        <Fact label="Agent steps/s">{formatCount(run.agent_steps_per_s)}</Fact>
+        <Fact label={iterates ? 'Iterations/s' : 'Agent steps/s'}>{formatCount(run.agent_steps_per_s)}</Fact>
         <Fact label="Episodes">{formatCount(run.episodes)}</Fact>
         <Fact label="Training time">{formatDuration(run.wall_time_s)}</Fact>
         <Fact label="Host">{external ? 'elsewhere' : (run.host ?? run.attempts.at(-1)?.host ?? DASH)}</Fact>

@@ -1,0 +1,87 @@
+"""What the metrics of a log mean: which one is the return, and what the steps count."""
+
+import math
+from array import array
+from collections.abc import Sequence
+
+import numpy as np
+
+from backend.specs.known_tags import return_candidates, return_metric, run_unit, series_units
+from callboard.limits import MAX_STEPS
+from callboard_cli.imports.log import Column, Log
+
+_ITERATION = "training_iteration"
+_ITERATION_STEPS = (
+    "num_env_steps_sampled_lifetime",
+    "timesteps_total",
+    "num_env_steps_sampled",
+    "num_agent_steps_sampled_lifetime",
+    "agent_timesteps_total",
+)
+"""Metrics of RLlib that count agent steps, from the most to the least preferred one."""
+
+
+def interpret(log: Log, metrics: Sequence[str] = (), step_factor: float | None = None) -> None:
+    """Name metrics and steps of a log.
+
+    Args:
+        log: what was read.
+        metrics: `METRIC`, the return metric, or `METRIC=NAME`, another name for a metric.
+        step_factor: agent steps for each step of the log; default: what its metrics tell.
+    """
+    for given in metrics:
+        metric, separator, name = given.rpartition("=")
+        if given in log.series:
+            log.return_metric = given
+        elif separator and metric in log.series and name not in log.series:
+            log.series[name] = log.series.pop(metric)
+    _count_by_metric(log)
+    unit = log.step_unit or run_unit(log.series.keys())
+    if step_factor is not None:
+        units = series_units(log.series.keys(), unit)
+        for metric, column in log.series.items():
+            if units[metric] == unit:
+                log.not_kept.update(_scaled(column, step_factor))
+        log.step_unit = "agent_steps"
+
+
+def has_score(log: Log) -> bool:
+    """Whether one of its metrics is the return."""
+    return log.return_metric is not None or return_metric(log.series) is not None
+
+
+def candidates(log: Log) -> list[str]:
+    """Metrics that may be the return."""
+    return return_candidates(log.series)
+
+
+def _count_by_metric(log: Log) -> None:
+    """Replace the iterations of RLlib, whose steps are iterations, by the agent steps that it reports."""
+    iterations = next((name for name in log.series if name.rpartition("/")[2] == _ITERATION), None)
+    if iterations is None or log.step_unit is not None:
+        return
+    column = log.series[iterations]
+    if list(column.value) != list(column.agent_steps):
+        return
+    section = iterations.removesuffix(_ITERATION)
+    counted = next(
+        (log.series[section + name] for name in _ITERATION_STEPS if section + name in log.series), None
+    )
+    if counted is None or not all(map(math.isfinite, counted.value)):
+        log.step_unit = "iterations"
+        return
+    at, steps = np.array(counted.agent_steps), np.maximum.accumulate(np.array(counted.value))
+    for each in list(log.series.values()):
+        converted = np.interp(np.array(each.agent_steps), at, steps)
+        each.agent_steps = array("q", [int(step) for step in converted])
+    log.step_unit = "agent_steps"
+
+
+def _scaled(column: Column, factor: float) -> dict[str, int]:
+    """Multiply the steps; what is not kept, if they become too large."""
+    scaled = [round(step * factor) for step in column.agent_steps]
+    kept = sum(step <= MAX_STEPS for step in scaled)
+    n_lost = len(scaled) - kept
+    column.agent_steps = array("q", scaled[:kept])
+    del column.wall_time_s[kept:], column.value[kept:]
+    return {"points with a step below 0 or above 10**15": n_lost} if n_lost else {}

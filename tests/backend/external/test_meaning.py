@@ -1,0 +1,156 @@
+"""What runs of other libraries mean: their returns, what their steps count, and settings that come late."""
+
+from typing import Any
+
+import pytest
+
+from backend.specs.known_tags import return_candidates, return_metric, series_units
+from tests.support.external import SOURCE, batch, create, send
+from tests.support.service import RunningService
+
+pytestmark = pytest.mark.service
+
+Tags = dict[str, int]
+"""Tag -> its steps are multiples of this number."""
+
+
+@pytest.mark.parametrize(
+    ("tags", "metric", "unit", "units"),
+    [
+        ({"charts/episodic_return": 7, "losses/value_loss": 7}, "charts/episodic_return", "agent_steps", {}),
+        ({"rollout/ep_rew_mean": 2048, "time/fps": 2048}, "rollout/ep_rew_mean", "agent_steps", {}),
+        (
+            {"rewards/iter": 1, "rewards/time": 12, "rewards/step": 65_536, "losses/a_loss": 65_536},
+            "rewards/step",
+            "agent_steps",
+            {"rewards/iter": "iterations", "rewards/time": "seconds"},
+        ),
+        (
+            {"Loss/value": 1, "Train/mean_reward": 1, "Train/mean_reward/time": 2, "Perf/total_fps": 1},
+            "Train/mean_reward",
+            "iterations",
+            {"Train/mean_reward/time": "seconds"},
+        ),
+        ({"Reward / Total reward (mean)": 100}, "Reward / Total reward (mean)", "agent_steps", {}),
+        ({"Environment/Cumulative Reward": 9}, "Environment/Cumulative Reward", "agent_steps", {}),
+        (
+            {"ray/tune/env_runners/episode_return_mean": 4},
+            "ray/tune/env_runners/episode_return_mean",
+            "agent_steps",
+            {},
+        ),
+        ({"eval/mean": 5, "agent/average_q": 5}, "eval/mean", "agent_steps", {}),
+        ({"my/return": 5, "my/loss": 5}, None, "agent_steps", {}),
+    ],
+)
+def test_run_of_a_known_library_has_its_score_and_its_step_unit(
+    sqlite_service: RunningService, tags: Tags, metric: str | None, unit: str, units: dict[str, str]
+) -> None:
+    client = sqlite_service.client
+    run = create(client)
+    for sequence, (tag, factor) in enumerate(tags.items(), 1):
+        steps = [factor * at for at in range(1, 4)]
+        body = batch(sequence, [1.0, 3.0, 2.0], metric=tag, agent_steps=steps, wall_time_s=[0.0, 1.0, 2.0])
+        send(client, run, "points", body)
+    after = client.get(f"/api/v1/runs/{run['id']}").json()
+    assert (after["return_metric"], after["step_unit"]) == (metric, unit)
+    if metric is not None:
+        assert (after["score"], after["best_return"]) == (2.0, 3.0)
+    series = client.get(f"/api/v1/runs/{run['id']}/series").json()
+    assert {each["metric"]: each["step_unit"] for each in series["items"]} == dict.fromkeys(
+        tags, unit
+    ) | units
+    assert series["return_candidates"] == ([] if metric else ["my/return"])
+    assert after["agent_steps"] == 3 * max(tags[tag] for tag in tags if units.get(tag, unit) == unit)
+    drawn = client.get("/api/v1/series", params={"run": run["id"], "metric": list(tags)}).json()
+    assert {each["metric"]: each["step_unit"] for each in drawn["series"]} == dict.fromkeys(
+        tags, unit
+    ) | units
+    by_frames = client.get("/api/v1/series", params={"run": run["id"], "metric": list(tags), "x": "frames"})
+    others = [tag for tag in tags if units.get(tag, unit) != "agent_steps"]
+    assert by_frames.json()["n_left_out"] == len(others)
+    if metric is not None:
+        compared = client.get("/api/v1/comparisons", params={"run": run["id"]}).json()
+        [group] = compared["groups"]
+        assert (group["runs"][0]["score"], group["step_unit"]) == (2.0, unit)
+        query: dict[str, Any] = {"run": run["id"], "metric": ["rollout/episode_return", metric]}
+        curves = client.get("/api/v1/series", params=query).json()["series"]
+        assert [curve["metric"] for curve in curves] == ["rollout/episode_return", metric]
+        assert [curve["last"] for curve in curves] == [[1.0, 3.0, 2.0]] * 2
+        query["metric"] = "rollout/episode_return"
+        figure = client.get("/api/v1/figures/curve", params=query).json()
+        title = {"agent_steps": "Agent steps", "iterations": "Iterations"}[unit]
+        assert figure["layout"]["xaxis"]["title"]["text"] == title
+
+
+def test_iterations_and_agent_steps_are_never_drawn_on_one_axis(sqlite_service: RunningService) -> None:
+    client = sqlite_service.client
+    runs = [create(client, step_unit=unit) for unit in ("iterations", "agent_steps")]
+    for run in runs:
+        send(client, run, "points", batch(1, [1.0, 2.0], metric="a/b"))
+    query: dict[str, Any] = {"run": [run["id"] for run in runs], "metric": "a/b"}
+    for group_by in (None, "seed"):
+        drawn = client.get(
+            "/api/v1/series", params=query | ({"group_by": group_by} if group_by else {})
+        ).json()
+        shown = drawn["groups"] if group_by else drawn["series"]
+        assert ([each["step_unit"] for each in shown], drawn["n_left_out"]) == (["agent_steps"], 1)
+    alone = client.get("/api/v1/series", params=query | {"run": runs[0]["id"]}).json()
+    assert [each["step_unit"] for each in alone["series"]] == ["iterations"]
+    assert client.get("/api/v1/series", params=query | {"x": "frames"}).json()["n_left_out"] == 1
+    assert client.get("/api/v1/series", params=query | {"x": "wall_time_s"}).json()["n_left_out"] == 0
+
+
+def test_config_that_comes_later_is_merged_once_and_names_what_was_not_known(service: RunningService) -> None:
+    client = service.client
+    run = create(client, algorithm="unknown", environment="unknown", config={"a": 1, "b": 2}, seed=None)
+    body = {
+        "source": SOURCE,
+        "sequence": 1,
+        "config": {"b": 3, "学习率": 0.1, "seed": 7},
+        "config_details": {"b": {"type": "int"}},
+        "algorithm": "ppo",
+        "environment": "CartPole-v1",
+    }
+    for _ in range(2):
+        assert send(client, run, "config", body)["sequence"] == 1
+    later = {"source": SOURCE, "sequence": 2, "algorithm": "other", "environment": "other", "seed": 9}
+    send(client, run, "config", later)
+    after = client.get(f"/api/v1/runs/{run['id']}").json()
+    assert after["spec"]["config"] == {"a": 1, "b": 3, "学习率": 0.1, "seed": 7}
+    assert after["spec"]["config_details"] == {"b": {"type": "int"}}
+    assert (after["algorithm"], after["environment"], after["seed"]) == ("ppo", "CartPole-v1", 7)
+    refused = client.post(
+        f"/api/v1/runs/{run['id']}/config", json=later | {"sequence": 3, "config": {"x\n": 1}}
+    )
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "config.x\n")
+    found = client.get("/api/v1/runs", params={"filter": "config.学习率=0.1 environment:CartPole"}).json()
+    assert [each["id"] for each in found["items"]] == [run["id"]]
+
+
+def test_return_metric_that_is_named_later_scores_the_run(service: RunningService) -> None:
+    run = create(service.client)
+    send(service.client, run, "points", batch(1, [1.0, 2.0, 6.0], metric="my curve"))
+    body = {"source": SOURCE, "sequence": 2, "return_metric": "my curve", "step_unit": "iterations"}
+    send(service.client, run, "config", body)
+    after = service.client.get(f"/api/v1/runs/{run['id']}").json()
+    assert (after["score"], after["best_return"], after["step_unit"]) == (3.0, 6.0, "iterations")
+    send(service.client, run, "points", batch(3, [7.0], first=3, metric="my curve"))
+    assert service.client.get(f"/api/v1/runs/{run['id']}").json()["score"] == 4.0
+
+
+def test_known_tags_prefer_returns_of_training_by_agent_steps() -> None:
+    assert return_metric(["rewards/iter", "rewards/step"]) == "rewards/step"
+    assert return_metric(["eval/mean_reward", "rollout/ep_rew_mean"]) == "rollout/ep_rew_mean"
+    assert return_metric(["rollout/ep_rew_mean", "rollout/episode_return"]) == "rollout/episode_return"
+    assert return_candidates(["loss", "a/score", "Reward/max", "Reward/mean", "brewery"]) == [
+        "Reward/mean",
+        "a/score",
+        "Reward/max",
+    ]
+    assert series_units({"a/time", "b/time", "b/step", "c/iter"}, "agent_steps") == {
+        "a/time": "agent_steps",
+        "b/time": "seconds",
+        "b/step": "agent_steps",
+        "c/iter": "agent_steps",
+    }

@@ -1,0 +1,171 @@
+"""Imported runs of other libraries have scores, step units, configs and seeds; an import can be corrected."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.client.support import Target
+from tests.client.test_imports import events_file, imported, rows
+
+pytestmark = pytest.mark.service
+
+
+def log_of(folder: Path, tags: dict[str, list[tuple[int, float]]], name: str | None = None) -> None:
+    for at, (tag, points) in enumerate(tags.items()):
+        events_file(folder, 1e9 + 100 * at, points, tag=tag)
+
+
+def points(n: int, factor: int, slope: float) -> list[tuple[int, float]]:
+    return [(at * factor, at * slope) for at in range(1, n + 1)]
+
+
+LIBRARIES: dict[str, tuple[dict[str, list[tuple[int, float]]], float]] = {
+    "rl_games": (
+        {
+            "rewards/step": points(9, 65_536, 2.0),
+            "rewards/iter": points(9, 1, 2.0),
+            "rewards/time": points(9, 12, 2.0),
+            "episode_lengths/step": points(9, 65_536, 1.0),
+        },
+        18.0,
+    ),
+    "sb3": ({"rollout/ep_rew_mean": points(9, 2048, 3.0), "rollout/ep_len_mean": points(9, 2048, 1.0)}, 27.0),
+    "skrl": (
+        {
+            "Reward / Total reward (max)": points(9, 100, 4.0),
+            "Reward / Total reward (mean)": points(9, 100, 3.0),
+        },
+        27.0,
+    ),
+    "mlagents": ({"Environment/Cumulative Reward": points(9, 12_000, 1.5)}, 13.5),
+    "pfrl": ({"eval/mean": points(9, 500, 1.0), "agent/average_q": points(9, 500, 1.0)}, 9.0),
+    "cleanrl": ({"charts/episodic_return": points(9, 500, 1.0)}, 5.0),
+}
+
+
+def test_event_files_of_known_libraries_have_a_score_in_agent_steps(target: Target, tmp_path: Path) -> None:
+    for library, (tags, _) in LIBRARIES.items():
+        log_of(tmp_path / library, tags)
+    done = imported("tensorboard", tmp_path)
+    assert done.exit_code == 0, done.output
+    assert "no score" not in done.output
+    found = {run["name"]: run for run in target.runs()}
+    assert {name: run["score"] for name, run in found.items()} == {
+        name: score for name, (_, score) in LIBRARIES.items()
+    }
+    assert {run["step_unit"] for run in found.values()} == {"agent_steps"}
+    assert found["rl_games"]["agent_steps"] == 9 * 65_536
+    stored = rows(target, found["rl_games"]["id"])
+    assert stored == LIBRARIES["rl_games"][0], "the series of iterations and seconds are kept as they are"
+
+
+RSL_RL = {
+    "Train/mean_reward": points(5, 1, 2.0),
+    "Train/mean_episode_length": points(5, 1, 9.0),
+    "Train/mean_reward/time": points(5, 3, 2.0),
+    "Perf/collection time": points(5, 1, 0.5),
+}
+
+
+def test_iterations_become_agent_steps_with_a_factor_and_the_import_replaces_the_first(
+    target: Target, tmp_path: Path
+) -> None:
+    log_of(tmp_path / "go2", RSL_RL)
+    assert "no score" not in imported("tensorboard", tmp_path / "go2").output
+    [first] = target.runs()
+    assert (first["step_unit"], first["score"], first["agent_steps"]) == ("iterations", 10.0, 5)
+    corrected = imported("tensorboard", tmp_path / "go2", "--step", "98304", "--environment", "Go2-v0")
+    assert "instead of the earlier import" in corrected.output, corrected.output
+    [second] = target.runs()
+    assert second["id"] != first["id"]
+    assert (second["step_unit"], second["environment"]) == ("agent_steps", "Go2-v0")
+    assert rows(target, second["id"])["Train/mean_reward"] == points(5, 98_304, 2.0)
+    assert rows(target, second["id"])["Train/mean_reward/time"] == points(5, 3, 2.0)
+    units = target.client.get(f"/api/v1/runs/{second['id']}/series").json()["items"]
+    assert {each["metric"]: each["step_unit"] for each in units} == dict.fromkeys(RSL_RL, "agent_steps") | {
+        "Train/mean_reward/time": "seconds"
+    }
+    assert "unchanged" in imported("tensorboard", tmp_path / "go2").output, "its options still apply"
+    again = imported("tensorboard", tmp_path / "go2", "--step", "98304", "--environment", "Go2-v0")
+    assert "unchanged" in again.output
+    assert [run["id"] for run in target.runs()] == [second["id"]]
+
+
+def test_log_without_a_known_return_names_what_could_be_it(target: Target, tmp_path: Path) -> None:
+    log_of(tmp_path / "own", {"my/return mean": points(3, 10, 1.0), "my/loss": points(3, 10, 1.0)})
+    done = imported("tensorboard", tmp_path / "own")
+    assert '"my/return mean"' in done.output
+    assert '"my/loss"' not in done.output
+    done = imported("tensorboard", tmp_path / "own", "--metric", "my/return mean")
+    assert "no score" not in done.output
+    [run] = target.runs()
+    assert (run["return_metric"], run["score"]) == ("my/return mean", 2.0)
+    done = imported("tensorboard", tmp_path / "own", "--metric", "my/return mean=rollout/episode_return")
+    [run] = target.runs()
+    assert (run["return_metric"], run["episodes"]) == ("rollout/episode_return", 3)
+
+
+@pytest.mark.parametrize("prefix", ["ray/tune/", ""])
+def test_iterations_of_rllib_are_replaced_by_the_agent_steps_that_it_reports(
+    target: Target, tmp_path: Path, prefix: str
+) -> None:
+    folder = tmp_path / "PPO_CartPole-v1_d3f0a_00000"
+    log_of(
+        folder,
+        {
+            f"{prefix}training_iteration": points(4, 1, 1.0),
+            f"{prefix}timesteps_total": points(4, 1, 4000.0),
+            f"{prefix}env_runners/episode_return_mean": points(4, 1, 20.0),
+            f"{prefix}time_total_s": points(3, 1, 3.5),
+        },
+    )
+    params: dict[str, Any] = {
+        "env": "CartPole-v1",
+        "lr": 0.0001,
+        "model": {"fcnet_hiddens": [64, 64]},
+        "seed": 3,
+    }
+    (folder / "params.json").write_text(json.dumps(params))
+    done = imported("tensorboard", tmp_path)
+    assert done.exit_code == 0, done.output
+    [run] = target.runs()
+    assert (run["environment"], run["algorithm"], run["seed"]) == ("CartPole-v1", "PPO", 3)
+    assert run["spec"]["config"]["model.fcnet_hiddens"] == [64, 64]
+    assert (run["step_unit"], run["score"], run["agent_steps"]) == ("agent_steps", 80.0, 16_000)
+    stored = rows(target, run["id"])
+    assert stored[f"{prefix}env_runners/episode_return_mean"] == [
+        (4000 * at, 20.0 * at) for at in range(1, 5)
+    ]
+
+
+def test_settings_that_a_growing_log_names_later_become_the_config(target: Target, tmp_path: Path) -> None:
+    from torch.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(str(tmp_path / "run")) as writer:
+        writer.add_scalar("charts/episodic_return", 1.0, 1)
+        writer.flush()
+        imported("tensorboard", tmp_path / "run")
+        writer.add_text("hyperparameters", "|param|value|\n|-|-|\n|lr|0.1|\n|env_id|Later-v0|\n|seed|4|")
+        writer.flush()
+        done = imported("tensorboard", tmp_path / "run")
+    assert done.exit_code == 0, done.output
+    [run] = target.runs()
+    assert run["spec"]["config"] == {"lr": 0.1, "env_id": "Later-v0", "seed": 4}
+    assert (run["environment"], run["seed"]) == ("Later-v0", 4)
+
+
+def test_table_of_iterations_and_its_factor(target: Target, tmp_path: Path) -> None:
+    table = tmp_path / "progress.csv"
+    table.write_text("training_iteration,episode_reward_mean,loss\n1,10,1\n2,20,0.5\n")
+    imported("table", table, "--environment", "A-v0")
+    [run] = target.runs()
+    assert (run["step_unit"], run["score"]) == ("iterations", 20.0)
+    done = imported("table", table, "--environment", "B-v0", "--step", "training_iteration*4000")
+    assert done.exit_code == 0, done.output
+    [run] = target.runs()
+    assert (run["step_unit"], run["environment"], run["agent_steps"]) == ("agent_steps", "B-v0", 8000)
+    imported("table", table, "--environment", "B-v0", "--step", "training_iteration*4000", "--metric", "loss")
+    [run] = target.runs()
+    assert (run["return_metric"], run["score"]) == ("loss", 0.75)

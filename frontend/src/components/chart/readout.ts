@@ -28,6 +28,11 @@ function closest(values: NonNullable<Trace['x']>, x: number): number {
   return best;
 }
 
+function firstKnown(values: NonNullable<Trace['x']>): number | undefined {
+  for (const value of values) if (isKnown(value)) return value;
+  return undefined;
+}
+
 /** The range and number of the values of a trace's point; undefined where one of them is not known. */
 function detailsAt({ low, high, n }: Meta, index: number): Details | undefined {
   const [from, to, count] = [low?.[index], high?.[index], n?.[index]];
@@ -59,7 +64,7 @@ export function valuesAt(traces: readonly Data[], x: number, near: number): Entr
         },
       ];
     }
-    const [first, last] = [[...trace.x].find(isKnown), trace.x.at(-1)];
+    const [first, last] = [firstKnown(trace.x), trace.x.at(-1)];
     // A line has no value before its start or after its end.
     if (isKnown(first) && isKnown(last) && (x < first - near || x > last + near)) return [];
     const value = trace.y?.[index];

@@ -75,7 +75,7 @@ def medians(values: Scores) -> tuple[Scores, Scores, Scores]:
     ordered = np.sort(values, axis=0)  # NaN comes last
     n = (~np.isnan(values)).sum(axis=0)
     sizes, place = np.unique(n, return_inverse=True)
-    ranks = np.array([interval_rank(int(size)) for size in sizes])[place]
+    ranks = np.array([interval_rank(int(size)) for size in sizes], np.intp)[place]
 
     def at(rank: npt.NDArray[np.intp]) -> Scores:
         """The values of 1-based ranks."""

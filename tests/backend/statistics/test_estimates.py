@@ -95,3 +95,7 @@ def test_median_of_thousands_of_scores_has_an_interval() -> None:
     rank = int(estimate.low) + 1
     assert 2 * stats.binom.cdf(rank - 1, 5_000, 0.5) <= 0.05 < 2 * stats.binom.cdf(rank, 5_000, 0.5)
     assert estimate.high == 4_999 - estimate.low
+
+
+def test_medians_of_no_points_are_empty() -> None:
+    assert [column.shape for column in medians(np.empty((2, 0)))] == [(0,)] * 3

@@ -128,7 +128,7 @@ def _find(transport: Transport, mark: str) -> list[dict[str, Any]]:
 
     There are several only if an import was interrupted while it replaced one.
     """
-    params = {"filter": f"notes:{mark}", "archived": "all", "limit": 10, "sort": "-created_at"}
+    params = {"filter": f"notes:{mark}", "archived": "all", "limit": 10, "sort": "-created_at", "spec": True}
     return list(_request(transport, "GET", "runs", params=params)["items"])
 
 

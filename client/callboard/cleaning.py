@@ -8,6 +8,7 @@ import operator
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from callboard.handlers import pass_on
 from callboard.limits import MAX_STEPS
 
 _MAX_SHOWN = 80
@@ -41,7 +42,8 @@ def as_number(value: Any) -> Number:
         return Number(value)
     try:
         return _number(value, _MAX_NESTED)
-    except Exception:
+    except Exception as error:
+        pass_on(error)
         return Number(None, kind_of(value))
 
 
@@ -61,7 +63,8 @@ def _number(value: Any, n_nested: int) -> Number:
     if hasattr(value, "dtype") and hasattr(value, "item"):
         try:
             element = value.item()
-        except Exception:
+        except Exception as error:
+            pass_on(error)
             return Number(None, _array_kind(value))  # it has more than one element, or none
         if type(element) in (float, int, bool, complex, str, bytes):
             return _number(element, n_nested)
@@ -91,7 +94,8 @@ def _of_text(value: str | bytes | bytearray) -> Number:
 def _array_kind(value: Any) -> str:
     try:
         return f"{kind_of(value)} of the shape {tuple(value.shape)}"[:_MAX_SHOWN]
-    except Exception:
+    except Exception as error:
+        pass_on(error)
         return kind_of(value)
 
 
@@ -101,7 +105,8 @@ def as_steps(value: Any, *, minimum: int = 0) -> Steps:
         return Steps(value)
     try:
         whole: int = operator.index(value)
-    except Exception:
+    except Exception as error:
+        pass_on(error)
         number, kind = as_number(value)
         if number is None:
             return Steps(None, kind)
@@ -124,7 +129,8 @@ def as_text(value: Any) -> str:
     try:
         text = str(value)
         return str.__str__(text)  # of a subclass, too
-    except Exception:
+    except Exception as error:
+        pass_on(error)
         return f"<{kind_of(value)}>"
 
 
@@ -132,7 +138,8 @@ def shown(value: Any) -> str:
     """A short form for messages."""
     try:
         text = str.__str__(repr(value))
-    except Exception:
+    except Exception as error:
+        pass_on(error)
         return f"<{kind_of(value)}>"
     return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}..."
 
@@ -143,7 +150,8 @@ def kind_of(value: Any) -> str:
         return "None"
     try:
         return str.__str__(type(value).__name__)[:_MAX_SHOWN]
-    except Exception:
+    except Exception as error:
+        pass_on(error)
         return "object"
 
 

@@ -6,8 +6,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
+from callboard.handlers import pass_on
 from callboard.limits import (
     MAX_ALGORITHM,
     MAX_CONFIG_BYTES,
@@ -149,7 +151,8 @@ def _plain(value: Any) -> Any:
             return value.item()
         if hasattr(value, "tolist"):
             return value.tolist()
-    except Exception:  # of any object at all
+    except Exception as error:  # of any object at all
+        pass_on(error)
         return value
     return value
 
@@ -193,6 +196,7 @@ def _text(value: Any) -> str:
             return f"{value.__module__}.{value.__qualname__} {checksum}"
         return _ADDRESS.sub("", str(value))
     except Exception as error:  # of any object at all
+        pass_on(error)
         return f"{type(value).__name__} ({type(error).__name__})"
 
 
@@ -243,15 +247,22 @@ SETTINGS_TAGS = frozenset({"hyperparameters", "hparams", "config"})
 class RunConfig(Mapping[str, Any]):
     """The settings of a run, which its script may add to: `run.config.update(lr=0.1)`."""
 
-    def __init__(self, settings: Mapping[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        send: Callable[[dict[str, Any]], None],
+        shield: Callable[[int], AbstractContextManager[None]],
+    ) -> None:
         """Prepare; nothing is sent.
 
         Args:
             settings: that the run has.
             send: sends fields of `POST /runs/{id}/config`.
+            shield: counts as dropped what is done in it if that fails, and lets the script go on.
         """
         self._settings = dict(settings)
         self._send = send
+        self._shield = shield
 
     def __getitem__(self, name: str) -> Any:
         """A setting, as it is stored."""
@@ -276,12 +287,13 @@ class RunConfig(Mapping[str, Any]):
         run, unless that is known.
 
         Args:
-            config: as for `callboard.init`.
+            config: as for `callboard.init`. One that cannot be kept is dropped as a whole, with a warning.
             more: further settings.
-
-        Raises:
-            ValueError: the config is neither a mapping nor an object with attributes, or has too many fields.
         """
+        with self._shield(1):
+            self._update(config, more)
+
+    def _update(self, config: Mapping[str, Any] | object | None, more: Mapping[str, Any]) -> None:
         flat = flat_config(config)
         if more:
             others = flat_config(more)
@@ -291,7 +303,6 @@ class RunConfig(Mapping[str, Any]):
             raise ValueError(f"config: must have at most {MAX_CONFIG_FIELDS} fields")
         if not flat.config:
             return
-        self._settings |= flat.config
         seed = flat.config.get("seed")
         fields = {
             "config": flat.config,
@@ -299,6 +310,7 @@ class RunConfig(Mapping[str, Any]):
             "seed": seed if is_seed(seed) else None,
         }
         self._send(fields | described_by(flat.config))
+        self._settings |= flat.config
 
     def __repr__(self) -> str:
         """The settings."""

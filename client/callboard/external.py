@@ -21,6 +21,7 @@ from callboard.cleaning import (
 )
 from callboard.config import RunConfig
 from callboard.files import SentFile, checkpoint_of, video_of
+from callboard.handlers import pass_on
 from callboard.limits import LEVELS, MAX_FPS, MAX_MESSAGE_CHARACTERS, MAX_STEPS
 from callboard.names import Names
 from callboard.rows import Description, Episode, Line, Points, cleaned, dumps
@@ -75,7 +76,7 @@ class ExternalRun:
         self._started_at = time.monotonic() - wall_time_s
         self._agent_steps = agent_steps
         self._episode_steps = agent_steps
-        self.config = RunConfig(config or {}, self._describe)
+        self.config = RunConfig(config or {}, self._describe, self._shield)
         """The run's settings; `run.config.update(...)` adds to them."""
         self._metrics: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._names = Names()
@@ -403,6 +404,7 @@ class ExternalRun:
             fields = {"agent_steps": agent_steps, "wall_time_s": wall_time_s} | sent.fields
             self._background.add_file(kind, sent.n_bytes, sent.write, fields)
         except Exception as error:
+            pass_on(error)
             reason = as_text(error) or kind_of(error)
             self._tally.drop(1, f"a {kind} that cannot be sent", reason)
             self._background.add_line("warning", f"A {kind} was not sent: {reason}")
@@ -419,6 +421,7 @@ class ExternalRun:
                 example = 'log a mapping, such as {"loss/policy": 0.1}'
                 self._tally.drop(1, f"values that are no mapping: {kind_of(values)}", example)
         except Exception as error:
+            pass_on(error)
             self._tally.drop(1, f"a mapping that cannot be read: {kind_of(error)}")
         return pairs
 
@@ -451,6 +454,7 @@ class ExternalRun:
         try:
             yield
         except Exception as error:
+            pass_on(error)
             self._tally.drop(n_rows, f"an error of the client: {kind_of(error)}", as_text(error))
 
     def _at_exit(self) -> None:

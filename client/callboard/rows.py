@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from callboard.cleaning import as_number, shown
+from callboard.handlers import pass_on
 from callboard.limits import (
     MAX_EPISODES,
     MAX_LINES,
@@ -211,7 +212,8 @@ def is_seed(value: Any) -> bool:
         if isinstance(value, bool):
             return False
         return bool(0 <= value <= MAX_SEED and int(value) == value)
-    except Exception:  # of any object
+    except Exception as error:  # of any object
+        pass_on(error)
         return False
 
 
@@ -236,7 +238,8 @@ def items(argument: str, values: Any, example: str, most: int = 10_000) -> list[
     try:
         if not isinstance(values, str | bytes | bytearray | memoryview | Mapping):
             listed = list(islice(iter(values), most + 1))
-    except Exception:  # of any object
+    except Exception as error:  # of any object
+        pass_on(error)
         listed = None
     if listed is None:
         raise ValueError(f"{argument}: must be a list, such as {example}: got {shown(values)}")
@@ -254,7 +257,8 @@ def text(argument: str, value: Any, most: int, *, empty: bool = False) -> str:
     if type(value) is not str:
         try:
             value = str.__str__(value)  # of a subclass, such as NumPy's
-        except Exception:
+        except Exception as error:
+            pass_on(error)
             raise ValueError(f"{argument}: must be text: got {shown(value)}") from None
     assert isinstance(value, str)
     if not value and not empty:

@@ -11,6 +11,7 @@ from callboard.cleaning import as_steps, as_text
 from callboard.config import SETTINGS_TAGS, config_of_table, plain_word
 from callboard.external import ExternalRun
 from callboard.files import frames_of_videos
+from callboard.handlers import pass_on
 from callboard.limits import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_NAME
 from callboard.starting import init
 from callboard.tally import warn
@@ -137,6 +138,7 @@ class SummaryWriter:
         try:
             self.run.config.update(settings)
         except Exception as error:  # of any object
+            pass_on(error)
             self.run.text(f"hyperparameters: not kept: {as_text(error)}", level="warning")
 
     def flush(self) -> None:
@@ -186,6 +188,7 @@ class SummaryWriter:
         try:
             self.run.video(frames_of_videos(vid_tensor), agent_steps=self._step(global_step), fps=fps)
         except Exception as error:  # of any object
+            pass_on(error)
             warn("callboard: the video %s is not kept: %s", as_text(tag), as_text(error))
             self._not_kept("videos")
 
@@ -244,7 +247,8 @@ class SummaryWriter:
         try:
             for tag, value in values.items():
                 prefixed[prefix + as_text(tag) if prefix else tag] = value
-        except Exception:  # of any object
+        except Exception as error:  # of any object
+            pass_on(error)
             prefixed = values
         self.run.log(prefixed, agent_steps=self._step(global_step))
 

@@ -2,9 +2,11 @@
 
 import decimal
 import fractions
+import functools
 import io
 import math
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -478,3 +480,35 @@ def test_without_a_home_the_spool_is_in_a_temporary_folder(tmp_path: Path) -> No
     )
     assert (done.returncode, done.stdout) == (0, "0 0\n"), done.stderr
     assert len(list(tmp_path.glob("callboard-spool-*/*/run.json"))) == 1
+
+
+@pytest.mark.parametrize("kind", ["function", "method", "partial", "object"])
+def test_error_of_a_signal_handler_passes_through_what_it_interrupts(kind: str) -> None:
+    class Handler:
+        def __call__(self, number: int, frame: Any, *_: Any) -> None:
+            raise TimeoutError("preempted")
+
+        def handle(self, number: int, frame: Any) -> None:
+            raise TimeoutError("preempted")
+
+    def function(number: int, frame: Any, *_: Any) -> None:
+        raise TimeoutError("preempted")
+
+    handlers: dict[str, Any] = {
+        "function": function,
+        "method": Handler().handle,
+        "partial": functools.partial(function),
+        "object": Handler(),
+    }
+
+    class Interrupted:
+        def __float__(self) -> float:
+            signal.raise_signal(signal.SIGUSR1)
+            return 1.0
+
+    before = signal.signal(signal.SIGUSR1, handlers[kind])
+    try:
+        with pytest.raises(TimeoutError, match="preempted"):
+            as_number(Interrupted())
+    finally:
+        signal.signal(signal.SIGUSR1, before)

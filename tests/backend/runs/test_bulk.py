@@ -106,7 +106,7 @@ def test_invalid_bulk_request_returns_422_with_field(
         ({"action": "stop", "ids": ["\0"]}, "ids.0"),
         ({"action": "tag", "ids": ["x"]}, "tags"),
         ({"action": "stop", "ids": ["x"], "tags": ["a"]}, "tags"),
-        ({"action": "tag", "ids": ["x"], "tags": ['"']}, "tags.0"),
+        ({"action": "tag", "ids": ["x"], "tags": ["\t"]}, "tags.0"),
         ({"action": "stop", "filter": "colour:red"}, "filter"),
     ]:
         with subtests.test(body=str(body)[:60]):

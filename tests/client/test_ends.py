@@ -60,6 +60,8 @@ def stopped(target: Target, code: str, number: int, status: int) -> tuple[str, s
     with script(code) as process:
         assert process.stdout is not None
         run_id = process.stdout.readline().strip()
+        if "'set'" in code:  # what the signal shall interrupt has begun
+            assert process.stdout.readline() == "set\n"
         process.send_signal(number)
         _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == status, errors
@@ -124,7 +126,7 @@ while True:
     step += 1
     run.log({"a/b": step}, agent_steps=step)
 """
-CATCHES = "try: time.sleep(600)\nexcept KeyboardInterrupt: pass"
+CATCHES = "try:\n    print('set', flush=True)\n    time.sleep(600)\nexcept KeyboardInterrupt: pass"
 EXITS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))\nprint('set', flush=True)\ntime.sleep(600)"
 LOGS = (
     """

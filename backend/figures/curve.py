@@ -117,19 +117,26 @@ def curve_figure(
     heading = title or describe(metric).title
     smooth = "" if is_exact(metric) else smooth
     figure = Figure(layout(heading, theme, width_px, _subtitle(lines, smooth)) | axes_layout(metric, x))
-    figure.n_total = sum(line.n_total for line in lines)
-    figure.n_shown = sum(line.n_shown for line in lines)
     if _are_sources(lines):
         figure.layout["legend"] |= LEGEND_AT_RIGHT
+    add_lines(figure, lines, metric=metric, smooth=smooth, theme=theme)
+    return figure
+
+
+def add_lines(figure: Figure, lines: Sequence[CurveLine], *, metric: str, smooth: str, theme: Theme) -> None:
+    """The traces of `curve_figure`, which a client may have a part of."""
+    is_smooth = bool(smooth) and not is_exact(metric)
+    figure.n_total = sum(line.n_total for line in lines)
+    figure.n_shown = sum(line.n_shown for line in lines)
     has_ranges = False
-    for line, style in zip(lines, _looks(lines, theme), strict=True):
+    for line, (colour, dash) in zip(lines, _looks(lines, theme), strict=True):
         columns = merged_columns(line)
+        sent = line.sent(columns)
         if len(lines) <= MANY:
-            has_ranges |= _draw_behind(figure, line, columns, style[0], points=bool(smooth))
-        _draw_line(figure, line, columns, *style, "smoothed" if smooth else "mean")
+            has_ranges |= _add_behind(figure, line, columns, sent, colour, points=is_smooth)
+        _add_line(figure, line, columns, sent, colour, dash, "smoothed" if is_smooth else "mean")
     if len(lines) <= MANY:
         _name_ranges(figure, lines, theme, has_ranges=has_ranges)
-    return figure
 
 
 def _are_sources(lines: Sequence[CurveLine]) -> bool:
@@ -163,127 +170,136 @@ def axes_layout(metric: str, x: str) -> dict[str, Any]:
     }
 
 
-def _draw_line(
-    figure: Figure, line: CurveLine, columns: Columns, colour: str, dash: str, column: str
+def _add_line(
+    figure: Figure, line: CurveLine, columns: Columns, sent: Columns, colour: str, dash: str, column: str
 ) -> None:
-    mode: dict[str, Any] = line.mode(columns)
-    sent = line.sent(columns)
+    mode = line.mode(columns)
+
+    def line_look() -> dict[str, Any]:
+        return {
+            **mode,
+            "name": plain_text(line.label.text),
+            "legendgroup": f"{line.run} {line.source}",
+            "hovertemplate": "%{y:.5~g}",
+            "showlegend": True,
+            "line": {"color": colour, "width": 2, "dash": dash},
+            "meta": line.facts("line"),
+        }
+
     figure.add_growing(
         line.key,
         sent["bucket"],
         line.start,
-        x=sent["x"],
-        y=sent[column],
-        name=plain_text(line.label.text),
-        legendgroup=f"{line.run} {line.source}",
-        hovertemplate="%{y:.5~g}",
-        showlegend=True,
-        line={"color": colour, "width": 2, "dash": dash},
-        meta=line.facts("line"),
+        line_look,
         details=details_of(sent),
         changed=mode,
-        **({"mode": "lines"} | mode),
+        x=sent["x"],
+        y=sent[column],
     )
 
 
-def _draw_behind(figure: Figure, line: CurveLine, columns: Columns, colour: str, *, points: bool) -> bool:
+def _add_behind(
+    figure: Figure, line: CurveLine, columns: Columns, sent: Columns, colour: str, *, points: bool
+) -> bool:
     """Draw the ranges of buckets with many values, and the others as points; return if a range is drawn."""
-    has_many = columns["count"] >= MIN_ENVELOPE
-    x, y, buckets = _outline(columns, has_many, line.start)
-    sent = line.sent(columns)
-    is_point = sent["count"] < MIN_ENVELOPE
+    is_many = columns["count"] >= MIN_ENVELOPE
+    n_new = len(sent["count"])
+    x, y, buckets = _outline(columns, is_many, n_new, line.start)
+    is_point = ~is_many[len(is_many) - n_new :]
     # A bucket gets more values: its point becomes a range, and an infinite value ends its range.
     may_shrink = not is_point.all()
-    figure.add_growing(
-        f"{line.key} range",
-        buckets,
-        line.start,
-        x=x,
-        y=y,
-        mode="lines",
-        fill="toself",
-        fillcolor=faint(colour, _BAND_OPACITY),
-        line={"color": faint(colour, 0.0), "width": 0},
-        name=ENVELOPE,
-        legendgroup=ENVELOPE,
-        showlegend=False,
-        hoverinfo="skip",
-        meta=line.facts("range"),
-        may_shrink=may_shrink,
-    )
+
+    def range_look() -> dict[str, Any]:
+        return {
+            "mode": "lines",
+            "fill": "toself",
+            "fillcolor": faint(colour, _BAND_OPACITY),
+            "line": {"color": faint(colour, 0.0), "width": 0},
+            "name": ENVELOPE,
+            "legendgroup": ENVELOPE,
+            "showlegend": False,
+            "hoverinfo": "skip",
+            "meta": line.facts("range"),
+        }
+
+    def points_look() -> dict[str, Any]:
+        return {
+            "mode": "markers",
+            "marker": {"color": faint(colour, _POINT_OPACITY), "size": _POINT_PX},
+            "name": "unsmoothed",
+            "legendgroup": f"{line.run} {line.source}",
+            "showlegend": False,
+            "hoverinfo": "skip",
+            "meta": line.facts("points"),
+        }
+
+    figure.add_growing(f"{line.key} range", buckets, line.start, range_look, may_shrink=may_shrink, x=x, y=y)
     if points:
         figure.add_growing(
             f"{line.key} points",
             sent["bucket"][is_point],
             line.start,
+            points_look,
+            may_shrink=may_shrink,
             x=sent["x"][is_point],
             y=sent["mean"][is_point],
-            mode="markers",
-            marker={"color": faint(colour, _POINT_OPACITY), "size": _POINT_PX},
-            name="unsmoothed",
-            legendgroup=f"{line.run} {line.source}",
-            showlegend=False,
-            hoverinfo="skip",
-            meta=line.facts("points"),
-            may_shrink=may_shrink,
         )
     return len(x) > 0
 
 
 def _name_ranges(figure: Figure, lines: Sequence[CurveLine], theme: Theme, *, has_ranges: bool) -> None:
     """One legend entry for all ranges, if there are any."""
+
+    def legend_look() -> dict[str, Any]:
+        return {
+            "mode": "lines",
+            "fill": "toself",
+            "fillcolor": faint(muted(theme), _BAND_OPACITY),
+            "line": {"color": faint(muted(theme), 0.0), "width": 0},
+            "name": ENVELOPE,
+            "legendgroup": ENVELOPE,
+            "showlegend": has_ranges,
+            "hoverinfo": "skip",
+            "meta": {"kind": "legend"},
+        }
+
     start = 0 if any(line.start is not None for line in lines) else None
     nowhere = np.full(1 if start is None else 0, np.nan)
+    changed = {"showlegend": True} if has_ranges else {}
     figure.add_growing(
-        ENVELOPE,
-        np.arange(len(nowhere)),
-        start,
-        x=nowhere,
-        y=nowhere,
-        mode="lines",
-        fill="toself",
-        fillcolor=faint(muted(theme), _BAND_OPACITY),
-        line={"color": faint(muted(theme), 0.0), "width": 0},
-        name=ENVELOPE,
-        legendgroup=ENVELOPE,
-        showlegend=has_ranges,
-        hoverinfo="skip",
-        meta={"kind": "legend"},
-        changed={"showlegend": True} if has_ranges else {},
+        ENVELOPE, np.arange(len(nowhere)), start, legend_look, changed=changed, x=nowhere, y=nowhere
     )
 
 
-def _outline(columns: Columns, is_drawn: Array, start: int | None) -> tuple[Array, Array, Array]:
-    """The outline of each stretch of drawn buckets, separated by gaps, and the bucket of each corner.
+def _outline(columns: Columns, is_many: Array, n_new: int, start: int | None) -> tuple[Array, Array, Array]:
+    """The outline of each stretch of drawn buckets, after a gap each, and the bucket of each corner.
 
     Args:
         columns: the buckets.
-        is_drawn: which of them are drawn.
+        is_many: which of them have many values; without finite ones they are not drawn either.
+        n_new: number of the buckets that the client gets.
         start: the first bucket that the client lacks. A stretch that continues one of the client's starts at
             the bucket before, so that they join; its corners there belong to bucket `start`.
     """
-    if not is_drawn.any():
+    is_drawn = is_many & np.isfinite(columns["min"]) & np.isfinite(columns["max"])
+    n_joining = len(is_drawn) - n_new
+    is_drawn[:n_joining] &= is_drawn[n_joining : n_joining + 1].any()
+    drawn = np.flatnonzero(is_drawn)
+    if not len(drawn):
         return _NOWHERE
-    is_drawn = is_drawn & np.isfinite(columns["min"]) & np.isfinite(columns["max"])
-    x: list[Array] = []
-    y: list[Array] = []
-    buckets: list[Array] = []
-    for stretch in np.split(np.arange(len(is_drawn)), np.flatnonzero(np.diff(is_drawn)) + 1):
-        if not len(stretch) or not is_drawn[stretch[0]]:
-            continue
-        of = np.maximum(columns["bucket"][stretch], start or 0)
-        if start is not None and columns["bucket"][stretch[-1]] < start:
-            continue
-        if x or start is not None:
-            x.append(np.full(1, np.nan))
-            y.append(np.full(1, np.nan))
-            buckets.append(of[:1])
-        x += [columns["x"][stretch], columns["x"][stretch][::-1]]
-        y += [columns["max"][stretch], columns["min"][stretch][::-1]]
-        buckets += [of, of[::-1]]
-    if not x:
-        return _NOWHERE
-    return np.concatenate(x), np.concatenate(y), np.concatenate(buckets)
+    is_first = np.ones(len(drawn), bool)
+    is_first[1:] = np.diff(drawn) > 1
+    stretch = np.cumsum(is_first)
+    # Of each stretch: a gap, the way forth along the maxima, the way back along the minima.
+    order = np.argsort(np.concatenate([stretch[is_first], stretch, stretch[::-1]]), kind="stable")
+    if start is None:  # nothing to be separated from
+        order = order[1:]
+    there, back = drawn, drawn[::-1]
+    gaps = np.full(stretch[-1], np.nan)
+    x = np.concatenate([gaps, columns["x"][there], columns["x"][back]])[order]
+    y = np.concatenate([gaps, columns["max"][there], columns["min"][back]])[order]
+    at = np.concatenate([there[is_first], there, back])[order]
+    return x, y, np.maximum(columns["bucket"][at], start or 0)
 
 
 def _subtitle(lines: Sequence[CurveLine], smooth: str) -> str:

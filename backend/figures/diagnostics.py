@@ -164,43 +164,62 @@ def diagnostic_figure(
     if len(lines) > _MAX_LEGEND_BELOW:
         order = "reversed" if panel.stacked else "normal"
         figure.layout["legend"] |= LEGEND_AT_RIGHT | {"traceorder": order}
+    add_panel_lines(figure, panel, lines, smooth=smooth, theme=theme)
+    return figure
+
+
+def add_panel_lines(
+    figure: Figure, panel: Panel, lines: Sequence[CurveLine], *, smooth: str, theme: Theme
+) -> None:
+    """The traces of `diagnostic_figure`, which a client may have a part of."""
+    figure.n_total = sum(line.n_total for line in lines)
+    figure.n_shown = sum(line.n_shown for line in lines)
+    # Values that hold until the next change are not interpolated or smoothed.
+    column = "smoothed" if smooth and not panel.stepped else "mean"
     palette = colours(theme)
     metrics = list(panel.names)
     by_metric = len({line.metric for line in lines}) == len(lines)
     for place, line in enumerate(lines):
         number = metrics.index(line.metric) if by_metric else place
         colour, dash = palette[number % len(palette)], DASHES[number // len(palette) % len(DASHES)]
-        # Values that hold until the next change are not interpolated or smoothed.
-        column = "smoothed" if smooth and not panel.stepped else "mean"
+        _add_panel_line(figure, panel, line, column, colour, dash)
+
+
+def _add_panel_line(
+    figure: Figure, panel: Panel, line: CurveLine, column: str, colour: str, dash: str
+) -> None:
+    columns = merged_columns(line)
+    sent = line.sent(columns)
+    mode = line.mode(columns)
+    # A share that is always zero is left out of the legend, which has little room.
+    is_named = not panel.stacked or bool(np.nan_to_num(sent[column]).any())
+    named = {"showlegend": is_named} if panel.stacked else {}
+
+    def look() -> dict[str, Any]:
         shape = {"shape": "hv"} if panel.stepped else {}
-        look: dict[str, Any] = {"line": {"color": colour, "width": 2, "dash": dash} | shape}
+        stroke: dict[str, Any] = {"line": {"color": colour, "width": 2, "dash": dash} | shape}
         if panel.stacked:
-            look = {
+            stroke = {
                 "stackgroup": "shares",
                 "line": {"color": colour, "width": 0},
                 "fillcolor": faint(colour, _SHARE_OPACITY),
             }
-        columns = merged_columns(line)
-        sent = line.sent(columns)
-        y = sent[column]
-        # A share that is always zero is left out of the legend, which has little room.
-        named: dict[str, Any] = {} if not panel.stacked else {"showlegend": bool(np.nan_to_num(y).any())}
-        mode: dict[str, Any] = line.mode(columns)
-        figure.add_growing(
-            line.key,
-            sent["bucket"],
-            line.start,
-            x=sent["x"],
-            y=y,
-            name=plain_text(line.source) or panel.names[line.metric],
-            hovertemplate="%{y:.4~g}",
-            meta=line.facts("line"),
-            details=details_of(sent),
-            changed=mode | (named if named.get("showlegend") else {}),
-            **({"mode": "lines"} | mode),
+        return {
+            **mode,
             **named,
-            **look,
-        )
-    figure.n_total = sum(line.n_total for line in lines)
-    figure.n_shown = sum(line.n_shown for line in lines)
-    return figure
+            **stroke,
+            "name": plain_text(line.source) or panel.names[line.metric],
+            "hovertemplate": "%{y:.4~g}",
+            "meta": line.facts("line"),
+        }
+
+    figure.add_growing(
+        line.key,
+        sent["bucket"],
+        line.start,
+        look,
+        details=details_of(sent),
+        changed=mode | (named if is_named else {}),
+        x=sent["x"],
+        y=sent[column],
+    )

@@ -8,6 +8,7 @@ from some bucket on: it drops its own points of these buckets and appends the ne
 """
 
 from base64 import b64encode
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import isfinite
@@ -55,17 +56,16 @@ class Label:
 class Figure:
     """Layout and traces, as Plotly's JSON names their properties. Numbers may be arrays."""
 
-    layout: dict[str, Any]
+    layout: dict[str, Any] = field(default_factory=dict)
+    """Empty for a client that has it."""
     data: list[dict[str, Any]] = field(default_factory=list)
+    """Traces, or what a client lacks of them."""
     n_total: int = 0
     """Points of all series that are drawn."""
     n_shown: int = 0
     """Buckets, or grid points, that are drawn of them."""
     bands: list[str] = field(default_factory=list)
     """What is drawn around or instead of the centres of groups."""
-    _tails: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
-    """By `uid`, for traces of which a client has a part: the first bucket that it lacks, and properties that
-    may have changed."""
 
     def add_scatter(self, **properties: Any) -> None:
         """Add a trace of type scatter; properties that are None are left out."""
@@ -77,33 +77,38 @@ class Figure:
         name_in_figure: str,
         buckets: Array,
         start: int | None,
+        look: Callable[[], dict[str, Any]],
         *,
-        meta: dict[str, Any],
         details: dict[str, Array] | None = None,
         changed: dict[str, Any] | None = None,
         may_shrink: bool = False,
-        **properties: Any,
+        **numbers: Array,
     ) -> None:
-        """Add a trace that grows.
+        """Add a trace that grows, or what a client with a part of it lacks.
 
         Args:
             name_in_figure: of the trace, whenever the figure is drawn.
             buckets: the bucket of each point.
             start: the first bucket that the client lacks; None if it gets the whole trace.
-            meta: facts about the trace.
+            look: returns the other properties of the trace, with facts about it in `meta`.
             details: more numbers about each point, by name.
             changed: properties that a client with a part of the trace gets as well, if they are known.
             may_shrink: whether the client may have points from `start` on where there are none any more.
-            properties: of the trace.
+            numbers: one of each point, by property.
         """
         uid = uid_of(name_in_figure)
         first = start or 0
+        meta = details or {}
         # The buckets of lines increase; an outline ends where it starts.
         if len(buckets) and (buckets[0] != first or buckets[-1] != first + len(buckets) - 1):
-            details = (details or {}) | {"bucket": buckets}
-        self.add_scatter(uid=uid, meta=meta | (details or {}), **properties)
-        if start is not None:
-            self._tails[uid] = start, (changed or {}) | ({"from": start} if may_shrink else {})
+            meta = meta | {"bucket": buckets}
+        if start is None:
+            properties = look()
+            self.add_scatter(uid=uid, **numbers, **properties | {"meta": properties["meta"] | meta})
+        elif len(buckets):
+            self.data.append({"uid": uid, "from": start, **numbers, "meta": meta, **(changed or {})})
+        elif changed or may_shrink:
+            self.data.append({"uid": uid, **({"from": start} if may_shrink else {}), **(changed or {})})
 
     def add_line(self, line: dict[str, Any], **ends: Any) -> None:
         """Add a straight line from `x0`, `y0` to `x1`, `y1` of `xref` and `yref`, behind the traces."""
@@ -114,34 +119,12 @@ class Figure:
         """Add a text."""
         self.layout.setdefault("annotations", []).append(properties)
 
-    def document(self, *, updated: bool = False, with_layout: bool = True) -> dict[str, Any]:
-        """The figure as JSON names and numbers.
-
-        Args:
-            updated: for a client that has it: of growing traces only what it lacks.
-            with_layout: for such a client, also the layout and the other traces.
-        """
-        traces = self.data
-        if updated:
-            traces = [
-                trace for trace in map(self._lacking, traces) if trace and (with_layout or "uid" in trace)
-            ]
-        document: dict[str, Any] = {"data": [_sendable(trace) for trace in traces]}
-        if with_layout or not updated:
+    def document(self) -> dict[str, Any]:
+        """The figure as JSON names and numbers."""
+        document: dict[str, Any] = {"data": [_sendable(trace) for trace in self.data]}
+        if self.layout:
             document["layout"] = self.layout
         return document | {"n_total": self.n_total, "n_shown": self.n_shown, "bands": self.bands}
-
-    def _lacking(self, trace: dict[str, Any]) -> dict[str, Any] | None:
-        """What a client with the trace lacks of it; None for nothing."""
-        uid = trace.get("uid", "")
-        if uid not in self._tails:
-            return trace
-        start, changed = self._tails[uid]
-        if not len(trace["x"]):
-            return {"uid": uid} | changed if changed else None
-        details = {name: value for name, value in trace["meta"].items() if isinstance(value, np.ndarray)}
-        numbers = {name: value for name, value in trace.items() if isinstance(value, np.ndarray)}
-        return {"uid": uid, "from": start, **numbers, "meta": details} | changed
 
     def to_html(self) -> str:
         """A page that shows it without a network."""

@@ -78,6 +78,14 @@ def seed_curve_figure(
     heading = title or describe(metric).title
     subtitle = _subtitle(groups, spread, smooth)
     figure = Figure(layout(heading, theme, width_px, subtitle) | axes_layout(metric, x))
+    add_groups(figure, groups, spread=spread, order=order, theme=theme)
+    return figure
+
+
+def add_groups(
+    figure: Figure, groups: Sequence[SeedGroup], *, spread: Spread, order: Sequence[str], theme: Theme
+) -> None:
+    """The traces of `seed_curve_figure`, which a client may have a part of."""
     styles = group_styles([*order, *(group.id for group in groups)])
     figure.n_total = sum(group.n_total for group in groups)
     figure.n_shown = sum(group.n_shown for group in groups)
@@ -87,70 +95,67 @@ def seed_curve_figure(
             _draw_seeds(figure, group, *look(styles[group.id], theme))
         else:
             _draw_band(figure, group, spread.centre, *look(styles[group.id], theme))
-    return figure
 
 
 def _draw_band(figure: Figure, group: SeedGroup, centre: str, colour: str, dash: str) -> None:
-    edge = {"color": faint(colour, 0.0), "width": 0}
+    edge = {"showlegend": False, "hoverinfo": "skip", "line": {"color": faint(colour, 0.0), "width": 0}}
+    band = edge | {"fill": "tonexty", "fillcolor": faint(colour, _BAND_OPACITY)}
+    line = {
+        "showlegend": True,
+        "hovertemplate": f"%{{y:.5~g}} ({centre} of %{{customdata}})",
+        "line": {"color": colour, "width": 2, "dash": dash},
+    }
     columns = group.columns
-    for column, drawn in (
-        ("low", {"line": edge}),
-        ("high", {"line": edge, "fill": "tonexty", "fillcolor": faint(colour, _BAND_OPACITY)}),
-        (centre, {"line": {"color": colour, "width": 2, "dash": dash}}),
-    ):
-        main = column == centre
-        _add(
-            figure,
-            group,
-            column,
-            columns[column],
-            customdata=columns["n"] if main else None,
-            details={name: columns[name] for name in ("low", "high", "n")} if main else None,
-            showlegend=main,
-            hoverinfo=None if main else "skip",
-            hovertemplate=f"%{{y:.5~g}} ({centre} of %{{customdata}})" if main else None,
-            kind="line" if main else "range",
-            **drawn,
-        )
+    details = {name: columns[name] for name in ("low", "high", "n")}
+    _add(figure, group, "low", {"y": columns["low"]}, edge, "range")
+    _add(figure, group, "high", {"y": columns["high"]}, band, "range")
+    centres = {"y": columns[centre], "customdata": columns["n"]}
+    _add(figure, group, centre, centres, line, "line", details)
 
 
 def _draw_seeds(figure: Figure, group: SeedGroup, colour: str, dash: str) -> None:
     width = 2 if group.n_seeds == 1 else _SEED_WIDTH
     for run, values in zip(group.runs, group.seed_values, strict=True):
-        _add(
-            figure,
-            group,
-            run,
-            values,
-            showlegend=run == group.runs[0],
-            hovertemplate="%{y:.5~g}",
-            line={"color": colour, "width": width, "dash": dash},
-            kind="line",
-        )
+        line = {
+            "showlegend": run == group.runs[0],
+            "hovertemplate": "%{y:.5~g}",
+            "line": {"color": colour, "width": width, "dash": dash},
+        }
+        _add(figure, group, run, {"y": values}, line, "line")
 
 
 def _add(
-    figure: Figure, group: SeedGroup, column: str, values: Array, *, kind: str, **properties: Any
+    figure: Figure,
+    group: SeedGroup,
+    column: str,
+    numbers: dict[str, Array],
+    style: dict[str, Any],
+    kind: str,
+    details: dict[str, Array] | None = None,
 ) -> None:
-    start = group.start or 0
+    start, n = group.start or 0, len(numbers["y"])
     named: dict[str, Any] = {"name": plain_text(group.label.text), "mode": group.mode}
-    figure.add_growing(
-        f"{group.id} {group.source} {column}",
-        np.arange(start, start + len(values)),
-        group.start,
-        x=group.columns["x"],
-        y=values,
-        legendgroup=f"{group.id} {group.source}",
-        meta={
+    key = f"{group.id} {group.source}"
+
+    def whole() -> dict[str, Any]:
+        meta = {
             "kind": kind,
             "group": group.id,
             "metric": group.metric,
             "source": group.source,
             "label": group.label.parts(),
-        },
-        changed=named if len(values) else {},
-        **named,
-        **properties,
+        }
+        return {**named, **style, "legendgroup": key, "meta": meta}
+
+    figure.add_growing(
+        f"{key} {column}",
+        np.arange(start, start + n),
+        group.start,
+        whole,
+        details=details,
+        changed=named if n else {},
+        x=group.columns["x"],
+        **numbers,
     )
 
 

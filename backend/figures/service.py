@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -14,15 +14,21 @@ from backend.episodes import service as episodes
 from backend.errors import Invalid
 from backend.evaluations import repository as evaluations
 from backend.figures import repository
-from backend.figures.curve import MANY, CurveLine, curve_figure
-from backend.figures.diagnostics import BY_ID, Panel, available_panels, diagnostic_figure
+from backend.figures.curve import MANY, CurveLine, add_lines, curve_figure
+from backend.figures.diagnostics import (
+    BY_ID,
+    Panel,
+    add_panel_lines,
+    available_panels,
+    diagnostic_figure,
+)
 from backend.figures.episode_trace import discounted, episode_trace_figure
 from backend.figures.figure import Figure, Label
 from backend.figures.learning_curve import Evaluated, Level, learning_curve_figure
 from backend.figures.marks import Mark
 from backend.figures.run_marks import XOf, places_of, restarts, setting_changes
 from backend.figures.scatter import Dot, scatter_figure
-from backend.figures.seed_curve import SeedGroup, seed_curve_figure, seeds_label
+from backend.figures.seed_curve import SeedGroup, add_groups, seed_curve_figure, seeds_label
 from backend.figures.theme import Theme, in_panel, plain_text
 from backend.metrics import service as metrics
 from backend.metrics.catalogue import EPISODE_RETURN, describe
@@ -112,15 +118,10 @@ class DrawnFigures:
     """The runs' revisions."""
     updated: bool
     """Whether growing traces start where the client's end."""
-    with_layout: bool
 
     def documents(self) -> list[dict[str, Any]]:
         """As JSON names and numbers."""
-        return [
-            figure.document(updated=self.updated, with_layout=self.with_layout)
-            | {"revisions": self.revisions}
-            for figure in self.figures
-        ]
+        return [figure.document() | {"revisions": self.revisions} for figure in self.figures]
 
 
 def draw(session: Session, request: FigureRequest) -> DrawnFigures:
@@ -133,12 +134,8 @@ def draw(session: Session, request: FigureRequest) -> DrawnFigures:
     drawing = _Drawing(session, request)
     with metrics.bounded(sum(map(len, drawing.chosen)), request.axes):
         figures = drawing.draw()
-    if request.options.in_panel:
-        for figure in figures:
-            figure.layout = in_panel(figure.layout)
     revisions = [drawing.found[run_id].revision for run_id in request.runs]
-    updated = drawing.since is not None
-    return DrawnFigures(figures, revisions, updated, request.with_layout or not updated)
+    return DrawnFigures(figures, revisions, updated=drawing.since is not None)
 
 
 class _Drawing:
@@ -168,7 +165,11 @@ class _Drawing:
             merged=True,
             joining=has_ranges,
         )
-        return [self._draw_one(name, some, read) for name, some in zip(names, self.chosen, strict=True)]
+        draw = self._draw_whole if self._has_layout else self._draw_tails
+        return [
+            draw(name, some, [] if name.kind == "seed_curve" else self._lines(name, some, read))
+            for name, some in zip(names, self.chosen, strict=True)
+        ]
 
     def _choose(self) -> list[list[Series]]:
         """The series of each figure."""
@@ -184,7 +185,7 @@ class _Drawing:
         for name in request.names:
             wanted.setdefault(sources_of[name.kind], {}).update(dict.fromkeys(name.metrics))
         chosen = {
-            sources: metrics.choose(self._session, request.runs, list(names), sources)
+            sources: metrics.choose(self._session, self.found, list(names), sources)
             for sources, names in wanted.items()
         }
         return [
@@ -194,44 +195,48 @@ class _Drawing:
             for name in request.names
         ]
 
-    def _draw_one(
-        self, name: FigureName, series: Sequence[Series], read: Mapping[int, SeriesBuckets]
-    ) -> Figure:
-        if name.kind == "learning_curve":
-            return self._learning_curve(self._lines(series, read), _counted(self._request.axes.x, series))
-        if name.kind == "diagnostic":
-            return self._diagnostic(BY_ID[name.of], self._lines(sorted(series, key=_by_number), read))
+    def _draw_tails(self, name: FigureName, series: Sequence[Series], lines: Sequence[CurveLine]) -> Figure:
+        """What a client with the layout lacks of the traces that grow."""
+        figure, smooth, theme = Figure(), self._request.axes.description, self._request.options.theme
         if name.kind == "seed_curve":
-            return self._seed_curve(name.of, series)
+            order, groups = self._groups(series)
+            add_groups(figure, groups, spread=self._request.spread, order=order, theme=theme)
+        elif name.kind == "diagnostic":
+            add_panel_lines(figure, BY_ID[name.of], lines, smooth=smooth, theme=theme)
+        else:
+            add_lines(figure, lines, metric=name.of, smooth=smooth, theme=theme)
+        return figure
+
+    def _draw_whole(self, name: FigureName, series: Sequence[Series], lines: Sequence[CurveLine]) -> Figure:
+        """A figure with its layout; of traces that grow, what a client lacks."""
         request = self._request
-        return curve_figure(
-            self._lines(series, read),
-            metric=name.of,
-            x=_counted(request.axes.x, series),
-            smooth=request.axes.description,
-            title=self._title(describe(name.of).title),
-            theme=request.options.theme,
-            width_px=request.options.width_px,
-        )
+        if name.kind == "learning_curve":
+            figure = self._learning_curve(lines, _counted(request.axes.x, series))
+        elif name.kind == "diagnostic":
+            figure = self._diagnostic(BY_ID[name.of], lines)
+        elif name.kind == "seed_curve":
+            figure = self._seed_curve(name.of, series)
+        else:
+            figure = curve_figure(
+                lines,
+                metric=name.of,
+                x=_counted(request.axes.x, series),
+                smooth=request.axes.description,
+                title=self._title(describe(name.of).title),
+                theme=request.options.theme,
+                width_px=request.options.width_px,
+            )
+        if request.options.in_panel:
+            figure.layout = in_panel(figure.layout)
+        return figure
 
     def _title(self, what: str) -> str:
-        return f"{what}, {subject(self.found.values())}" if self._has_layout else what
+        return f"{what}, {subject(self.found.values())}"
 
-    def _learning_curve(self, lines: list[CurveLine], x: str) -> Figure:
+    def _learning_curve(self, lines: Sequence[CurveLine], x: str) -> Figure:
         """Returns, with evaluations, checkpoints, restarts and setting changes."""
         session, request, found = self._session, self._request, self.found
         run_ids, axes = request.runs, request.axes
-        if len(found) == 1:  # the title names the run; the legend distinguishes training from evaluations
-            lines = [replace(line, label=Label("training")) for line in lines]
-        drawn: dict[str, Any] = {
-            "x": x,
-            "smooth": axes.description,
-            "title": self._title("Learning curve"),
-            "theme": request.options.theme,
-            "width_px": request.options.width_px,
-        }
-        if not self._has_layout:
-            return learning_curve_figure(lines, **drawn)
         saved = repository.checkpoints(session, run_ids)
         done = evaluations.finished(session, run_ids)
         attempts = repository.attempts(session, run_ids)
@@ -257,10 +262,14 @@ class _Drawing:
             ],
             restarts=restarts(attempts, places, names),
             setting_changes=setting_changes(changes, attempts, places, names, x_of),
-            **drawn,
+            x=x,
+            smooth=axes.description,
+            title=self._title("Learning curve"),
+            theme=request.options.theme,
+            width_px=request.options.width_px,
         )
 
-    def _diagnostic(self, panel: Panel, lines: list[CurveLine]) -> Figure:
+    def _diagnostic(self, panel: Panel, lines: Sequence[CurveLine]) -> Figure:
         axes = self._request.axes
         return diagnostic_figure(
             panel,
@@ -273,6 +282,22 @@ class _Drawing:
 
     def _seed_curve(self, metric: str, series: Sequence[Series]) -> Figure:
         """One metric; runs that differ in their seed alone are one curve."""
+        request = self._request
+        order, groups = self._groups(series)
+        return seed_curve_figure(
+            groups,
+            metric=metric,
+            x=_counted(request.axes.x, series),
+            spread=request.spread,
+            order=order,
+            smooth=request.axes.description,
+            title=self._title(describe(metric).title),
+            theme=request.options.theme,
+            width_px=request.options.width_px,
+        )
+
+    def _groups(self, series: Sequence[Series]) -> tuple[list[str], list[SeedGroup]]:
+        """The ids of all compared groups in the order in which colours are assigned, and those with data."""
         request, found = self._request, self.found
         firsts: dict[str, Run] = {}
         for run in found.values():
@@ -287,7 +312,7 @@ class _Drawing:
                     id=key,
                     label=seeds_label(*labels[key], source, len(members)),
                     runs=[one.run_id for one in members],
-                    metric=metric,
+                    metric=members[0].metric,
                     source=source,
                     columns=curve.grid,
                     seed_values=list(curve.seed_values),
@@ -296,30 +321,20 @@ class _Drawing:
                     start=None if curve.reset else curve.first_bucket,
                 )
             )
-        return seed_curve_figure(
-            groups,
-            metric=metric,
-            x=_counted(request.axes.x, series),
-            spread=request.spread,
-            order=list(firsts),
-            smooth=request.axes.description,
-            title=self._title(describe(metric).title),
-            theme=request.options.theme,
-            width_px=request.options.width_px,
-        )
+        return list(firsts), groups
 
-    def _lines(self, series: Sequence[Series], read: Mapping[int, SeriesBuckets]) -> list[CurveLine]:
+    def _lines(
+        self, name: FigureName, series: Sequence[Series], read: Mapping[int, SeriesBuckets]
+    ) -> list[CurveLine]:
+        ordered = sorted(series, key=_by_number) if name.kind == "diagnostic" else series
         has_sources = any(one.source for one in series)
         lines = []
-        for one in series:
-            label = Label(self.found[one.run_id].name, detail=one.source)
-            if len(self.found) == 1 and has_sources:
-                label = Label(one.source or "whole run")
+        for one in ordered:
             curve = read[one.id]
             lines.append(
                 CurveLine(
                     run=one.run_id,
-                    label=label,
+                    label=self._label(name, one, has_sources=has_sources),
                     metric=one.metric,
                     source=one.source,
                     columns=curve.buckets | {"x": curve.buckets[self._request.axes.x]},
@@ -329,6 +344,16 @@ class _Drawing:
                 )
             )
         return lines
+
+    def _label(self, name: FigureName, series: Series, *, has_sources: bool) -> Label:
+        if len(self.found) > 1:
+            return Label(self.found[series.run_id].name, detail=series.source)
+        # The title names the run; the legend distinguishes training from evaluations.
+        if name.kind == "learning_curve":
+            return Label("training")
+        if has_sources:
+            return Label(series.source or "whole run")
+        return Label(self.found[series.run_id].name)
 
 
 def diagnostic_panels(session: Session, run_id: str) -> list[Panel]:

@@ -13,11 +13,13 @@ from backend.metrics.rollups import bucket_rows
 
 
 class PointReader:
-    """Reads the points of chunks. Those of open chunks, which several steps need, are fetched once."""
+    """Reads the points of chunks. Those of open chunks, which several steps need, are fetched and decoded
+    once."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._open: dict[int, bytes] = {}
+        self._decoded: dict[int, Columns] = {}
 
     def __call__(self, chunks: Iterable[ChunkInfo], names: Sequence[str]) -> dict[int, Columns]:
         """By chunk id, the named columns."""
@@ -26,7 +28,14 @@ class PointReader:
         fetched = dict(repository.stored_blobs(self._session, "columns", missing))
         self._open |= {chunk.id: fetched[chunk.id] for chunk in missing if not chunk.closed}
         blobs = fetched | self._open
-        return {chunk.id: decode(blobs[chunk.id], names) for chunk in wanted}
+        columns = {}
+        for chunk in wanted:
+            known = self._decoded.get(chunk.id, {})
+            known = known | decode(blobs[chunk.id], [name for name in names if name not in known])
+            if not chunk.closed:
+                self._decoded[chunk.id] = known
+            columns[chunk.id] = {name: known[name] for name in names}
+        return columns
 
 
 def rows_known(

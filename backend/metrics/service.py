@@ -98,7 +98,7 @@ def chart(session: Session, request: ChartRequest) -> memoryview:
     """
     runs = find_runs(session, request.runs)
     since = revisions_had(request.since, request.runs, runs)
-    found = choose(session, request.runs, request.metrics, request.sources)
+    found = choose(session, runs, request.metrics, request.sources)
     chosen = on_one_axis(found, request.axes.x)
     with bounded(len(chosen), request.axes):
         documents: Iterable[dict[str, Any]]
@@ -251,7 +251,7 @@ def revisions_had(
 
 
 def choose(
-    session: Session, run_ids: Sequence[str], metrics: Sequence[str], sources: Sequence[str]
+    session: Session, runs: Mapping[str, Run], metrics: Sequence[str], sources: Sequence[str]
 ) -> list[Series]:
     """The requested series, in the requested order.
 
@@ -261,12 +261,11 @@ def choose(
     by_name: dict[tuple[str, str], list[Series]] = {}
     returns: dict[str, str] = {}
     if EPISODE_RETURN in metrics:
-        scored = repository.runs_of(session, run_ids)
-        returns = {run.id: run.return_metric for run in scored if run.return_metric is not None}
-    for series in repository.list_series(session, run_ids, [*metrics, *set(returns.values())]):
+        returns = {run.id: run.return_metric for run in runs.values() if run.return_metric is not None}
+    for series in repository.list_series(session, list(runs), [*metrics, *set(returns.values())]):
         by_name.setdefault((series.run_id, series.metric), []).append(series)
     chosen = []
-    for run in dict.fromkeys(run_ids):
+    for run in runs:
         for metric in dict.fromkeys(metrics):
             there = by_name.get((run, metric), [])
             if not there and metric == EPISODE_RETURN and run in returns:

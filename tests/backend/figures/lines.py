@@ -35,7 +35,7 @@ def valid(figure: Figure) -> go.Figure:
     """The figure as Plotly's class, which refuses properties and values that it does not know; its numbers as
     tuples, with None for those that are not finite."""
     document = figure.document()
-    go.Figure({"data": document["data"], "layout": document["layout"]})
+    go.Figure({"data": document["data"], "layout": figure.layout})
     return go.Figure({"data": [_listed(trace) for trace in figure.data], "layout": figure.layout})
 
 

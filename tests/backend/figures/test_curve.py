@@ -4,7 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from backend.figures.curve import CurveLine, curve_figure
+from backend.figures.curve import CurveLine, add_lines, curve_figure
 from backend.figures.figure import Figure, Label, uid_of
 from backend.figures.theme import colours
 from tests.backend.figures.lines import A, B, drawn, line, numbers, valid
@@ -108,26 +108,28 @@ def growing(start: int | None, first: int, count: int = 8) -> CurveLine:
     return line(columns=columns | {"count": np.full(len(at), count), "bucket": at}, start=start)
 
 
-def updates(figure: Figure) -> dict[str, dict[str, Any]]:
-    """What a client lacks of the figure, by kind of trace."""
-    document = figure.document(updated=True, with_layout=False)
+def updates(grown: CurveLine, smooth: str = "") -> dict[str, dict[str, Any]]:
+    """What a client lacks of a figure of the line, by kind of trace."""
+    figure = Figure()
+    add_lines(figure, [grown], metric="loss/value", smooth=smooth, theme="light")
+    document = figure.document()
     assert "layout" not in document
-    kinds = {trace["uid"]: trace["meta"]["kind"] for trace in figure.data}
+    names = {"line": grown.key, "range": f"{grown.key} range", "points": f"{grown.key} points"}
+    kinds = {uid_of(name): kind for kind, name in (names | {"legend": "min–max"}).items()}
     return {kinds[trace["uid"]]: trace for trace in document["data"]}
 
 
 def test_update_has_the_new_points_alone() -> None:
-    kwargs: dict[str, Any] = {"metric": "loss/value", "x": "agent_steps", "smooth": "0.9"}
-    update = updates(curve_figure([growing(4, 3, count=2)], **kwargs))
+    update = updates(growing(4, 3, count=2), smooth="0.9")
     points = {"uid": uid_of(f"{A} loss/value points"), "from": 4, "x": [50, 60], "y": [4.0, 5.0], "meta": {}}
     details = {"low": [3.0, 4.0], "high": [5.0, 6.0], "n": [2, 2]}
     main = {"uid": uid_of(f"{A} loss/value"), "from": 4, "x": [50, 60], "y": [8.0, 10.0], "meta": details}
     assert update == {"points": points, "line": main}
-    assert updates(curve_figure([growing(6, 6)], **kwargs)) == {}
+    assert updates(growing(6, 6), smooth="0.9") == {}
 
 
 def test_range_of_an_update_joins_the_last_bucket_that_the_client_keeps() -> None:
-    update = updates(curve_figure([growing(4, 3)], metric="loss/value", x="agent_steps"))
+    update = updates(growing(4, 3))
     envelope = update["range"]
     assert (envelope["from"], numbers(envelope["x"])) == (4, [None, 40, 50, 60, 60, 50, 40])
     assert numbers(envelope["y"]) == [None, 4, 5, 6, 4, 3, 2]

@@ -4,8 +4,8 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from backend.figures.figure import uid_of
-from backend.figures.seed_curve import SeedGroup, seed_curve_figure, seeds_label
+from backend.figures.figure import Figure, uid_of
+from backend.figures.seed_curve import SeedGroup, add_groups, seed_curve_figure, seeds_label
 from backend.figures.theme import DASHES, colours
 from backend.metrics.grouping import Interval, Spread, interval_name
 from tests.backend.figures.lines import valid
@@ -112,10 +112,9 @@ def test_groups_differ_in_style_and_keep_their_colour() -> None:
 
 def test_update_has_the_new_grid_points_of_each_trace() -> None:
     later = {name: values[2:] for name, values in group().columns.items()}
-    figure = seed_curve_figure(
-        [group(columns=later, start=2)], metric="loss/value", x="agent_steps", spread=MEDIAN
-    )
-    document = figure.document(updated=True, with_layout=False)
+    figure = Figure()
+    add_groups(figure, [group(columns=later, start=2)], spread=MEDIAN, order=[], theme="light")
+    document = figure.document()
     assert [(trace["uid"], trace["from"], trace["x"], trace["y"]) for trace in document["data"]] == [
         (uid_of("a  low"), 2, [192.0], [None]),
         (uid_of("a  high"), 2, [192.0], [None]),

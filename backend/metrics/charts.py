@@ -78,7 +78,7 @@ class SeriesBuckets:
     first_bucket: int
     buckets: Columns
     """The x column, the columns of `rollups.AGGREGATES` and, on request, `smoothed` and `bucket`. With
-    `joining`, preceded by the bucket before `first_bucket`, if there is one."""
+    `joining`, preceded by the bucket before `first_bucket`, if there is one; it is not smoothed."""
 
     @property
     def n_buckets(self) -> int:
@@ -255,7 +255,7 @@ def _plan(
         end_row=end,
         stored=[c for c in read if c.closed and not from_points],
         points=[c for c in read if from_points or not c.closed],
-        values=_averaged(chunks, axes, start, end) if axes.smooths and start < end else [],
+        values=_averaged(chunks, axes, start + n_joining * size, end) if axes.smooths and start < end else [],
     )
 
 
@@ -318,12 +318,13 @@ def _buckets(
         before = plan.values[0].first_row
         averaged = slice(None, plan.end_row - before)
         column = np.concatenate([values[chunk.id]["value"] for chunk in plan.values])[averaged]
-        ends = plan.start_row - before, plan.bucket_rows
+        ends = plan.start_row + plan.n_joining * plan.bucket_rows - before, plan.bucket_rows
         if axes.smoothing == "points":
             smooth = smoothed_at_ends(column, axes.smooth, *ends)
         else:
             stored_x = np.concatenate([values[chunk.id][axes.column] for chunk in plan.values])
             x = converted(stored_x[averaged], conversion)
             smooth = smoothed_over_x(column, x, axes.smoothing, axes.scale, *ends)
-        buckets |= {"smoothed": smooth}
+        # An area joins the bucket before, a line does not.
+        buckets |= {"smoothed": np.concatenate([np.full(plan.n_joining, np.nan), smooth])}
     return buckets

@@ -11,6 +11,10 @@ from backend.metrics.chunks import Array, Columns, decode
 from backend.metrics.repository import ChunkInfo
 from backend.metrics.rollups import bucket_rows
 
+_MOSTLY_ENOUGH = 4
+"""Buckets of which one mostly has another x than the next."""
+_ROWS_BEFORE = 256
+
 
 class PointReader:
     """Reads the points of chunks. Those of open chunks, which several steps need, are fetched and decoded
@@ -24,10 +28,7 @@ class PointReader:
     def __call__(self, chunks: Iterable[ChunkInfo], names: Sequence[str]) -> dict[int, Columns]:
         """By chunk id, the named columns."""
         wanted = list(chunks)
-        missing = [chunk for chunk in wanted if chunk.id not in self._open]
-        fetched = dict(repository.stored_blobs(self._session, "columns", missing))
-        self._open |= {chunk.id: fetched[chunk.id] for chunk in missing if not chunk.closed}
-        blobs = fetched | self._open
+        blobs = self.fetch(wanted) | self._open
         columns = {}
         for chunk in wanted:
             known = self._decoded.get(chunk.id, {})
@@ -36,6 +37,13 @@ class PointReader:
                 self._decoded[chunk.id] = known
             columns[chunk.id] = {name: known[name] for name in names}
         return columns
+
+    def fetch(self, chunks: Iterable[ChunkInfo]) -> dict[int, bytes]:
+        """Fetch the chunks that are not there yet, and return them by id; keep the open ones of them."""
+        missing = [chunk for chunk in chunks if chunk.id not in self._open]
+        fetched = dict(repository.stored_blobs(self._session, "columns", missing))
+        self._open |= {chunk.id: fetched[chunk.id] for chunk in missing if not chunk.closed}
+        return fetched
 
 
 def rows_known(
@@ -47,6 +55,7 @@ def rows_known(
     """By series id, how many rows arrived up to the client's revision; without series that were cut
     after it."""
     rows, edges = {}, {}
+    points_of.fetch([chunk for one in series for chunk in _latest(chunks[one.id], since[one.run_id])])
     for one in series:
         revision = since[one.run_id]
         if one.cut_revision > revision:
@@ -84,22 +93,40 @@ def rows_kept(
             # The open chunks are few rows, and mostly contain a bucket with another x.
             some = [c for c in chunks[series_id] if not c.closed or c.end_row >= start]
             read[series_id] = (size, start, some)
-    points = points_of([chunk for _, _, some in read.values() for chunk in some], (column,))
-    for series_id, (size, start, some) in read.items():
-        x = np.concatenate([points[chunk.id][column] for chunk in some])
-        at = start - some[0].first_row
-        ends = x[at - 1 :: -size]
-        if (x[at : at + size] == ends[0]).any():
-            n_merged = _n_equal(ends)
-            # Without another x, all are sent again.
-            kept[series_id] = start = start - size * n_merged if n_merged < len(ends) else 0
-            ends = ends[n_merged:]
-        if start:
-            last_kept[series_id] = max(0, start - size * _n_equal(ends))
+    for n_buckets in (_MOSTLY_ENOUGH, None):
+        near = {
+            series_id: [c for c in some if n_buckets is None or c.end_row >= start - size * n_buckets]
+            for series_id, (size, start, some) in read.items()
+        }
+        points = points_of([chunk for some in near.values() for chunk in some], (column,))
+        for series_id, some in near.items():
+            size, start, _ = read[series_id]
+            x = np.concatenate([points[chunk.id][column] for chunk in some])
+            at = start - some[0].first_row
+            ends = x[at - 1 :: -size]
+            n_again = _n_equal(ends) if (x[at : at + size] == ends[0]).any() else 0
+            n_last = _n_equal(ends[n_again:])
+            if n_buckets is not None and n_again + n_last == len(ends):
+                continue
+            del read[series_id]
+            if n_again:
+                # Without another x, all are sent again.
+                kept[series_id] = start = start - size * n_again if n_again < len(ends) else 0
+            if start:
+                last_kept[series_id] = max(0, start - size * n_last)
     return kept, last_kept
+
+
+def _latest(chunks: Sequence[ChunkInfo], revision: int) -> list[ChunkInfo]:
+    """The open chunks that a client with this revision lacks rows of, and those before them that smoothing
+    and merging mostly need."""
+    first = next((chunk.first_row for chunk in chunks if chunk.revision > revision), None)
+    if first is None:
+        return []
+    return [chunk for chunk in chunks if not chunk.closed and chunk.end_row > first - _ROWS_BEFORE]
 
 
 def _n_equal(values: Array) -> int:
     """How many values at the start are equal."""
-    others = np.flatnonzero(values != values[0])
+    others = np.flatnonzero(values != values[:1])
     return int(others[0]) if len(others) else len(values)

@@ -281,25 +281,23 @@ def _outline(columns: Columns, is_many: Array, n_new: int, start: int | None) ->
         start: the first bucket that the client lacks. A stretch that continues one of the client's starts at
             the bucket before, so that they join; its corners there belong to bucket `start`.
     """
+    n_joining = len(is_many) - n_new
+    if not is_many[n_joining:].any():
+        return _NOWHERE
     is_drawn = is_many & np.isfinite(columns["min"]) & np.isfinite(columns["max"])
-    n_joining = len(is_drawn) - n_new
     is_drawn[:n_joining] &= is_drawn[n_joining : n_joining + 1].any()
     drawn = np.flatnonzero(is_drawn)
-    if not len(drawn):
-        return _NOWHERE
-    is_first = np.ones(len(drawn), bool)
-    is_first[1:] = np.diff(drawn) > 1
-    stretch = np.cumsum(is_first)
+    firsts = drawn[np.concatenate([drawn[:1] >= 0, drawn[1:] > drawn[:-1] + 1])]
+    rows = np.concatenate([firsts, drawn, drawn[::-1]])
     # Of each stretch: a gap, the way forth along the maxima, the way back along the minima.
-    order = np.argsort(np.concatenate([stretch[is_first], stretch, stretch[::-1]]), kind="stable")
+    order = np.argsort(np.searchsorted(firsts, rows, side="right"), kind="stable")
     if start is None:  # nothing to be separated from
         order = order[1:]
-    there, back = drawn, drawn[::-1]
-    gaps = np.full(stretch[-1], np.nan)
-    x = np.concatenate([gaps, columns["x"][there], columns["x"][back]])[order]
-    y = np.concatenate([gaps, columns["max"][there], columns["min"][back]])[order]
-    at = np.concatenate([there[is_first], there, back])[order]
-    return x, y, np.maximum(columns["bucket"][at], start or 0)
+    corners = {name: columns[name][rows[order]] for name in ("x", "min", "max", "bucket")}
+    is_gap = order < len(firsts)
+    x = np.where(is_gap, np.nan, corners["x"])
+    y = np.where(order < len(firsts) + len(drawn), corners["max"], corners["min"])
+    return x, np.where(is_gap, np.nan, y), np.maximum(corners["bucket"], start or 0)
 
 
 def _subtitle(lines: Sequence[CurveLine], smooth: str) -> str:

@@ -14,6 +14,7 @@ from backend.metrics.rollups import bucket_rows
 _MOSTLY_ENOUGH = 4
 """Buckets of which one mostly has another x than the next."""
 _ROWS_BEFORE = 256
+"""Rows before the new ones that smoothing and merging mostly need: they are fetched at once."""
 
 
 class PointReader:
@@ -55,7 +56,6 @@ def rows_known(
     """By series id, how many rows arrived up to the client's revision; without series that were cut
     after it."""
     rows, edges = {}, {}
-    points_of.fetch([chunk for one in series for chunk in _latest(chunks[one.id], since[one.run_id])])
     for one in series:
         revision = since[one.run_id]
         if one.cut_revision > revision:
@@ -65,6 +65,12 @@ def rows_known(
             if chunk.revision > revision:
                 edges[one.id] = (chunk, revision)
                 break
+    points_of.fetch(
+        chunk
+        for series_id, (edge, _) in edges.items()
+        for chunk in chunks[series_id]
+        if not chunk.closed and chunk.end_row > edge.first_row - _ROWS_BEFORE
+    )
     data = points_of([chunk for chunk, _ in edges.values()], ("revision",))
     for series_id, (chunk, revision) in edges.items():
         before = np.searchsorted(data[chunk.id]["revision"], revision, side="right")
@@ -115,15 +121,6 @@ def rows_kept(
             if start:
                 last_kept[series_id] = max(0, start - size * n_last)
     return kept, last_kept
-
-
-def _latest(chunks: Sequence[ChunkInfo], revision: int) -> list[ChunkInfo]:
-    """The open chunks that a client with this revision lacks rows of, and those before them that smoothing
-    and merging mostly need."""
-    first = next((chunk.first_row for chunk in chunks if chunk.revision > revision), None)
-    if first is None:
-        return []
-    return [chunk for chunk in chunks if not chunk.closed and chunk.end_row > first - _ROWS_BEFORE]
 
 
 def _n_equal(values: Array) -> int:

@@ -1,6 +1,7 @@
 """Causal smoothing: past values never change."""
 
 import math
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ EMA_REACH = -math.log(_NEGLIGIBLE)
 """Time constants after which a value has a negligible weight."""
 
 
+@lru_cache(64)
 def window_rows(weight: float) -> int:
     """How many rows, itself included, a smoothed value depends on: a power of two.
 
@@ -75,24 +77,21 @@ def _at_ends(values: Array, weight: float, size: int) -> Array:
     """Smoothed values at every `size`-th row, counted from the end."""
     values = np.concatenate([np.full(-len(values) % size, np.nan), values])
     finite = np.isfinite(values)
-    total = np.where(finite, values, 0.0)
-    mass = finite.astype("<f8")
+    sums = np.array([np.where(finite, values, 0.0), finite])  # of values and of weights
     step, factor, end = 1, weight, window_rows(weight)
     # As in `smoothed`, but while a round adds rows of the same bucket, half of the elements suffice.
     while step < end and step < size:
-        total = total[1::2] + factor * total[::2]
-        mass = mass[1::2] + factor * mass[::2]
+        sums = sums[:, 1::2] + factor * sums[:, ::2]
         step, factor = 2 * step, factor * factor
     skipped = size // step
-    total, mass = total[skipped - 1 :: skipped], mass[skipped - 1 :: skipped]
-    while step < end and step // size < len(total):
+    sums = sums[:, skipped - 1 :: skipped]
+    while step < end and step // size < sums.shape[1]:
         shift = step // size
-        total[shift:] += factor * total[:-shift]
-        mass[shift:] += factor * mass[:-shift]
+        sums[:, shift:] += factor * sums[:, :-shift]
         step, factor = 2 * step, factor * factor
+    total, mass = sums
     with np.errstate(invalid="ignore"):
-        total /= mass
-    return total
+        return np.asarray(total / mass)
 
 
 def smoothed_over_x(

@@ -191,10 +191,9 @@ def _add_line(
         sent["bucket"],
         line.start,
         line_look,
+        {"x": sent["x"], "y": sent[column]},
         details=details_of(sent),
         changed=mode,
-        x=sent["x"],
-        y=sent[column],
     )
 
 
@@ -233,16 +232,17 @@ def _add_behind(
             "meta": line.facts("points"),
         }
 
-    figure.add_growing(f"{line.key} range", buckets, line.start, range_look, may_shrink=may_shrink, x=x, y=y)
+    figure.add_growing(
+        f"{line.key} range", buckets, line.start, range_look, {"x": x, "y": y}, may_shrink=may_shrink
+    )
     if points:
         figure.add_growing(
             f"{line.key} points",
             sent["bucket"][is_point],
             line.start,
             points_look,
+            {"x": sent["x"][is_point], "y": sent["mean"][is_point]},
             may_shrink=may_shrink,
-            x=sent["x"][is_point],
-            y=sent["mean"][is_point],
         )
     return len(x) > 0
 
@@ -267,7 +267,7 @@ def _name_ranges(figure: Figure, lines: Sequence[CurveLine], theme: Theme, *, ha
     nowhere = np.full(1 if start is None else 0, np.nan)
     changed = {"showlegend": True} if has_ranges else {}
     figure.add_growing(
-        ENVELOPE, np.arange(len(nowhere)), start, legend_look, changed=changed, x=nowhere, y=nowhere
+        ENVELOPE, np.arange(len(nowhere)), start, legend_look, {"x": nowhere, "y": nowhere}, changed=changed
     )
 
 

@@ -218,8 +218,7 @@ def _add_panel_line(
         sent["bucket"],
         line.start,
         look,
+        {"x": sent["x"], "y": sent[column]},
         details=details_of(sent),
         changed=mode | (named if is_named else {}),
-        x=sent["x"],
-        y=sent[column],
     )

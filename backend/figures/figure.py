@@ -79,11 +79,11 @@ class Figure:
         buckets: Array,
         start: int | None,
         look: Callable[[], dict[str, Any]],
+        numbers: dict[str, Array],
         *,
         details: dict[str, Array] | None = None,
         changed: dict[str, Any] | None = None,
         may_shrink: bool = False,
-        **numbers: Array,
     ) -> None:
         """Add a trace that grows, or what a client with a part of it lacks.
 
@@ -92,10 +92,10 @@ class Figure:
             buckets: the bucket of each point.
             start: the first bucket that the client lacks; None if it gets the whole trace.
             look: returns the other properties of the trace, with facts about it in `meta`.
+            numbers: one of each point, by property.
             details: more numbers about each point, by name.
             changed: properties that a client with a part of the trace gets as well, if they are known.
             may_shrink: whether the client may have points from `start` on where there are none any more.
-            numbers: one of each point, by property.
         """
         uid = uid_of(name_in_figure)
         first = start or 0

@@ -152,10 +152,9 @@ def _add(
         np.arange(start, start + n),
         group.start,
         whole,
+        {"x": group.columns["x"], **numbers},
         details=details,
         changed=named if n else {},
-        x=group.columns["x"],
-        **numbers,
     )
 
 

@@ -10,8 +10,8 @@ from backend.specs.fields import Schema
 from backend.specs.known_tags import StepUnit
 
 X = Literal["agent_steps", "frames", "updates", "wall_time_s", "clock_time_s", "episodes"]
-Numbers = list[float | None]
-"""Numbers, with null for a value that is not finite."""
+Numbers = list[float | Literal["Infinity", "-Infinity"] | None]
+"""Numbers; null is NaN, and infinite ones are text."""
 
 Format = Literal["csv", "parquet", "tensorboard"]
 

@@ -389,6 +389,14 @@ def _group_document(
     }
 
 
-def _plain(column: Array) -> Array:
-    """As the JSON writer requires; it writes null for values that are not finite."""
-    return np.ascontiguousarray(column)
+def _plain(column: Array) -> Array | list[Any]:
+    """As the JSON writer requires, which writes null for NaN, and for an infinite number that is no text."""
+    if column.dtype.kind != "f":
+        return np.ascontiguousarray(column)
+    infinite = np.flatnonzero(np.isinf(column))
+    if not len(infinite):
+        return np.ascontiguousarray(column)
+    values: list[Any] = column.tolist()
+    for at in infinite:
+        values[at] = "Infinity" if values[at] > 0 else "-Infinity"
+    return values

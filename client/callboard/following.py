@@ -39,6 +39,7 @@ class NewPoints:
     metric: str
     agent_steps: npt.NDArray[np.int64]
     value: npt.NDArray[np.float64]
+    """NaN, Infinity and -Infinity are kept apart."""
     points_per_value: int
     """Number of consecutive points of which each value is the mean: 1, unless more than 10,000 are new."""
 
@@ -149,7 +150,8 @@ class _Follower:
             self._run,
             curve["metric"],
             steps[first:],
-            np.array([np.nan if value is None else value for value in curve["mean"][first:]], "f8"),
+            # Infinite numbers are text.
+            np.array([np.nan if value is None else float(value) for value in curve["mean"][first:]], "f8"),
             curve["bucket_rows"],
         )
 

@@ -126,6 +126,19 @@ def test_stream_yields_every_point_once_and_ends_with_the_run(target: Target) ->
     assert {change.points_per_value for change in points} == {1}
 
 
+def test_stream_and_series_keep_values_that_are_not_finite_apart(target: Target) -> None:
+    values = [1.0, math.nan, math.inf, -math.inf, 2.0]
+    with callboard.init(algorithm="a", environment="e") as run:
+        for step, value in enumerate(values):
+            run.log({"loss/policy": value}, agent_steps=step)
+    with callboard.connect() as client:
+        logged = client.run(str(run.id))
+        changes = [change for change in logged.stream() if isinstance(change, callboard.NewPoints)]
+        streamed = np.concatenate([change.value for change in changes])
+        np.testing.assert_array_equal(streamed, values)
+        np.testing.assert_array_equal(logged.series("loss/policy").value, values)
+
+
 def test_stream_ends_though_the_event_of_the_end_is_lost(
     target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2645,27 +2645,27 @@ export interface components {
              * X
              * @description x of each bucket's last point.
              */
-            x: (number | null)[];
+            x: (number | ("Infinity" | "-Infinity") | null)[];
             /**
              * Mean
              * @description Mean of the points in each bucket.
              */
-            mean: (number | null)[];
+            mean: (number | ("Infinity" | "-Infinity") | null)[];
             /**
              * Min
              * @description Smallest point in each bucket.
              */
-            min: (number | null)[];
+            min: (number | ("Infinity" | "-Infinity") | null)[];
             /**
              * Max
              * @description Largest point in each bucket.
              */
-            max: (number | null)[];
+            max: (number | ("Infinity" | "-Infinity") | null)[];
             /**
              * Last
              * @description Last point in each bucket.
              */
-            last: (number | null)[];
+            last: (number | ("Infinity" | "-Infinity") | null)[];
             /**
              * Count
              * @description Values in the bucket that are not NaN; only these enter the other columns.
@@ -2675,7 +2675,7 @@ export interface components {
              * Smoothed
              * @description The moving average at each bucket's last point, if there is one.
              */
-            smoothed: (number | null)[] | null;
+            smoothed: (number | ("Infinity" | "-Infinity") | null)[] | null;
             /**
              * Bucket
              * @description With `merge_equal_x`, the index of the last bucket merged into each; otherwise null, and they count
@@ -3644,32 +3644,32 @@ export interface components {
              * X
              * @description Position of each grid point on the horizontal axis, in the requested unit.
              */
-            x: (number | null)[];
+            x: (number | ("Infinity" | "-Infinity") | null)[];
             /**
              * Mean
              * @description Mean over the runs at each grid point.
              */
-            mean: (number | null)[];
+            mean: (number | ("Infinity" | "-Infinity") | null)[];
             /**
              * Median
              * @description Median over the runs at each grid point.
              */
-            median: (number | null)[];
+            median: (number | ("Infinity" | "-Infinity") | null)[];
             /**
              * Iqm
              * @description Interquartile mean over the runs at each grid point.
              */
-            iqm: (number | null)[];
+            iqm: (number | ("Infinity" | "-Infinity") | null)[];
             /**
              * Low
              * @description Lower bound of the interval; null for fewer runs than it needs.
              */
-            low: (number | null)[];
+            low: (number | ("Infinity" | "-Infinity") | null)[];
             /**
              * High
              * @description Upper bound of the interval; null where `low` is.
              */
-            high: (number | null)[];
+            high: (number | ("Infinity" | "-Infinity") | null)[];
             /**
              * N
              * @description Runs in each mean: those that have reached this x.
@@ -3680,7 +3680,7 @@ export interface components {
              * @description The values of each run, in the order of `runs`, if they are too few for an interval; otherwise
              *     empty.
              */
-            seed_values: (number | null)[][];
+            seed_values: (number | ("Infinity" | "-Infinity") | null)[][];
         };
         /**
          * GroupPolicy

@@ -139,7 +139,7 @@ def test_since_revision_applies_per_run(engine: Engine, client: Client) -> None:
     ]
 
 
-def test_non_finite_values_are_null_in_json(engine: Engine, client: Client) -> None:
+def test_infinite_values_are_text_in_json_and_nan_is_null(engine: Engine, client: Client) -> None:
     recorded = RecordedRun(engine, 0)
     with writing(engine) as session:
         values = [math.nan, math.inf, -math.inf, 1.0]
@@ -150,11 +150,20 @@ def test_non_finite_values_are_null_in_json(engine: Engine, client: Client) -> N
         repository.append(session, recorded.run_id, 1, 2, [points])
     text = client.get(SERIES, params={"run": recorded.run_id, "metric": "m", "smooth": 0.5}).text
     (series,) = strict(text)["series"]
-    assert series["last"] == [None, None, None, 1.0]
+    for name in ("mean", "min", "max", "last"):
+        assert series[name] == [None, "Infinity", "-Infinity", 1.0]
     assert series["smoothed"] == [None, None, None, 1.0]
     assert series["count"] == [0, 1, 1, 1]
+    Chart.model_validate_json(text)
+    coarse = client.get(SERIES, params={"run": recorded.run_id, "metric": "m", "points": 2}).text
+    (series,) = strict(coarse)["series"]
+    assert (series["max"], series["min"]) == (["Infinity", 1.0], ["Infinity", "-Infinity"])
     grouped = client.get(SERIES, params={"run": recorded.run_id, "metric": "m", "group_by": "seed"}).text
     assert strict(grouped)["groups"][0]["n_total"] == 4
+    figures = client.get(
+        "/api/v1/figures", params={"run": recorded.run_id, "figure": ["curve:m", "seed_curve:m"]}
+    ).text
+    assert len(strict(figures)["items"]) == 2
 
 
 def test_chart_filters_by_source(engine: Engine, client: Client) -> None:

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { Chart, Curve } from '@/api/series';
 import { sortedBySource, latestBySource, rangeOf } from './GorilaFigure';
 
-const curve = (metric: string, source: string, last: (number | null)[]): Curve =>
+const curve = (metric: string, source: string, last: Curve['last']): Curve =>
   ({ metric, source, last }) as unknown as Curve;
 
 const chart = {
@@ -11,6 +11,7 @@ const chart = {
     curve('gorila/episodes', 'actor 9', [4, 5]),
     curve('gorila/episodes', 'actor 1', []),
     curve('loss/td', '', [0.5]),
+    curve('loss/td', 'learner 0', [0.5, 'Infinity']),
   ],
 } as unknown as Chart;
 
@@ -19,7 +20,7 @@ it('latestBySource returns the last value of each source that has one', () => {
     ['actor 10', 7],
     ['actor 9', 5],
   ]);
-  expect(latestBySource(chart, 'loss/td').get('')).toBe(0.5);
+  expect([...latestBySource(chart, 'loss/td')]).toEqual([['', 0.5]]);
   expect(latestBySource(undefined, 'loss/td').size).toBe(0);
 });
 

@@ -14,7 +14,7 @@ export function latestBySource(chart: Chart | undefined, metric: string): BySour
   const latest = new Map<string, number>();
   for (const curve of chart?.series ?? []) {
     const last = curve.metric === metric ? curve.last.at(-1) : undefined;
-    if (last != null) latest.set(curve.source, last);
+    if (typeof last === 'number') latest.set(curve.source, last);
   }
   return latest;
 }

@@ -16,7 +16,10 @@ const sparklinesQuery = (runs: readonly string[]) =>
       const query = { run: [...runs], metric: [METRIC], points: POINTS, smooth: SMOOTH };
       const { series } = await unwrap(api.GET('/api/v1/series', { params: { query }, signal }));
       return new Map(
-        series.map(({ run, smoothed }) => [run, (smoothed ?? []).filter((value) => value !== null)]),
+        series.map(({ run, smoothed }) => [
+          run,
+          (smoothed ?? []).filter((value) => typeof value === 'number'),
+        ]),
       );
     },
     staleTime: FRESH_MS,

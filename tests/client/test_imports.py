@@ -327,7 +327,7 @@ def test_seed_environment_and_algorithm_come_from_the_settings_if_nothing_else_n
 def test_requests_of_an_import_have_less_than_a_million_bytes(
     target: Target, proxy: Proxy, tmp_path: Path
 ) -> None:
-    names = [f"{at:04}" + "\N{SNOWMAN}" * 190 for at in range(1_000)]  # six bytes each in JSON
+    names = [f"{at:04}" + "\N{GRINNING FACE}" * 190 for at in range(1_000)]  # twelve bytes each in JSON
     table = tmp_path / "progress.csv"
     lines = [",".join(["step", *names])] + [",".join([str(step), *["0.5"] * len(names)]) for step in range(2)]
     table.write_text("\n".join(lines))

@@ -71,10 +71,13 @@ def test_client_that_left_waits_for_no_turn(
     with sqlite_service.client_as(Role.VIEWER) as viewer:
         path = "/api/v1/runs?filter=score%3E1"
         sent = get_request(sqlite_service.url, path, {"Authorization": viewer.headers["Authorization"]})
-        with connected(sqlite_service.url, sent, n=10):
+        with connected(sqlite_service.url, sent, n=2):
             assert request.has_begun.wait(PATIENCE_S)
-            until(lambda: (lists.n_working, lists.n_waiting) == (2, 6))
-            assert sqlite_service.client.get("/api/v1/hosts").status_code == 200
+            until(lambda: lists.n_working == 2)
+            with connected(sqlite_service.url, sent, n=8):
+                until(lambda: (lists.n_working, lists.n_waiting) == (2, 6))
+                assert sqlite_service.client.get("/api/v1/hosts").status_code == 200
+            until(lambda: (lists.n_working, lists.n_waiting) == (2, 0))
         until(lambda: lists.n_waiting == lists.n_working == 0)
 
 

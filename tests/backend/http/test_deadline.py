@@ -81,7 +81,9 @@ def test_client_that_left_waits_for_no_turn(
         until(lambda: lists.n_waiting == lists.n_working == 0)
 
 
-def test_request_does_not_end_with_an_earlier_one_of_its_connection(sqlite_service: RunningService) -> None:
+def test_request_has_a_deadline_of_its_own_after_others_of_its_connection(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The server's tasks inherit the context in which it resumed reading."""
     client, body = sqlite_service.client, b"x" * 1_000_000
     run = external.create(client)
@@ -89,3 +91,6 @@ def test_request_does_not_end_with_an_earlier_one_of_its_connection(sqlite_servi
         assert client.post("/api/v1/runs/bulk", content=body).status_code == 422
         assert external.upload(client, run, body, offset=n * len(body)).status_code == 200
         assert client.get("/api/v1/runs").status_code == 200
+    monkeypatch.setattr(bodies, "REQUEST_S", 0.5)
+    request = EndlessRequest(monkeypatch)
+    assert (client.get("/api/v1/runs").status_code, request.has_ended.is_set()) == (503, True)

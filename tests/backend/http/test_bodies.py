@@ -7,11 +7,12 @@ import httpx
 import pytest
 
 from backend.app import OPEN_PATHS
+from backend.errors import Invalid
 from backend.http import bodies
 from backend.http.bodies import MAX_BODY_BYTES, MAX_OPEN_BODY_BYTES
-from backend.http.errors import MAX_DOCUMENT_BYTES
+from backend.http.errors import MAX_DOCUMENT_BYTES, respond
 from backend.http.json_bounds import MAX_DEPTH, MAX_KEY
-from backend.specs.problems import MAX_PROBLEMS
+from backend.specs.problems import MAX_PROBLEMS, FieldProblem
 from backend.text import unstorable_paths
 from tests.support.routes import addresses
 from tests.support.rows import CARTPOLE, make_run
@@ -96,6 +97,14 @@ def test_every_problem_document_is_short(sqlite_service: RunningService) -> None
                 assert len(answer.content) <= MAX_DOCUMENT_BYTES, (method, path, place)
                 assert len(document["errors"]) <= MAX_PROBLEMS, (method, path, place)
                 assert answer.status_code < 500, (method, path, place, document)
+
+
+@pytest.mark.parametrize("text", ["\U0001f600" * 5_000, '"' * 5_000, "x" * 100])
+def test_problem_document_is_short_whatever_the_problems_are(text: str) -> None:
+    problem = Invalid([FieldProblem(field=f"{i}{text}", message=text) for i in range(MAX_PROBLEMS)])
+    content = bytes(respond(problem, None).body)
+    assert len(content) <= MAX_DOCUMENT_BYTES
+    assert json.loads(content)["errors"]
 
 
 @pytest.mark.service
